@@ -142,10 +142,12 @@ def planned_in_memories(
     best: tuple[PlacedPlan, Chain] | None = None
     reason = because(MemoriesWhy.LEAST)
     own = course, table, fast, stop, costs
-    spaces = [Groups(*own, longest=1), Groups(*own, longest=LONGEST_RUN)]
-    for groups in chain(spaces, (Groups(*_reordered(own, order)) for order in orders(network))):
-        if best is not None and costs.scale is None and best[0].rank <= (bound, once):
-            break
+    for groups in _spaces(own, network):
+        if best is not None and costs.scale is None:
+            if best[0].rank <= (bound, once):
+                break
+            if groups.has_tiles and best[0].cost <= bound:
+                continue  # tiles only move less
         other, reason = _planned_within(groups, layout, sizes, best and best[0].rank)
         best = other or best
         if stop.is_over():
@@ -257,6 +259,20 @@ def _orders(layers: Sequence[Layer]) -> Iterator[list[Layer]]:
                 yield [one, *rest]
 
 
+def _spaces(
+    own: tuple[TopologicalOrder, StageTable, int, Stop, Costs], network: Network
+) -> Iterator[Groups]:
+    """More and more groups: single layers, rows, strips; and tiles; in one order after the other."""
+    yield Groups(*own, longest=1)
+    yield Groups(*own, longest=LONGEST_RUN)
+    costs = own[4]
+    for order in orders(network):
+        plain = Groups(*_reordered(own, order))
+        yield plain
+        if not costs.sizes and costs.time_of is None:  # which copies of layers have not
+            yield Groups(*_reordered(own, order), untiled=plain)
+
+
 def _reordered(
     own: tuple[TopologicalOrder, StageTable, int, Stop, Costs], order: Network
 ) -> tuple[TopologicalOrder, StageTable, int, Stop, Costs]:
@@ -315,8 +331,13 @@ class Groups:
         costs: Costs,
         *,
         longest: int | None = None,
+        untiled: Groups | None = None,
     ) -> None:
-        """Take bytes of fast memory. longest: layers of a group, if they are limited."""
+        """Take bytes of fast memory. longest: layers of a group, if they are limited.
+
+        untiled: the groups beside which there are tiles of columns.
+        """
+        self._untiled, self.has_tiles = untiled, untiled is not None
         self.costs = costs
         self.course, self.table, self.stop, self._fast = course, table, stop, fast
         self.layers = course.layers[1:]
@@ -337,10 +358,12 @@ class Groups:
         """Return the groups whose first layer is that of this number."""
         if begin not in self._found:
             self.stop.look()
-            found = list(self._runs(begin))
-            if self._longest is None:
+            if self._untiled is not None:
+                found = [*self._untiled.at(begin), *self._in_tiles(begin)]
+            else:
+                found = list(self._runs(begin))
+            if self._longest is None and self._untiled is None:
                 found += [*self._single_stages(begin), *self._with_strips(begin)]
-                found += self._in_tiles(begin)
             kept: dict[tuple[int, str | None, Names], list[Group]] = {}
             for one in sorted(found, key=lambda one: (one.fast, one.costs)):
                 key = one.end, one.streamed, one.in_place
@@ -425,8 +448,6 @@ class Groups:
 
         A single tile, where there are several tensors to be read or results that it reads itself.
         """
-        if self.costs.sizes or self.costs.time_of is not None:
-            return  # copies of layers have neither weights nor times of their own here
         ends = {begin + 1}
         if not begin or begin in self._narrow:
             ends |= {one for one in self._narrow if begin < one <= begin + LONGEST_SPAN}
@@ -475,6 +496,8 @@ class Groups:
         assert whole is not None
         fewest = 1 if len(part.inputs) > 1 or whole.fixed else 2
         tiles, enough = max(fewest, whole.fast // (2 * self._fast)), ENOUGH_TILES
+        if 2 * whole.fast <= self._fast:
+            enough = 2 - fewest  # one tile, if any
         if len(self.layers) <= MOST_CHOSEN:
             tiles, enough = 1, MOST_TILES
         least, fits = self._fast + 1, 0
