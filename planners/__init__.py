@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from planners.memory.plain_plans import MemoryComparison as MemoryComparison
     from planners.memory.plain_plans import memory_comparison as memory_comparison
     from planners.memory.plain_plans import whole_arena as whole_arena
+    from planners.memory.several import run_frames as run_frames
     from planners.memory.several import run_plan as run_plan
     from planners.memory.several import with_states_apart as with_states_apart
     from planners.plan.checker import require_carried_out as require_carried_out
@@ -113,6 +114,7 @@ _HOMES = {
     "read_plans": "planners.plan.text",
     "read_profile": "planners.primitives.profile",
     "require_carried_out": "planners.plan.checker",
+    "run_frames": "planners.memory.several",
     "run_plan": "planners.memory.several",
     "selection_problem": "planners.primitives.selection.problem",
     "single_partition": "planners.reuse.application",

@@ -210,6 +210,10 @@ def test_fit_warns_of_layers_that_the_command_merges(model, small):
         ({"platform": "z80"}, "fit: platform is 'z80'; expected one of"),
         ({"nanoseconds": Fraction(0)}, "fit: nanoseconds is 0; expected a time above 0"),
         ({"labels": ()}, "fit: labels is empty"),
+        (
+            {"memories": "sram=1kB"},
+            "fit: memories is 'sram=1kB'; expected a list of Memory values",
+        ),
         ({"memories": ["sram"]}, "fit: memories: 'sram' is not a name and a size"),
         ({"memories": ["a=0.5B"]}, "fit: memories: '0.5B' is not a whole number of bytes"),
         ({"memories": ["a=1kB", "a=2kB"]}, "fit: memories: memories of one name"),

@@ -278,7 +278,7 @@ def _known_network(model: Model) -> Network:
     if more > 0:
         warn(
             f"fit: {counted(more, 'layer')} of network {network.name!r} can be merged into others, as "
-            "csdf fit does; plan cnn2csdf.simplified(model), which needs less memory",
+            "csdf fit does; plan cnn2csdf.simplified(model), which may take less memory",
             Suspicious,
             stacklevel=4,
         )

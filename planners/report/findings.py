@@ -114,8 +114,10 @@ def headline(findings: NetworkFindings) -> Iterator[str]:
             "not predicted" if time is None else f"{nanoseconds_in_words(time)} a frame"
             for time in times
         ]
-        is_calibrated = all(one.fit.core is None for one in findings.answers)
+        is_calibrated = all(one.fit.platform is None for one in findings.answers)
         worth = "" if is_calibrated else "; not calibrated"
+        if any(one.fit.roofline for one in findings.answers):
+            worth += " (a roofline: C takes longer)"
         yield f"Predicted {findings.basis}: {', '.join(told)}{worth}."
     if not findings.answers:
         least = findings.shown
@@ -223,7 +225,7 @@ def facts(findings: NetworkFindings) -> Iterator[str]:
     """Yield how the bytes and times are counted, and which layers have most of them."""
     for one in findings.answers[:1]:
         yield f"Counted: {accounting(one.fit)}."
-        if one.fit.platform is not None and one.times is not None:
+        if one.fit.platform is not None:
             yield f"Time: {timing(one.fit, one.fit.platform)}."
     flash = {one.name: one.flash for one in findings.layers}
     times = {one.name: one.nanoseconds or 0 for one in findings.layers}
