@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cnn2csdf.execution.compare import Verification as Verification
     from cnn2csdf.execution.compare import random_frames as random_frames
     from cnn2csdf.execution.compare import verify as verify
+    from cnn2csdf.execution.layer_by_layer import first_states as first_states
     from cnn2csdf.execution.layer_by_layer import run_layer_by_layer as run_layer_by_layer
     from cnn2csdf.execution.streaming_executor import run_row_by_row as run_row_by_row
     from cnn2csdf.geometry import Overlap as Overlap
@@ -38,13 +39,17 @@ if TYPE_CHECKING:
     from cnn2csdf.parameters import layer_parameters as layer_parameters
     from cnn2csdf.parameters import multiply_accumulates as multiply_accumulates
     from cnn2csdf.platforms import PLATFORMS as PLATFORMS
+    from cnn2csdf.platforms import BoardMemory as BoardMemory
     from cnn2csdf.platforms import Platform as Platform
     from cnn2csdf.readers.model_files import read_model as read_model
+    from cnn2csdf.rings import with_states as with_states
     from cnn2csdf.simplify import simplified as simplified
+    from cnn2csdf.streams import as_stream as as_stream
     from cnn2csdf.weights import Model as Model
     from cnn2csdf.weights import random_weights as random_weights
 
 _HOMES = {
+    "BoardMemory": "cnn2csdf.platforms",
     "CATALOGUE": "cnn2csdf.catalogue.networks",
     "Connection": "cnn2csdf.network",
     "Granularity": "cnn2csdf.granularity",
@@ -59,7 +64,9 @@ _HOMES = {
     "Shape": "cnn2csdf.network",
     "Verification": "cnn2csdf.execution.compare",
     "WHOLE": "cnn2csdf.granularity",
+    "as_stream": "cnn2csdf.streams",
     "calibrated_weights": "cnn2csdf.execution.calibration",
+    "first_states": "cnn2csdf.execution.layer_by_layer",
     "from_catalogue": "cnn2csdf.catalogue.networks",
     "layer_parameters": "cnn2csdf.parameters",
     "lower": "cnn2csdf.lowering",
@@ -68,10 +75,11 @@ _HOMES = {
     "random_frames": "cnn2csdf.execution.compare",
     "random_weights": "cnn2csdf.weights",
     "read_model": "cnn2csdf.readers.model_files",
-    "run_row_by_row": "cnn2csdf.execution.streaming_executor",
     "run_layer_by_layer": "cnn2csdf.execution.layer_by_layer",
+    "run_row_by_row": "cnn2csdf.execution.streaming_executor",
     "simplified": "cnn2csdf.simplify",
     "verify": "cnn2csdf.execution.compare",
+    "with_states": "cnn2csdf.rings",
 }
 __all__ = sorted(_HOMES)
 

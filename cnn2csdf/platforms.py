@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 from cnn2csdf.instruction_table import INSTRUCTIONS
+from csdf.arguments import bytes_of
 from csdf.errors import InvalidArgument, InvalidNetwork
 from csdf.io.files import read_bytes
 from csdf.io.json_value import JsonValue
+from csdf.model.exact import MalformedText, rational, shown
 
 NANOSECONDS = 10**9
 
@@ -87,13 +89,68 @@ class BoardMemory:
                 f"memory {self.name!r} holds {'+'.join(self.holds)!r}; expected some of "
                 f"{', '.join(HOLDS)}"
             )
-        if min(self.read or 1, self.write or 1) <= 0:
+        if any(one is not None and one <= 0 for one in (self.read, self.write)):
             raise InvalidArgument(f"memory {self.name!r}: expected bytes a cycle above 0")
 
     @property
     def is_flash(self) -> bool:
         """Whether weights lie there from the beginning, and nothing else does."""
         return self.holds == (WEIGHTS,)
+
+
+class GivenMemory(NamedTuple):
+    """A memory as a text gives it: fields of BoardMemory."""
+
+    name: str
+    fields: Mapping[str, Any]
+
+
+MEMORY = (
+    "a name and a size, and behind colons slow, read=N, write=N, dma, or holds= of "
+    f"{'+'.join(HOLDS)}, such as sram=64kB or psram=2MB:slow:read=0.5:write=0.5"
+)
+
+
+def memory_of(text: str) -> GivenMemory:
+    """Return the memory that a text such as psram=2MB:slow:read=0.5 gives. Raises MalformedText."""
+    name, is_given, size = text.partition("=")
+    size, *words = size.split(":")
+    refusal = MalformedText(f"{shown(text)} is not {MEMORY}")
+    if not (name.strip() and is_given):
+        raise refusal
+    fields: dict[str, Any] = {"size": bytes_of(size)}
+    for word in words:
+        key, has_value, value = word.partition("=")
+        if word in ("slow", "dma"):
+            fields[{"slow": "is_slow", "dma": "has_dma"}[word]] = True
+        elif key in ("read", "write") and has_value:
+            fields[key] = rational(value)
+        elif key == "holds" and has_value and set(value.split("+")) <= set(HOLDS):
+            fields["holds"] = tuple(one for one in HOLDS if one in value.split("+"))
+        else:
+            raise refusal
+    return GivenMemory(name.strip(), fields)
+
+
+def memories_of(
+    given: Sequence[GivenMemory], board: Sequence[BoardMemory]
+) -> tuple[BoardMemory, ...]:
+    """Return the memories of a board with changes to those of these names; without a board all given.
+
+    Raises InvalidArgument for a name that stands twice, or that the board does not have.
+    """
+    changes = {one.name: one.fields for one in given}
+    if len(changes) < len(given):
+        raise InvalidArgument("memories of one name; give each a name of its own")
+    if not board:
+        return tuple(BoardMemory(name=name, **fields) for name, fields in changes.items())
+    names = [one.name for one in board]
+    if unknown := changes.keys() - set(names):
+        raise InvalidArgument(
+            f"the platform has no {min(unknown)!r}; it has {', '.join(names)}. Leave out the platform "
+            "to give all memories"
+        )
+    return tuple(replace(one, **changes.get(one.name, {})) for one in board)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,7 @@ from cnn2csdf.operators.moves import as_it_lies, in_dims
 from cnn2csdf.part import HeldRows, Part
 from cnn2csdf.shape import Shape
 from cnn2csdf.weights import Model
+from csdf.arguments import public
 from csdf.errors import InvalidNetwork
 
 ROWS, CHANNELS = 1, 0  # axes
@@ -74,6 +75,7 @@ def with_rings(model: Model) -> Model:
     return _with_copies(model)
 
 
+@public
 def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
     """Return the model with inputs as variables: an output of a frame is the input of the next.
 

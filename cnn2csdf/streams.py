@@ -18,6 +18,7 @@ from cnn2csdf.operators import Input, Next, Output, Previous
 from cnn2csdf.rings import with_rings, with_views
 from cnn2csdf.shape import Shape
 from cnn2csdf.weights import Model
+from csdf.arguments import Positive, public
 from csdf.errors import InvalidNetwork, counted
 
 SHOWN = 4  # layers that a refusal names
@@ -30,7 +31,8 @@ class Sliding(NamedTuple):
     new: int
 
 
-def as_stream(model: Model, hop: int) -> Model:
+@public
+def as_stream(model: Model, hop: Positive) -> Model:
     """Return the network whose frames are a hop of new rows of the window of a network.
 
     The inputs have `hop` rows. What is there before the first frame are zeros, also behind each layer:

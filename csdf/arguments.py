@@ -369,9 +369,12 @@ def _in_words(kind: str) -> str:
         return f"a mapping from {key} to {value}"
     if name in {"Sequence", "tuple", "list", "Iterable", "Collection", "frozenset"}:
         return f"a list of {_plural(_parts(inner[:-1], ', ')[0])}"
-    return "a function" if name == "Callable" else f"a {name}"
+    if name == "Callable":
+        return "a function"
+    return f"an {name}" if name[0] in "AEIOU" else f"a {name}"
 
 
 def _plural(kind: str) -> str:
     words = {"str": "names", "int": "integers", "Exact": "exact numbers", "Array": "arrays"}
-    return words.get(kind, f"{kind} values")
+    parts = ("texts" if one == "str" else f"{one} values" for one in _alternatives(kind))
+    return words.get(kind) or " or ".join(parts)

@@ -120,7 +120,14 @@ def ours(network: Network, place: str, seconds: float = SECONDS) -> Fit:
         if time.process_time() > end:
             raise GaveUp(told(f"{seconds:.0f} s are used up"))
 
-    return fit(network, element_bytes=1, input=place, searched=SEARCHED, budget=Stop(report=look))
+    return fit(
+        network,
+        element_bytes=1,
+        input=place,
+        searched=SEARCHED,
+        platform=None,
+        budget=Stop(report=look),
+    )
 
 
 def least_at(ways: Iterable[FitMethod], work: Fraction) -> FitMethod:

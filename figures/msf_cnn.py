@@ -110,6 +110,7 @@ def ours(network: Network, ends: tuple[str, str], seconds: float = SECONDS) -> F
         input=ends[0],
         output=ends[1],
         searched=SEARCHED,
+        platform=None,
         budget=Stop(report=look),
     )
 

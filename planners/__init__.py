@@ -33,17 +33,26 @@ if TYPE_CHECKING:
     from planners.fusion.planning import FusionPlan as FusionPlan
     from planners.fusion.planning import best_plan as best_plan
     from planners.fusion.search import Terms as Terms
+    from planners.memory.answer import SEARCHED as SEARCHED
     from planners.memory.answer import Fit as Fit
     from planners.memory.answer import FitMethod as FitMethod
+    from planners.memory.command.picture import plot_fit as plot_fit
+    from planners.memory.command.picture import plot_plan as plot_plan
     from planners.memory.fit import fit as fit
+    from planners.memory.fit import fit_with_alternatives as fit_with_alternatives
     from planners.memory.order import chain_of as chain_of
     from planners.memory.plain_plans import MemoryComparison as MemoryComparison
     from planners.memory.plain_plans import memory_comparison as memory_comparison
     from planners.memory.plain_plans import whole_arena as whole_arena
+    from planners.memory.several import run_frames as run_frames
     from planners.memory.several import run_plan as run_plan
     from planners.memory.several import with_states_apart as with_states_apart
     from planners.plan.checker import require_carried_out as require_carried_out
+    from planners.plan.plan import Memory as Memory
     from planners.plan.plan import StreamingPlan as StreamingPlan
+    from planners.plan.text import read_plan as read_plan
+    from planners.plan.text import read_plans as read_plans
+    from planners.plan.text import write_plan as write_plan
     from planners.primitives.profile import read_profile as read_profile
     from planners.primitives.profile import write_profile as write_profile
     from planners.primitives.profiling import profile_network as profile_network
@@ -74,12 +83,14 @@ _HOMES = {
     "Libraries": "planners.code.several",
     "Library": "planners.code.library",
     "Member": "planners.code.several",
+    "Memory": "planners.plan.plan",
     "MemoryComparison": "planners.memory.plain_plans",
     "MemoryPlan": "planners.arena.problem",
     "NetworkMemory": "planners.published.samos",
     "NetworkSearch": "planners.traffic.network_traffic",
     "Objective": "planners.primitives.selection.problem",
     "Problem": "planners.arena.problem",
+    "SEARCHED": "planners.memory.answer",
     "StreamingPlan": "planners.plan.plan",
     "Terms": "planners.fusion.search",
     "best_plan": "planners.fusion.planning",
@@ -88,16 +99,22 @@ _HOMES = {
     "check_plan": "planners.arena.checker",
     "convolution_of": "planners.traffic.convolution",
     "fit": "planners.memory.fit",
+    "fit_with_alternatives": "planners.memory.fit",
     "layers_from_text": "planners.traffic.layer_text",
     "memory_comparison": "planners.memory.plain_plans",
     "minimum_traffic": "planners.traffic.one_layer",
     "network_memory": "planners.published.samos",
     "plan_arena": "planners.arena.allocation",
     "plan_banks": "planners.arena.banks",
+    "plot_fit": "planners.memory.command.picture",
+    "plot_plan": "planners.memory.command.picture",
     "profile_network": "planners.primitives.profiling",
     "read_application": "planners.reuse.application",
+    "read_plan": "planners.plan.text",
+    "read_plans": "planners.plan.text",
     "read_profile": "planners.primitives.profile",
     "require_carried_out": "planners.plan.checker",
+    "run_frames": "planners.memory.several",
     "run_plan": "planners.memory.several",
     "selection_problem": "planners.primitives.selection.problem",
     "single_partition": "planners.reuse.application",
@@ -106,6 +123,7 @@ _HOMES = {
     "with_states_apart": "planners.memory.several",
     "write_libraries": "planners.code.several",
     "write_library": "planners.code.library",
+    "write_plan": "planners.plan.text",
     "write_profile": "planners.primitives.profile",
 }
 

@@ -194,7 +194,7 @@ def refusal(module, name, root):
     parts = module.split(".")
     if places and not any(is_within(module, place) or place in parts for place in places):
         return f"{top} is known to {', '.join(places)} only"
-    own = layer_of(module)
+    own = None if module in PACKAGES else layer_of(module)  # faces name homes, and load none
     if top not in PACKAGES or own is None:
         return None
     if is_package(name, root) and name not in FACES:

@@ -1,6 +1,9 @@
 """Arguments of all public functions: what is refused, and what is taken in the words of commands."""
 
 import inspect
+import json
+import warnings
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -10,6 +13,7 @@ from matplotlib.figure import Figure
 import cnn2csdf
 import csdf
 import planners
+from csdf.cli.main import main
 from csdf.errors import CsdfError, InvalidArgument, NotRead
 
 PACKAGES = (csdf, cnn2csdf, planners)
@@ -135,6 +139,64 @@ def test_fit_takes_a_model_sizes_and_a_platform_as_texts(model):
     assert texts == numbers
 
 
+@pytest.fixture(scope="module")
+def small():
+    return cnn2csdf.simplified(cnn2csdf.read_model("samos_example"))
+
+
+def test_fit_takes_memories_as_texts(small):
+    texts = ["sram=6kB", "psram=1MB:slow:read=1/2"]
+    sram = cnn2csdf.BoardMemory(name="sram", size=6000)
+    psram = cnn2csdf.BoardMemory(name="psram", size=10**6, is_slow=True, read=Fraction(1, 2))
+    assert planners.fit(small, memories=texts).slow.memories == (sram, psram)
+    board = cnn2csdf.PLATFORMS["esp32-s3"].memories
+    found = planners.fit(small, memories=["sram=6kB"], platform="esp32-s3")
+    assert found.slow.memories == (replace(board[0], size=6000), *board[1:])
+
+
+def test_fit_answers_as_the_command(small, capsys):
+    main(["fit", "samos_example", "--ram", "250kB", "--json"])
+    said = json.loads(capsys.readouterr().out)
+    found = planners.fit(small, ram="250kB", searched=planners.SEARCHED)
+    assert found.best.ram_bytes == said["ram_bytes"]
+    assert found.to_json()["methods"] == said["methods"]
+    main(["fit", "samos_example", "--ram", "600B", "--json"])
+    said = json.loads(capsys.readouterr().out)
+    found = planners.fit_with_alternatives(small, ram="600B", searched=planners.SEARCHED)
+    assert found.to_json()["alternatives"] == said["alternatives"]
+
+
+def test_plans_are_written_read_and_drawn(small, tmp_path):
+    found = planners.fit(small)
+    plans = [one.plan for one in found.methods]
+    planners.write_plan(tmp_path / "one.json", plans[0])
+    assert planners.read_plan(tmp_path / "one.json") == plans[0]
+    planners.write_plan(tmp_path / "all.json", plans)
+    assert planners.read_plans(tmp_path / "all.json") == tuple(plans)
+    with pytest.raises(csdf.UnreadableFile, match=rf"found {len(plans)} plans"):
+        planners.read_plan(tmp_path / "all.json")
+    assert main(["fit", "samos_example", "--plan", str(tmp_path / "one.json")]) == 0
+    axes = Figure().add_subplot()
+    planners.plot_plan(axes, small, plans[0])
+    (live,) = [line for line in axes.lines if line.get_label() == "live bytes"]
+    assert max(live.get_ydata()) <= plans[0].arena_bytes < 1.1 * axes.get_ylim()[1]
+    axes = Figure().add_subplot()
+    planners.plot_fit(axes, found)
+    assert [1000 * x for x in axes.lines[0].get_xdata()] == [one.ram_bytes for one in found.methods]
+    assert [one["ram_bytes"] for one in found.to_records()] == [one.arena_bytes for one in plans]
+    assert "bytes)" in repr(plans[0])
+
+
+def test_fit_warns_of_layers_that_the_command_merges(model, small):
+    with pytest.warns(
+        csdf.Suspicious, match=r"of network 'resnet8' can be merged.*simplified"
+    ) as said:
+        planners.fit(model, searched=())
+    assert said[0].filename == __file__
+    with warnings.catch_warnings(action="error"):
+        planners.fit(small, searched=())
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -148,6 +210,17 @@ def test_fit_takes_a_model_sizes_and_a_platform_as_texts(model):
         ({"platform": "z80"}, "fit: platform is 'z80'; expected one of"),
         ({"nanoseconds": Fraction(0)}, "fit: nanoseconds is 0; expected a time above 0"),
         ({"labels": ()}, "fit: labels is empty"),
+        (
+            {"memories": "sram=1kB"},
+            "fit: memories is 'sram=1kB'; expected a list of Memory values",
+        ),
+        ({"memories": ["sram"]}, "fit: memories: 'sram' is not a name and a size"),
+        ({"memories": ["a=0.5B"]}, "fit: memories: '0.5B' is not a whole number of bytes"),
+        ({"memories": ["a=1kB", "a=2kB"]}, "fit: memories: memories of one name"),
+        (
+            {"memories": ["axi=1kB:slow"], "platform": "esp32-s3"},
+            "fit: memories: the platform has no 'axi'; it has sram, psram, flash",
+        ),
     ],
     ids=str,
 )

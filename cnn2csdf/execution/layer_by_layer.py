@@ -21,6 +21,7 @@ from csdf.errors import ExecutionError
 States = dict[str, dict[str, Array]]  # of a layer, by role: what stays for the next frame
 
 
+@public
 def first_states(model: Model) -> States:
     """Return what each layer that keeps something has before the first frame."""
     network, found = model.network, States()

@@ -170,15 +170,24 @@ int main(void)
 {end_of_main(name, "outputs differ", "outputs equal", f"{name.upper()}_ARENA_BYTES", f"({states})")}"""
 
 
+def _calls(one: Written) -> str:
+    """Return the calls of one of several networks."""
+    ports = ", ".join(port.parameter for port in (*one.inputs, *one.outputs))
+    verb = "invoke" if one.keeps_state else "run"
+    return f"""
+static {one.name}_state state_of_{one.name};
+{one.name}_init(&state_of_{one.name}, arena.{one.name}); /* once */
+{one.name}_{verb}(&state_of_{one.name}, {ports});
+"""
+
+
 def _readme(name: str, members: Sequence[Member], found: Sequence[Written], arena: int) -> str:
     rows = "\n".join(
         f"| {written.name} | {one.plan.arena_bytes:,} | {written.state_bytes} "
         f"| {written.weight_bytes:,} | {one.plan.multiply_accumulates:,} |"
         for one, written in zip(members, found, strict=True)
     )
-    first = found[0]
-    ports = ", ".join(port.parameter for port in (*first.inputs, *first.outputs))
-    verb = "invoke" if first.keeps_state else "run"
+    calls = "".join(map(_calls, found))
     keeping = [one.name for one in found if one.keeps_state]
     stays = (
         f"""
@@ -201,11 +210,7 @@ The networks take turns in one arena of {arena:,} bytes, a whole frame at a time
 #include "{name}.h"
 
 static {name}_arena arena;
-static {first.name}_state state; /* of each network one */
-
-{first.name}_init(&state, arena.{first.name}); /* once */
-{first.name}_{verb}(&state, {ports});
-```
+{calls}```
 {stays}
 - `src/` and `include/` are the library: each file of `src/` compiles alone with `-Iinclude`. `test/`
   and `target/` are the test program and what that needs on a bare Cortex-M; a product leaves them out.

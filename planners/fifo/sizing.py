@@ -35,6 +35,10 @@ Depths = tuple[int, ...]
 MemoryCost = Callable[[int, int], int]  # of a depth and a width in bits
 
 LARGE = 500_000  # events a frame, above which depths are grown in a hurry
+FRAMES_ALONE = (
+    10  # of a large design, simulated for FIFOs by themselves before any depths are known
+)
+EXCHANGES = 4  # times as much work goes to the proof as to exchanges, which seldom find anything
 SHARES = (1, 2, 4, 8, 16, 32)  # of the depth of a FIFO that are moved elsewhere at once
 
 
@@ -139,6 +143,7 @@ class _Smallest:
         self._start = self._least = self._floor
         self._bound = self._size(self._floor)
         self._is_narrow = False
+        self._fewer = 1  # times the work of the proof is that of smaller depths
         self._parts: Parts | None = None
 
     def _size(self, depths: Sequence[int]) -> int:
@@ -172,13 +177,24 @@ class _Smallest:
         """
         is_large = self._evaluator.graph.design.events > LARGE
         if is_large and not self._best:
+            self._look_alone()
             self._grow(is_hurried=True)
         self._least = tuple(map(max, least_depths(self._evaluator), self._floor))
         self._start, self._bound = self._least, self._size(self._least)
         parts = Parts(self._evaluator, self._least, self._weights, self._floor, self._look)
         self._parts = parts
-        self._narrow(self._best if is_large else self._grow())
+        if not is_large:  # else in turns with the proof
+            self._narrow(self._grow())
         return parts
+
+    def _look_alone(self) -> None:
+        """Find least depths of FIFOs by themselves, for a bound, as long as that takes few frames."""
+        least = list(self._floor)
+        for place in range(len(least)):
+            if self._evaluator.work > FRAMES_ALONE * self._evaluator.graph.design.events:
+                break
+            least[place] = max(least[place], least_depth(self._evaluator, place))
+            self._bound = self._size(least)
 
     def _grow(self, *, is_hurried: bool = False) -> Depths:
         most = [None] * len(self._start) if self._parts is None else self._parts.most
@@ -216,13 +232,20 @@ class _Smallest:
             if is_smaller and self._evaluator.suffices(depths):
                 self._take(depths)
                 exchanges = self._exchanges(parts)
-            end = 2 * self._evaluator.work - spent
+            end = self._evaluator.work + (self._evaluator.work - spent) // self._fewer
             while self._evaluator.work < end and next(exchanges, None):
                 pass
             spent = self._evaluator.work
 
     def _exchanges(self, parts: Parts) -> Iterator[bool]:
         """Take ever cheaper depths, depth of one FIFO being exchanged for that of another."""
+        if not self._is_narrow:
+            variables = variables_of(self._least, self._weights)
+            for found in reduced(variables, self._best, self._evaluator.suffices, is_close=True):
+                self._take(found)
+                yield True
+            self._is_narrow = True
+        self._fewer = EXCHANGES
         for found in exchanged(self._evaluator, self._best, self._least, parts.most, self._weights):
             self._take(found)
             yield True

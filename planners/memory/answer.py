@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from cnn2csdf.platforms import NANOSECONDS, Core, Platform
-from csdf.model.shown import Shown
+from csdf.model.shown import Tabular
 from csdf.status import Reason, Status, Why
 from csdf.units import bytes_in_words
 
@@ -76,6 +76,10 @@ class FitWhy(Why):
     )
     TOO_SLOW = "too slow: {time} a frame at best within the RAM, {longest} are there"
     ENDS = "input and output alone take {least} bytes, whatever is planned"
+    REAL_ENDS = (
+        "input and output alone take {least} bytes, whatever is planned; input {name!r} is {element}, "
+        "and as {other}, to which it is converted, would take {bytes} bytes"
+    )
     TOO_LARGE_BY_THEN = "{end}; the least found by then needs {least} bytes"
     KEEPS_STATE = "layer by layer, on what stays between frames; the bytes of both together"
     STATE_TOO_LARGE = "what stays between frames and a frame layer by layer need {least} bytes"
@@ -170,7 +174,7 @@ class SlowTraffic(NamedTuple):
 class Alternative(NamedTuple):
     """A question near one that was answered with no: its options, and the RAM of its answer.
 
-    is_complete: whether its search came to its end; else a longer one may find less.
+    is_complete: whether it fits, or its search came to its end; else a longer one may find less.
     """
 
     options: str
@@ -186,7 +190,7 @@ class Alternative(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fit(Shown):
+class Fit(Tabular):
     """Whether a network fits, and how.
 
     methods: by growing RAM, each with fewer MACs than those before it; the plain ones are among them
@@ -198,6 +202,8 @@ class Fit(Shown):
     that times are predicted for; None where layers were measured, or none are predicted. uncounted:
     kernels whose instructions are a guess.
     """
+
+    FLOATS: ClassVar[tuple[str, ...]] = ("mac_ratio",)
 
     network: str
     input: str
@@ -219,6 +225,18 @@ class Fit(Shown):
     def __repr__(self) -> str:
         shown = self.best or self.least
         return f"Fit({self.network}: {self.status}, {shown!r}, {self.flash_bytes} bytes of flash)"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return an exact row for each method."""
+        return [
+            {
+                "method": one.name,
+                "ram_bytes": one.ram_bytes,
+                "mac_ratio": one.mac_ratio,
+                "nanoseconds": one.nanoseconds,
+            }
+            for one in self.methods
+        ]
 
     @property
     def least(self) -> FitMethod:

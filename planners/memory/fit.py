@@ -15,7 +15,9 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
+from warnings import warn
 
+from cnn2csdf import operators as op
 from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.instructions import uncounted
 from cnn2csdf.network import Network
@@ -26,15 +28,18 @@ from cnn2csdf.platforms import (
     BoardMemory,
     Platform,
     PlatformNames,
+    memories_of,
+    memory_of,
     platform_named,
 )
+from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.arguments import Bytes, Positive, byte_count, one_of, public
-from csdf.errors import InvalidArgument, InvalidNetwork
-from csdf.model.exact import Exact, exact
+from csdf.errors import InvalidArgument, InvalidNetwork, Suspicious, counted
+from csdf.model.exact import Exact, MalformedText, exact
 from csdf.status import Ended, Reason, Status, Why, because
 from csdf.time_limit import Budget, stop_of
-from csdf.units import nanoseconds_in_words
+from csdf.units import bytes_in_words, nanoseconds_in_words
 from planners.memory.answer import (
     EXTERNAL,
     INPUTS,
@@ -79,15 +84,18 @@ def fit(
     output: str = RESIDENT,
     searched: Sequence[str] = SEARCHED_FIRST,
     labels: Sequence[Positive] = WIDTHS,
-    platform: Platform | str | None = None,
+    platform: Platform | str | None = USUAL_PLATFORM,
     durations: Mapping[str, Sequence[int]] | None = None,
-    memories: Sequence[Memory | BoardMemory] = (),
+    memories: Sequence[Memory | BoardMemory | str] = (),
     budget: Budget = None,
 ) -> Fit:
     """Return whether a network fits into some RAM and flash, and the best way to work it.
 
-    ram, flash: bytes, or texts such as "256kB". platform: or its name, of
-    cnn2csdf.PLATFORMS, or FILE.json.
+    The network is planned as it is given: `csdf fit` simplifies it first, and so do you with
+    cnn2csdf.simplified; a Model that has more layers than it needs is warned of as Suspicious.
+    ram, flash: bytes, or texts such as "256kB". platform: or its name, of cnn2csdf.PLATFORMS, or
+    FILE.json; within the RAM the fastest of the methods with the fewest MACs is best. None: no times,
+    and the one with the least RAM is best.
     durations: of the phases of each layer, measured in nanoseconds: then times are theirs, and of the
     platform only the start of a phase. nanoseconds: of a frame, at most, as these say.
     element_bytes: of all tensors and parameters; by default as the network says. parameter_bytes: of
@@ -95,16 +103,17 @@ def fit(
     several inputs has them all resident or all external, an input that goes out as it is and outputs
     that layers read are resident. searched: of SEARCHED, beside the plain ways; by default those
     without parts of channels. labels: at a place, in one search after the other: the more, the better
-    and slower. memories: fast ones and then slow ones instead of `ram`, by default those of the
-    platform where it is a board: the plan with the least time, where the rates of the slow ones and the
-    cycles of the platform are known, or else with the least bytes moved to and from them, of layers row
-    by row and with strips; input and output are resident. One that holds weights only is flash: what a
-    frame reads of weights there counts, and they may be copied.
-    budget: a stop, or seconds; where it or Ctrl-C ends the search, the best way found by then stands,
-    marked in the reason.
+    and slower. memories: fast ones and then slow ones instead of `ram`, also as texts such as
+    "psram=2MB:slow", which change those of a platform that is a board; by default those of the
+    platform: the plan with the least time, where the rates of the slow ones and the cycles of the
+    platform are known, or else with the least bytes moved to and from them, of layers row by row and
+    with strips; input and output are resident. One that holds weights only is flash: what a frame reads
+    of weights there counts, and they may be copied.
+    budget: a stop, seconds, or a text such as "60s"; where it or Ctrl-C ends the search, the best way
+    found by then stands, marked in the reason.
     """
     if isinstance(network, Model):
-        network = network.network
+        network = _known_network(network)
     ram = None if ram is None else byte_count(ram)
     flash = None if flash is None else byte_count(flash)
     nanoseconds = None if nanoseconds is None else exact(nanoseconds, "nanoseconds")
@@ -124,11 +133,14 @@ def fit(
         if platform not in PlatformNames():
             one_of(platform, PlatformNames(), "fit: platform")
         platform = platform_named(platform)
-    if ram is None and platform is not None:
-        memories = memories or platform.memories
-    if network.keeps_state and memories:
+    board = () if platform is None else platform.memories
+    given = _memories_given(memories, board)
+    if ram is None:
+        given = given or board
+    if network.keeps_state and given:
         raise InvalidNetwork(
-            f"network {network.name!r} keeps a state, which lies in one memory; give its size as ram"
+            f"network {network.name!r} keeps a state, which lies in one memory; give ram (--ram "
+            f"{bytes_in_words(given[0].size).replace(' ', '')}) in place of memories (--memory)"
         )
     if network.keeps_state:
         return _stateful_fit(
@@ -144,7 +156,7 @@ def fit(
             durations=durations,
             budget=budget,
         )
-    if memories:
+    if given:
         if (ram, nanoseconds, durations, input, output) != (None, None, None, RESIDENT, RESIDENT):
             raise InvalidArgument(
                 "fit: memories stand in the place of ram, nanoseconds and durations, and inputs and "
@@ -152,7 +164,7 @@ def fit(
             )
         return _fit_in_memories(
             network,
-            memories,
+            given,
             flash=flash,
             element_bytes=element_bytes,
             parameter_bytes=parameter_bytes or element_bytes,
@@ -202,7 +214,7 @@ def fit(
             (one.nanoseconds for one in methods if ram is None or one.ram_bytes <= ram), nanoseconds
         )
     elif lower_bound > ram:
-        reason = because(FitWhy.ENDS, least=lower_bound, end=finding.ended)
+        reason = _too_large_ends(table, lower_bound, finding.ended)
     elif finding.ended is not None:
         status = Status.UNKNOWN
         reason = because(FitWhy.TOO_LARGE_BY_THEN, end=finding.ended, least=least)
@@ -224,6 +236,30 @@ def fit(
     )
 
 
+def _too_large_ends(table: StageTable, least: int, end: Reason | None = None) -> Reason:
+    """The reason where inputs or results alone are too large; with the bytes of what they become.
+
+    end: of the search, if it ended early.
+    """
+    network = table.network
+    for one in network.inputs:
+        readers = [network.layer(name) for name in network.consumers[one.name]]
+        elements = {reader.element for reader in readers}
+        if all(isinstance(reader.operator, op.Conversion) for reader in readers):
+            smaller = one.shape.elements * max(table.bytes_of(reader.name) for reader in readers)
+            if len(elements) == 1 and smaller < table.tensor_bytes(one.name):
+                return because(
+                    FitWhy.REAL_ENDS,
+                    least=least,
+                    name=one.name,
+                    element=one.element.value,
+                    other=elements.pop().value,
+                    bytes=smaller,
+                    end=end,
+                )
+    return because(FitWhy.ENDS, least=least, end=end)
+
+
 def _too_slow(times: Iterable[int | None], longest: Fraction | None) -> Reason:
     """The reason where no method is within the longest time of a frame."""
     fastest = min(one or 0 for one in times)
@@ -233,6 +269,34 @@ def _too_slow(times: Iterable[int | None], longest: Fraction | None) -> Reason:
         time=nanoseconds_in_words(fastest),
         longest=nanoseconds_in_words(int(longest or 0)),
     )
+
+
+def _known_network(model: Model) -> Network:
+    """The network of a model; with a warning where that is not the one which commands plan."""
+    network = model.network
+    more = len(network.layers) - len(simplified(Model(network=network)).network.layers)
+    if more > 0:
+        warn(
+            f"fit: {counted(more, 'layer')} of network {network.name!r} can be merged into others, as "
+            "csdf fit does; plan cnn2csdf.simplified(model), which may take less memory",
+            Suspicious,
+            stacklevel=4,
+        )
+    return network
+
+
+def _memories_given(
+    memories: Sequence[Memory | BoardMemory | str], board: Sequence[BoardMemory]
+) -> Sequence[Memory | BoardMemory]:
+    """The memories, those that are texts read as commands read them."""
+    texts = [one for one in memories if isinstance(one, str)]
+    others = [one for one in memories if not isinstance(one, str)]
+    if texts and others:
+        raise InvalidArgument("fit: memories are texts and others; expected only one of both")
+    try:
+        return memories_of([memory_of(one) for one in texts], board) if texts else others
+    except (MalformedText, InvalidArgument) as error:
+        raise InvalidArgument(f"fit: memories: {error}") from None
 
 
 def _cycles(
@@ -271,11 +335,14 @@ def layer_times(
 ) -> dict[str, int] | None:
     """Return the predicted nanoseconds of each layer in a frame of a plan: a method's, by layer.
 
-    None where no platform is given, and of a plan in several memories, whose copies belong to none.
+    None where no platform is given, of a plan in several memories, whose copies belong to none, and of
+    one that names primitives, whose instructions are not counted.
     """
+    if plan.memories or any(one.primitive for group in plan.groups for one in group.stages):
+        return None
     table = StageTable(network, element_bytes=plan.element_bytes)
     times = _times(table, platform, durations, parameter_bytes or plan.element_bytes)
-    return None if times is None or plan.memories else times.of_layers(plan)
+    return None if times is None else times.of_layers(plan)
 
 
 def _fit_in_memories(
@@ -316,7 +383,7 @@ def _fit_in_memories(
     if flash is not None and needed > flash:
         status, reason = Status.INFEASIBLE, because(FitWhy.FLASH, needed=needed, flash=flash)
     elif ends > sum(one.size for one in memories):
-        status, reason = Status.INFEASIBLE, because(FitWhy.ENDS, least=ends)
+        status, reason = Status.INFEASIBLE, _too_large_ends(table, ends)
     return Fit(
         network=network.name,
         input=RESIDENT,
@@ -391,17 +458,21 @@ def _stateful_fit(
     )
 
 
-def fit_with_alternatives(network: Network, *, budget: Budget, **terms: Any) -> Fit:
+@public
+def fit_with_alternatives(network: Network | Model, *, budget: Budget = None, **terms: Any) -> Fit:
     """Return the answer of `fit`; where RAM is short, with what would need less: other ends, int8.
 
-    terms: of `fit`. budget: of all searches. A question with fewer changes comes first; one with more
-    is listed only where it needs less RAM than each of those, and not asked where one of them fits.
+    The alternatives are what `csdf fit` prints as `instead`. terms: of `fit`. budget: of all searches.
+    A question with fewer changes comes first; one with more is listed only where it needs less RAM than
+    each of those, and not asked where one of them fits.
     """
-    stop, ram = stop_of(budget), terms.get("ram")
-    if ram is None or network.keeps_state:
+    if isinstance(network, Model):
+        network = _known_network(network)
+    stop = stop_of(budget)
+    if terms.get("ram") is None or network.keeps_state:
         return fit(network, budget=stop, **terms)
     found = fit(network, budget=stop.part(share=OWN_SHARE), **terms)
-    is_short = found.best is None and found.least.ram_bytes > ram
+    is_short = found.best is None and found.least.ram_bytes > (found.ram or 0)
     if not is_short or found.reason.has(Ended.INTERRUPTED):
         return found
     questions = _questions(network, found, terms.get("element_bytes"))
@@ -421,7 +492,7 @@ def fit_with_alternatives(network: Network, *, budget: Budget, **terms: Any) -> 
                     " ".join(sorted(options)),
                     taken,
                     fits=other.best is not None,
-                    is_complete=other.reason.values.get("end") is None,
+                    is_complete=other.best is not None or other.reason.values.get("end") is None,
                 )
     some = sorted(nearby.values(), key=lambda one: (not one.fits, one.ram_bytes))
     return replace(found, alternatives=tuple(some))
@@ -540,7 +611,7 @@ def fit_of(
         lower_bound=max(ends, plan.kept_bytes),
         status=status,
         reason=reason,
-        **_cycles(network, platform, durations, plan.element_bytes),
+        **({} if time is None else _cycles(network, platform, durations, plan.element_bytes)),
     )
 
 

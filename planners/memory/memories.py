@@ -54,6 +54,7 @@ from planners.memory.slow_bytes import (
     subsets,
 )
 from planners.memory.stages import Geometry, StageTable
+from planners.memory.waiting import least_waiting_bytes
 from planners.plan.accumulators import sums_over_rows
 from planners.plan.column_tiles import (
     InColumns,
@@ -74,6 +75,7 @@ ROW_BLOCKS = (2, 4, 8)  # rows a firing, besides one, where firings cost somethi
 PINNED = (1, 2, 3, 4)  # quarters of the fast memory that weights may have for good
 MOST_TILES = 12  # of columns
 ENOUGH_TILES = 2  # numbers of tiles with which a group fits
+MOST_MISSES = 3  # ends behind one another to which no number of tiles fits
 LONGEST_SPAN = 48  # layers that work in tiles
 MOST_ATTEMPTS = 8  # searches with less memory where offsets take more than is counted
 READ_ONCE = (
@@ -136,14 +138,17 @@ def planned_in_memories(
     sizes = {name: table.tensor_bytes(name) for name in (*course.layers, *course.others)}
     fast, trained = layout.capacity, sum(costs.sizes.values())
     bound = least_slow_bytes(course, table, fast) + max(0, trained - fast)
+    bound += least_waiting_bytes(course, table, fast)
     once = sum(multiply_accumulates(one, network.input_shapes(one)) for one in network.layers)
     best: tuple[PlacedPlan, Chain] | None = None
     reason = because(MemoriesWhy.LEAST)
     own = course, table, fast, stop, costs
-    spaces = [Groups(*own, longest=1), Groups(*own, longest=LONGEST_RUN)]
-    for groups in chain(spaces, (Groups(*_reordered(own, order)) for order in orders(network))):
-        if best is not None and costs.scale is None and best[0].rank <= (bound, once):
-            break
+    for groups in _spaces(own, network):
+        if best is not None and costs.scale is None:
+            if best[0].rank <= (bound, once):
+                break
+            if groups.has_tiles and best[0].cost <= bound:
+                continue  # tiles only move less
         other, reason = _planned_within(groups, layout, sizes, best and best[0].rank)
         best = other or best
         if stop.is_over():
@@ -255,6 +260,20 @@ def _orders(layers: Sequence[Layer]) -> Iterator[list[Layer]]:
                 yield [one, *rest]
 
 
+def _spaces(
+    own: tuple[TopologicalOrder, StageTable, int, Stop, Costs], network: Network
+) -> Iterator[Groups]:
+    """More and more groups: single layers, rows, strips; and tiles; in one order after the other."""
+    yield Groups(*own, longest=1)
+    yield Groups(*own, longest=LONGEST_RUN)
+    costs = own[4]
+    for order in orders(network):
+        plain = Groups(*_reordered(own, order))
+        yield plain
+        if not costs.sizes and costs.time_of is None:  # which copies of layers have not
+            yield Groups(*_reordered(own, order), untiled=plain)
+
+
 def _reordered(
     own: tuple[TopologicalOrder, StageTable, int, Stop, Costs], order: Network
 ) -> tuple[TopologicalOrder, StageTable, int, Stop, Costs]:
@@ -313,8 +332,13 @@ class Groups:
         costs: Costs,
         *,
         longest: int | None = None,
+        untiled: Groups | None = None,
     ) -> None:
-        """Take bytes of fast memory. longest: layers of a group, if they are limited."""
+        """Take bytes of fast memory. longest: layers of a group, if they are limited.
+
+        untiled: the groups beside which there are tiles of columns.
+        """
+        self._untiled, self.has_tiles = untiled, untiled is not None
         self.costs = costs
         self.course, self.table, self.stop, self._fast = course, table, stop, fast
         self.layers = course.layers[1:]
@@ -335,10 +359,12 @@ class Groups:
         """Return the groups whose first layer is that of this number."""
         if begin not in self._found:
             self.stop.look()
-            found = list(self._runs(begin))
-            if self._longest is None:
+            if self._untiled is not None:
+                found = [*self._untiled.at(begin), *self._in_tiles(begin)]
+            else:
+                found = list(self._runs(begin))
+            if self._longest is None and self._untiled is None:
                 found += [*self._single_stages(begin), *self._with_strips(begin)]
-                found += self._in_tiles(begin)
             kept: dict[tuple[int, str | None, Names], list[Group]] = {}
             for one in sorted(found, key=lambda one: (one.fast, one.costs)):
                 key = one.end, one.streamed, one.in_place
@@ -423,19 +449,22 @@ class Groups:
 
         A single tile, where there are several tensors to be read or results that it reads itself.
         """
-        if self.costs.sizes or self.costs.time_of is not None:
-            return  # copies of layers have neither weights nor times of their own here
         ends = {begin + 1}
         if not begin or begin in self._narrow:
             ends |= {one for one in self._narrow if begin < one <= begin + LONGEST_SPAN}
         rows = [(end, [Stage(layers=(one,)) for one in self.layers[begin:end]]) for end in ends]
         most = MOST_TILES // 2 * self._fast
-        tried: set[tuple[Stage, ...]] = set()
-        for end, stages in chain(self._stages_between(begin, most, (True,)), sorted(rows)):
-            if end in ends and tuple(stages) not in tried:
-                self.stop.look()
-                tried.add(tuple(stages))
-                yield from self._of_tiles(begin, end, stages)
+        by_end = defaultdict[int, dict[tuple[Stage, ...], None]](dict)
+        for end, stages in chain(self._stages_between(begin, most, (True,)), rows):
+            by_end[end][tuple(stages)] = None
+        misses = 0
+        for end in sorted(ends):
+            self.stop.look()
+            found = [self._of_tiles(begin, end, stages) for stages in by_end[end]]
+            yield from (one for some in found for one in some or ())
+            misses = misses + 1 if all(some is None for some in found) else 0
+            if misses == MOST_MISSES and len(self.layers) > MOST_CHOSEN:
+                return
 
     def _narrow_places(self) -> set[int]:
         """Places of the order across which no more bytes are live than across their neighbours.
@@ -462,31 +491,32 @@ class Groups:
             if self.last_read[name] >= end or name == self.layers[end - 1]
         )
 
-    def _of_tiles(self, begin: int, end: int, stages: Sequence[Stage]) -> Iterator[Group]:
-        """Groups with as many tiles as they need to fit, and with more that need less."""
+    def _of_tiles(self, begin: int, end: int, stages: Sequence[Stage]) -> list[Group] | None:
+        """Groups with the fewest tiles that fit, and with more that need less; None where none does."""
         inside, results = self.layers[begin:end], self._results(begin, end)
         if not {stage.result for stage in stages}.issuperset(results):
-            return
+            return None
         part = part_of(self.course.network, inside)
         geometry = tuple(map(self.table.geometry, stages))
         whole = self._group(begin, end, geometry, None, results, is_limited=False)
         assert whole is not None
         fewest = 1 if len(part.inputs) > 1 or whole.fixed else 2
         tiles, enough = max(fewest, whole.fast // (2 * self._fast)), ENOUGH_TILES
+        if 2 * whole.fast <= self._fast:
+            enough = 2 - fewest  # one tile, if any
         if len(self.layers) <= MOST_CHOSEN:
             tiles, enough = 1, MOST_TILES
-        least, fits = self._fast + 1, 0
-        while tiles <= MOST_TILES and fits < enough:
+        least, groups = self._fast + 1, list[Group]()
+        while tiles <= MOST_TILES and len(groups) < enough:
             found = in_columns(part, inside, tiles)
             parts = None if found is None else self._tiles_of(begin, end, found, stages)
             if parts is None:
-                return
+                return groups or None
             fast = max(one.fast for one in parts)
             if len(parts) == tiles and fast < least:
                 least = fast
-                fits += 1
                 total = sum((Counter(one.read) for one in parts), Counter[str]())
-                yield whole._replace(
+                one = whole._replace(
                     streamed=None,
                     fast=fast,
                     work=sum(one.work for one in parts),
@@ -495,15 +525,19 @@ class Groups:
                     fixed=frozenset(),
                     tiles=parts,
                 )
-            tiles += 1 if fits else max(1, tiles * fast // self._fast - tiles - 1)
+                groups.append(one)
+            tiles += 1 if groups else max(1, tiles * fast // self._fast - tiles - 1)
+        return groups if groups or not enough else None
 
     def _tiles_of(
         self, begin: int, end: int, found: InColumns, stages: Sequence[Stage]
     ) -> tuple[Group, ...] | None:
         """The groups of the tiles, the first that does not fit the last; None where they are none."""
         inside, network = self.layers[begin:end], found.network
-        table, groups = self.table.of(network), list[Group]()
-        for tile in found.tiles:
+        table, groups = self.table.of(network), dict[int, Group]()
+        count = len(found.tiles)
+        for number in sorted(range(count), key=lambda one: abs(2 * one + 1 - count)):
+            tile = found.tiles[number]  # from the middle, where tiles have most columns
             worked = stages_of_tile(network, tile, inside, stages)
             if worked is None:
                 return None
@@ -515,10 +549,10 @@ class Groups:
             read = Counter[str]()
             for name in tile.slices:
                 read[network.layer(name).inputs[0]] += table.tensor_bytes(name)
-            groups.append(one._replace(read=dict(read)))
+            groups[number] = one._replace(read=dict(read))
             if one.fast > self._fast:
                 break
-        return tuple(groups)
+        return tuple(groups[number] for number in sorted(groups))
 
     def _ways(self, begin: int, end: int, stages: Sequence[Stage]) -> Iterator[Group]:
         """Stages with nothing copied, and with rows of each tensor that has to be, where they fit."""

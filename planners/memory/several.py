@@ -228,6 +228,7 @@ def run_plan(
     return PlanRun(outputs, machine.arena.most, slow_bytes)
 
 
+@public
 def run_frames(model: Model, plan: StreamingPlan, frames: Sequence[Frame]) -> list[PlanRun]:
     """Return the outputs of frames one after the other, with what stays between them.
 

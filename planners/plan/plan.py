@@ -28,7 +28,7 @@ from enum import Enum
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from csdf.errors import InvalidPlan
+from csdf.errors import InvalidPlan, counted
 
 ACCUMULATOR_BYTES = 4  # int32 for int8, float for float
 LAYOUTS = ("CHW", "HWC")  # channel by channel; pixel by pixel
@@ -322,6 +322,10 @@ class StreamingPlan:
             raise InvalidPlan("expected at least one group")
         if self.layers is not None and self.layers[0] >= self.layers[1]:
             raise InvalidPlan(f"layers {self.layers}; expected a first layer and one past the last")
+
+    def __repr__(self) -> str:
+        parts = f"{counted(len(self.groups), 'group')}, {counted(len(self.buffers), 'buffer')}"
+        return f"StreamingPlan({self.network}: {parts}, {self.arena_bytes} bytes)"
 
     @property
     def collects_input(self) -> bool:

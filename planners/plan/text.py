@@ -12,12 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
 from functools import cache
+from os import PathLike, fspath
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from cnn2csdf.weights import Model
+from csdf.arguments import public
 from csdf.errors import CsdfError, InvalidPlan, UnreadableFile, counted
-from csdf.io.files import decoded, read_bytes
+from csdf.io.files import decoded, read_bytes, write_text
 from csdf.io.json_value import JsonValue
 from planners.plan.checker import require_apart
 from planners.plan.plan import Stage, StreamingPlan
@@ -129,6 +131,31 @@ def _parsed(found: JsonValue, kind: Any, key: str) -> Any:
     return _object(found, kind)
 
 
+@public
+def read_plans(path: str | PathLike[str]) -> tuple[StreamingPlan, ...]:
+    """Return the plans of a file that `csdf fit -o` or `write_plan` wrote: one for each network.
+
+    Raises UnreadableFile with the place. Whether a plan is for a network, `require_carried_out` says.
+    """
+    name = fspath(path)
+    return parse_plans(decoded(read_bytes(name), name), name)
+
+
+@public
+def read_plan(path: str | PathLike[str]) -> StreamingPlan:
+    """Return the plan of a file that holds one; see read_plans."""
+    found = read_plans(path)
+    if len(found) != 1:
+        raise UnreadableFile(f"{path}: found {len(found)} plans; read_plans reads several")
+    return found[0]
+
+
+@public
+def write_plan(path: str | PathLike[str], plan: StreamingPlan | Sequence[StreamingPlan]) -> None:
+    """Write a plan, or those of several networks, for `csdf fit --plan` and `csdf deploy --plan`."""
+    write_text(path, format_plans([plan] if isinstance(plan, StreamingPlan) else plan))
+
+
 def worked_part(model: Model, plan: StreamingPlan) -> Model:
     """Return the layers of a model that a plan works; all, where it does not say which."""
     return model if plan.layers is None else layer_range(model, *plan.layers)
@@ -139,7 +166,7 @@ def plans_for(path: str, models: int) -> tuple[StreamingPlan, ...]:
 
     Raises InvalidPlan where networks that may work at the same time have bytes in common.
     """
-    plans = parse_plans(decoded(read_bytes(path), path), path)
+    plans = read_plans(path)
     if len(plans) != models:
         raise CsdfError(
             f"{path}: found {counted(len(plans), 'plan')} for {counted(models, 'model')}; give the "

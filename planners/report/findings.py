@@ -68,17 +68,18 @@ class Limit:
 class NetworkFindings:
     """The findings about the memory of a network.
 
-    answers: what csdf fit says, of a plan that it finds or of plans in files; none where it found none
-    in time. parameters: bytes; an array that layers share counts once. stored: bytes that they take in
-    flash, as C has them; None: as many. methods: those of csdf cnn memory, as far as they were found.
-    nanoseconds: of a frame layer by layer and row by row. added: what others know.
+    basis: of predicted times, such as "for cortex-m7". answers: what csdf fit says, of a plan that it
+    finds or of plans in files; none where it found none in time. parameters: bytes; an array that
+    layers share counts once. stored: bytes that they take in flash, as C has them; None: as many.
+    methods: those of csdf cnn memory, as far as they were found. nanoseconds: of a frame layer by layer
+    and row by row. added: what others know.
     """
 
     name: str
     layers: tuple[LayerFigures, ...]
     parameters: int
     answers: tuple[Answer, ...] = ()
-    platform: str = ""
+    basis: str = ""
     methods: tuple[Method, ...] = ()
     nanoseconds: tuple[int, int] | None = None
     added: tuple[Contribution, ...] = ()
@@ -108,11 +109,16 @@ def headline(findings: NetworkFindings) -> Iterator[str]:
         name = f"{one.title}: " if len(findings.answers) > 1 else ""
         yield name + fit_headline(one.fit)
     times = [one.method.nanoseconds for one in findings.answers]
-    known = [nanoseconds_in_words(time) for time in times if time is not None]
-    if known:
-        core = findings.answers[0].fit.core
-        worth = "" if core is None else ", not calibrated"
-        yield f"Predicted for {findings.platform}: {' and '.join(known)} a frame{worth}."
+    if any(time is not None for time in times):
+        told = [
+            "not predicted" if time is None else f"{nanoseconds_in_words(time)} a frame"
+            for time in times
+        ]
+        is_calibrated = all(one.fit.platform is None for one in findings.answers)
+        worth = "" if is_calibrated else "; not calibrated"
+        if any(one.fit.roofline for one in findings.answers):
+            worth += " (a roofline: C takes longer)"
+        yield f"Predicted {findings.basis}: {', '.join(told)}{worth}."
     if not findings.answers:
         least = findings.shown
         if least is None:
@@ -219,7 +225,7 @@ def facts(findings: NetworkFindings) -> Iterator[str]:
     """Yield how the bytes and times are counted, and which layers have most of them."""
     for one in findings.answers[:1]:
         yield f"Counted: {accounting(one.fit)}."
-        if one.fit.platform is not None and one.times is not None:
+        if one.fit.platform is not None:
             yield f"Time: {timing(one.fit, one.fit.platform)}."
     flash = {one.name: one.flash for one in findings.layers}
     times = {one.name: one.nanoseconds or 0 for one in findings.layers}

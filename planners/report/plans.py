@@ -13,6 +13,7 @@ from cnn2csdf.commands.cnn.chosen import durations_table
 from cnn2csdf.network import Network
 from cnn2csdf.weights import Model
 from csdf.cli.frame.long_work import telling
+from csdf.cli.frame.output import remark
 from csdf.draw.report.markup import Cell, Html, Row, element, sortable
 from csdf.draw.report.page import change
 from csdf.draw.report.sections import Section
@@ -96,7 +97,8 @@ def answers_of(
                 durations=durations,
                 budget=part,
             )
-        except (GaveUp, InvalidNetwork):
+        except (GaveUp, InvalidNetwork) as end:
+            remark("csdf report", f"no plan of csdf fit: {end}")
             return ()
         found.append((FIT, network, told))
     return tuple(
@@ -145,6 +147,10 @@ def _figures(found: Sequence[Answer]) -> Html:
         ("RAM: the arena (bytes)", lambda one: one.method.ram_bytes),
         ("lower bound of RAM (bytes)", lambda one: one.fit.lower_bound),
         ("flash (bytes)", lambda one: one.fit.flash_bytes),
+        (
+            "to and from slow memory in a frame (bytes)",
+            lambda one: one.plan.slow_bytes if one.plan.memories else None,
+        ),
         ("MACs of a frame", lambda one: one.plan.multiply_accumulates),
         ("MACs (1: computed once)", lambda one: f"{float(one.method.mac_ratio):.4g}x"),
         ("instructions of a frame", lambda one: one.fit.instructions(one.method)),

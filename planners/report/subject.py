@@ -92,7 +92,7 @@ class NetworkSubject:
             layers=tuple(_layers(self)),
             parameters=weights,
             answers=self.answers,
-            platform=_platform_name(self.options),
+            basis=f"{'from' if self.options.durations else 'for'} {_platform_name(self.options)}",
             methods=() if found is None else found.methods,
             nanoseconds=None if found is None else found.nanoseconds,
             added=tuple(added),
@@ -154,8 +154,6 @@ def network_surroundings(findings: NetworkFindings, graph: GraphFindings) -> Sur
         sections.insert(0, Section("memory", "Memory", _memory(findings)))
     if len(findings.answers) > 1:
         sections.insert(0, plans_section(findings.answers))
-    counts = [("parameters", findings.parameters)]
-    counts += [(one.title, one.total) for one in findings.bars]
     return Surroundings(
         name=findings.name,
         kind=f"network of {counted(len(findings.layers), 'layer')}; as a ",
@@ -166,13 +164,25 @@ def network_surroundings(findings: NetworkFindings, graph: GraphFindings) -> Sur
         data={name: value for one in added for name, value in one.data.items()},
         said=(*said, *words.fitting(findings)),
         verdict=words.verdict(findings),
-        figures=tuple(
-            Figure(title, Fraction(count), bytes_in_words(count)) for title, count in counts
-        ),
+        figures=tuple(_figures(findings)),
         noun="layer",
         is_no=words.status(findings) is Status.INFEASIBLE,
         is_unknown=words.status(findings) is Status.UNKNOWN,
     )
+
+
+def _figures(findings: NetworkFindings) -> Iterator[Figure]:
+    """Yield what two networks are compared by."""
+    counts = [("parameters", findings.parameters)]
+    for one in findings.answers[:1]:
+        counts += [("RAM (csdf fit)", one.method.ram_bytes), ("flash", one.fit.flash_bytes)]
+        macs, time = one.plan.multiply_accumulates, one.method.nanoseconds
+        yield Figure("MACs of a frame", Fraction(macs), f"{macs:,}")
+        if time is not None:
+            yield Figure("time of a frame", Fraction(time), nanoseconds_in_words(time))
+    counts += [(f"{one.title}, with parameters", one.total) for one in findings.methods]
+    for title, count in counts:
+        yield Figure(title, Fraction(count), bytes_in_words(count))
 
 
 def _memory(findings: NetworkFindings) -> Html:

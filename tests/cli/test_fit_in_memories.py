@@ -1,6 +1,7 @@
 """`csdf fit --memory`: what it prints, refuses, draws, and hands on."""
 
 import json
+import re
 
 import pytest
 
@@ -24,7 +25,11 @@ def test_the_plan_is_written_checked_and_run_with_the_bytes_it_counts(run, tmp_p
     assert run("fit", *SMALL, *TWO, "-o", plan)[0] == 0
     traffic = json.loads(plan.read_text())["traffic"]
     counted = sum(one["read"] + one["written"] for one in traffic)
-    code, out, _ = run("fit", SMALL[0], "--plan", plan, "--verify", "--plot", tmp_path / "time.svg")
+    words = ("fit", SMALL[0], "--plan", plan)
+    code, out, _ = run(*words, "--verify", "--plot", tmp_path / "time.svg")
+    assert re.search(
+        r"\n  method +tcm +ram +MACs\n  loaded plan +[\d.]+ k?B +[\d.]+ kB +[\d.]+x <\n", out
+    )
     assert code == 0
     assert f"{counted} slow bytes counted" in out
     drawn = (tmp_path / "time.svg").read_text()

@@ -13,6 +13,7 @@ def test_a_given_plan_is_judged_run_and_drawn(run, tmp_path, words):
     found = json.loads(output)
     assert (code, found["fits"]) == (0, True)
     assert found["ram_bytes"] == json.loads(plan.read_text())["arena_bytes"]
+    assert found["methods"][0]["predicted_nanoseconds"] > 0
     assert found["verified"]["relative_difference"] < 1e-4
     assert "over the firings" in picture.read_text() or picture.stat().st_size > 5000
     assert run("fit", "resnet8", "--plan", plan, "--ram", found["ram_bytes"] - 1)[0] == 1

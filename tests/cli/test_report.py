@@ -272,7 +272,7 @@ def test_separate_buffers_row_by_row_are_not_advertised_where_one_arena_is_small
     assert "3.24 MB" in rows
     assert "1.505 MB" in rows  # 3 * 224 * 224 + 32 * 112 * 112 = 552 kB first; 1.505 MB later
     assert "17.21 MB" not in output  # each tensor apart is never the measure
-    assert "layer by layer, one arena" in output
+    assert "of RAM, 1x MACs" in output
 
 
 def test_a_page_says_command_version_file_and_hash(report, run, tmp_path):

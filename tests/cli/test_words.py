@@ -112,6 +112,10 @@ def test_one_token_one_byte_one_buffer(run, tmp_path):
             ("fit", "a/kws.tflit"),
             "suffix '.tflit'; expected .onnx, .tflite, .cfg, .json; did you mean",
         ),
+        (
+            ("deploy", "resnet8", "--element-bytes", "1", "-o", "x"),
+            "in the elements of the file: of 1",
+        ),
         (("fit", "resnet8", "--ram", "5", "kB"), "one word, such as 5kB"),
         (("fit", "resnet8", "--platform", "cortex-m3"), "FILE.json"),
         (

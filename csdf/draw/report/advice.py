@@ -73,8 +73,9 @@ def limits(findings: GraphFindings) -> list[str]:
         name = cycle.actors[0]
         count = findings.repetitions[name]
         said.append(
-            f"“{name}” fires {count} times per iteration; its self-loop allows no more at once. "
-            "Faster firings, or a second one at the same time, are the only way to a shorter period."
+            f"“{name}” fires {counted(count, 'time')} per iteration; its self-loop allows no more at "
+            "once. Faster firings, or a second one at the same time, are the only way to a shorter "
+            "period."
         )
     return said
 

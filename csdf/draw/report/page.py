@@ -457,7 +457,10 @@ def _differing_actors(graph: GraphFindings, other: Compared, noun: str) -> Itera
             cells.append(
                 Cell(text="not there")
                 if work is None
-                else Cell(text=f"{exact(work[0])} in {counted(work[1], 'firing')}", value=work[0])
+                else Cell(
+                    text=f"{_work(work[0], graph.time)} in {counted(work[1], 'firing')}",
+                    value=work[0],
+                )
             )
         said = "new" if old is None else "gone" if new is None else change(old[0], new[0])
         cells.append(Cell(text=said))
@@ -469,6 +472,10 @@ def _differing_actors(graph: GraphFindings, other: Compared, noun: str) -> Itera
     yield element("p", f"{counted(same, noun)} did not change.")
     titles = (noun, *(f"work in {name}" for name in other.names), "change")
     yield sortable("differences", noun, titles, rows)
+
+
+def _work(time: Fraction, unit: str) -> str:
+    return duration(time, unit) if unit == "ns" else exact(time)
 
 
 class Source(NamedTuple):

@@ -46,17 +46,21 @@ def arena_picture(
     capacity if there is one. across: what is counted from left to right. Raises UnwritableFile for
     another format.
     """
-    figure = arena_figure(title, boxes, bound, capacity)
-    figure.axes[0].set_xlabel(across)
+    figure = Figure(figsize=(9.0, 5.2), layout="constrained")
+    axes = figure.add_subplot()
+    draw_arena(axes, boxes, bound=bound, capacity=capacity)
+    axes.set_title(title)
+    axes.set_xlabel(across)
+    figure.legend(loc="outside lower center", ncols=4, fontsize=8, frameon=False)
     return rendered(figure, title, suffix)
 
 
-def arena_figure(title: str, boxes: Sequence[Box], bound: int, capacity: int | None) -> Figure:
-    """Return the figure of arena_picture."""
-    figure = Figure(figsize=(9.0, 5.2), layout="constrained")
-    axes = figure.add_subplot()
+def draw_arena(
+    axes: Axes, boxes: Sequence[Box], *, bound: int | None = None, capacity: int | None = None
+) -> None:
+    """Draw rectangles, the bytes that live at each time, and lines for peak, bound and capacity."""
     peak = max((box.offset + box.size for box in boxes), default=0)
-    top = max(peak, bound, capacity or 0, 1) * 1.03
+    top = max(peak, bound or 0, capacity or 0, 1) * 1.03
     begin = min((box.start for box in boxes), default=0)
     end = max((box.end for box in boxes), default=1)
     axes.set_xlim(begin, max(end, begin + 1))
@@ -65,8 +69,9 @@ def arena_figure(title: str, boxes: Sequence[Box], bound: int, capacity: int | N
     times, loads = _load(boxes)
     axes.step(times, loads, where="post", color="white", linewidth=3)
     axes.step(times, loads, where="post", color="#222", linewidth=1.3, label="live bytes")
-    axes.axhline(bound, color="#c33", linewidth=1.3, label=f"lower bound {bound} bytes")
-    if peak > bound:
+    if bound is not None:
+        axes.axhline(bound, color="#c33", linewidth=1.3, label=f"lower bound {bound} bytes")
+    if peak > (bound or 0):
         axes.axhline(peak, color="#357", linewidth=1.1, linestyle="--", label=f"peak {peak} bytes")
     if capacity is not None:
         axes.axhline(capacity, color="#888", linestyle=":", label=f"capacity {capacity} bytes")
@@ -76,10 +81,7 @@ def arena_figure(title: str, boxes: Sequence[Box], bound: int, capacity: int | N
     axes.set_ylabel(f"offset ({name})")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.ticklabel_format(axis="x", style="plain")
-    axes.set_title(title)
     axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside lower center", ncols=4, fontsize=8, frameon=False)
-    return figure
 
 
 class _UnitLocator(MaxNLocator):

@@ -157,6 +157,7 @@ static void cmsis_convolve(const run *r, const layer *l, range rows, range colum
         p.activation = limits_within(to->least, to->most);
         if (c->at.taps[0] * c->at.taps[1] == 1 && !p.padding.w && !p.padding.h) {
             /* Without scratch; for larger windows this function would choose another way for one row. */
+            p.dilation.w = p.dilation.h = 1; /* of one place: nothing */
             is_made = !arm_convolve_wrapper_s8(&scratch, &p, &by, &b.in, b.from, &with, c->weights,
                                                &bias, s->bias, &b.out, b.to);
         } else if (take_scratch(r, &b, arm_convolve_s8_get_buffer_size(&b.in, &with), &scratch)) {

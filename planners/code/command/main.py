@@ -44,6 +44,9 @@ def command_parser() -> argparse.ArgumentParser:
         "looked for",
     )
     parser.add_argument(
+        "--element-bytes", metavar="N", action=_NoElementBytes, help=argparse.SUPPRESS
+    )
+    parser.add_argument(
         "--kernels",
         choices=KERNELS,
         default=OWN,
@@ -67,6 +70,18 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.add_json_option(parser)
     parsers.add_folder_option(parser, "a new folder, or one of its own")
     return parser
+
+
+class _NoElementBytes(argparse.Action):
+    """Refuses an option that `csdf fit` has, and `csdf deploy` has not."""
+
+    def __call__(self, *_: object) -> None:
+        """Refuse it."""
+        words = (
+            "csdf deploy computes in the elements of the file: of 1 byte in an int8 .tflite or .onnx, "
+            "of 4 in a network of the catalogue; leave it out"
+        )
+        raise argparse.ArgumentError(self, words)
 
 
 def _check(options: argparse.Namespace) -> None:

@@ -23,7 +23,6 @@ from planners.memory.several import Together, run_frames
 from planners.plan.plan import Kind, StreamingPlan
 
 OPERATIONS = 2  # of a multiply-accumulate
-HEADER = ("method", "RAM", "MACs", "predicted")
 REAL_BYTES = 4  # of an element of a network of real numbers, in C
 WHERE = {RESIDENT: "in the arena", ROWS: "row by row", EXTERNAL: "external"}
 
@@ -98,11 +97,16 @@ def verified(model: Model, plan: StreamingPlan, seed: int) -> Check:
     return Check(worst_of(found), runs[-1].high_water_bytes, seconds, slow_bytes)
 
 
-def as_lines(all_of: Together, checks: Sequence[Check], seconds: float) -> list[str]:
-    """Return the answer in one line, then the methods, for each network; then what runs showed."""
+def as_lines(
+    all_of: Together, checks: Sequence[Check], seconds: float, interpreted: Sequence[str | None]
+) -> list[str]:
+    """Return the answer in one line, then the methods, for each network; then what runs showed.
+
+    interpreted: of each network, in words, the arena of an interpreter.
+    """
     lines: list[str] = []
     fits = all_of.fits
-    for one in fits:
+    for one, arena in zip(fits, interpreted, strict=True):
         if one.slow is not None:
             lines += [*_in_memories(one), f"  reason   {one.reason}"]
         else:
@@ -113,6 +117,7 @@ def as_lines(all_of: Together, checks: Sequence[Check], seconds: float) -> list[
         if one.hop is not None:
             lines.append(_hop(one.hop))
         lines += alternatives(one)
+        lines += [] if arena is None else [f"  TFLM     {arena}"]
     if len(fits) > 1:
         lines += _together(all_of)
     for one, check in zip(fits, checks, strict=False):
@@ -265,7 +270,10 @@ def _kept(plan: StreamingPlan) -> str:
 
 def accounting(one: Fit) -> str:
     """Return what the bytes are those of, and the bound that no plan is below."""
-    collects = (one.best or one.least).plan.collects_input
+    plan = (one.best or one.least).plan
+    if plan.memories:
+        return f"tensors, accumulators, staging; lower bound {bytes_in_words(one.lower_bound)}"
+    collects = plan.collects_input
     source = WHERE[one.input] + (", collected before the first layer" if collects else "")
     return (
         f"tensors, accumulators, staging; input {source}, output {WHERE[one.output]}; "
@@ -274,15 +282,18 @@ def accounting(one: Fit) -> str:
 
 
 def _table(one: Fit) -> list[str]:
-    rows = [HEADER, *(_cells(way) for way in one.methods)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(HEADER))]
+    memories = [memory.name for memory in one.least.plan.memories] or ["RAM"]
+    rows = [("method", *memories, "MACs", "predicted"), *(_cells(way) for way in one.methods)]
+    if not any(row[-1] for row in rows[1:]):
+        rows = [row[:-1] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  "
         + "  ".join(
             cell.rjust(width) if i else cell.ljust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
-        + (" <" if row is not HEADER and way is one.best else "")
+        + (" <" if way is not None and way is one.best else "")
         for row, way in zip(rows, (None, *one.methods), strict=True)
     ]
 
@@ -290,7 +301,7 @@ def _table(one: Fit) -> list[str]:
 def _cells(way: FitMethod) -> tuple[str, ...]:
     return (
         way.name,
-        bytes_in_words(way.ram_bytes),
+        *map(bytes_in_words, [one.size for one in way.plan.memories] or [way.ram_bytes]),
         f"{float(way.mac_ratio):.4g}x",
         "" if way.nanoseconds is None else nanoseconds_in_words(way.nanoseconds),
     )

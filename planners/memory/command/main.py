@@ -6,15 +6,13 @@ Options of a plan that `csdf fit` and `csdf deploy` share.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, NamedTuple
 
 from cnn2csdf.commands.cnn import options as shared
-from cnn2csdf.platforms import HOLDS, BoardMemory, platform_named
+from cnn2csdf.platforms import GivenMemory, memories_of, memory_of, platform_named
 from csdf.cli import answers, parsers
 from csdf.cli.parsers import add_limit_options
-from csdf.errors import CsdfError
+from csdf.errors import CsdfError, InvalidArgument
+from csdf.model.exact import MalformedText
 from planners.memory.answer import EXTERNAL, INPUTS, OUTPUT_MEMORIES, RESIDENT, ROWS
 
 SECONDS = 9.0  # for the plan of a network, or of all that are planned beside another answer
@@ -155,37 +153,14 @@ def add_place_options(parser: argparse._ActionsContainer) -> None:
     )
 
 
-class GivenMemory(NamedTuple):
-    """A memory as an option gives it: fields of BoardMemory."""
-
-    name: str
-    fields: Mapping[str, Any]
-
-
 def memory(text: str) -> GivenMemory:
     """Parse a memory such as psram=2MB:slow:read=0.5; for argparse."""
-    name, is_given, size = text.partition("=")
-    size, *words = size.split(":")
-    if not (name.strip() and is_given):
-        raise answers.unfit(text, MEMORY)
-    fields: dict[str, Any] = {"size": answers.size(size)}
-    for word in words:
-        key, has_value, value = word.partition("=")
-        if word in ("slow", "dma"):
-            fields[{"slow": "is_slow", "dma": "has_dma"}[word]] = True
-        elif key in ("read", "write") and has_value:
-            fields[key] = answers.above_zero(value)
-        elif key == "holds" and has_value and set(value.split("+")) <= set(HOLDS):
-            fields["holds"] = tuple(one for one in HOLDS if one in value.split("+"))
-        else:
-            raise answers.unfit(text, MEMORY)
-    return GivenMemory(name.strip(), fields)
-
-
-MEMORY = (
-    "a name and a size, and behind colons slow, read=N, write=N, dma, or holds= of "
-    f"{'+'.join(HOLDS)}, such as sram=64kB or psram=2MB:slow:read=0.5:write=0.5"
-)
+    try:
+        found = memory_of(text)
+    except MalformedText as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    answers.size(text.partition("=")[2].partition(":")[0])  # which says how many bytes a KB has
+    return found
 
 
 def take_memories(options: argparse.Namespace) -> None:
@@ -194,20 +169,13 @@ def take_memories(options: argparse.Namespace) -> None:
     Raises CsdfError for a name that the platform has not, and for options that say something else
     about the memory than --memory does.
     """
-    changes, platform = {one.name: one.fields for one in options.memories}, options.platform
-    if len(changes) < len(options.memories):
-        raise CsdfError("--memory: memories of one name; give each a name of its own")
+    changes, platform = options.memories, options.platform
     known = platform_named(platform).memories if "is_platform_given" in options else ()
-    names = {one.name for one in known}
-    if known and not changes.keys() <= names:
-        raise CsdfError(
-            f"--memory: platform {platform} has no {min(changes.keys() - names)!r}; it has "
-            f"{', '.join(one.name for one in known)}. Leave out --platform to give all memories"
-        )
-    if known and (changes or options.ram is None) and options.plan is None:
-        options.memories = [replace(one, **changes.get(one.name, {})) for one in known]
-    else:
-        options.memories = [BoardMemory(name=name, **fields) for name, fields in changes.items()]
+    if changes or (known and options.ram is None and options.plan is None):
+        try:
+            options.memories = memories_of(changes, known)
+        except InvalidArgument as error:
+            raise CsdfError(f"--memory: {error}") from None
     if options.memories and len(options.models) > 1:
         raise CsdfError(
             f"{len(options.models)} networks in turn have one arena in one memory; give --ram in place "

@@ -10,11 +10,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cnn2csdf.network import Network
+from cnn2csdf.weights import Model
+from csdf.arguments import public
 from csdf.draw.picture import log_across, rendered
 from csdf.units import bytes_in_words
-from planners.arena.command.picture import Box, arena_picture, draw_boxes
+from planners.arena.command.picture import Box, arena_picture, draw_arena, draw_boxes
 from planners.memory.answer import Fit, SlowTraffic
 from planners.memory.command.lifetimes import firings_and_lives
+from planners.plan.checker import require_carried_out
 from planners.plan.plan import StreamingPlan
 
 LOWER = (
@@ -49,6 +52,18 @@ def plan_picture(networks: Sequence[Network], fits: Sequence[Fit], suffix: str) 
         suffix=suffix,
         across="firings of a frame",
     )
+
+
+@public
+def plot_plan(axes: Axes, network: Network | Model, plan: StreamingPlan) -> None:
+    """Draw a plan on axes of Matplotlib: the bytes of each buffer while firings of a frame touch it.
+
+    network: that the plan is for. Memories of a plan in several lie one above the other.
+    """
+    network = network.network if isinstance(network, Model) else network
+    require_carried_out(network, plan)
+    draw_arena(axes, [Box(*life) for life in firings_and_lives(network, plan)[1]])
+    axes.set_xlabel("firings of a frame")
 
 
 def memories_picture(network: Network, plan: StreamingPlan, suffix: str) -> str | bytes:
@@ -147,6 +162,19 @@ def fit_picture(fits: Sequence[Fit], suffix: str) -> str | bytes:
     """
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     axes = figure.add_subplot()
+    _draw_fits(axes, fits)
+    axes.legend(frameon=False, fontsize=8)
+    return rendered(figure, "RAM against MACs", suffix)
+
+
+@public
+def plot_fit(axes: Axes, found: Fit) -> None:
+    """Draw the methods of an answer on axes of Matplotlib: RAM to the right, MACs upwards."""
+    _draw_fits(axes, [found])
+
+
+def _draw_fits(axes: Axes, fits: Sequence[Fit]) -> None:
+    """Draw a line of trade-offs for each network, with its limit."""
     for number, one in enumerate(fits):
         _draw_ways(axes, one, COLOURS[number % len(COLOURS)])
     limits = [one.ram for one in fits if one.ram is not None]
@@ -157,5 +185,3 @@ def fit_picture(fits: Sequence[Fit], suffix: str) -> str | bytes:
     _mark_sizes(axes)
     axes.set_ylabel("MACs (1: the network computed once)")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8)
-    return rendered(figure, "RAM against MACs", suffix)

@@ -57,7 +57,7 @@ def work(options: argparse.Namespace) -> int:
         _fitted(*one, options) for one in zip(options.models, _given_plans(options), strict=True)
     ]
     seconds = time.perf_counter() - begin
-    if options.plan is None and not options.memories:
+    if not options.memories and any(one.fit.platform is not None for one in found):
         shared.remark_on_platform("csdf fit", options)
     fits = [one.fit for one in found]
     if options.plan is None:
@@ -77,10 +77,8 @@ def work(options: argparse.Namespace) -> int:
             value |= {} if arena is None else {"interpreter": arena[0].to_json(arena[1])}
         print(json.dumps(document, indent=2))
     else:
-        print(answers.in_words(as_lines(all_of, checks, seconds), options))
-        for arena in arenas:
-            if arena is not None:
-                print(f"  TFLM     {arena[0].in_words(arena[1])}")
+        interpreted = [None if one is None else one[0].in_words(one[1]) for one in arenas]
+        print(answers.in_words(as_lines(all_of, checks, seconds, interpreted), options))
     if options.output:
         _write(options.output, fits)
         shown = [(fit.best or fit.least).plan for fit in fits]
@@ -161,7 +159,14 @@ def _fitted(source: str, plan: StreamingPlan | None, options: argparse.Namespace
         model = as_stream(model, options.hop)
     if plan is not None:
         model = worked_part(model, plan)
-        found = checked_fit(options.plan, model.network, plan, ram=options.ram, flash=options.flash)
+        found = checked_fit(
+            options.plan,
+            model.network,
+            plan,
+            ram=options.ram,
+            flash=options.flash,
+            platform=platform_named(options.platform),
+        )
     else:
         found = _searched(model.network, options, options.ram)
     if options.hop is not None:

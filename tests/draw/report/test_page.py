@@ -75,7 +75,7 @@ def test_same_findings_same_bytes():
 def test_the_summary_names_the_period_and_who_waits():
     page = ReadPage(report_page(findings(ring())))
     assert page.card("period").endswith("5")  # 2 + 3 over one token
-    assert "“a” and “b” wait for one another" in page.texts["summary"]
+    assert "the cycle of “a” and “b” takes that long" in page.texts["summary"]
 
 
 def test_a_deadlock_is_explained_instead_of_a_schedule():

@@ -113,6 +113,8 @@ def test_no_name_begins_another():
     found = together([Member(model=model, plan=plan, name=name or None) for name in names])
     given = ["networks", *(one.name for one in found.members)]
     assert len(set(given)) == 7
+    for one in found.members:  # the calls of each
+        assert f"{one.name}_run(&state_of_{one.name}, " in found.files["README.md"]
     for one in given:
         for other in given:
             assert one == other or not f"{other}_".startswith(f"{one}_")

@@ -255,6 +255,19 @@ def test_more_time_never_gives_a_worse_answer(costs, more):
         assert longer.lower_bound >= less.lower_bound
 
 
+def test_a_large_design_has_a_bound_before_any_depths_are_known(monkeypatch):
+    monkeypatch.setattr("planners.fifo.sizing.LARGE", 0)
+    graph = EventGraph(read_design(RESIDUAL, TimingOptions()))
+    full, _ = max_rate(graph)
+    fifos = graph.design.fifos
+    alone = least_depths(DesignEvaluator(graph, required=full))
+    assert graph.design.bits(alone) > graph.design.bits([2] * len(fifos))
+    found = smallest_depths(graph, full, stop=Stop(steps=4 * len(fifos)))
+    assert found.status == "feasible"  # grown after the end of the work
+    assert found.lower_bound > graph.design.bits([2] * len(fifos))
+    assert smallest_depths(graph, full).bits == 194  # as on the page
+
+
 def test_no_smaller_depths_of_a_fork_run():
     design = fork()
     graph = EventGraph(design)

@@ -2,10 +2,14 @@
 
 from fractions import Fraction
 
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.platforms import Platform
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
+from csdf.status import Status
 from csdf.time_limit import Stop
 from planners.memory.answer import BY_ROWS, LINES, WHOLE_LAYERS, FitWhy
 from planners.memory.fit import fit, fit_with_alternatives
@@ -73,3 +77,18 @@ def test_a_figure_nearby_whose_search_ended_early_says_so():
     assert found.alternatives
     assert not any(one.is_complete or one.fits for one in found.alternatives)
     assert "at most" in found.alternatives[0].ram_in_words
+
+
+def test_an_input_that_is_too_large_is_told_with_the_bytes_of_what_it_becomes():
+    builder = NetworkBuilder("converted")
+    given = builder.input((3, 8, 8), name="picture", element=Element.FLOAT32)
+    scale = Quantization(element=Element.INT8, scales=(0.1,), zero_point=0)
+    narrow = {"element": Element.INT8, "quantization": scale}
+    builder.output(builder.add(op.Conversion(), given, name="narrow", **narrow))
+    found = fit(builder.network(), ram=700)
+    # 3 x 8 x 8 numbers of 4 bytes, or of one
+    assert (found.status, found.reason.values["least"]) == (Status.INFEASIBLE, 768)
+    words = (
+        "input 'picture' is float32, and as int8, to which it is converted, would take 192 bytes"
+    )
+    assert words in str(found.reason)

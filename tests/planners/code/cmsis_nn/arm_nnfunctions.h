@@ -117,7 +117,8 @@ static inline arm_cmsis_nn_status arm_convolve_wrapper_s8(
     const int32_t *bias, const cmsis_nn_dims *out, int8_t *to)
 {
     (void)ctx;
-    if (with->h * with->w != 1 || p->padding.h || p->padding.w || bias_dims->c != out->c) {
+    if (with->h * with->w != 1 || p->padding.h || p->padding.w || bias_dims->c != out->c ||
+        p->dilation.h != 1 || p->dilation.w != 1) {
         return ARM_CMSIS_NN_ARG_ERROR; /* windows of one place only, whose blocks are like wholes */
     }
     return stand_in_convolved(0, p, by, in, from, with, weights, bias, out, to);

@@ -1,0 +1,302 @@
+"""Bytes that wait in slow memory: a lower bound where a later layer needs what was made before.
+
+Let each element of a tensor, the gate, depend on all elements of the one input, and take the moment at
+which the first of them is there. By then all of the input has been read. Elements that depend on one of
+the gate come later, and some of them need elements of tensors that do not depend on it. What is in fast
+memory at the moment, and what is read behind it, together cut all ways from the input to those: along a
+way that is not cut, each element would have to be computed behind the moment, from one that is, and an
+input is not computed. A partial sum cuts as its element does, and has no fewer bytes.
+Of the cut, fast memory holds no more than its size; the rest is read: the input once more, and what
+was computed was written before, too, but for results, whose writing is counted anyway. So no schedule,
+recomputation or not, moves less than inputs and results once and the least cut less the fast memory.
+
+The least cut is bounded by a flow that is even over the places of each tensor, and so one between
+tensors: along an edge each place of the result has places of its own of what the layer reads, equally
+many for each. Layers that mix all feature maps take any flow from each of them, others as much from
+each. Edges that are not plainly so are left out, which makes the flow less.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+
+import numpy as np
+
+from cnn2csdf import operators as op
+from cnn2csdf.network import Layer, Network
+from cnn2csdf.weights import Array
+from planners.memory.order import TopologicalOrder
+from planners.memory.stages import StageTable
+
+ALIKE = (op.Activation, op.BatchNormalization, op.Identity, op.Conversion)
+VIEWS = (op.Concatenation, op.Slice, op.Identity, op.Reshape, op.View)
+SOURCE, SINK = "source", "sink"
+Node = tuple[str, str]
+
+
+def least_waiting_bytes(course: TopologicalOrder, table: StageTable, fast: int) -> int:
+    """Return slow bytes of any schedule beside those of inputs and results, each once."""
+    if course.others:
+        return 0
+    found, known = 0, set[frozenset[str]]()
+    for gate in _gates(course):
+        behind = _behind(course, gate)
+        if behind in known:
+            continue
+        known.add(behind)
+        ways = _Ways(course, table, gate, behind)
+        for most in (1, 2):  # of a byte of the cut, which is counted once or twice
+            if ways.targets:
+                found = max(found, _flow(ways.capacities(most)) - most * fast)
+    return found
+
+
+def _gates(course: TopologicalOrder) -> Iterator[str]:
+    """Tensors each element of which depends on all of the input, along one chain of layers at least."""
+    network, source = course.network, course.at(0)
+    shape = network.layer(source).shape
+    reach = {source: (np.eye(shape.rows, dtype=bool), np.eye(shape.width, dtype=bool), False)}
+    for name in course.layers[1:]:
+        layer = network.layer(name)
+        ways = []
+        for index, one in enumerate(_operands(network, layer)):
+            taps = _taps(network, layer, min(index, len(layer.inputs) - 1))
+            if one in reach and taps is not None:
+                rows, columns, mixes = reach[one]
+                ways.append((taps[0] @ rows, taps[1] @ columns, mixes or _mixes(layer)))
+        if ways and not isinstance(layer.operator, op.Concatenation):
+            reach[name] = max(ways, key=lambda way: (way[2], int(way[0].sum() * way[1].sum())))
+            rows, columns, mixes = reach[name]
+            if rows.all() and columns.all() and (mixes or shape.channels == 1):
+                yield name
+
+
+def _behind(course: TopologicalOrder, gate: str) -> frozenset[str]:
+    """The tensors that are computed from another."""
+    found = {gate}
+    for name in course.layers[1:]:
+        if found.intersection(course.network.layer(name).inputs):
+            found.add(name)
+    return frozenset(found - {gate})
+
+
+def _operands(network: Network, layer: Layer) -> list[str]:
+    """The tensors that a layer reads; those of a concatenation of feature maps where it mixes them."""
+    found = list(layer.inputs)
+    while _mixes(layer) and len(found) < len(network.layers):
+        joined = [network.layer(name) for name in found]
+        if not any(_joins_maps(one) for one in joined):
+            break
+        found = [
+            part for one in joined for part in (one.inputs if _joins_maps(one) else [one.name])
+        ]
+    return found
+
+
+def _joins_maps(layer: Layer) -> bool:
+    operator = layer.operator
+    is_map = layer.shape.is_map and not layer.epilogue
+    return is_map and isinstance(operator, op.Concatenation) and operator.axis == 0
+
+
+def _mixes(layer: Layer) -> bool:
+    """Whether each element depends on all feature maps of the places that it sees."""
+    operator = layer.operator
+    if isinstance(operator, op.Convolution):
+        return operator.groups == 1 and operator.block is None
+    return isinstance(operator, op.FullyConnected)
+
+
+def _taps(network: Network, layer: Layer, index: int) -> tuple[Array, Array] | None:
+    """For each row, and for each column, of a layer which of an input it is made of; None: unknown."""
+    given, own = network.input_shapes(layer)[index], layer.shape
+    operator = layer.operator
+    match operator:
+        case op.Convolution(window=window, block=None) | op.Pooling(window=window):
+            found = []
+            sizes = (own.rows, given.rows), (own.width, given.width)
+            for axis, (outputs, inputs) in enumerate(sizes):
+                taps = np.zeros((outputs, inputs), bool)
+                for place in range(outputs):
+                    first = place * window.stride[axis] - window.padding[axis]
+                    every = range(window.kernel[axis])
+                    seen = (first + tap * window.dilation[axis] for tap in every)
+                    taps[place, [at for at in seen if 0 <= at < inputs]] = True
+                found.append(taps)
+            return found[0], found[1]
+        case op.FullyConnected() | op.GlobalPooling():
+            shapes = (own.rows, given.rows), (own.width, given.width)
+            return np.ones(shapes[0], bool), np.ones(shapes[1], bool)
+        case op.Resize():
+            times = _enlarged(given.dims, own.dims, operator, layer)
+            if times:
+                return (
+                    np.arange(own.rows)[:, None] // times == np.arange(given.rows),
+                    np.arange(own.width)[:, None] // times == np.arange(given.width),
+                )
+    is_alike = given == own and isinstance(operator, (*ALIKE, op.Elementwise))
+    is_cut = isinstance(operator, op.Slice) and operator.axis == 0 and given.is_map
+    if is_alike or is_cut:
+        return np.eye(own.rows, dtype=bool), np.eye(own.width, dtype=bool)
+    return None
+
+
+def _enlarged(
+    given: tuple[int, ...], own: tuple[int, ...], operator: op.Resize, layer: Layer
+) -> int:
+    """How many copies of each row and column a resize makes; 0 where it does otherwise."""
+    times = own[1] // given[1]
+    if operator.function != "nearest" or own[1:] != (given[1] * times, given[2] * times):
+        return 0
+    source = layer.shape.__class__(dims=given)
+    for axis in operator.axes(source):
+        places = np.arange(axis.size)
+        if not np.array_equal(axis.nearest(places), places // times):
+            return 0
+    return times
+
+
+class _Ways:
+    """The ways from the input to what depends on a gate, as a network of flow between tensors."""
+
+    def __init__(
+        self, course: TopologicalOrder, table: StageTable, gate: str, behind: frozenset[str]
+    ) -> None:
+        """Take the gate, and all tensors that depend on it."""
+        self._course, self._table, self._behind = course, table, behind
+        network = self._network = course.network
+        self._shown = _shown(course)
+        self._edges: list[tuple[str, str]] = []
+        late, self.targets = {gate}, list[str]()
+        for name in course.layers[1:]:
+            layer = network.layer(name)
+            if name == gate:
+                continue
+            operands = _operands(network, layer)
+            if name not in behind:
+                self._edges += [(one, name) for one in operands if self._is_even(one, layer)]
+            elif late.intersection(operands) and self._sees_all(layer, late):
+                late.add(name)
+                early = [one for one in operands if one not in behind and one != gate]
+                new = [(one, name) for one in early if self._is_even(one, layer)]
+                self._edges += new
+                self.targets += [name] if new else []
+        self._drop_cut()
+
+    def _sees_all(self, layer: Layer, late: set[str]) -> bool:
+        """Whether each element depends on one that is late."""
+        if isinstance(layer.operator, op.Concatenation):
+            return late.issuperset(layer.inputs)
+        for index in range(len(layer.inputs)):
+            taps = _taps(self._network, layer, index)
+            read = layer.inputs[index]
+            is_late = read in late or (
+                _mixes(layer) and late & set(_operands(self._network, layer))
+            )
+            if taps is not None and is_late and all(one.any(axis=1).all() for one in taps):
+                return True
+        return False
+
+    def _is_even(self, source: str, layer: Layer) -> bool:
+        """Whether each place of a layer has as many places of its own of a tensor, all of them used."""
+        network, operator = self._network, layer.operator
+        given, own = network.layer(source).shape, layer.shape
+        if _joins_maps(network.layer(source)) and not _mixes(layer):
+            return False
+        if isinstance(operator, op.FullyConnected):
+            return True
+        if isinstance(operator, op.Convolution | op.Pooling):
+            if isinstance(operator, op.Convolution) and not _mixes(layer):
+                if not operator.groups == given.channels == own.channels or operator.block:
+                    return False
+            window = operator.window
+            for axis, (inputs, outputs) in enumerate(
+                zip(given.dims[1:], own.dims[1:], strict=True)
+            ):
+                kernel, stride = window.kernel[axis], window.stride[axis]
+                before, dilation = window.padding[axis], window.dilation[axis]
+                is_dense = dilation == 1 and 0 <= before <= kernel - stride
+                is_spread = stride == 1 and before % dilation == 0 <= before < kernel * dilation
+                if outputs * stride != inputs or not (is_dense or is_spread):
+                    return False
+            return True
+        if isinstance(operator, op.GlobalPooling):
+            return given.channels == own.channels
+        return _taps(network, layer, layer.inputs.index(source)) is not None
+
+    def _drop_cut(self) -> None:
+        """Leave out slices, unless they alone read a tensor that mixes, each another part of it."""
+        readers = defaultdict[str, list[Layer]](list)
+        for source, name in self._edges:
+            readers[source].append(self._network.layer(name))
+        left = set[tuple[str, str]]()
+        for source, some in readers.items():
+            cuts = [one.operator for one in some if isinstance(one.operator, op.Slice)]
+            ends = sorted((one.start, one.stop) for one in cuts)
+            is_apart = all(one[1] <= other[0] for one, other in pairwise(ends))
+            is_free = _mixes(self._network.layer(source)) and len(cuts) == len(some) and is_apart
+            if not is_free:
+                left |= {(source, one.name) for one in some if isinstance(one.operator, op.Slice)}
+        self._edges = [one for one in self._edges if one not in left]
+
+    def capacities(self, most: int) -> dict[Node, dict[Node, int]]:
+        """Return the edges between tensors, each of which lets its bytes through, counted so often."""
+        source = self._course.at(0)
+        found = defaultdict[Node, dict[Node, int]](dict)
+        every = {one for edge in self._edges for one in edge}
+        total = 0
+        for name in every:
+            times = min(most, 1 if name == source or name in self._shown else 2)
+            found["in", name]["out", name] = size = times * self._table.tensor_bytes(name)
+            total += size
+        for one, other in self._edges:
+            found["out", one]["in", other] = total
+        found[SOURCE, ""]["in", source] = total
+        for name in self.targets:
+            found["out", name][SINK, ""] = total
+        return found
+
+
+def _shown(course: TopologicalOrder) -> set[str]:
+    """Tensors elements of which are, or may be, those of a result, through layers that only move."""
+    network, found = course.network, set(course.results)
+    for name in reversed(course.layers):
+        layer = network.layer(name)
+        if name in found and isinstance(layer.operator, VIEWS):
+            found |= set(layer.inputs)
+    for name in course.layers:
+        layer = network.layer(name)
+        if isinstance(layer.operator, VIEWS) and found.intersection(layer.inputs):
+            found.add(name)
+    return found
+
+
+def _flow(capacities: Mapping[Node, Mapping[Node, int]]) -> int:
+    """Return the largest flow from the source to the sink, along shortest ways that are left."""
+    left = defaultdict[Node, dict[Node, int]](dict)
+    for one, others in capacities.items():
+        for other, size in others.items():
+            left[one][other] = left[one].get(other, 0) + size
+            left[other].setdefault(one, 0)
+    total = 0
+    while True:
+        before: dict[Node, Node] = {}
+        ahead = [(SOURCE, "")]
+        for one in ahead:
+            for other, size in left[one].items():
+                if size and other not in before and other != (SOURCE, ""):
+                    before[other] = one
+                    ahead.append(other)
+        if (SINK, "") not in before:
+            return total
+        way = [(SINK, "")]
+        while way[-1] != (SOURCE, ""):
+            way.append(before[way[-1]])
+        pairs = [(one, other) for other, one in pairwise(way)]
+        size = min(left[one][other] for one, other in pairs)
+        for one, other in pairs:
+            left[one][other] -= size
+            left[other][one] += size
+        total += size
