@@ -60,7 +60,7 @@ class MovedWeights:
             self.is_resident |= is_resident
             self.is_ahead |= not is_resident and one.begin < layer.group
             fields = (
-                f"layers + {layer.number}" if is_read else NULL,
+                f"&layers[{layer.number}]" if is_read else NULL,
                 *(symbol if home is None else NULL, 0 if home is None else home.offset // unit),
                 *(one.offset // unit, one.size, f"sizeof({kind})"),
                 f"offsetof({FIELDS[kind]}, weights)",

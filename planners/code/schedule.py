@@ -131,7 +131,7 @@ class Schedule:
         """The windows of rings: where new rows lie, and the number of the variable."""
         names = [previous.name for previous, _ in self.network.variables]
         return [
-            f"{{tensors + {self._numbers[name]}, tensors + {self._numbers[ring.new]}, "
+            f"{{&tensors[{self._numbers[name]}], &tensors[{self._numbers[ring.new]}], "
             f"{names.index(ring.previous)}}},"
             for name, ring in self._rings.items()
         ]
@@ -151,7 +151,7 @@ class Schedule:
             source = one.source if ring is None else ring.new
             numbers = self._numbers[previous.name], self._numbers[source]
             lines.append(
-                f"{{tensors + {numbers[0]}, tensors + {numbers[1]}, {one.group}}}, "
+                f"{{&tensors[{numbers[0]}], &tensors[{numbers[1]}], {one.group}}}, "
                 f"/* {comment(previous.name)} */"
             )
         return lines
@@ -288,7 +288,7 @@ class Schedule:
         pairs += [
             (self._entry(targets[0]), self._entry(one)) for targets in copied for one in targets[1:]
         ]
-        return [f"{{tensors + {of}, tensors + {to}}}," for of, to in pairs]
+        return [f"{{&tensors[{of}], &tensors[{to}]}}," for of, to in pairs]
 
     def _entry(self, buffer: StreamBuffer) -> int:
         """The number of a buffer among the tensors."""
@@ -357,7 +357,7 @@ class Schedule:
         self._inputs.append(self._input(running.result, 0, NULL, NULL, entry))
         fields = (
             *("COPIED", running.planned.stage.rows, len(running.targets), 0, 0, NULL),
-            *(f"inputs + {first_source}", 0, 1, f"tensors + {self._entry(targets[0])}"),
+            *(f"&inputs[{first_source}]", 0, 1, f"&tensors[{self._entry(targets[0])}]"),
         )
         self._stages.append(f"{{{', '.join(map(str, fields))}}},")
 
@@ -375,15 +375,15 @@ class Schedule:
         first_source = len(self._inputs)
         for index, name in enumerate(stage.sources):
             self._inputs.append(self._input(name, len(running.layers) + index, NULL, NULL))
-        layers = f"layers + {first_layer}" if not running.is_streamed_input else NULL
-        sources = f"inputs + {first_source}" if stage.sources else NULL
+        layers = f"&layers[{first_layer}]" if not running.is_streamed_input else NULL
+        sources = f"&inputs[{first_source}]" if stage.sources else NULL
         if len(running.targets) > MOST_ROWS:
             raise InvalidPlan(f"stage {running.result!r} fires more than {MOST_ROWS} times")
         fields = (
             *(stage.mode, running.planned.stage.rows, len(running.targets)),
             *(self._first_row(stage), self._sums(stage), layers, sources),
             *(0 if running.is_streamed_input else len(running.layers), len(stage.sources)),
-            f"tensors + {self._numbers[running.result]}",
+            f"&tensors[{self._numbers[running.result]}]",
         )
         self._stages.append(f"{{{', '.join(map(str, fields))}}},")
         self.most_ranges = max(self.most_ranges, len(running.layers) + len(stage.sources))
@@ -405,8 +405,8 @@ class Schedule:
             number = self._copy_for(stage, source)
             self._inputs.append(self._input(source, local[source], rows, columns, number))
         fields = (
-            *(call.function, call.parameters, f"tensors + {self._numbers[layer.name]}"),
-            *(f"inputs + {first_input}", first_step, len(layer.inputs), steps),
+            *(call.function, call.parameters, f"&tensors[{self._numbers[layer.name]}]"),
+            *(f"&inputs[{first_input}]", first_step, len(layer.inputs), steps),
             *self._strip(stage, layer),
         )
         placed = PlacedLayer(len(self._layers), call.parameters, stage.group, stage.number)
@@ -436,7 +436,7 @@ class Schedule:
         self, source: str, local: int, rows: str, columns: str, number: int | None = None
     ) -> str:
         number = self._numbers[source] if number is None else number
-        return f"{{tensors + {number}, {local}, {rows}, {columns}}},"
+        return f"{{&tensors[{number}], {local}, {rows}, {columns}}},"
 
     def _strip(self, stage: PlacedStage, layer: Layer) -> tuple[int, int, int]:
         """Return the place of a tensor inside a stage from its first strip: elements, rows, columns.

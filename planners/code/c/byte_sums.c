@@ -161,8 +161,8 @@ NAKED static void meet_rows(int32_t *sums UNREAD, const patch *p UNREAD,
 #endif
 
 /* Where assembly finds the fields of a patch. */
-typedef char patch_is_known[offsetof(patch, apart) == 7 * sizeof(int32_t) ||
-                                    sizeof(void *) != sizeof(int32_t)
+typedef char patch_is_known[((offsetof(patch, apart) == (7 * sizeof(int32_t))) ||
+                             (sizeof(void *) != sizeof(int32_t)))
                                 ? 1
                                 : -1];
 
@@ -220,11 +220,11 @@ INLINED static int32_t add_four(int32_t *restrict sums, const patch *p, const tr
             : [to] "r"(all), [a] "r"(a), [b] "r"(b), [c] "r"(c), [d] "r"(d)
             : "memory");
     vstrwq_s32(sums, vaddq_s32(vldrwq_s32(sums), vldrwq_s32(all)));
-    if (p->zero && p->count == p->width) {
+    if (p->zero && (p->count == p->width)) {
         take_weights(sums, p->zero, weights, p->row_count * p->count, apart);
-    } else if (p->zero) {
+    } else if (p->zero != 0) {
         for (i = 0; i < p->row_count; i++) {
-            take_weights(sums, p->zero, weights + i * p->width, p->count, apart);
+            take_weights(sums, p->zero, weights + (i * p->width), p->count, apart);
         }
     }
     return p->count;
@@ -238,22 +238,22 @@ INLINED static int32_t add_four(int32_t *restrict sums, const patch *p, const tr
     int32_t done = 0, i, apart = p->apart;
     for (i = 0; i < p->row_count; i++) {
         const element *values = p->rows[i] + p->from;
-        for (done = 0; done + VECTOR <= p->count; done += VECTOR) {
-            const trained *w = weights + i * p->width + done;
+        for (done = 0; (done + VECTOR) <= p->count; done += VECTOR) {
+            const trained *w = weights + (i * p->width) + done;
             __m256i v = _mm256_sub_epi16(sixteen_words(values + done), less);
             a = _mm256_add_epi32(a, _mm256_madd_epi16(v, sixteen_words(w)));
             b = _mm256_add_epi32(b, _mm256_madd_epi16(v, sixteen_words(w + apart)));
-            c = _mm256_add_epi32(c, _mm256_madd_epi16(v, sixteen_words(w + 2 * apart)));
-            d = _mm256_add_epi32(d, _mm256_madd_epi16(v, sixteen_words(w + 3 * apart)));
+            c = _mm256_add_epi32(c, _mm256_madd_epi16(v, sixteen_words(w + (2 * apart))));
+            d = _mm256_add_epi32(d, _mm256_madd_epi16(v, sixteen_words(w + (3 * apart))));
         }
-        for (; done + VECTOR / 2 <= p->count; done += VECTOR / 2) {
-            const trained *w = weights + i * p->width + done;
+        for (; (done + (VECTOR / 2)) <= p->count; done += VECTOR / 2) {
+            const trained *w = weights + (i * p->width) + done;
             __m128i v = _mm_loadl_epi64((const __m128i *)(const void *)(values + done));
             v = _mm_sub_epi16(lower_words(v), _mm256_castsi256_si128(less));
             a = _mm256_add_epi32(a, eight_products(v, w));
             b = _mm256_add_epi32(b, eight_products(v, w + apart));
-            c = _mm256_add_epi32(c, eight_products(v, w + 2 * apart));
-            d = _mm256_add_epi32(d, eight_products(v, w + 3 * apart));
+            c = _mm256_add_epi32(c, eight_products(v, w + (2 * apart)));
+            d = _mm256_add_epi32(d, eight_products(v, w + (3 * apart)));
         }
     }
     add_vectors(sums, both_halves(a), both_halves(b), both_halves(c), both_halves(d));
@@ -266,23 +266,23 @@ INLINED static int32_t add_four(int32_t *restrict sums, const patch *p, const tr
     }
     for (i = 0; i < p->row_count; i++) {
         const element *values = p->rows[i] + p->from;
-        const trained *with = weights + i * p->width;
-        for (done = 0; done + VECTOR <= p->count; done += VECTOR) {
+        const trained *with = weights + (i * p->width);
+        for (done = 0; (done + VECTOR) <= p->count; done += VECTOR) {
             __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(values + done));
             __m128i low = _mm_sub_epi16(lower_words(v), less);
             __m128i high = _mm_sub_epi16(upper_words(v), less);
             for (j = 0; j < BLOCK; j++) {
-                const trained *here = with + j * p->apart + done;
+                const trained *here = with + (j * p->apart) + done;
                 __m128i w = _mm_loadu_si128((const __m128i *)(const void *)here);
                 all[j] = _mm_add_epi32(all[j], _mm_madd_epi16(low, lower_words(w)));
                 all[j] = _mm_add_epi32(all[j], _mm_madd_epi16(high, upper_words(w)));
             }
         }
-        for (; done + VECTOR / 2 <= p->count; done += VECTOR / 2) {
+        for (; (done + (VECTOR / 2)) <= p->count; done += VECTOR / 2) {
             __m128i v = _mm_loadl_epi64((const __m128i *)(const void *)(values + done));
             v = _mm_sub_epi16(lower_words(v), less);
             for (j = 0; j < BLOCK; j++) {
-                const trained *here = with + j * p->apart + done;
+                const trained *here = with + (j * p->apart) + done;
                 __m128i w = _mm_loadl_epi64((const __m128i *)(const void *)here);
                 all[j] = _mm_add_epi32(all[j], _mm_madd_epi16(v, lower_words(w)));
             }
@@ -345,7 +345,7 @@ INLINED static void add_lanes(int32_t *sums, const patch *p, const trained *weig
 #endif
     for (i = 0; i < p->row_count; i++) {
         const element *values = p->rows[i] + p->from + from;
-        const trained *with = weights + i * p->width;
+        const trained *with = weights + (i * p->width);
 #if defined(WORDS_MEET) /* one register less */
         const element *end = values + p->count;
         for (; values != end; values += stride, with += apart)
@@ -420,7 +420,7 @@ static int32_t make_all_lanes(element *to, const convolution *c, const footprint
     int32_t from, stride = under->step;
     const trained *weights = c->weights + first;
     patch p;
-    if (WEIGHTS_HAVE_ZEROS || under->bend < under->across.end) {
+    if (WEIGHTS_HAVE_ZEROS || (under->bend < under->across.end)) {
         return 0;
     }
     p.rows = under->rows + under->down.first;
@@ -430,8 +430,8 @@ static int32_t make_all_lanes(element *to, const convolution *c, const footprint
     p.zero = c->to.zero_in;
     p.apart = c->groups;
     p.width = c->at.taps[1] * c->groups;
-    weights += under->down.first * p.width + under->across.first * c->groups;
-    for (from = 0; count - from >= SIDE_BY_SIDE; from += SIDE_BY_SIDE) {
+    weights += (under->down.first * p.width) + (under->across.first * c->groups);
+    for (from = 0; (count - from) >= SIDE_BY_SIDE; from += SIDE_BY_SIDE) {
         make_lanes(to + from, &p, weights + from, from, stride, &c->to, first + from);
     }
     return from;

@@ -17,21 +17,21 @@ typedef struct {
 
 static int32_t as_short(int32_t value)
 {
-    return value < -32768 ? -32768 : value > 32767 ? 32767 : value;
+    return (value < -32768) ? -32768 : (value > 32767) ? 32767 : value;
 }
 
 /* Cells of 16 bits lie among elements, which begin anywhere. */
 static int32_t cell_of(const element *kept, int32_t unit)
 {
     int16_t found;
-    memcpy(&found, kept + 2 * unit, sizeof found);
+    memcpy(&found, kept + (2 * unit), sizeof found);
     return found;
 }
 
 static void keep_cell(element *kept, int32_t unit, int32_t value)
 {
     int16_t cell = (int16_t)value;
-    memcpy(kept + 2 * unit, &cell, sizeof cell);
+    memcpy(kept + (2 * unit), &cell, sizeof cell);
 }
 
 /* What enters a gate of some units; before: NULL in the first frame. */
@@ -40,10 +40,10 @@ static void sum_gate(const cells *p, const gate *g, const element *from, const e
 {
     int32_t again[BLOCK] = {0, 0, 0, 0}, i;
     begin_sums(sums, g->bias, first, block);
-    add_row(sums, from, p->zero_in, g->matrix + first * p->elements, p->elements, block,
+    add_row(sums, from, p->zero_in, g->matrix + (first * p->elements), p->elements, block,
                p->elements);
-    if (before) {
-        add_row(again, before, p->zero_out, g->recurrent + first * p->units, p->units, block,
+    if (before != NULL) {
+        add_row(again, before, p->zero_out, g->recurrent + (first * p->units), p->units, block,
                    p->units);
     }
     for (i = 0; i < block; i++) {
@@ -146,7 +146,7 @@ static int32_t kept_of(const filtering *p, int32_t sum)
 {
     int32_t found = rescaled(sum, p->multiplier, p->exponent), all = p->most - p->least + 1;
     found = larger(smaller(found, p->most), p->least) + p->zero_kept;
-    found = found > p->most ? found - all : found < p->least ? found + all : found;
+    found = (found > p->most) ? (found - all) : (found < p->least) ? (found + all) : found;
     return found - p->zero_kept;
 }
 
@@ -163,9 +163,9 @@ static int64_t sum_in_time(const filtering *p, element *kept, const int16_t *wit
     for (place = 0; place < stays; place++) {
         sum += (int64_t)with[place] * (place_of(p, kept, place) - p->zero_kept);
     }
-    if (stays) {
+    if (stays != 0) {
         copy_elements(kept, kept + unit, (stays - 1) * unit);
-        if (p->is_wide) {
+        if (p->is_wide != 0) {
             keep_cell(kept, stays - 1, newest + p->zero_kept);
         } else {
             kept[stays - 1] = (element)(newest + p->zero_kept);
@@ -185,13 +185,13 @@ static void filter_in_time(const run *r, const layer *l, range rows, range colum
     for (first = 0; first < count; first += BLOCK) {
         int32_t block = smaller(BLOCK, count - first), sums[BLOCK];
         begin_sums(sums, NULL, 0, block);
-        add_row(sums, from, p->zero_in, p->matrix + first * p->elements, p->elements, block,
+        add_row(sums, from, p->zero_in, p->matrix + (first * p->elements), p->elements, block,
                    p->elements);
         for (i = 0; i < block; i++) {
             int32_t feature = first + i, unit = feature / p->rank;
-            sum += sum_in_time(p, kept + feature * (p->places - 1) * (p->is_wide ? 2 : 1),
-                               p->filters + feature * p->places, kept_of(p, sums[i]));
-            if ((feature + 1) % p->rank == 0) {
+            sum += sum_in_time(p, kept + (feature * (p->places - 1) * (p->is_wide ? 2 : 1)),
+                               p->filters + (feature * p->places), kept_of(p, sums[i]));
+            if (((feature + 1) % p->rank) == 0) {
                 sum += p->bias[unit];
                 to[unit] = stored(rescaled((int32_t)sum, p->out_multiplier, p->out_exponent) +
                                   p->zero_out);
@@ -220,14 +220,14 @@ static void add_in_time(const run *r, const layer *l, range rows, range columns)
     (void)rows;
     (void)columns;
     for (later = 0; later <= stays; later++) {
-        const trained *with = m->weights + (stays - later) * m->units * m->count;
+        const trained *with = m->weights + ((stays - later) * m->units * m->count);
         for (unit = 0; unit < m->units; unit++) {
-            int32_t sum = later < stays ? load(kept, later * m->units + unit) : 0;
+            int32_t sum = (later < stays) ? load(kept, (later * m->units) + unit) : 0;
             for (i = 0; i < m->count; i++) {
                 sum += (values[i] - m->to.zero_in) * *with++;
             }
-            if (later) {
-                store(kept, (later - 1) * m->units + unit, sum);
+            if (later != 0) {
+                store(kept, ((later - 1) * m->units) + unit, sum);
             } else {
                 total all = (m->to.bias ? m->to.bias[unit] : 0) + sum;
                 store_sums(place + unit, &all, &m->to, unit, 1);

@@ -16,7 +16,7 @@ static void combine_two(const run *r, const layer *l, const operand *a, const op
                         const view *out, range rows, range columns,
                         element (*of)(element, element))
 {
-    view one = a && !a->values ? input_view(r, l, a->input) : *out;
+    view one = (a && !a->values) ? input_view(r, l, a->input) : *out;
     view other = b->values ? *out : input_view(r, l, b->input);
     int32_t y, x, c, stride = a ? a->channel : 1;
     for (y = rows.first; y < rows.end; y++) {
@@ -44,7 +44,7 @@ static void combine(const run *r, const layer *l, range rows, range columns)
     for (number = 2; number < p->operands; number++) {
         combine_two(r, l, NULL, &p->each[number], &out, rows, columns, p->of);
     }
-    for (y = rows.first; p->is_mean && y < rows.end; y++) {
+    for (y = rows.first; p->is_mean && (y < rows.end); y++) {
         for (x = columns.first; x < columns.end; x++) {
             element *to = row_at(&out, y) + column_at(&out, x);
             for (c = 0; c < out.channels; c++) {
@@ -68,17 +68,17 @@ OF_TWO(subtract, one - other)
 OF_TWO(multiply, one * other)
 OF_TWO(divide, one / other)
 OF_TWO(squared_difference, (one - other) * (one - other))
-OF_TWO(maximum, other > one ? other : one)
-OF_TWO(minimum, other < one ? other : one)
+OF_TWO(maximum, (other > one) ? other : one)
+OF_TWO(minimum, (other < one) ? other : one)
 OF_TWO(power, powf(one, other))
-OF_TWO(greater, one > other ? 1.0f : 0.0f)
-OF_TWO(greater_or_equal, one >= other ? 1.0f : 0.0f)
-OF_TWO(less, one < other ? 1.0f : 0.0f)
-OF_TWO(less_or_equal, one <= other ? 1.0f : 0.0f)
-OF_TWO(equal, one == other ? 1.0f : 0.0f)
-OF_TWO(and, one != 0 && other != 0 ? 1.0f : 0.0f)
-OF_TWO(or, one != 0 || other != 0 ? 1.0f : 0.0f)
-OF_TWO(exclusive_or, (one != 0) != (other != 0) ? 1.0f : 0.0f)
+OF_TWO(greater, (one > other) ? 1.0f : 0.0f)
+OF_TWO(greater_or_equal, (one >= other) ? 1.0f : 0.0f)
+OF_TWO(less, (one < other) ? 1.0f : 0.0f)
+OF_TWO(less_or_equal, (one <= other) ? 1.0f : 0.0f)
+OF_TWO(equal, (one == other) ? 1.0f : 0.0f)
+OF_TWO(and, ((one != 0) && (other != 0)) ? 1.0f : 0.0f)
+OF_TWO(or, ((one != 0) || (other != 0)) ? 1.0f : 0.0f)
+OF_TWO(exclusive_or, ((one != 0) != (other != 0)) ? 1.0f : 0.0f)
 
 /* Where along its axis the largest or the smallest element is, and of equal ones the first or the
    last. */
@@ -96,11 +96,11 @@ static void extreme_fold(const cube *c, const view *in, const view *out, const i
     (void)rows;
     begin_fold(c, place, inner);
     best = *from_cell(c, in, inner);
-    while (next_inside(c, inner)) {
+    while (next_inside(c, inner) != 0) {
         element value = *from_cell(c, in, inner);
-        int32_t is_better = e->is_smallest ? value < best : value > best;
+        int32_t is_better = e->is_smallest ? (value < best) : (value > best);
         number++;
-        if (is_better || (e->takes_last && value == best)) {
+        if (is_better || (e->takes_last && (value == best))) {
             best = value;
             found = number;
         }
@@ -125,10 +125,10 @@ static void running_fold(const cube *c, const view *in, const view *out, const i
     begin_fold(c, place, inner);
     for (number = 0; number < count; number++) {
         element value;
-        inner[u->axis] = u->is_reversed ? count - 1 - number : number;
+        inner[u->axis] = u->is_reversed ? (count - 1 - number) : number;
         value = *from_cell(c, in, inner);
-        if (is_wanted(rows, inner)) {
-            *to_cell(c, out, inner) = u->is_exclusive ? sum : sum + value;
+        if (is_wanted(rows, inner) != 0) {
+            *to_cell(c, out, inner) = u->is_exclusive ? sum : (sum + value);
         }
         sum += value;
     }
@@ -158,16 +158,16 @@ static void ranking_fold(const cube *c, const view *in, const view *out, const i
             int32_t is_behind, is_better;
             inner[k->axis] = number;
             value = *from_cell(c, in, inner);
-            is_behind = rank == 0 || (k->is_smallest ? value > last : value < last) ||
-                        (value == last && number > before);
-            is_better = found < 0 || (k->is_smallest ? value < best : value > best);
+            is_behind = (rank == 0) || (k->is_smallest ? (value > last) : (value < last)) ||
+                        ((value == last) && (number > before));
+            is_better = (found < 0) || (k->is_smallest ? (value < best) : (value > best));
             if (is_behind && is_better) {
                 found = number;
                 best = value;
             }
         }
         to[k->axis] = rank;
-        if (is_wanted(rows, to)) {
+        if (is_wanted(rows, to) != 0) {
             *to_cell(c, out, to) = k->gives_places ? (element)found : best;
         }
         last = best;
@@ -193,7 +193,7 @@ static void choose(const run *r, const layer *l, range rows, range columns)
                     view in = o->values ? out : input_view(r, l, o->input);
                     found[number] = operand_at(o, &in, y, x)[c * o->channel];
                 }
-                to[c] = found[0] != 0 ? found[1] : found[2];
+                to[c] = (found[0] != 0) ? found[1] : found[2];
             }
         }
     }
@@ -205,7 +205,7 @@ static element sum_of_powers(const cube *c, const view *in, int32_t *inner, elem
     element sum = 0;
     do {
         sum += expf(*from_cell(c, in, inner) - most);
-    } while (next_inside(c, inner));
+    } while (next_inside(c, inner) != 0);
     return sum;
 }
 
@@ -218,10 +218,10 @@ static void softmax_fold(const cube *c, const view *in, const view *out, const i
     most = largest_inside(c, in, inner);
     sum = sum_of_powers(c, in, inner, most);
     do {
-        if (is_wanted(rows, inner)) {
+        if (is_wanted(rows, inner) != 0) {
             *to_cell(c, out, inner) = expf(*from_cell(c, in, inner) - most) / sum;
         }
-    } while (next_inside(c, inner));
+    } while (next_inside(c, inner) != 0);
 }
 
 LAYER(softmax, for_each_fold, softmax_fold)
@@ -236,10 +236,10 @@ static void log_softmax_fold(const cube *c, const view *in, const view *out, con
     sum = sum_of_powers(c, in, inner, most);
     sum = logf(sum);
     do {
-        if (is_wanted(rows, inner)) {
+        if (is_wanted(rows, inner) != 0) {
             *to_cell(c, out, inner) = *from_cell(c, in, inner) - most - sum;
         }
-    } while (next_inside(c, inner));
+    } while (next_inside(c, inner) != 0);
 }
 
 LAYER(log_softmax, for_each_fold, log_softmax_fold)
@@ -253,21 +253,21 @@ static void standardise_fold(const cube *c, const view *in, const view *out, con
     begin_fold(c, place, inner);
     do {
         average += *from_cell(c, in, inner);
-    } while (next_inside(c, inner));
+    } while (next_inside(c, inner) != 0);
     average /= count;
     do {
         element value = *from_cell(c, in, inner) - average;
         variance += value * value;
-    } while (next_inside(c, inner));
-    variance = sqrtf(variance / count + c->epsilon);
+    } while (next_inside(c, inner) != 0);
+    variance = sqrtf((variance / count) + c->epsilon);
     do {
-        int32_t at = inner[0] * c->scale_steps[0] + inner[1] * c->scale_steps[1] +
-                     inner[2] * c->scale_steps[2];
+        int32_t at = (inner[0] * c->scale_steps[0]) + (inner[1] * c->scale_steps[1]) +
+                     (inner[2] * c->scale_steps[2]);
         element value = (*from_cell(c, in, inner) - average) / variance * c->scale[at];
-        if (is_wanted(rows, inner)) {
+        if (is_wanted(rows, inner) != 0) {
             *to_cell(c, out, inner) = value + (c->shift ? c->shift[at] : 0);
         }
-    } while (next_inside(c, inner));
+    } while (next_inside(c, inner) != 0);
 }
 
 LAYER(standardise, for_each_fold, standardise_fold)
@@ -292,9 +292,9 @@ LAYER(standardise, for_each_fold, standardise_fold)
 
 FOLD(sum_fold, 0, found + value, found)
 FOLD(mean_fold, 0, found + value, found / (element)folded_count(c))
-FOLD(max_fold, LEAST, value > found ? value : found, found)
-FOLD(min_fold, *from_cell(c, in, inner), value < found ? value : found, found)
-FOLD(l2_fold, 0, found + value * value, sqrtf(found))
+FOLD(max_fold, LEAST, (value > found) ? value : found, found)
+FOLD(min_fold, *from_cell(c, in, inner), (value < found) ? value : found, found)
+FOLD(l2_fold, 0, found + (value * value), sqrtf(found))
 
 LAYER(reduce_sum, for_each_fold, sum_fold)
 
@@ -327,12 +327,14 @@ static void multiply_matrices(const run *r, const layer *l, range rows, range co
                 element sum = p->bias ? p->bias[at[2]] : 0;
                 for (k = 0; k < p->inner; k++) {
                     int32_t one[3], other[3];
-                    one[0] = other[0] = at[0];
+                    other[0] = at[0];
+                    one[0] = at[0];
                     one[1] = at[1];
-                    one[2] = other[1] = k;
+                    other[1] = k;
+                    one[2] = k;
                     other[2] = at[2];
                     sum += *cell_at(&left, p->left_is_map, p->left_steps, one) *
-                           (p->values ? p->values[k * p->columns + at[2]]
+                           (p->values ? p->values[(k * p->columns) + at[2]]
                                       : *cell_at(&right, p->right_is_map, p->right_steps, other));
                 }
                 *cell_at(&out, p->to_is_map, p->to_steps, at) = sum;
@@ -409,10 +411,10 @@ typedef struct {
 static element entering(const recurrence *p, const view *in, int32_t direction, int32_t sequence,
                         int32_t frame, int32_t row)
 {
-    int32_t all = p->gates * p->units, at = direction * all + row, i;
-    element sum = p->bias ? p->bias[direction * 2 * all + row] : 0;
+    int32_t all = p->gates * p->units, at = (direction * all) + row, i;
+    element sum = p->bias ? p->bias[(direction * 2 * all) + row] : 0;
     for (i = 0; i < p->elements; i++) {
-        sum += p->matrix[at * p->elements + i] * row_at(in, sequence)[column_at(in, i) + frame];
+        sum += p->matrix[(at * p->elements) + i] * row_at(in, sequence)[column_at(in, i) + frame];
     }
     return sum;
 }
@@ -420,41 +422,41 @@ static element entering(const recurrence *p, const view *in, int32_t direction, 
 static element returning(const recurrence *p, int32_t direction, int32_t row,
                          const element *hidden, const element *share)
 {
-    int32_t all = p->gates * p->units, at = direction * all + row, i;
-    element sum = p->bias ? p->bias[direction * 2 * all + all + row] : 0;
+    int32_t all = p->gates * p->units, at = (direction * all) + row, i;
+    element sum = p->bias ? p->bias[(direction * 2 * all) + all + row] : 0;
     for (i = 0; i < p->units; i++) {
-        sum += p->recurrent[at * p->units + i] * (share ? share[i] * hidden[i] : hidden[i]);
+        sum += p->recurrent[(at * p->units) + i] * (share ? (share[i] * hidden[i]) : hidden[i]);
     }
     return sum;
 }
 
 static element sigmoid(element x)
 {
-    return tanhf(x * 0.5f) * 0.5f + 0.5f;
+    return (tanhf(x * 0.5f) * 0.5f) + 0.5f;
 }
 
 /* The next state; gates: room for the sums of all gates. */
 static void recur_once(const recurrence *p, const view *in, int32_t direction, int32_t sequence,
                        int32_t frame, element *hidden, element *cell, element *gates)
 {
-    int32_t u, row, n = p->units, plain = p->kind == GRU ? 2 * n : p->gates * n;
+    int32_t u, row, n = p->units, plain = (p->kind == GRU) ? (2 * n) : (p->gates * n);
     for (row = 0; row < plain; row++) {
         gates[row] = entering(p, in, direction, sequence, frame, row) +
                      returning(p, direction, row, hidden, NULL);
-        gates[row] = p->kind == PLAIN || row >= 3 * n ? tanhf(gates[row]) : sigmoid(gates[row]);
+        gates[row] = ((p->kind == PLAIN) || (row >= (3 * n))) ? tanhf(gates[row]) : sigmoid(gates[row]);
     }
-    for (u = 0; p->kind == GRU && u < n; u++) {
-        element back = returning(p, direction, 2 * n + u, hidden, p->resets_after ? NULL : gates + n);
-        gates[2 * n + u] = tanhf(entering(p, in, direction, sequence, frame, 2 * n + u) +
-                                 (p->resets_after ? gates[n + u] : 1) * back);
+    for (u = 0; (p->kind == GRU) && (u < n); u++) {
+        element back = returning(p, direction, (2 * n) + u, hidden, p->resets_after ? NULL : (gates + n));
+        gates[(2 * n) + u] = tanhf(entering(p, in, direction, sequence, frame, (2 * n) + u) +
+                                 ((p->resets_after ? gates[n + u] : 1) * back));
     }
     for (u = 0; u < n; u++) {
         if (p->kind == LSTM) {
-            cell[u] = gates[2 * n + u] * cell[u] + gates[u] * gates[3 * n + u];
-            cell[u] = cell[u] > p->limit ? p->limit : cell[u] < -p->limit ? -p->limit : cell[u];
+            cell[u] = (gates[(2 * n) + u] * cell[u]) + (gates[u] * gates[(3 * n) + u]);
+            cell[u] = (cell[u] > p->limit) ? p->limit : (cell[u] < -p->limit) ? -p->limit : cell[u];
             hidden[u] = gates[n + u] * tanhf(cell[u]);
         } else if (p->kind == GRU) {
-            hidden[u] = (1 - gates[u]) * gates[2 * n + u] + gates[u] * hidden[u];
+            hidden[u] = ((1 - gates[u]) * gates[(2 * n) + u]) + (gates[u] * hidden[u]);
         } else {
             hidden[u] = gates[u];
         }
@@ -466,11 +468,11 @@ static element first_state(const run *r, const layer *l, int32_t input, const el
                            const int32_t *at)
 {
     const recurrence *p = l->parameters;
-    if (input) {
+    if (input != 0) {
         view in = input_view(r, l, input);
         return row_at(&in, at[1])[column_at(&in, at[2]) + at[0]];
     }
-    return values ? values[(at[0] * p->sequences + at[1]) * p->units + at[2]] : 0;
+    return values ? values[(((at[0] * p->sequences) + at[1]) * p->units) + at[2]] : 0;
 }
 
 static void recur(const run *r, const layer *l, range rows, range columns)
@@ -478,8 +480,8 @@ static void recur(const run *r, const layer *l, range rows, range columns)
     const recurrence *p = l->parameters;
     view in = input_view(r, l, 0), out = output_view(r, l);
     element *hidden = (element *)(void *)r->scratch, *cell = hidden + p->units, *gates = cell + p->units;
-    int32_t first = p->gives == GIVES_ALL ? 0 : rows.first;
-    int32_t end = p->gives == GIVES_ALL ? p->sequences : rows.end;
+    int32_t first = (p->gives == GIVES_ALL) ? 0 : rows.first;
+    int32_t end = (p->gives == GIVES_ALL) ? p->sequences : rows.end;
     int32_t d, s, pass, u;
     for (d = 0; d < p->directions; d++) {
         for (s = first; s < end; s++) {
@@ -492,15 +494,15 @@ static void recur(const run *r, const layer *l, range rows, range columns)
                 cell[u] = first_state(r, l, p->inputs[1], p->cell, at);
             }
             for (pass = 0; pass < p->frames; pass++) {
-                int32_t frame = p->is_backward[d] ? p->frames - 1 - pass : pass;
+                int32_t frame = p->is_backward[d] ? (p->frames - 1 - pass) : pass;
                 recur_once(p, &in, d, s, frame, hidden, cell, gates);
-                for (u = 0; p->gives == GIVES_ALL && u < p->units; u++) {
-                    int32_t place = (frame * p->directions + d) * p->sequences + s;
-                    row_at(&out, 0)[place * p->units + u] = hidden[u];
+                for (u = 0; (p->gives == GIVES_ALL) && (u < p->units); u++) {
+                    int32_t place = (((frame * p->directions) + d) * p->sequences) + s;
+                    row_at(&out, 0)[(place * p->units) + u] = hidden[u];
                 }
             }
-            for (u = 0; p->gives != GIVES_ALL && u < p->units; u++) {
-                row_at(&out, s)[column_at(&out, u) + d] = p->gives == GIVES_CELL ? cell[u] : hidden[u];
+            for (u = 0; (p->gives != GIVES_ALL) && (u < p->units); u++) {
+                row_at(&out, s)[column_at(&out, u) + d] = (p->gives == GIVES_CELL) ? cell[u] : hidden[u];
             }
         }
     }

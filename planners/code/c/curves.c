@@ -7,25 +7,25 @@ typedef struct {
 
 static int32_t sigmoid_at(const curve *p, int32_t value)
 {
-    int32_t size = value < 0 ? -value : value, place = size >> 9, found = 32767 * 1024;
+    int32_t size = (value < 0) ? -value : value, place = size >> 9, found = 32767 * 1024;
     if (place < 255) {
-        found = p->values[place] * 512 + (size & 511) * (p->values[place + 1] - p->values[place]);
+        found = (p->values[place] * 512) + ((size & 511) * (p->values[place + 1] - p->values[place]));
     }
-    return (value >= 0 ? found + 512 : (INT32_C(1) << 25) - found + 511) >> 10;
+    return ((value >= 0) ? (found + 512) : ((INT32_C(1) << 25) - found + 511)) >> 10;
 }
 
 static int32_t tangent_at(const curve *p, int32_t value)
 {
-    int32_t size = value < 0 ? -value : value, place = size >> 8, found = 65535 * 256;
+    int32_t size = (value < 0) ? -value : value, place = size >> 8, found = 65535 * 256;
     if (place < 255) {
-        found = p->values[place] * 256 + (size & 255) * (p->values[place + 1] - p->values[place]);
+        found = (p->values[place] * 256) + ((size & 255) * (p->values[place + 1] - p->values[place]));
     }
     found -= INT32_C(1) << 23;
-    return (value >= 0 ? found + 128 : 127 - found) >> 8;
+    return ((value >= 0) ? (found + 128) : (127 - found)) >> 8;
 }
 
 static int32_t curve_at(const curve *p, int32_t value)
 {
-    value = (int32_t)(((int64_t)value * p->factor + p->half) >> p->shift);
+    value = (int32_t)((((int64_t)value * p->factor) + p->half) >> p->shift);
     return p->is_odd ? tangent_at(p, value) : sigmoid_at(p, value);
 }

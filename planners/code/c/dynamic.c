@@ -2,7 +2,7 @@
 static int32_t zero_of(const run *r, const layer *l, int32_t number)
 {
     view zero;
-    if (number < 0 || number >= l->input_count) {
+    if ((number < 0) || (number >= l->input_count)) {
         return LEAST;
     }
     zero = input_view(r, l, number);
@@ -25,15 +25,15 @@ static void find_range(const run *r, const layer *l, range rows, range columns)
     for (y = 0; y < l->inputs[0].source->height; y++) {
         for (x = 0; x < in.width; x++) {
             const element *from = row_at(&in, y) + column_at(&in, x);
-            for (c = 0; c < in.channels / REAL; c++) {
+            for (c = 0; c < (in.channels / REAL); c++) {
                 float value = real_at(from, c);
-                low = value < low ? value : low;
-                high = value > high ? value : high;
+                low = (value < low) ? value : low;
+                high = (value > high) ? value : high;
             }
         }
     }
-    scale = low < high ? (high - low) / 255 : 1;
-    if (p->gives_zero) {
+    scale = (low < high) ? ((high - low) / 255) : 1;
+    if (p->gives_zero != 0) {
         *row_at(&out, 0) = stored(nearest_even(-low / scale) + LEAST);
     } else {
         store_real(row_at(&out, 0), 0, scale);
@@ -116,12 +116,14 @@ static void multiply_by_range(const run *r, const layer *l, range rows, range co
                 int32_t sum = 0;
                 for (k = 0; k < p->inner; k++) {
                     int32_t one[3], other[3], with;
-                    one[0] = other[0] = at[0];
+                    other[0] = at[0];
+                    one[0] = at[0];
                     one[1] = at[1];
-                    one[2] = other[1] = k;
+                    other[1] = k;
+                    one[2] = k;
                     other[2] = at[2];
-                    if (p->values) {
-                        with = p->values[k * p->columns + at[2]] - p->zero_with;
+                    if (p->values != NULL) {
+                        with = p->values[(k * p->columns) + at[2]] - p->zero_with;
                     } else {
                         with = *cell_at(&right, p->right_is_map, p->right_steps, other) - other_zero;
                     }

@@ -1,18 +1,18 @@
 /* Shifts of negative integers keep the sign; a compiler where they do not stops here. */
-typedef char sign_is_kept[(-3 >> 1) == -2 ? 1 : -1];
+typedef char sign_is_kept[((-3 >> 1) == -2) ? 1 : -1];
 
 /* Half the product of two 32-bit integers over 2 ** 30, rounded to the nearest; halves go up. */
 static int32_t high_product(int32_t one, int32_t other)
 {
     (void)sizeof(sign_is_kept);
-    return (int32_t)(((int64_t)one * other + 1073741824) >> 31);
+    return (int32_t)((((int64_t)one * other) + 1073741824) >> 31);
 }
 
 /* A value over a power of two, rounded to the nearest; halves go away from zero. */
 static int32_t divided_by_power(int64_t value, int32_t exponent)
 {
-    int64_t half = exponent ? INT64_C(1) << (exponent - 1) : 0;
-    return (int32_t)((value + half - (value < 0 && exponent)) >> exponent);
+    int64_t half = exponent ? (INT64_C(1) << (exponent - 1)) : 0;
+    return (int32_t)((value + half - ((value < 0) && exponent)) >> exponent);
 }
 
 /* A value times multiplier * 2 ** (exponent - 31); below zero the power divides in two steps, so that

@@ -33,7 +33,7 @@ static int32_t store_four_sums(element *to, const total *sums, const scaling *s,
     int32_t four;
     memcpy(&four, s->exponents + first, sizeof four);
     power = _mm_cvtsi32_si128(four);
-    if (_mm_movemask_epi8(_mm_cmpgt_epi8(power, none))) {
+    if (_mm_movemask_epi8(_mm_cmpgt_epi8(power, none)) != 0) {
         return 0;
     }
     power = _mm_unpacklo_epi16(none, _mm_unpacklo_epi8(none, power));
@@ -110,15 +110,15 @@ INLINED static void store_sums(element *to, const total *sums, const scaling *s,
     while (i < count) {
         int32_t value;
 #if defined(__SSE2__)
-        if (count - i >= 4 && store_four_sums(to + i, sums + i, s, first + i)) {
+        if (((count - i) >= 4) && store_four_sums(to + i, sums + i, s, first + i)) {
             i += 4;
             continue;
         }
 #elif defined(WORDS_MEET)
-        if (SUMS_ARE_NARROW && exponents[i] < 0) {
+        if (SUMS_ARE_NARROW && (exponents[i] < 0)) {
             value = rescaled_narrow(sums[i], multipliers[i], exponents[i]) + zero;
-            value = value < least ? least : value;
-            value = value > most ? most : value;
+            value = (value < least) ? least : value;
+            value = (value > most) ? most : value;
             __asm__("" : "+r"(value)); /* no byte before it is stored */
             to[i] = (element)value;
             i++;
@@ -126,8 +126,8 @@ INLINED static void store_sums(element *to, const total *sums, const scaling *s,
         }
 #endif
         value = rescaled(sums[i], multipliers[i], exponents[i]) + zero;
-        value = value < least ? least : value;
-        to[i] = (element)(value > most ? most : value);
+        value = (value < least) ? least : value;
+        to[i] = (element)((value > most) ? most : value);
         i++;
     }
 #endif

@@ -12,10 +12,10 @@ typedef struct {
 static element *cell_at(const view *v, int32_t is_map, const int32_t *steps, const int32_t *place)
 {
     element *row = row_at(v, is_map ? place[1] : 0);
-    if (is_map) {
-        return row + place[0] * steps[0] + (steps[2] ? column_at(v, place[2]) : 0);
+    if (is_map != 0) {
+        return row + (place[0] * steps[0]) + (steps[2] ? column_at(v, place[2]) : 0);
     }
-    return row + place[0] * steps[0] + place[1] * steps[1] + place[2] * steps[2];
+    return row + (place[0] * steps[0]) + (place[1] * steps[1]) + (place[2] * steps[2]);
 }
 
 /* The places that go together with a place: all along the reduced axes. */
@@ -31,7 +31,7 @@ static int next_inside(const cube *c, int32_t *inner)
 {
     int32_t axis;
     for (axis = 2; axis >= 0; axis--) {
-        if (c->is_reduced[axis]) {
+        if (c->is_reduced[axis] != 0) {
             if (++inner[axis] < c->sizes[axis]) {
                 return 1;
             }
@@ -66,15 +66,15 @@ static element largest_inside(const cube *c, const view *in, int32_t *inner)
     element most = LEAST;
     do {
         element value = *from_cell(c, in, inner);
-        most = value > most ? value : most;
-    } while (next_inside(c, inner));
+        most = (value > most) ? value : most;
+    } while (next_inside(c, inner) != 0);
     return most;
 }
 
 /* Whether a place is in rows that are wanted: a function over all rows is asked for some of them. */
 static int is_wanted(range rows, const int32_t *place)
 {
-    return place[1] >= rows.first && place[1] < rows.end;
+    return (place[1] >= rows.first) && (place[1] < rows.end);
 }
 
 typedef void (*folding)(const cube *, const view *in, const view *out, const int32_t *place,
@@ -86,12 +86,12 @@ static void for_each_fold(const run *r, const layer *l, range rows, range column
     view in = input_view(r, l, 0), out = output_view(r, l);
     int32_t place[3];
     int32_t goes_by_rows = c->from_is_map && c->to_is_map;
-    int32_t first = c->is_reduced[1] || !goes_by_rows ? 0 : rows.first;
+    int32_t first = (c->is_reduced[1] || !goes_by_rows) ? 0 : rows.first;
     int32_t end = c->is_reduced[1] ? 1 : goes_by_rows ? rows.end : c->sizes[1];
-    int32_t left = c->is_reduced[2] || !goes_by_rows ? 0 : columns.first;
+    int32_t left = (c->is_reduced[2] || !goes_by_rows) ? 0 : columns.first;
     int32_t right = c->is_reduced[2] ? 1 : goes_by_rows ? columns.end : c->sizes[2];
     range wanted = {0, INT32_MAX};
-    if (goes_by_rows) {
+    if (goes_by_rows != 0) {
         wanted = rows;
     }
     for (place[0] = 0; place[0] < (c->is_reduced[0] ? 1 : c->sizes[0]); place[0]++) {

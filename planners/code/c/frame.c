@@ -163,27 +163,27 @@ typedef struct {
 static int32_t floored(int32_t above, int32_t below)
 {
     int32_t found = above / below;
-    return above % below < 0 ? found - 1 : found;
+    return ((above % below) < 0) ? (found - 1) : found;
 }
 
 static int32_t smaller(int32_t one, int32_t other)
 {
-    return one < other ? one : other;
+    return (one < other) ? one : other;
 }
 
 static int32_t larger(int32_t one, int32_t other)
 {
-    return one > other ? one : other;
+    return (one > other) ? one : other;
 }
 
 static int32_t first_of(const rule *r, int32_t row)
 {
-    return r->pairs ? r->pairs[2 * row] : floored(r->slope * row + r->first, r->divisor);
+    return r->pairs ? r->pairs[2 * row] : floored((r->slope * row) + r->first, r->divisor);
 }
 
 static int32_t last_of(const rule *r, int32_t row)
 {
-    return r->pairs ? r->pairs[2 * row + 1] : floored(r->slope * row + r->last, r->divisor);
+    return r->pairs ? r->pairs[(2 * row) + 1] : floored((r->slope * row) + r->last, r->divisor);
 }
 
 static int32_t clamped(int32_t place, int32_t limit)
@@ -198,14 +198,15 @@ static range rows_of(const rule *r, range wanted, int32_t limit)
     if (wanted.first < wanted.end) {
         found.first = first_of(r, wanted.first);
         found.end = last_of(r, wanted.end - 1) + 1;
-        if (r->is_clamped) {
+        if (r->is_clamped != 0) {
             found.first = clamped(found.first, limit);
             found.end = clamped(found.end - 1, limit) + 1;
         }
         found.first = larger(found.first, 0);
         found.end = smaller(found.end, limit);
         if (found.first >= found.end) {
-            found.first = found.end = 0;
+            found.end = 0;
+            found.first = 0;
         }
     }
     return found;
@@ -227,11 +228,12 @@ static void join_rows(const run *r, const tensor *t, view *v)
 static view tensor_view(const run *r, const tensor *t)
 {
     view found;
-    const batch *in_pool = r->made.of == t ? &r->made : r->read.of == t ? &r->read : NULL;
+    const batch *in_pool = (r->made.of == t) ? &r->made : (r->read.of == t) ? &r->read : NULL;
     found.base = (element *)(void *)BASE(r, t);
     found.staged = in_pool ? (element *)(void *)(r->arena + in_pool->offset) : NULL;
     found.staged_from = in_pool ? in_pool->first : 0;
-    found.origin = found.left = 0;
+    found.left = 0;
+    found.origin = 0;
     found.rows = larger(t->rows, 1);
     found.stride = t->stride / SLOTS;
     found.place = t->place / SLOTS;
@@ -255,7 +257,7 @@ static void lay_out(view *v, range rows, range columns)
 /* What a tile holds of the tensor of a layer. tile: those down first, then those across. */
 static range held_by(const tiling *t, int32_t number, int32_t tile)
 {
-    const uint16_t *pair = t->held + 2 * (number * (t->down + t->across) + tile);
+    const uint16_t *pair = t->held + (2 * ((number * (t->down + t->across)) + tile));
     range found;
     found.first = pair[0];
     found.end = pair[1];
@@ -328,15 +330,15 @@ static view output_view(const run *r, const layer *l)
 
 static element *row_at(const view *v, int32_t row)
 {
-    if (v->staged && row >= v->staged_from) {
-        return v->staged + (row - v->staged_from) * v->stride;
+    if (v->staged && (row >= v->staged_from)) {
+        return v->staged + ((row - v->staged_from) * v->stride);
     }
-    return v->base + (row - v->origin) % v->rows * v->stride;
+    return v->base + ((row - v->origin) % v->rows * v->stride);
 }
 
 static int32_t column_at(const view *v, int32_t column)
 {
-    return (v->columns ? column % v->columns : column - LEFT(v)) * v->place;
+    return (v->columns ? (column % v->columns) : (column - LEFT(v))) * v->place;
 }
 
 /* Elements of a row whose places follow one another. */
@@ -366,7 +368,7 @@ static void finish(const layer *l, element *place, int32_t count, int32_t channe
 static void finish_region(const layer *l, const view *out, range rows, range columns)
 {
     int32_t y, x;
-    if (l->step_count) {
+    if (l->step_count != 0) {
         for (y = rows.first; y < rows.end; y++) {
             element *row = row_at(out, y);
             for (x = columns.first; x < columns.end; x++) {

@@ -4,8 +4,10 @@ static inline patch row_patch(const element *const *row, int32_t zero, int32_t c
     patch found;
     found.rows = row;
     found.row_count = 1;
-    found.from = found.weights_from = 0;
-    found.count = found.width = count;
+    found.weights_from = 0;
+    found.from = 0;
+    found.width = count;
+    found.count = count;
     found.zero = zero;
     found.apart = apart;
     return found;
@@ -31,7 +33,7 @@ static patch taps_patch(const convolution *c, const footprint *under, int32_t ta
     found.zero = c->to.zero_in;
     found.width = c->at.taps[1] * c->group_inputs;
     found.apart = c->at.taps[0] * found.width;
-    found.weights_from = under->down.first * found.width + tap * c->group_inputs;
+    found.weights_from = (under->down.first * found.width) + (tap * c->group_inputs);
     return found;
 }
 
@@ -44,7 +46,7 @@ static void add_window(const convolution *c, const footprint *under, total *sums
         patch p;
         taps = 1;
         if (under->step == c->group_inputs) {
-            taps = (j < under->bend ? under->bend : under->across.end) - j;
+            taps = ((j < under->bend) ? under->bend : under->across.end) - j;
         }
         p = taps_patch(c, under, j, taps, channel);
         add_values(sums, &p, weights, filters);
@@ -79,27 +81,27 @@ static void copy_few(element *to, const element *from, int32_t count)
 static int32_t is_few(const convolution *c)
 {
     int32_t width = c->at.taps[1] * c->group_inputs;
-    return MOST_GATHERED && c->groups == 1 && c->at.taps[0] > 1 && width < FEW &&
-           c->at.taps[0] * width <= MOST_GATHERED;
+    return MOST_GATHERED && (c->groups == 1) && (c->at.taps[0] > 1) && (width < FEW) &&
+           ((c->at.taps[0] * width) <= MOST_GATHERED);
 }
 
 static void gather(const convolution *c, const footprint *under, element *to)
 {
     int32_t i, j, taps, inputs = c->group_inputs, width = c->at.taps[1] * inputs;
     int32_t rows = c->at.taps[0];
-    if (under->down.end - under->down.first < rows ||
-        under->across.end - under->across.first < c->at.taps[1]) {
-        for (i = 0; i < rows * width; i++) {
+    if (((under->down.end - under->down.first) < rows) ||
+        ((under->across.end - under->across.first) < c->at.taps[1])) {
+        for (i = 0; i < (rows * width); i++) {
             to[i] = (element)c->to.zero_in;
         }
     }
     for (j = under->across.first; j < under->across.end; j += taps) {
         taps = 1;
         if (under->step == inputs) {
-            taps = (j < under->bend ? under->bend : under->across.end) - j;
+            taps = ((j < under->bend) ? under->bend : under->across.end) - j;
         }
         for (i = under->down.first; i < under->down.end; i++) {
-            copy_few(to + i * width + j * inputs, under->rows[i] + column_under(under, j),
+            copy_few(to + (i * width) + (j * inputs), under->rows[i] + column_under(under, j),
                      taps * inputs);
         }
     }
@@ -111,11 +113,11 @@ APART static int32_t make_filters(element *to, const patch *p, const trained *we
                             const bias_sum *begin, range filters)
 {
     int32_t first;
-    for (first = filters.first; filters.end - first >= BLOCK; first += BLOCK) {
+    for (first = filters.first; (filters.end - first) >= BLOCK; first += BLOCK) {
         int32_t done = first - filters.first;
         total sums[BLOCK];
         begin_sums(sums, begin, first, BLOCK);
-        add_values(sums, p, weights + done * p->apart, BLOCK);
+        add_values(sums, p, weights + (done * p->apart), BLOCK);
 #if WEIGHTS_HAVE_ZEROS
         take_zeros(sums, p, s, BLOCK);
 #endif
@@ -130,7 +132,7 @@ APART static void make_singly(const convolution *c, const footprint *under, elem
 {
     int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs, filters, end;
     int32_t first = channels.first, g = first / c->group_filters;
-    const trained *weights = c->weights + first * of_filter;
+    const trained *weights = c->weights + (first * of_filter);
     total sums[BLOCK];
     for (; first < channels.end; first += filters) {
         end = (g + 1) * c->group_filters;
@@ -140,7 +142,7 @@ APART static void make_singly(const convolution *c, const footprint *under, elem
         store_sums(to, sums, &c->to, first, filters);
         weights += of_filter * filters;
         to += filters;
-        g += first + filters == end;
+        g += (first + filters) == end;
     }
 }
 
@@ -148,7 +150,7 @@ APART static void make_singly(const convolution *c, const footprint *under, elem
 static const bias_sum *sums_before(const convolution *c, patch *p)
 {
 #if defined(HELIUM) && !WEIGHTS_HAVE_ZEROS
-    if (c->to.folded && p->row_count * p->count == c->at.taps[0] * c->at.taps[1] * c->group_inputs) {
+    if (c->to.folded && ((p->row_count * p->count) == (c->at.taps[0] * c->at.taps[1] * c->group_inputs))) {
         p->zero = 0;
         return c->to.folded;
     }
@@ -168,7 +170,7 @@ APART static int32_t make_gathered(const convolution *c, const footprint *under,
     patch p;
     gather(c, under, few);
     p = row_patch(&row, c->to.zero_in, of_filter, of_filter);
-    return make_filters(to, &p, c->weights + channels.first * of_filter, &c->to,
+    return make_filters(to, &p, c->weights + (channels.first * of_filter), &c->to,
                         sums_before(c, &p), channels);
 }
 
@@ -177,15 +179,15 @@ static void convolve_place(const void *numbers, const footprint *under, element 
 {
     const convolution *c = numbers;
     int32_t first = channels.first;
-    if (is_few(c)) {
+    if (is_few(c) != 0) {
         first = make_gathered(c, under, to, channels);
-    } else if (c->groups == 1 && under->step == c->group_inputs &&
-               under->bend >= under->across.end) {
+    } else if ((c->groups == 1) && (under->step == c->group_inputs) &&
+               (under->bend >= under->across.end)) {
         int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs;
         patch p = taps_patch(c, under, under->across.first,
                              under->across.end - under->across.first, 0);
         const bias_sum *begin = sums_before(c, &p);
-        first = make_filters(to, &p, c->weights + first * of_filter, &c->to, begin, channels);
+        first = make_filters(to, &p, c->weights + (first * of_filter), &c->to, begin, channels);
     }
     if (first < channels.end) {
         to += first - channels.first;
@@ -201,7 +203,7 @@ static void take_lane_zeros(total *sums, const convolution *c, const footprint *
                             int32_t lanes)
 {
     int32_t i, j, k;
-    for (i = under->down.first; c->to.zero_with && i < under->down.end; i++) {
+    for (i = under->down.first; c->to.zero_with && (i < under->down.end); i++) {
         for (j = under->across.first; j < under->across.end; j++) {
             for (k = 0; k < lanes; k++) {
                 const element *value = under->rows[i] + column_under(under, j) + from + k;
@@ -235,13 +237,13 @@ LAYER(depthwise_conv, all_windows, depthwise_place)
 
 static element mean_of(int32_t sum, int32_t count)
 {
-    return (element)((sum > 0 ? sum + count / 2 : sum - count / 2) / count);
+    return (element)(((sum > 0) ? (sum + (count / 2)) : (sum - (count / 2))) / count);
 }
 
 static void mean_under(const void *numbers, const footprint *under, element *to, range channels)
 {
     int32_t i, j, k, count = counted(numbers, under);
-    for (k = 0; k < channels.end - channels.first; k++) {
+    for (k = 0; k < (channels.end - channels.first); k++) {
         int32_t sum = 0;
         /*@ loop unroll 100000; */
         for (i = under->down.first; i < under->down.end; i++) {
@@ -278,7 +280,7 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
         const bias_sum *begin = m->to.bias;
         patch p = row_patch(&row, m->to.zero_in, count, count);
 #if defined(HELIUM) && !WEIGHTS_HAVE_ZEROS
-        if (m->to.folded) {
+        if (m->to.folded != NULL) {
             begin = m->to.folded;
             p.zero = 0;
         }
@@ -292,7 +294,7 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
         for (y = 0; y < height; y++) {
             const element *row = row_at(&in, y);
             patch p = row_patch(&row, m->to.zero_in, count, height * count);
-            add_values(sums, &p, m->weights + (done * height + y) * count, block);
+            add_values(sums, &p, m->weights + (((done * height) + y) * count), block);
 #if WEIGHTS_HAVE_ZEROS
             take_zeros(sums, &p, &m->to, block);
 #endif
@@ -309,15 +311,15 @@ static void sum_fully(const run *r, const layer *l, range rows, range columns)
     view in = input_view(r, l, 0), out = output_view(r, l);
     element *kept = AT(r, r->stage->sums), *place = row_at(&out, 0);
     const element *row = row_at(&in, rows.first);
-    int32_t done, block, i, count = row_elements(&in), is_last = r->firing + 1 == r->stage->firings;
-    const trained *weights = m->weights + rows.first * count * m->units;
+    int32_t done, block, i, count = row_elements(&in), is_last = (r->firing + 1) == r->stage->firings;
+    const trained *weights = m->weights + (rows.first * count * m->units);
     patch p = row_patch(&row, m->to.zero_in, count, count);
     (void)columns;
     for (done = 0; done < m->units; done += block) {
         total sums[BLOCK];
         block = smaller(BLOCK, m->units - done);
         begin_sums(sums, m->to.bias, done, block);
-        for (i = 0; r->firing && i < block; i++) {
+        for (i = 0; r->firing && (i < block); i++) {
             sums[i] = load(kept, done + i);
         }
         add_values(sums, &p, weights, block);
@@ -330,11 +332,11 @@ static void sum_fully(const run *r, const layer *l, range rows, range columns)
         }
     }
     /* Only now: the result may lie over the row. */
-    for (done = 0; is_last && done < m->units; done++) {
+    for (done = 0; is_last && (done < m->units); done++) {
         total sum = load(kept, done);
         store_sums(place + done, &sum, &m->to, done, 1);
     }
-    if (is_last) {
+    if (is_last != 0) {
         finish(l, place, m->units, 0, 0);
     }
 }
@@ -349,7 +351,7 @@ typedef struct {
 
 static int32_t summed(const summing *s, int32_t sum, int32_t value)
 {
-    return s->kind == SUM_LARGEST ? larger(sum, value) : sum + value;
+    return (s->kind == SUM_LARGEST) ? larger(sum, value) : (sum + value);
 }
 
 static element sum_as_stored(const summing *s, int32_t sum)
@@ -357,7 +359,7 @@ static element sum_as_stored(const summing *s, int32_t sum)
     if (s->kind == SUM_MEAN) {
         return mean_of(sum, s->to.count);
     }
-    return s->kind == SUM_LARGEST ? (element)sum : average_of(sum, &s->to);
+    return (s->kind == SUM_LARGEST) ? (element)sum : average_of(sum, &s->to);
 }
 
 static void sum_row(const run *r, const layer *l, range rows, range columns)
@@ -369,13 +371,13 @@ static void sum_row(const run *r, const layer *l, range rows, range columns)
     int32_t i, x;
     (void)columns;
     for (i = 0; i < in.channels; i++) {
-        int32_t sum = r->firing ? load(sums, i) : s->kind == SUM_LARGEST ? LEAST : 0;
+        int32_t sum = r->firing ? load(sums, i) : (s->kind == SUM_LARGEST) ? LEAST : 0;
         for (x = 0; x < s->columns; x++) {
-            sum = summed(s, sum, row[x * in.place + i]);
+            sum = summed(s, sum, row[(x * in.place) + i]);
         }
         store(sums, i, sum);
     }
-    if (r->firing + 1 == r->stage->firings) {
+    if ((r->firing + 1) == r->stage->firings) {
         element *place = row_at(&out, 0);
         for (i = 0; i < in.channels; i++) {
             place[i] = sum_as_stored(s, load(sums, i));
@@ -427,7 +429,7 @@ static void sum_channels(const run *r, const layer *l, range rows, range columns
         for (done = 0; done < c->group_filters; done += BLOCK) {
             int32_t block = smaller(BLOCK, c->group_filters - done), sums[BLOCK];
             for (i = 0; i < block; i++) {
-                sums[i] = s->kind == SUM_LARGEST ? LEAST : 0;
+                sums[i] = (s->kind == SUM_LARGEST) ? LEAST : 0;
             }
             sum_block(r, l, weights, g, first, block, sums);
             for (i = 0; i < block; i++) {
@@ -457,6 +459,7 @@ static void combine(const run *r, const layer *l, range rows, range columns, com
     view whole = output_view(r, l), out = whole, in[2];
     range all = columns;
     int32_t y, x, c;
+    /*@ loop unroll 2; */
     for (c = 0; c < 2; c++) {
         in[c] = p->each[c].values ? out : input_view(r, l, p->each[c].input);
     }
@@ -479,7 +482,7 @@ static int32_t add_in_vectors(const combining *p, element *to, const element *on
 {
     int32x4_t least = vdupq_n_s32(LEAST), most = vdupq_n_s32(MOST), factor[3], power[3];
     int32_t c;
-    if (sizeof *to != 1 || !p->each[0].channel || !p->each[1].channel) {
+    if ((sizeof *to != 1) || !p->each[0].channel || !p->each[1].channel) {
         return 0;
     }
     for (c = 0; c < 3; c++) {
@@ -562,7 +565,7 @@ static void average_fold(const cube *c, const view *in, const view *out, const i
     begin_fold(c, place, inner);
     do {
         sum += *from_cell(c, in, inner);
-    } while (next_inside(c, inner));
+    } while (next_inside(c, inner) != 0);
     *to_cell(c, out, place) = average_of(sum, &m->to);
 }
 
@@ -573,7 +576,7 @@ static int32_t exponential(int32_t value)
 {
     static const int32_t factors[7] = {1672461947, 1302514674, 790015084, 290630308,
                                        39332535,   720401,     242};
-    int32_t below = (value & 16777215) - 16777216, x = below * 32 + 268435456;
+    int32_t below = (value & 16777215) - 16777216, x = (below * 32) + 268435456;
     int32_t x2 = high_product(x, x), x3 = high_product(x2, x), x4 = high_product(x2, x2);
     int32_t third = high_product(divided_by_power(x4, 2) + x3, 715827883);
     int32_t found = 1895147668 + high_product(1895147668, x + divided_by_power(third + x2, 1));
@@ -591,7 +594,7 @@ static int32_t exponential(int32_t value)
 
 static int32_t saturated(int64_t value)
 {
-    return (int32_t)(value < INT32_MIN ? INT32_MIN : value > INT32_MAX ? INT32_MAX : value);
+    return (int32_t)((value < INT32_MIN) ? INT32_MIN : (value > INT32_MAX) ? INT32_MAX : value);
 }
 
 /* 1 / (1 + x) for 0 <= x <= 1, both as fractions of 2 ** 31, in three Newton steps. */
@@ -601,7 +604,7 @@ static int32_t reciprocal_of_one_plus(int32_t value)
     int32_t found = 1515870810 + high_product(half, -1010580540);
     for (pass = 0; pass < 3; pass++) {
         int32_t error = saturated(INT64_C(536870912) - high_product(half, found));
-        found = saturated(found + (int64_t)high_product(found, error) * 4);
+        found = saturated(found + ((int64_t)high_product(found, error) * 4));
     }
     return saturated((int64_t)found * 2);
 }
@@ -625,9 +628,9 @@ static void softmax_fold(const cube *c, const view *in, const view *out, const i
     most = largest_inside(c, in, inner);
     do {
         int32_t beyond = smaller(*from_cell(c, in, inner) - most, 0);
-        sum += beyond < s->least ? 0 : divided_by_power(power_of(s, beyond), 12);
-    } while (next_inside(c, inner));
-    while (lead < 31 && !((uint32_t)sum << lead & UINT32_C(2147483648))) {
+        sum += (beyond < s->least) ? 0 : divided_by_power(power_of(s, beyond), 12);
+    } while (next_inside(c, inner) != 0);
+    while ((lead < 31) && !(((uint32_t)sum << lead) & UINT32_C(2147483648))) {
         lead++;
     }
     share = reciprocal_of_one_plus((int32_t)(((uint32_t)sum << lead) - UINT32_C(2147483648)));
@@ -636,10 +639,10 @@ static void softmax_fold(const cube *c, const view *in, const view *out, const i
         if (beyond >= s->least) {
             found += divided_by_power(high_product(share, power_of(s, beyond)), 12 - lead + 23);
         }
-        if (is_wanted(rows, inner)) {
+        if (is_wanted(rows, inner) != 0) {
             *to_cell(c, out, inner) = stored(found);
         }
-    } while (next_inside(c, inner));
+    } while (next_inside(c, inner) != 0);
 }
 
 LAYER(softmax, for_each_fold, softmax_fold)
@@ -720,7 +723,7 @@ static void quantize_region(const run *r, const layer *l, range rows, range colu
             element *to = row_at(&out, y) + column_at(&out, x);
             for (c = 0; c < out.channels; c++) {
                 float value = roundf(real_at(from, c) / p->scale) + (float)p->zero_out;
-                to[c] = (element)(value < LEAST ? LEAST : value > MOST ? MOST : value);
+                to[c] = (element)((value < LEAST) ? LEAST : (value > MOST) ? MOST : value);
             }
         }
     }
@@ -751,7 +754,7 @@ static void step_limits(const step *s, element *v, int32_t count, int32_t channe
     (void)channel;
     (void)column;
 #if defined(HELIUM)
-    for (; sizeof *v == 1 && i < count; i += 16) {
+    for (; (sizeof *v == 1) && (i < count); i += 16) {
         mve_pred16_t inside = vctp8q((uint32_t)(count - i));
         int8_t *to = (int8_t *)(void *)(v + i);
         int8x16_t value = vmaxq_s8(vldrbq_z_s8(to, inside), vdupq_n_s8((int8_t)s->a));
@@ -759,6 +762,6 @@ static void step_limits(const step *s, element *v, int32_t count, int32_t channe
     }
 #endif
     for (; i < count; i++) {
-        v[i] = v[i] < s->a ? s->a : v[i] > s->b ? s->b : v[i];
+        v[i] = (v[i] < s->a) ? s->a : (v[i] > s->b) ? s->b : v[i];
     }
 }

@@ -27,21 +27,21 @@ static void join_maps(const run *r, const layer *l, range rows, range columns)
     for (number = 0; number < l->input_count; number++) {
         const tensor *source = l->inputs[number].source;
         view in = input_view(r, l, number);
-        int32_t top = j->axis == 1 ? place : 0, left = j->axis == 2 ? place : 0;
-        int32_t channel = j->axis == 0 ? place : 0;
-        int32_t bottom = j->axis == 1 ? smaller(rows.end, top + source->height) : rows.end;
-        int32_t right = j->axis == 2 ? smaller(columns.end, left + source->width) : columns.end;
+        int32_t top = (j->axis == 1) ? place : 0, left = (j->axis == 2) ? place : 0;
+        int32_t channel = (j->axis == 0) ? place : 0;
+        int32_t bottom = (j->axis == 1) ? smaller(rows.end, top + source->height) : rows.end;
+        int32_t right = (j->axis == 2) ? smaller(columns.end, left + source->width) : columns.end;
         for (y = larger(rows.first, top); y < bottom; y++) {
             const element *from = row_at(&in, y - top);
             element *to = row_at(&out, y) + channel;
-            if (from == to + column_at(&out, left) && in.place == out.place) {
+            if ((from == (to + column_at(&out, left))) && (in.place == out.place)) {
                 continue; /* it lies where it belongs */
             }
             for (x = larger(columns.first, left); x < right; x++) {
                 copy_elements(to + column_at(&out, x), from + column_at(&in, x - left), in.channels);
             }
         }
-        place += j->axis == 0 ? in.channels : j->axis == 1 ? source->height : source->width;
+        place += (j->axis == 0) ? in.channels : (j->axis == 1) ? source->height : source->width;
     }
     finish_region(l, &out, rows, columns);
 }
@@ -66,17 +66,17 @@ static void join_constants(const run *r, const layer *l, range rows, range colum
     for (number = 0; number < m->count; place += m->pieces[number++].size) {
         const piece *p = &m->pieces[number];
         view in = p->values ? out : input_view(r, l, p->input);
-        int32_t top = m->axis == 1 ? place : 0, left = m->axis == 2 ? place : 0;
-        int32_t bottom = m->axis == 1 ? smaller(rows.end, top + p->size) : rows.end;
-        int32_t right = m->axis == 2 ? smaller(columns.end, left + p->size) : columns.end;
-        int32_t width = m->axis == 2 ? p->size : out.width;
-        int32_t channels = m->axis == 0 ? p->size : out.channels;
+        int32_t top = (m->axis == 1) ? place : 0, left = (m->axis == 2) ? place : 0;
+        int32_t bottom = (m->axis == 1) ? smaller(rows.end, top + p->size) : rows.end;
+        int32_t right = (m->axis == 2) ? smaller(columns.end, left + p->size) : columns.end;
+        int32_t width = (m->axis == 2) ? p->size : out.width;
+        int32_t channels = (m->axis == 0) ? p->size : out.channels;
         for (y = larger(rows.first, top); y < bottom; y++) {
-            element *to = row_at(&out, y) + (m->axis == 0 ? place : 0);
+            element *to = row_at(&out, y) + ((m->axis == 0) ? place : 0);
             for (x = larger(columns.first, left); x < right; x++) {
                 const element *from =
-                    p->values ? p->values + ((y - top) * width + x - left) * channels
-                              : row_at(&in, y - top) + column_at(&in, x - left);
+                    p->values ? (p->values + ((((y - top) * width) + x - left) * channels))
+                              : (row_at(&in, y - top) + column_at(&in, x - left));
                 copy_elements(to + column_at(&out, x), from, channels);
             }
         }
@@ -94,7 +94,7 @@ static void join_pieces(const run *r, const layer *l, range rows, range columns)
         for (number = 0; number < l->input_count; number++) {
             view in = input_view(r, l, number);
             int32_t size = row_elements(&in) / j->pieces;
-            copy_elements(to, row_at(&in, 0) + i * size, size);
+            copy_elements(to, row_at(&in, 0) + (i * size), size);
             to += size;
         }
     }
@@ -112,9 +112,9 @@ static void slice_maps(const run *r, const layer *l, range rows, range columns)
     view in = input_view(r, l, 0), out = output_view(r, l);
     int32_t y, x, c;
     for (y = rows.first; y < rows.end; y++) {
-        const element *row = row_at(&in, s->start[1] + y * s->step[1]);
+        const element *row = row_at(&in, s->start[1] + (y * s->step[1]));
         for (x = columns.first; x < columns.end; x++) {
-            const element *from = row + column_at(&in, s->start[2] + x * s->step[2]) + s->start[0];
+            const element *from = row + column_at(&in, s->start[2] + (x * s->step[2])) + s->start[0];
             element *to = row_at(&out, y) + column_at(&out, x);
             for (c = 0; c < out.channels; c++) {
                 to[c] = from[c * s->step[0]];
@@ -140,7 +140,7 @@ static void shuffle(const run *r, const layer *l, range rows, range columns)
             element *to = row_at(&out, y) + column_at(&out, x);
             for (i = 0; i < s->groups; i++) {
                 for (j = 0; j < each; j++) {
-                    to[j * s->groups + i] = from[i * each + j];
+                    to[(j * s->groups) + i] = from[(i * each) + j];
                 }
             }
         }
@@ -162,9 +162,9 @@ static void space_to_depth(const run *r, const layer *l, range rows, range colum
         for (x = columns.first; x < columns.end; x++) {
             element *to = row_at(&out, y) + column_at(&out, x);
             for (i = 0; i < b->size; i++) {
-                const element *row = row_at(&in, y * b->size + i);
+                const element *row = row_at(&in, (y * b->size) + i);
                 for (j = 0; j < b->size; j++) {
-                    copy_elements(to, row + column_at(&in, x * b->size + j), in.channels);
+                    copy_elements(to, row + column_at(&in, (x * b->size) + j), in.channels);
                     to += in.channels;
                 }
             }
@@ -182,9 +182,9 @@ static void depth_to_space(const run *r, const layer *l, range rows, range colum
         for (x = columns.first; x < columns.end; x++) {
             const element *from = row_at(&in, y / b->size) + column_at(&in, x / b->size);
             element *to = row_at(&out, y) + column_at(&out, x);
-            int32_t place = y % b->size * b->size + x % b->size;
+            int32_t place = (y % b->size * b->size) + (x % b->size);
             for (c = 0; c < out.channels; c++) {
-                to[c] = from[b->is_block_first ? place * out.channels + c : c * all + place];
+                to[c] = from[b->is_block_first ? ((place * out.channels) + c) : ((c * all) + place)];
             }
         }
     }
@@ -204,12 +204,12 @@ enum { PAD_VALUE, PAD_EDGE, PAD_REFLECT };
 static int32_t padded_place(const padding *p, int32_t place, int32_t limit)
 {
     if (p->mode == PAD_VALUE) {
-        return place < 0 || place >= limit ? -1 : place;
+        return ((place < 0) || (place >= limit)) ? -1 : place;
     }
     if (p->mode == PAD_REFLECT) {
-        int32_t period = larger(2 * limit - 2, 1);
+        int32_t period = larger((2 * limit) - 2, 1);
         place -= floored(place, period) * period;
-        return place < limit ? place : period - place;
+        return (place < limit) ? place : (period - place);
     }
     return clamped(place, limit);
 }
@@ -224,7 +224,7 @@ static void pad_maps(const run *r, const layer *l, range rows, range columns)
         for (x = columns.first; x < columns.end; x++) {
             int32_t column = padded_place(p, x - p->left, in.width);
             element *to = row_at(&out, y) + column_at(&out, x);
-            if (row >= 0 && column >= 0) {
+            if ((row >= 0) && (column >= 0)) {
                 copy_elements(to, row_at(&in, row) + column_at(&in, column), out.channels);
             } else {
                 for (c = 0; c < out.channels; c++) {
@@ -273,16 +273,16 @@ static void resize_linear(const run *r, const layer *l, range rows, range column
     for (y = rows.first; y < rows.end; y++) {
         element down = p->down[y];
         const element *upper = row_at(&in, p->above[y]);
-        const element *lower = down > 0 ? row_at(&in, p->above[y] + 1) : upper;
+        const element *lower = (down > 0) ? row_at(&in, p->above[y] + 1) : upper;
         for (x = columns.first; x < columns.end; x++) {
             element across = p->across[x];
             int32_t left = column_at(&in, p->left[x]);
-            int32_t right = across > 0 ? column_at(&in, p->left[x] + 1) : left;
+            int32_t right = (across > 0) ? column_at(&in, p->left[x] + 1) : left;
             element *to = row_at(&out, y) + column_at(&out, x);
             for (c = 0; c < out.channels; c++) {
-                element west = upper[left + c] + (lower[left + c] - upper[left + c]) * down;
-                element east = upper[right + c] + (lower[right + c] - upper[right + c]) * down;
-                to[c] = west + (east - west) * across;
+                element west = upper[left + c] + ((lower[left + c] - upper[left + c]) * down);
+                element east = upper[right + c] + ((lower[right + c] - upper[right + c]) * down);
+                to[c] = west + ((east - west) * across);
             }
         }
     }
@@ -308,12 +308,12 @@ static void resize_cubic(const run *r, const layer *l, range rows, range columns
             for (c = 0; c < out.channels; c++) {
                 element sum = 0;
                 for (j = 0; j < 4; j++) {
-                    int32_t column = column_at(&in, p->left[4 * x + j]) + c;
+                    int32_t column = column_at(&in, p->left[(4 * x) + j]) + c;
                     element mixed = 0;
                     for (i = 0; i < 4; i++) {
-                        mixed += row_at(&in, p->above[4 * y + i])[column] * p->down[4 * y + i];
+                        mixed += row_at(&in, p->above[(4 * y) + i])[column] * p->down[(4 * y) + i];
                     }
-                    sum += mixed * p->across[4 * x + j];
+                    sum += mixed * p->across[(4 * x) + j];
                 }
                 to[c] = sum;
             }
@@ -348,9 +348,9 @@ static void move_elements(const run *r, const layer *l, range rows, range column
         for (x = columns.first; x < columns.end; x++) {
             element *to = row_at(&out, y) + column_at(&out, x);
             for (c = 0; c < out.channels; c++) {
-                int32_t from = moved(m, (c * l->result->height + y) * out.width + x);
+                int32_t from = moved(m, (((c * l->result->height) + y) * out.width) + x);
                 int32_t across = from % in.width, down = from / in.width % height;
-                to[c] = row_at(&in, down)[column_at(&in, across) + from / in.width / height];
+                to[c] = row_at(&in, down)[column_at(&in, across) + (from / in.width / height)];
             }
         }
     }
@@ -369,7 +369,7 @@ static int32_t gathered(const gathering *g, int32_t axis, int32_t place, int32_t
     if (g->axis != axis) {
         return place;
     }
-    return g->places ? g->places[place] : place % limit;
+    return g->places ? g->places[place] : (place % limit);
 }
 
 static void gather_maps(const run *r, const layer *l, range rows, range columns)
@@ -404,8 +404,8 @@ static void look_up_rows(const run *r, const layer *l, range rows, range columns
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             int32_t place = (int32_t)row_at(&in, y)[column_at(&in, x)];
-            place = smaller(larger(place < 0 ? place + e->entries : place, 0), e->entries - 1);
-            copy_elements(row_at(&out, y) + column_at(&out, x), e->table + place * out.channels,
+            place = smaller(larger((place < 0) ? (place + e->entries) : place, 0), e->entries - 1);
+            copy_elements(row_at(&out, y) + column_at(&out, x), e->table + (place * out.channels),
                           out.channels);
         }
     }
@@ -426,8 +426,8 @@ static void gather_pieces(const run *r, const layer *l, range rows, range column
     int32_t i, place;
     for (i = 0; i < p->pieces; i++) {
         for (place = 0; place < p->listed; place++) {
-            int32_t from = p->places ? p->places[place] : place % p->size;
-            copy_elements(to, row_at(&in, 0) + (i * p->size + from) * p->behind, p->behind);
+            int32_t from = p->places ? p->places[place] : (place % p->size);
+            copy_elements(to, row_at(&in, 0) + (((i * p->size) + from) * p->behind), p->behind);
             to += p->behind;
         }
     }
@@ -443,11 +443,11 @@ typedef struct {
 
 static const element *operand_at(const operand *o, const view *in, int32_t y, int32_t x)
 {
-    const element *from = o->values ? o->values : row_at(in, o->is_map && o->row ? y : 0);
+    const element *from = o->values ? o->values : row_at(in, (o->is_map && o->row) ? y : 0);
     if (o->values || !o->is_map) {
-        return from + y * o->row + x * o->column;
+        return from + (y * o->row) + (x * o->column);
     }
-    return o->column ? from + column_at(in, x) : from;
+    return o->column ? (from + column_at(in, x)) : from;
 }
 
 /* Cut a result that is no map into places side by side, along which operands repeat; 1: it is left. */
@@ -469,7 +469,7 @@ static void view_elements(const run *r, const layer *l, range rows, range column
     for (y = rows.first; y < rows.end; y++) {
         element *to = row_at(&out, y);
         for (place = 0; place < made; place += count) {
-            int32_t at = y * made + place, rest = at % given;
+            int32_t at = (y * made) + place, rest = at % given;
             count = smaller(given - rest, made - place);
             copy_elements(to + place, row_at(&in, at / given) + rest, count);
         }
@@ -485,7 +485,7 @@ static void move_places(const run *r, const layer *l, range rows, range columns)
     int32_t y, x;
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
-            int32_t from = moved(m, y * out.width + x);
+            int32_t from = moved(m, (y * out.width) + x);
             copy_elements(row_at(&out, y) + column_at(&out, x),
                           row_at(&in, from / in.width) + column_at(&in, from % in.width),
                           out.channels);
@@ -502,7 +502,7 @@ static void scatter_places(const run *r, const layer *l, range rows, range colum
     int32_t x;
     (void)columns;
     for (x = 0; x < in.width; x++) {
-        int32_t to = moved(m, rows.first * in.width + x);
+        int32_t to = moved(m, (rows.first * in.width) + x);
         copy_elements(row_at(&out, to / out.width) + column_at(&out, to % out.width),
                       row_at(&in, rows.first) + column_at(&in, x), in.channels);
     }
@@ -516,5 +516,5 @@ typedef struct {
 
 static const element *head_at(const view *v, int32_t row, int32_t head, int32_t width)
 {
-    return row_at(v, row) + (v->width > 1 ? column_at(v, head) : head * width);
+    return row_at(v, row) + ((v->width > 1) ? column_at(v, head) : (head * width));
 }

@@ -12,14 +12,14 @@ typedef void (*making)(const void *, const view *left, const view *right, const 
 /* Whether elements along the last axis lie side by side. */
 static int is_dense(const int32_t *steps, int32_t is_map)
 {
-    return !is_map && steps[2] == 1;
+    return !is_map && (steps[2] == 1);
 }
 
 static void multiply_rows(const run *r, const layer *l, range rows, range columns, making make)
 {
     const axes_of_product *p = l->parameters;
     view left = input_view(r, l, 0), out = output_view(r, l);
-    view right = l->input_count > 1 ? input_view(r, l, 1) : left;
+    view right = (l->input_count > 1) ? input_view(r, l, 1) : left;
     int32_t first = p->to_is_map ? rows.first : 0, end = p->to_is_map ? rows.end : p->rows, at[3];
     at[2] = 0;
     for (at[0] = 0; at[0] < p->batches; at[0]++) {
@@ -78,7 +78,7 @@ static void multiply_row(const void *numbers, const view *left, const view *righ
         const bias_sum *begin = t->to.bias;
         patch under = row_patch(&row, t->to.zero_in, p->inner, p->inner);
 #if defined(HELIUM) && !WEIGHTS_HAVE_ZEROS
-        if (t->to.folded) {
+        if (t->to.folded != NULL) {
             begin = t->to.folded;
             under.zero = 0;
         }
@@ -87,7 +87,7 @@ static void multiply_row(const void *numbers, const view *left, const view *righ
         all.first = make_filters(result_cell(p, out, from), &under, t->values, &t->to, begin, all);
     }
     for (at[2] = all.first; at[2] < p->columns; at[2]++) {
-        const trained *with = t->values + at[2] * p->inner;
+        const trained *with = t->values + (at[2] * p->inner);
         total sum = t->to.bias ? t->to.bias[at[2]] : 0;
         for (k = 0; k < p->inner; k++) {
             int32_t value = *left_cell(p, left, at, k) - t->to.zero_in;
@@ -160,11 +160,12 @@ static int32_t other_factor(const meeting *m, int32_t result, int32_t k)
 static void begin_meeting(meeting *m)
 {
     int32_t k;
-    m->all = m->sizes = 0;
+    m->sizes = 0;
+    m->all = 0;
     for (k = 0; k < m->inner; k++) {
         int32_t value = first_factor(m, k);
         m->all += value;
-        m->sizes += value < 0 ? -value : value;
+        m->sizes += (value < 0) ? -value : value;
     }
 }
 
@@ -173,14 +174,14 @@ static void add_meetings(const meeting *m, int32_t result, int32_t count, int32_
 {
     const attending *a = m->numbers;
     int32_t k, i;
-    for (k = 0; a->sums_rows && k < m->inner; k++) {
+    for (k = 0; a->sums_rows && (k < m->inner); k++) {
         const element *other = head_at(m->right, m->first + k, m->head, a->at.width) + result;
         int32_t value = first_factor(m, k);
         for (i = 0; i < count; i++) {
             sums[i] += value * other[i];
         }
     }
-    for (i = 0; !a->sums_rows && i < count; i++) {
+    for (i = 0; !a->sums_rows && (i < count); i++) {
         const element *other = head_at(m->right, m->first + result + i, m->head, a->at.width);
         for (k = 0; k < m->inner; k++) {
             sums[i] += first_factor(m, k) * other[k];
@@ -209,7 +210,7 @@ static void attend(const run *r, const layer *l, range rows, range columns, stor
                 count = smaller(results - done, LANES);
                 add_meetings(&m, done, count, sums);
                 for (i = 0; i < count; i++) {
-                    store_sum(&m, done + i, sums[i] - m.all * a->zero[1], to + done + i);
+                    store_sum(&m, done + i, sums[i] - (m.all * a->zero[1]), to + done + i);
                 }
             }
         }

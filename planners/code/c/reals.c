@@ -80,13 +80,13 @@ static void add_products(element *restrict sums, const element *restrict values,
                          const element *restrict weights, int32_t count, int32_t block)
 {
     int32_t i, j, done = 0;
-    for (; block - done >= 16; done += 16) {
+    for (; (block - done) >= 16; done += 16) {
         add_sixteen_products(sums + done, values, weights + done, count, block);
     }
-    for (; block - done >= 8; done += 8) {
+    for (; (block - done) >= 8; done += 8) {
         add_eight_products(sums + done, values, weights + done, count, block);
     }
-    for (i = 0; done < block && i < count; i++) {
+    for (i = 0; (done < block) && (i < count); i++) {
         for (j = done; j < block; j++) {
             sums[j] += values[i] * weights[j];
         }
@@ -110,10 +110,10 @@ static void add_window(const convolution *c, const footprint *under, element *su
     for (i = under->down.first; i < under->down.end; i++) {
         const element *row = under->rows[i] + channel;
         for (j = under->across.first; j < under->across.end; j += taps) {
-            const element *with = weights + (i * c->at.taps[1] + j) * size;
+            const element *with = weights + (((i * c->at.taps[1]) + j) * size);
             taps = 1;
-            if (is_dense) {
-                taps = (j < under->bend ? under->bend : under->across.end) - j;
+            if (is_dense != 0) {
+                taps = ((j < under->bend) ? under->bend : under->across.end) - j;
             }
             add_products(sums, row + column_under(under, j), with, inputs * taps, block);
         }
@@ -134,7 +134,7 @@ static void convolve_place(const void *numbers, const footprint *under, element 
     const convolution *c = numbers;
     int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs, block;
     int32_t first = channels.first, g = first / c->group_filters;
-    const element *weights = c->weights + first * of_filter;
+    const element *weights = c->weights + (first * of_filter);
     for (; first < channels.end; first += block) {
         int32_t end = (g + 1) * c->group_filters;
         block = smaller(smaller(channels.end, end) - first, BLOCK);
@@ -142,7 +142,7 @@ static void convolve_place(const void *numbers, const footprint *under, element 
         add_window(c, under, to, weights, g * c->group_inputs, block);
         weights += of_filter * block;
         to += block;
-        g += first + block == end;
+        g += (first + block) == end;
     }
 }
 
@@ -161,7 +161,7 @@ BY_LANES static void add_eight_lanes(const convolution *of, const footprint *und
     int32_t i, j;
     for (i = under->down.first; i < under->down.end; i++) {
         const element *with = of->weights + first;
-        with += (i * of->at.taps[1] + under->across.first) * of->groups;
+        with += ((i * of->at.taps[1]) + under->across.first) * of->groups;
         for (j = under->across.first; j < under->across.end; j++) {
             const element *values = under->rows[i] + column_under(under, j) + from;
             a += values[0] * with[0];
@@ -192,7 +192,7 @@ static void add_few_lanes(const convolution *c, const footprint *under, int32_t 
     for (i = under->down.first; i < under->down.end; i++) {
         for (j = under->across.first; j < under->across.end; j++) {
             const element *values = under->rows[i] + column_under(under, j) + from;
-            const element *with = c->weights + (i * c->at.taps[1] + j) * c->groups + first;
+            const element *with = c->weights + (((i * c->at.taps[1]) + j) * c->groups) + first;
             for (k = 0; k < lanes; k++) {
                 sums[k] += values[k] * with[k];
             }
@@ -208,7 +208,7 @@ static void depthwise_place(const void *numbers, const footprint *under, element
     fill_with_bias(to, c->bias, channels.first, count);
     for (from = 0; from < count; from += LANES) {
         int32_t first = channels.first + from;
-        if (count - from >= LANES) {
+        if ((count - from) >= LANES) {
             add_eight_lanes(c, under, from, first, to + from);
         } else {
             add_few_lanes(c, under, from, first, count - from, to + from);
@@ -221,8 +221,8 @@ LAYER(depthwise_conv, all_windows, depthwise_place)
 /* Input row i adds to output row i * stride + tap * dilation - before. */
 static int32_t source_of(const window *w, int32_t axis, int32_t place, int32_t tap, int32_t limit)
 {
-    int32_t from = place + w->before[axis] - tap * w->dilation[axis];
-    if (from < 0 || from % w->stride[axis] || from / w->stride[axis] >= limit) {
+    int32_t from = place + w->before[axis] - (tap * w->dilation[axis]);
+    if ((from < 0) || (from % w->stride[axis]) || ((from / w->stride[axis]) >= limit)) {
         return -1;
     }
     return from / w->stride[axis];
@@ -235,11 +235,11 @@ static void add_transposed(const convolution *c, const view *in, int32_t height,
     int32_t i, j, size = c->group_inputs * block;
     for (i = 0; i < c->at.taps[0]; i++) {
         int32_t row = source_of(&c->at, 0, y, i, height);
-        for (j = 0; row >= 0 && j < c->at.taps[1]; j++) {
+        for (j = 0; (row >= 0) && (j < c->at.taps[1]); j++) {
             int32_t column = source_of(&c->at, 1, x, j, in->width);
             if (column >= 0) {
                 add_products(sums, row_at(in, row) + column_at(in, column) + channel,
-                             weights + (i * c->at.taps[1] + j) * size, c->group_inputs, block);
+                             weights + (((i * c->at.taps[1]) + j) * size), c->group_inputs, block);
             }
         }
     }
@@ -325,12 +325,12 @@ static void sum_fully(const run *r, const layer *l, range rows, range columns)
     element *sums = (element *)(void *)AT(r, r->stage->sums);
     int32_t i;
     (void)columns;
-    for (i = 0; r->firing == 0 && i < m->units; i++) {
+    for (i = 0; (r->firing == 0) && (i < m->units); i++) {
         sums[i] = 0;
     }
     add_products(sums, row_at(&in, rows.first),
-                 m->weights + rows.first * row_elements(&in) * m->units, row_elements(&in), m->units);
-    if (r->firing + 1 == r->stage->firings) {
+                 m->weights + (rows.first * row_elements(&in) * m->units), row_elements(&in), m->units);
+    if ((r->firing + 1) == r->stage->firings) {
         element *place = row_at(&out, 0);
         for (i = 0; i < m->units; i++) {
             place[i] = sums[i] + (m->bias ? m->bias[i] : 0);
@@ -347,8 +347,8 @@ typedef struct {
 
 static void sum_into(element *sum, const summing *s, element value)
 {
-    if (s->is_largest) {
-        *sum = value > *sum ? value : *sum;
+    if (s->is_largest != 0) {
+        *sum = (value > *sum) ? value : *sum;
     } else {
         *sum += value;
     }
@@ -362,15 +362,15 @@ static void sum_row(const run *r, const layer *l, range rows, range columns)
     const element *row = row_at(&in, rows.first);
     int32_t i, x;
     (void)columns;
-    for (i = 0; r->firing == 0 && i < in.channels; i++) {
+    for (i = 0; (r->firing == 0) && (i < in.channels); i++) {
         sums[i] = s->is_largest ? LEAST : 0;
     }
     for (x = 0; x < s->columns; x++) {
         for (i = 0; i < in.channels; i++) {
-            sum_into(&sums[i], s, row[x * in.place + i]);
+            sum_into(&sums[i], s, row[(x * in.place) + i]);
         }
     }
-    if (r->firing + 1 == r->stage->firings) {
+    if ((r->firing + 1) == r->stage->firings) {
         element *place = row_at(&out, 0);
         for (i = 0; i < in.channels; i++) {
             place[i] = sums[i] * s->scale;

@@ -1,6 +1,6 @@
 static const tensor *tensor_at(int32_t number)
 {
-    return number < 0 ? NULL : &tensors[number];
+    return (number < 0) ? NULL : &tensors[number];
 }
 
 static range hull(range one, range other)
@@ -18,7 +18,7 @@ static range hull(range one, range other)
 static int32_t made_by(const stage *s, int32_t firings)
 {
     if (s->course == INTO_SUMS) {
-        return firings == s->firings ? s->result->height : 0;
+        return (firings == s->firings) ? s->result->height : 0;
     }
     return smaller(firings * s->rows, s->result->height);
 }
@@ -27,10 +27,11 @@ static int32_t made_by(const stage *s, int32_t firings)
 static void find_ranges(const stage *s, int32_t firing, range *found)
 {
     int32_t number, place;
-    for (number = 0; number < s->layer_count + s->source_count; number++) {
-        found[number].first = found[number].end = 0;
+    for (number = 0; number < (s->layer_count + s->source_count); number++) {
+        found[number].end = 0;
+        found[number].first = 0;
     }
-    if (s->course == ARRIVING || s->course == COPIED) {
+    if ((s->course == ARRIVING) || (s->course == COPIED)) {
         return;
     }
     if (s->course == INTO_SUMS) {
@@ -54,7 +55,7 @@ static void find_ranges(const stage *s, int32_t firing, range *found)
 static int32_t rows_made(const instance *state, const tensor *t)
 {
     int32_t number = t->maker - groups[state->group].first_stage;
-    if (number < 0 || number >= groups[state->group].stages) {
+    if ((number < 0) || (number >= groups[state->group].stages)) {
         return t->height;
     }
     return made_by(&stages[t->maker], state->fired[number]);
@@ -112,19 +113,21 @@ static int32_t next_stage(const instance *state, int32_t asking)
 /* Move what is still needed of the staged rows into their line. */
 static void settle(instance *state, int32_t tensor_number, range rows, int32_t offset)
 {
-    const tensor *t = tensor_at(tensor_number);
+    const tensor *t = &tensors[tensor_number];
     int32_t row = larger(rows.first, first_needed(state, t, rows_made(state, t)));
     for (; row < rows.end; row++) {
-        copy_elements(state->arena + t->offset + row % larger(t->rows, 1) * t->stride,
-                      state->arena + offset + (row - rows.first) * t->stride, t->stride);
+        copy_elements(state->arena + t->offset + (row % larger(t->rows, 1) * t->stride),
+                      state->arena + offset + ((row - rows.first) * t->stride), t->stride);
     }
 }
 
 static void forget_staged(instance *state)
 {
     state->staged = -1;
-    state->staged_first = state->staged_end = 0;
-    state->staged_offset = state->staged_bottom = 0;
+    state->staged_end = 0;
+    state->staged_first = 0;
+    state->staged_bottom = 0;
+    state->staged_offset = 0;
 }
 
 static void settle_staged(instance *state)
@@ -157,12 +160,12 @@ static void work(const run *r, const element *row)
     columns.end = s->result->width;
     if (s->course == ARRIVING) {
         view out = tensor_view(r, s->result);
-        if (row) {
+        if (row != NULL) {
             copy_elements(row_at(&out, r->firing), row, s->result->stride);
         }
         return;
     }
-    if (HAS_COPIES && s->course == COPIED) {
+    if (HAS_COPIES && (s->course == COPIED)) {
         view from = tensor_view(r, s->sources[0].source), to = tensor_view(r, s->result);
         int32_t place;
         for (place = r->made.first; place < r->made.end; place++) {
@@ -170,14 +173,14 @@ static void work(const run *r, const element *row)
         }
         return;
     }
-    if (HAS_TILES && s->course == BY_TILES) {
+    if (HAS_TILES && (s->course == BY_TILES)) {
         WORK_TILES(r);
         return;
     }
     last = &s->layers[s->layer_count - 1];
     if (s->course == INTO_SUMS) {
         last->compute(r, last, r->ranges[1], columns);
-    } else if (s->layer_count > 1 && s->course != BY_CHANNELS) {
+    } else if ((s->layer_count > 1) && (s->course != BY_CHANNELS)) {
         SWEEP(r);
     } else {
         last->compute(r, last, r->ranges[s->layer_count - 1], columns);
@@ -192,7 +195,7 @@ static void copy_weights(instance *state, int32_t begin)
         const weights_copy *m = &weights_copies[number];
         if (m->begin == begin) {
             const void *from = m->from ? m->from : AT(state, m->home);
-            if (begin >= 0 && begin < m->group) {
+            if ((begin >= 0) && (begin < m->group)) {
                 COPY_AHEAD(AT(state, m->place), from, m->bytes);
             } else {
                 COPY_BYTES(AT(state, m->place), from, m->bytes);
@@ -208,7 +211,7 @@ static const stage *with_copies(const instance *state, const stage *s, stage *ow
     int32_t number, found = 0;
     for (number = 0; number < MOVED; number++) {
         const weights_copy *m = &weights_copies[number];
-        if (m->of && m->of >= s->layers && m->of < s->layers + s->layer_count) {
+        if (m->of && (m->of >= s->layers) && (m->of < (s->layers + s->layer_count))) {
             const void *place = AT(state, m->place);
             if (!found) {
                 *own = *s;
@@ -227,7 +230,7 @@ static const stage *with_copies(const instance *state, const stage *s, stage *ow
 static void set_staged(instance *state, const run *r, int32_t bottom)
 {
     forget_staged(state);
-    if (r->made.of) {
+    if (r->made.of != NULL) {
         state->staged = (int16_t)(r->made.of - tensors);
         state->staged_first = (uint16_t)r->made.first;
         state->staged_end = (uint16_t)r->made.end;
@@ -262,7 +265,7 @@ INLINED static void fire(instance *state, int32_t number, const element *row)
     range before;
     run r;
     FIND_COPIES(state, s);
-    if (state->staged >= 0 && !is_read(s, tensor_at(state->staged))) {
+    if ((state->staged >= 0) && !is_read(s, tensor_at(state->staged))) {
         settle_staged(state);
     }
     staged = state->staged;
@@ -287,11 +290,11 @@ INLINED static void fire(instance *state, int32_t number, const element *row)
     r.made.first = made;
     r.made.end = made + rows;
     r.made.offset = 0;
-    if (CAN_STAGE && rows > 0 && s->result->rows < s->result->height &&
-        made - first_needed(state, s->result, made) + rows > s->result->rows) {
+    if (CAN_STAGE && (rows > 0) && (s->result->rows < s->result->height) &&
+        ((made - first_needed(state, s->result, made) + rows) > s->result->rows)) {
         int32_t size = rows * s->result->stride;
         r.made.of = s->result;
-        r.made.offset = g->pool + (bottom ? g->pool_size - size : 0);
+        r.made.offset = g->pool + (bottom ? (g->pool_size - size) : 0);
         own_bottom = bottom ? 0 : size;
         bottom = bottom ? bottom : size;
     }
@@ -319,8 +322,8 @@ static void take_rows_over(instance *state)
             const element *from = BASE(state, v->made);
             from += (v->made->height - fresh) * v->made->stride;
             for (row = 0; row < fresh; row++) {
-                copy_elements(BASE(state, v->kept) + (*oldest + row) % rows * v->kept->stride,
-                              from + row * v->made->stride, v->kept->stride);
+                copy_elements(BASE(state, v->kept) + ((*oldest + row) % rows * v->kept->stride),
+                              from + (row * v->made->stride), v->kept->stride);
             }
             *oldest = (uint16_t)((*oldest + fresh) % rows);
         }
@@ -334,7 +337,7 @@ static void begin_kept(instance *state)
     for (number = 0; number < BEGINNINGS; number++) {
         const beginning *b = &beginnings[number];
         for (time = 0; time < b->times; time++) {
-            memcpy(state->arena + b->offset + time * b->length, b->numbers,
+            memcpy(state->arena + b->offset + (time * b->length), b->numbers,
                    (size_t)b->length * sizeof *b->numbers);
         }
     }
@@ -368,7 +371,7 @@ static void restore_kept(slot *arena, const char *from)
 static void begin_group(instance *state)
 {
     memset(state->fired, 0, sizeof state->fired);
-    state->last = (uint16_t)(state->group < GROUPS ? groups[state->group].stages : 0);
+    state->last = (uint16_t)((state->group < GROUPS) ? groups[state->group].stages : 0);
     forget_staged(state);
     BEGIN_ORDER(state);
 }
@@ -385,7 +388,7 @@ static int advance(instance *state, const element *row)
                 continue;
             }
             last = next_stage(state, last);
-            if (stages[last].course == ARRIVING && !row) {
+            if ((stages[last].course == ARRIVING) && !row) {
                 return 0;
             }
             fire(state, last, row);
@@ -409,10 +412,10 @@ static int advance_in_order(instance *state, const element *row)
     while (state->turn < TURNS) {
         const turns *t = &all_turns[state->turn];
         int32_t number = order[t->first + state->place];
-        if (stages[number].course == ARRIVING && !row) {
+        if ((stages[number].course == ARRIVING) && !row) {
             return 0;
         }
-        while (number >= groups[state->group].first_stage + groups[state->group].stages) {
+        while (number >= (groups[state->group].first_stage + groups[state->group].stages)) {
             TAKE_OVER(state);
             state->group++;
             COPY_WEIGHTS(state, state->group);

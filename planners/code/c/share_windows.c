@@ -20,7 +20,7 @@ static void sum_parts(const run *r, const layer *l, range rows, range columns)
     range share = share_at(r, p);
     view in = input_view(r, l, 0), out = output_view(r, l);
     footprint under;
-    int32_t y, x, is_last = r->part + 1 == p->parts;
+    int32_t y, x, is_last = (r->part + 1) == p->parts;
     c.group_inputs = share.end - share.first;
     c.weights += share.first * c.at.taps[0] * c.at.taps[1] * c.group_filters;
     under.height = l->inputs[0].source->height;
@@ -29,10 +29,10 @@ static void sum_parts(const run *r, const layer *l, range rows, range columns)
         look_down(&under, &c.at, &in, y);
         for (x = columns.first; x < columns.end; x++) {
             element *place = row_at(&out, y) + column_at(&out, x);
-            int32_t at = ((y - rows.first) * l->result->width + x) * c.group_filters;
+            int32_t at = (((y - rows.first) * l->result->width) + x) * c.group_filters;
             look_across(&under, &c.at, &in, x, 0);
             sum_part(r, &c, &under, at, is_last ? place : NULL);
-            if (is_last) {
+            if (is_last != 0) {
                 finish(l, place, c.group_filters, 0, x);
             }
         }

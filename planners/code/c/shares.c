@@ -17,18 +17,18 @@ static range share_at(const run *r, const sliced *p)
 /* Where the share begins in what a layer reads: of all channels, or of a strip that holds a share. */
 static int32_t share_within(const view *in, const sliced *p, range share)
 {
-    return in->channels > p->share ? share.first : 0;
+    return (in->channels > p->share) ? share.first : 0;
 }
 
 /* Go along the columns once for each part of the channels; the last goes on to the result. */
 static void sweep_parts(const run *r)
 {
     const stage *s = r->stage;
-    const sliced *p = s->course == BY_PARTS ? s->layers[0].parameters : NULL;
+    const sliced *p = (s->course == BY_PARTS) ? s->layers[0].parameters : NULL;
     int32_t parts = p ? p->parts : 1;
     run each = *r;
     for (each.part = 0; each.part < parts; each.part++) {
-        sweep_to(&each, each.part + 1 < parts ? p->adds_up : s->layer_count - 1);
+        sweep_to(&each, ((each.part + 1) < parts) ? p->adds_up : (s->layer_count - 1));
     }
 }
 

@@ -10,14 +10,14 @@ static void sum_part(const run *r, const convolution *c, const footprint *under,
     for (first = 0; first < c->group_filters; first += block) {
         block = smaller(c->group_filters - first, BLOCK);
         begin_sums(sums, c->to.bias, first, block);
-        for (i = 0; r->part > 0 && i < block; i++) {
+        for (i = 0; (r->part > 0) && (i < block); i++) {
             sums[i] = load(kept, at + first + i);
         }
         add_window(c, under, sums, weights, 0, block);
         for (i = 0; i < block; i++) {
             store(kept, at + first + i, (int32_t)sums[i]);
         }
-        if (to) {
+        if (to != NULL) {
             store_sums(to + first, sums, &c->to, first, block);
         }
         weights += c->at.taps[0] * c->at.taps[1] * c->group_inputs * block;

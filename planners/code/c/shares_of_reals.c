@@ -14,7 +14,7 @@ static void sum_part(const run *r, const convolution *c, const footprint *under,
         add_window(c, under, sums + first, weights, 0, block);
         weights += c->at.taps[0] * c->at.taps[1] * c->group_inputs * block;
     }
-    if (to) {
+    if (to != NULL) {
         copy_elements(to, sums, c->group_filters);
     }
 }

@@ -45,7 +45,7 @@ typedef struct {
 static int32_t between(const int32_t *values, int32_t value)
 {
     const int32_t *place = values + 256 + (value >> 7);
-    return place[0] + (((place[1] - place[0]) * (value & 127) + 64) >> 7);
+    return place[0] + ((((place[1] - place[0]) * (value & 127)) + 64) >> 7);
 }
 
 static int32_t short_power(const softmax_by_tables *s, int32_t beyond)
@@ -62,19 +62,19 @@ static void softmax_short_fold(const cube *c, const view *in, const view *out, c
     most = largest_inside(c, in, inner);
     do {
         sum += short_power(s, *from_cell(c, in, inner) - most);
-    } while (next_inside(c, inner));
-    while (!((uint32_t)sum << lead & UINT32_C(2147483648))) {
+    } while (next_inside(c, inner) != 0);
+    while (!(((uint32_t)sum << lead) & UINT32_C(2147483648))) {
         lead++;
     }
-    share = (int32_t)((((int64_t)sum << lead) / 2 + 8192) >> 14) - 98304;
+    share = (int32_t)(((((int64_t)sum << lead) / 2) + 8192) >> 14) - 98304;
     share = between(s->reciprocals, stored(share));
     do {
         int64_t found = (int64_t)short_power(s, *from_cell(c, in, inner) - most) * share;
         found = (found + (INT64_C(1) << (30 - lead))) >> (31 - lead);
-        if (is_wanted(rows, inner)) {
-            *to_cell(c, out, inner) = (element)(found < 0 ? 0 : found > 32767 ? 32767 : found);
+        if (is_wanted(rows, inner) != 0) {
+            *to_cell(c, out, inner) = (element)((found < 0) ? 0 : (found > 32767) ? 32767 : found);
         }
-    } while (next_inside(c, inner));
+    } while (next_inside(c, inner) != 0);
 }
 
 LAYER(softmax_short, for_each_fold, softmax_short_fold)

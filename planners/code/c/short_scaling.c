@@ -19,8 +19,8 @@ typedef struct {
 /* A sum of up to 48 bits times multiplier * 2 ** (exponent - 31), of which the upper 16 bits count. */
 static int32_t rescaled_wide(int64_t value, int32_t multiplier, int32_t exponent)
 {
-    int32_t factor = multiplier < 0x7FFF0000 ? (multiplier + 32768) >> 16 : 32767;
-    return (int32_t)((value * factor + (INT64_C(1) << (14 - exponent))) >> (15 - exponent));
+    int32_t factor = (multiplier < 0x7FFF0000) ? ((multiplier + 32768) >> 16) : 32767;
+    return (int32_t)(((value * factor) + (INT64_C(1) << (14 - exponent))) >> (15 - exponent));
 }
 
 static void store_sums(element *to, const total *sums, const scaling *s, int32_t first,
@@ -29,11 +29,11 @@ static void store_sums(element *to, const total *sums, const scaling *s, int32_t
     int32_t i;
     for (i = 0; i < count; i++) {
         int32_t multiplier = s->multipliers[first + i], exponent = s->exponents[first + i], value;
-        if (s->is_wide) {
+        if (s->is_wide != 0) {
             value = rescaled_wide(sums[i], multiplier, exponent);
         } else {
             value = rescaled((int32_t)sums[i], multiplier, exponent);
         }
-        to[i] = (element)(value < s->least ? s->least : value > s->most ? s->most : value);
+        to[i] = (element)((value < s->least) ? s->least : (value > s->most) ? s->most : value);
     }
 }

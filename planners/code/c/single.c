@@ -5,21 +5,21 @@ static int32_t nearest_even(float value)
     uint32_t bits, whole;
     int32_t exponent, found;
     memcpy(&bits, &value, sizeof bits);
-    exponent = (int32_t)(bits >> 23 & 255);
+    exponent = (int32_t)((bits >> 23) & 255);
     whole = (bits & UINT32_C(8388607)) | UINT32_C(8388608);
     if (exponent < 126) {
         return 0;
     }
-    if (exponent == 255 && whole > UINT32_C(8388608)) {
+    if ((exponent == 255) && (whole > UINT32_C(8388608))) {
         return -8388608;
     }
     found = 8388608;
     if (exponent < 150) {
         int32_t shift = 150 - exponent;
-        whole += (UINT32_C(1) << (shift - 1)) - 1 + (whole >> shift & 1);
+        whole += (UINT32_C(1) << (shift - 1)) - 1 + ((whole >> shift) & 1);
         found = (int32_t)(whole >> shift);
     }
-    return bits >> 31 ? -found : found;
+    return (bits >> 31) ? -found : found;
 }
 
 /* A result in single precision: no compiler makes one operation of this one and the next. */
@@ -58,7 +58,7 @@ static void store_sums(element *to, const total *sums, const scaling *s, int32_t
     int32_t i;
     for (i = 0; i < count; i++) {
         int32_t value = nearest_even((float)sums[i] * s->factors[first + i]) + s->zero_out;
-        to[i] = (element)(value < s->least ? s->least : value > s->most ? s->most : value);
+        to[i] = (element)((value < s->least) ? s->least : (value > s->most) ? s->most : value);
     }
 }
 
@@ -77,5 +77,5 @@ static element mean_in_steps(int32_t sum, int32_t count, const averaging *a)
 
 static element average_of(int32_t sum, const averaging *a)
 {
-    return mean_in_steps(sum - a->zero_in * a->count, a->count, a);
+    return mean_in_steps(sum - (a->zero_in * a->count), a->count, a);
 }

@@ -8,7 +8,7 @@ static void scaled_under(const void *numbers, const footprint *under, element *t
 {
     const scaled_pooling *s = numbers;
     int32_t i, j, k, many = counted(&s->under, under);
-    for (k = 0; k < channels.end - channels.first; k++) {
+    for (k = 0; k < (channels.end - channels.first); k++) {
         int32_t sum = 0;
         for (i = under->down.first; i < under->down.end; i++) {
             for (j = under->across.first; j < under->across.end; j++) {
@@ -38,7 +38,7 @@ static void change_cell(const void *numbers, const element *from, element *to, i
     int32_t c;
     for (c = 0; c < count; c++) {
         float value = real_of(from[c] - p->zero_in, p->given);
-        if (p->offsets) {
+        if (p->offsets != NULL) {
             value = rounded(value * p->factors[channel + c]);
             value = rounded(value + p->offsets[channel + c]);
         } else if (value < 0) {
@@ -72,7 +72,7 @@ typedef struct {
 static float operand_value(const real_operand *o, const element *place, const float *given,
                            int32_t channel)
 {
-    if (given) {
+    if (given != NULL) {
         return given[channel * o->at.channel];
     }
     return real_of(place[channel * o->at.channel] - o->zero, o->scale);
@@ -90,9 +90,9 @@ static float of_two_reals(int32_t kind, float one, float other)
     case REAL_QUOTIENT:
         return one / other;
     case REAL_LARGEST:
-        return one > other ? one : other;
+        return (one > other) ? one : other;
     default:
-        return one < other ? one : other;
+        return (one < other) ? one : other;
     }
 }
 
@@ -113,8 +113,8 @@ static void combine_in_single(const run *r, const layer *l, range rows, range co
             const float *given[2] = {NULL, NULL};
             for (c = 0; c < 2; c++) {
                 const real_operand *o = &p->each[c];
-                if (o->reals) {
-                    given[c] = o->reals + y * o->at.row + x * o->at.column;
+                if (o->reals != NULL) {
+                    given[c] = o->reals + (y * o->at.row) + (x * o->at.column);
                 } else {
                     place[c] = operand_at(&o->at, &in[c], y, x);
                 }
@@ -147,13 +147,13 @@ static void share_fold(const cube *c, const view *in, const view *out, const int
     most = largest_inside(c, in, inner);
     do {
         sum += (uint32_t)s->powers[most - *from_cell(c, in, inner)];
-    } while (next_inside(c, inner));
+    } while (next_inside(c, inner) != 0);
     do {
         float power = (float)s->powers[most - *from_cell(c, in, inner)];
-        if (is_wanted(rows, inner)) {
+        if (is_wanted(rows, inner) != 0) {
             *to_cell(c, out, inner) = stored_real(rounded(power / (float)sum), s->scale, s->zero);
         }
-    } while (next_inside(c, inner));
+    } while (next_inside(c, inner) != 0);
 }
 
 LAYER(share_by_table, for_each_fold, share_fold)
@@ -238,16 +238,16 @@ static void join_by_tables(const run *r, const layer *l, range rows, range colum
     for (number = 0; number < l->input_count; number++) {
         const tensor *source = l->inputs[number].source;
         view in = input_view(r, l, number);
-        int32_t top = j->axis == 1 ? place : 0, left = j->axis == 2 ? place : 0;
-        int32_t channel = j->axis == 0 ? place : 0;
-        int32_t bottom = j->axis == 1 ? smaller(rows.end, top + source->height) : rows.end;
-        int32_t right = j->axis == 2 ? smaller(columns.end, left + source->width) : columns.end;
+        int32_t top = (j->axis == 1) ? place : 0, left = (j->axis == 2) ? place : 0;
+        int32_t channel = (j->axis == 0) ? place : 0;
+        int32_t bottom = (j->axis == 1) ? smaller(rows.end, top + source->height) : rows.end;
+        int32_t right = (j->axis == 2) ? smaller(columns.end, left + source->width) : columns.end;
         for (y = larger(rows.first, top); y < bottom; y++) {
             const element *from = row_at(&in, y - top);
             element *to = row_at(&out, y) + channel;
             for (x = larger(columns.first, left); x < right; x++) {
                 const element *cell_from = from + column_at(&in, x - left);
-                if (j->tables[number].values) {
+                if (j->tables[number].values != NULL) {
                     look_up_cell(&j->tables[number], cell_from, to + column_at(&out, x),
                                  in.channels, 0);
                 } else {
@@ -255,7 +255,7 @@ static void join_by_tables(const run *r, const layer *l, range rows, range colum
                 }
             }
         }
-        place += j->axis == 0 ? in.channels : j->axis == 1 ? source->height : source->width;
+        place += (j->axis == 0) ? in.channels : (j->axis == 1) ? source->height : source->width;
     }
     finish_region(l, &out, rows, columns);
 }
@@ -269,8 +269,8 @@ static void look_up_integers(const run *r, const layer *l, range rows, range col
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             int32_t place = (int32_t)real_at(row_at(&in, y) + column_at(&in, x), 0);
-            place = smaller(larger(place < 0 ? place + e->entries : place, 0), e->entries - 1);
-            copy_elements(row_at(&out, y) + column_at(&out, x), e->table + place * out.channels,
+            place = smaller(larger((place < 0) ? (place + e->entries) : place, 0), e->entries - 1);
+            copy_elements(row_at(&out, y) + column_at(&out, x), e->table + (place * out.channels),
                           out.channels);
         }
     }

@@ -15,8 +15,8 @@ typedef struct {
 static int32_t second_factor(const product_in_single *t, const view *right, const int32_t *at,
                              int32_t k)
 {
-    if (t->values) {
-        return t->values[at[2] * t->axes.inner + k] - t->zero[1];
+    if (t->values != NULL) {
+        return t->values[(at[2] * t->axes.inner) + k] - t->zero[1];
     }
     return *right_cell(&t->axes, right, at, k) - t->zero[1];
 }
@@ -33,9 +33,9 @@ static float product_in_order(const product_in_single *t, const view *left, cons
             int32_t value = *left_cell(&t->axes, left, at, k) - t->zero[0];
             sum = fmaf(real_of(value, t->step), real_of(second_factor(t, right, at, k), unit), sum);
         }
-        if (first) {
+        if (first != 0) {
             sum = rounded(found + sum);
-        } else if (t->bias) {
+        } else if (t->bias != NULL) {
             sum = rounded(sum + real_of(t->bias[at[2]], rounded(t->step * unit)));
         }
         found = sum;
@@ -50,7 +50,7 @@ static int is_certain(int32_t sum, float size, float ratio, int32_t inner, int32
     float value = (float)sum * ratio;
     float error = size * ratio * (float)(inner + 16) * 5.9604645e-8f; /* 2 ** -24 */
     *even = nearest_even(value);
-    return fabsf(value - (float)*even) + error < 0.4999f;
+    return (fabsf(value - (float)*even) + error) < 0.4999f;
 }
 
 /* Integers are summed exactly. Only near a half the order in which the runtime rounds decides. */
@@ -64,11 +64,11 @@ static void multiply_in_single(const void *numbers, const view *left, const view
     at[1] = from[1];
     for (k = 0; k < p->inner; k++) {
         int32_t value = *left_cell(p, left, from, k) - t->zero[0];
-        sizes += value < 0 ? -value : value;
+        sizes += (value < 0) ? -value : value;
     }
     for (at[2] = 0; at[2] < p->columns; at[2]++) {
         int32_t sum = t->bias ? t->bias[at[2]] : 0, near;
-        float size = (float)sizes * (float)t->most + (sum < 0 ? -(float)sum : (float)sum);
+        float size = ((float)sizes * (float)t->most) + ((sum < 0) ? -(float)sum : (float)sum);
         float ratio = t->ratios[t->has_many ? at[2] : 0];
         for (k = 0; k < p->inner; k++) {
             sum += (*left_cell(p, left, at, k) - t->zero[0]) * second_factor(t, right, at, k);
@@ -121,13 +121,13 @@ typedef struct {
 static int32_t value_under(const convolution *c, const footprint *under, int32_t k)
 {
     const element *row = under->rows[under->down.first];
-    return row[column_under(under, k / c->group_inputs) + k % c->group_inputs] - c->to.zero_in;
+    return row[column_under(under, k / c->group_inputs) + (k % c->group_inputs)] - c->to.zero_in;
 }
 
 static float filter_in_order(const product_convolution *p, const footprint *under, int32_t filter)
 {
     int32_t inner = p->of.at.taps[1] * p->of.group_inputs, k = 0, first;
-    const trained *weights = p->of.weights + filter * inner;
+    const trained *weights = p->of.weights + (filter * inner);
     float found = 0, unit = p->steps ? p->steps[filter] : p->step;
     for (first = 0; first < inner; first += p->block) {
         float sum = 0;
@@ -138,9 +138,9 @@ static float filter_in_order(const product_convolution *p, const footprint *unde
 #endif
             sum = fmaf(real_of(value_under(&p->of, under, k), p->given), real_of(with, unit), sum);
         }
-        if (first) {
+        if (first != 0) {
             sum = rounded(found + sum);
-        } else if (p->of.to.bias) {
+        } else if (p->of.to.bias != NULL) {
             sum = rounded(sum + real_of(p->of.to.bias[filter], rounded(p->given * unit)));
         }
         found = sum;
@@ -155,22 +155,22 @@ static void product_place(const void *numbers, const footprint *under, element *
     int32_t inner = p->of.at.taps[1] * p->of.group_inputs, sizes = 0, i, k, count;
     for (k = 0; k < inner; k++) {
         int32_t value = value_under(&p->of, under, k);
-        sizes += value < 0 ? -value : value;
+        sizes += (value < 0) ? -value : value;
     }
     for (; channels.first < channels.end; channels.first += count) {
         total sums[BLOCK];
         count = smaller(channels.end - channels.first, BLOCK);
         begin_sums(sums, s->bias, channels.first, count);
-        add_window(&p->of, under, sums, p->of.weights + channels.first * inner, 0, count);
+        add_window(&p->of, under, sums, p->of.weights + (channels.first * inner), 0, count);
         for (i = 0; i < count; i++) {
             int32_t filter = channels.first + i, near;
             float bias = s->bias ? fabsf((float)s->bias[filter]) : 0;
-            float size = (float)sizes * (float)p->most + bias;
+            float size = ((float)sizes * (float)p->most) + bias;
             if (!is_certain(sums[i], size, s->factors[filter], inner, &near)) {
                 near = nearest_even(filter_in_order(p, under, filter) / p->scale);
             }
             near += s->zero_out;
-            *to++ = (element)(near < s->least ? s->least : near > s->most ? s->most : near);
+            *to++ = (element)((near < s->least) ? s->least : (near > s->most) ? s->most : near);
         }
     }
 }
@@ -199,13 +199,13 @@ static void standardise_fold(const cube *c, const view *in, const view *out, con
     begin_fold(c, place, inner);
     do {
         sum += (double)real_of(*from_cell(c, in, inner) - s->zero_in, s->given);
-    } while (next_inside(c, inner));
+    } while (next_inside(c, inner) != 0);
     mean = (float)(sum / count);
     do {
         float apart = rounded(real_of(*from_cell(c, in, inner) - s->zero_in, s->given) - mean);
         sums[number] = fmaf(apart, apart, sums[number]);
         number = (number + 1) % PARTIAL_SUMS;
-    } while (next_inside(c, inner));
+    } while (next_inside(c, inner) != 0);
     for (half = PARTIAL_SUMS / 2; half; half /= 2) {
         for (number = 0; number < half; number++) {
             sums[number] = rounded(sums[number] + sums[number + half]);
@@ -216,14 +216,14 @@ static void standardise_fold(const cube *c, const view *in, const view *out, con
     do {
         float value = rounded(real_of(*from_cell(c, in, inner) - s->zero_in, s->given) - mean);
         value = rounded(rounded(value * inverse) * s->scales[number]);
-        if (s->shifts) {
+        if (s->shifts != NULL) {
             value = rounded(value + s->shifts[number]);
         }
-        if (is_wanted(rows, inner)) {
+        if (is_wanted(rows, inner) != 0) {
             *to_cell(c, out, inner) = stored_real(value, s->result, s->zero_out);
         }
         number++;
-    } while (next_inside(c, inner));
+    } while (next_inside(c, inner) != 0);
 }
 
 LAYER(standardise_as_reals, for_each_fold, standardise_fold)

@@ -11,11 +11,11 @@ static void step_neighbours(const step *s, element *v, int32_t count, int32_t ch
     for (i = 0; i < count; i++) {
         element own = v[i], sum = 0;
         for (j = larger(i - s->by_column, 0); j < smaller(i + after, count); j++) {
-            element value = j < i ? before[j % (MOST_NEIGHBOURS + 1)] : v[j];
+            element value = (j < i) ? before[j % (MOST_NEIGHBOURS + 1)] : v[j];
             sum += value * value;
         }
         before[i % (MOST_NEIGHBOURS + 1)] = own;
-        v[i] = own / powf(s->b + s->more[0] * sum, s->a);
+        v[i] = own / powf(s->b + (s->more[0] * sum), s->a);
     }
 }
 
@@ -28,7 +28,7 @@ static void step_softmax(const step *s, element *v, int32_t count, int32_t chann
     (void)channel;
     (void)column;
     for (i = 0; i < count; i++) {
-        most = v[i] > most ? v[i] : most;
+        most = (v[i] > most) ? v[i] : most;
     }
     for (i = 0; i < count; i++) {
         v[i] = expf(v[i] - most);
@@ -41,7 +41,7 @@ static void step_softmax(const step *s, element *v, int32_t count, int32_t chann
 
 static element positive(element x)
 {
-    return x > 0 ? x : 0;
+    return (x > 0) ? x : 0;
 }
 
 /* Four at a time, of which compilers make vectors. */
@@ -51,7 +51,7 @@ static void step_relu(const step *s, element *v, int32_t count, int32_t channel,
     (void)s;
     (void)channel;
     (void)column;
-    for (i = 0; count - i >= 4; i += 4) {
+    for (i = 0; (count - i) >= 4; i += 4) {
         element a = positive(v[i]), b = positive(v[i + 1]);
         element c = positive(v[i + 2]), d = positive(v[i + 3]);
         v[i] = a;
@@ -66,7 +66,7 @@ static void step_relu(const step *s, element *v, int32_t count, int32_t channel,
 
 static element between(element x, element least, element most)
 {
-    return x < least ? least : x > most ? most : x;
+    return (x < least) ? least : (x > most) ? most : x;
 }
 
 static void step_clip(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
@@ -75,7 +75,7 @@ static void step_clip(const step *s, element *v, int32_t count, int32_t channel,
     element least = s->a, most = s->b;
     (void)channel;
     (void)column;
-    for (i = 0; count - i >= 4; i += 4) {
+    for (i = 0; (count - i) >= 4; i += 4) {
         element a = between(v[i], least, most), b = between(v[i + 1], least, most);
         element c = between(v[i + 2], least, most), d = between(v[i + 3], least, most);
         v[i] = a;
@@ -90,12 +90,12 @@ static void step_clip(const step *s, element *v, int32_t count, int32_t channel,
 
 static element limited(element x)
 {
-    return x < 0 ? 0 : x > 1 ? 1 : x;
+    return (x < 0) ? 0 : (x > 1) ? 1 : x;
 }
 
 static element softplus(element x)
 {
-    return x > 0 ? x + log1pf(expf(-x)) : log1pf(expf(x));
+    return (x > 0) ? (x + log1pf(expf(-x))) : log1pf(expf(x));
 }
 
 /* Define a step that puts `value` in the place of each element x. s->a, s->b: the numbers of the
@@ -113,22 +113,22 @@ static element softplus(element x)
         } \
     }
 
-EACH_ELEMENT(step_affine, x * s->values[channel + i] + s->more[channel + i])
-EACH_ELEMENT(step_prelu, x < 0 ? x * s->values[channel + i] : x)
-EACH_ELEMENT(step_leaky_relu, x < 0 ? x * s->a : x)
+EACH_ELEMENT(step_affine, (x * s->values[channel + i]) + s->more[channel + i])
+EACH_ELEMENT(step_prelu, (x < 0) ? (x * s->values[channel + i]) : x)
+EACH_ELEMENT(step_leaky_relu, (x < 0) ? (x * s->a) : x)
 EACH_ELEMENT(step_sigmoid, sigmoid(x))
-EACH_ELEMENT(step_hard_sigmoid, limited(x * s->a + s->b))
-EACH_ELEMENT(step_hard_swish, x * limited(x * (1.0f / 6.0f) + 0.5f))
+EACH_ELEMENT(step_hard_sigmoid, limited((x * s->a) + s->b))
+EACH_ELEMENT(step_hard_swish, x * limited((x * (1.0f / 6.0f)) + 0.5f))
 EACH_ELEMENT(step_silu, x * sigmoid(x))
 EACH_ELEMENT(step_mish, x * tanhf(softplus(x)))
 EACH_ELEMENT(step_gelu, x * 0.5f * (1.0f + erff(x * 0.70710678f)))
-EACH_ELEMENT(step_elu, x < 0 ? expm1f(x) * s->a : x)
-EACH_ELEMENT(step_selu, (x < 0 ? expm1f(x) * s->a : x) * s->b)
-EACH_ELEMENT(step_celu, x < 0 ? expm1f(x / s->a) * s->a : x)
+EACH_ELEMENT(step_elu, (x < 0) ? (expm1f(x) * s->a) : x)
+EACH_ELEMENT(step_selu, ((x < 0) ? (expm1f(x) * s->a) : x) * s->b)
+EACH_ELEMENT(step_celu, (x < 0) ? (expm1f(x / s->a) * s->a) : x)
 EACH_ELEMENT(step_tanh, tanhf(x))
 EACH_ELEMENT(step_softplus, softplus(x))
 EACH_ELEMENT(step_softsign, x / (1.0f + fabsf(x)))
-EACH_ELEMENT(step_thresholded_relu, x > s->a ? x : 0)
+EACH_ELEMENT(step_thresholded_relu, (x > s->a) ? x : 0)
 EACH_ELEMENT(step_exp, expf(x))
 EACH_ELEMENT(step_log, logf(x))
 EACH_ELEMENT(step_sqrt, sqrtf(x))
@@ -136,7 +136,7 @@ EACH_ELEMENT(step_rsqrt, 1 / sqrtf(x))
 EACH_ELEMENT(step_abs, fabsf(x))
 EACH_ELEMENT(step_negative, -x)
 EACH_ELEMENT(step_reciprocal, 1.0f / x)
-EACH_ELEMENT(step_gelu_tanh, x * 0.5f * (1.0f + tanhf(0.79788456f * (x + 0.044715f * x * x * x))))
+EACH_ELEMENT(step_gelu_tanh, x * 0.5f * (1.0f + tanhf(0.79788456f * (x + (0.044715f * x * x * x)))))
 EACH_ELEMENT(step_erf, erff(x))
 EACH_ELEMENT(step_sin, sinf(x))
 EACH_ELEMENT(step_cos, cosf(x))
@@ -145,9 +145,9 @@ EACH_ELEMENT(step_floor, floorf(x))
 EACH_ELEMENT(step_ceil, ceilf(x))
 EACH_ELEMENT(step_truncate, truncf(x))
 EACH_ELEMENT(step_sign, (element)((x > 0) - (x < 0)))
-EACH_ELEMENT(step_not, x == 0 ? 1.0f : 0.0f)
-EACH_ELEMENT(step_is_not_zero, x != 0 ? 1.0f : 0.0f)
-EACH_ELEMENT(step_zero_for_nan, x == x ? x : 0.0f)
+EACH_ELEMENT(step_not, (x == 0) ? 1.0f : 0.0f)
+EACH_ELEMENT(step_is_not_zero, (x != 0) ? 1.0f : 0.0f)
+EACH_ELEMENT(step_zero_for_nan, (x == x) ? x : 0.0f)
 
 /* Define a step that puts `value` in the place of each element x, which meets the constant k. */
 #define EACH_WITH_CONSTANT(name, value) \

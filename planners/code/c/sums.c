@@ -5,12 +5,12 @@ INLINED static void begin_sums(total *sums, const bias_sum *bias, int32_t first,
 {
     int32_t i;
 #if defined(HELIUM)
-    if (bias && count == BLOCK && sizeof *sums == 4) {
+    if (bias && (count == BLOCK) && (sizeof *sums == 4)) {
         vstrwq_s32((int32_t *)(void *)sums, vldrwq_s32((const int32_t *)(const void *)(bias + first)));
         return;
     }
 #endif
-    if (bias && count % BLOCK == 0) {
+    if (bias && ((count % BLOCK) == 0)) {
         memcpy(sums, bias + first, (size_t)count * sizeof *sums);
         return;
     }
@@ -65,7 +65,7 @@ static void add_products(total *sums, const patch *p, const trained *weights, in
         total sum = sums[i];
         for (j = 0; j < p->row_count; j++) {
             sum += sum_of_products(p->rows[j] + p->from + first, p->zero,
-                                   weights + j * p->width + first, p->count - first);
+                                   weights + (j * p->width) + first, p->count - first);
         }
         sums[i] = sum;
         weights += p->apart;
@@ -78,7 +78,7 @@ static void take_zeros(total *sums, const patch *p, const scaling *s, int32_t fi
 {
     int32_t i, j;
     total all = 0;
-    for (j = 0; s->zero_with && j < p->row_count; j++) {
+    for (j = 0; s->zero_with && (j < p->row_count); j++) {
         for (i = 0; i < p->count; i++) {
             all += p->rows[j][p->from + i] - p->zero;
         }
@@ -106,7 +106,7 @@ static void add_few_lanes(const convolution *c, const footprint *under, int32_t 
     for (i = under->down.first; i < under->down.end; i++) {
         for (j = under->across.first; j < under->across.end; j++) {
             const element *values = under->rows[i] + column_under(under, j) + from;
-            const trained *with = c->weights + (i * c->at.taps[1] + j) * c->groups + first;
+            const trained *with = c->weights + (((i * c->at.taps[1]) + j) * c->groups) + first;
             for (k = 0; k < lanes; k++) {
                 sums[k] += (values[k] - c->to.zero_in) * with[k];
             }

@@ -14,8 +14,8 @@ static void sweep_to(const run *r, int32_t last)
         range columns;
         while (place < s->layers[number].input_count) {
             const argument *in = &s->layers[number].inputs[place];
-            if (in->local < s->layer_count &&
-                made[in->local] < end_column(in->columns, made[number], in->source->width)) {
+            if ((in->local < s->layer_count) &&
+                (made[in->local] < end_column(in->columns, made[number], in->source->width))) {
                 number = in->local;
                 place = 0;
             } else {

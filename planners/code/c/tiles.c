@@ -37,8 +37,9 @@ static kept_places rows_below(const tiling *t, int32_t number, int32_t down)
 {
     kept_places found;
     found.offset = t->kept[2 * number];
-    found.rows.first = found.rows.end = 0;
-    if (down >= 0 && down + 1 < t->down) {
+    found.rows.end = 0;
+    found.rows.first = 0;
+    if ((down >= 0) && ((down + 1) < t->down)) {
         found.rows = shared_by(t, number, down);
     }
     found.columns = held_by(t, number, t->down);
@@ -50,10 +51,11 @@ static kept_places rows_below(const tiling *t, int32_t number, int32_t down)
 static kept_places columns_beside(const tile_run *at, int32_t number, int32_t across)
 {
     kept_places found;
-    found.offset = at->tiles->kept[2 * number + 1];
+    found.offset = at->tiles->kept[(2 * number) + 1];
     found.rows = rows_held(at, number);
-    found.columns.first = found.columns.end = 0;
-    if (across >= 0 && across + 1 < at->tiles->across) {
+    found.columns.end = 0;
+    found.columns.first = 0;
+    if ((across >= 0) && ((across + 1) < at->tiles->across)) {
         found.columns = shared_by(at->tiles, number, at->tiles->down + across);
     }
     return found;
@@ -67,7 +69,7 @@ static void copy_kept(const tile_run *at, int32_t number, const kept_places *as,
     int32_t y, count = (columns.end - columns.first) * tile.place;
     kept.base = (element *)(void *)AT(&at->now, as->offset);
     lay_out(&kept, as->rows, as->columns);
-    for (y = as->rows.first; y < as->rows.end && count > 0; y++) {
+    for (y = as->rows.first; (y < as->rows.end) && (count > 0); y++) {
         element *here = row_at(&tile, y) + column_at(&tile, columns.first);
         element *there = row_at(&kept, y) + column_at(&kept, columns.first);
         copy_elements(is_kept ? here : there, is_kept ? there : here, count);
@@ -99,15 +101,15 @@ static void work_in_tile(const tile_run *at, int32_t number)
 {
     const layer *l = &at->now.stage->layers[number];
     range rows = rows_held(at, number), columns = columns_held(at, number);
-    if (at->tiles->kept) {
+    if (at->tiles->kept != NULL) {
         take_over(at, number);
         rows = fresh_rows(at, number);
         columns = fresh_columns(at, number);
     }
-    if (rows.first < rows.end && columns.first < columns.end) {
+    if ((rows.first < rows.end) && (columns.first < columns.end)) {
         l->compute(&at->now, l, rows, columns);
     }
-    if (at->tiles->kept) {
+    if (at->tiles->kept != NULL) {
         keep_for_others(at, number);
     }
 }

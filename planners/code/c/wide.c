@@ -8,21 +8,21 @@ static int32_t wide_at(const element *place, int32_t number, int32_t bytes)
     if (bytes == 4) {
         return load(place, number);
     }
-    memcpy(&found, place + 2 * number, sizeof found);
+    memcpy(&found, place + (2 * number), sizeof found);
     return found;
 }
 
 static void store_wide(element *place, int32_t number, int32_t bytes, int64_t value)
 {
-    int64_t most = (INT64_C(1) << (8 * bytes - 1)) - 1;
-    int32_t found = (int32_t)(value > most ? most : value < -most - 1 ? -most - 1 : value);
+    int64_t most = (INT64_C(1) << ((8 * bytes) - 1)) - 1;
+    int32_t found = (int32_t)((value > most) ? most : (value < (-most - 1)) ? (-most - 1) : value);
     int16_t two = (int16_t)found;
     if (bytes == 1) {
         place[number] = (element)found;
     } else if (bytes == 4) {
         store(place, number, found);
     } else {
-        memcpy(place + 2 * number, &two, sizeof two);
+        memcpy(place + (2 * number), &two, sizeof two);
     }
 }
 
@@ -40,7 +40,7 @@ static void widen_region(const run *r, const layer *l, range rows, range columns
         for (x = columns.first; x < columns.end; x++) {
             const element *from = row_at(&in, y) + column_at(&in, x);
             element *to = row_at(&out, y) + column_at(&out, x);
-            for (c = 0; c < out.channels / p->bytes_out; c++) {
+            for (c = 0; c < (out.channels / p->bytes_out); c++) {
                 int32_t value = wide_at(from, c, p->bytes_in) - p->zero_in;
                 store_wide(to, c, p->bytes_out,
                            (int64_t)rescaled(value, p->multiplier, p->exponent) + p->zero_out);
@@ -65,9 +65,9 @@ static void softmax_wide(const run *r, const layer *l, range rows, range columns
             }
             for (c = 0; c < in.channels; c++) {
                 int32_t beyond = from[c] - most;
-                sum += beyond < s->least ? 0 : divided_by_power(power_of(s, beyond), 12);
+                sum += (beyond < s->least) ? 0 : divided_by_power(power_of(s, beyond), 12);
             }
-            while (!((uint32_t)sum << lead & UINT32_C(2147483648))) {
+            while (!(((uint32_t)sum << lead) & UINT32_C(2147483648))) {
                 lead++;
             }
             share = reciprocal_of_one_plus((int32_t)(((uint32_t)sum << lead) - UINT32_C(2147483648)));

@@ -7,7 +7,7 @@ typedef struct {
 static range taps_within(int32_t place, int32_t spacing, int32_t taps, int32_t limit)
 {
     range found = {0, 0};
-    if (place >= 0 && place + (taps - 1) * spacing < limit) {
+    if ((place >= 0) && ((place + ((taps - 1) * spacing)) < limit)) {
         found.end = taps;
         return found;
     }
@@ -15,7 +15,7 @@ static range taps_within(int32_t place, int32_t spacing, int32_t taps, int32_t l
         found.first = (spacing - 1 - place) / spacing;
     }
     if (place < limit) {
-        found.end = smaller((limit - 1 - place) / spacing + 1, taps);
+        found.end = smaller(((limit - 1 - place) / spacing) + 1, taps);
     }
     if (found.first > found.end) {
         found.first = found.end;
@@ -25,13 +25,13 @@ static range taps_within(int32_t place, int32_t spacing, int32_t taps, int32_t l
 
 static range taps_at(const window *w, int32_t axis, int32_t place, int32_t limit)
 {
-    return taps_within(place * w->stride[axis] - w->before[axis], w->dilation[axis],
+    return taps_within((place * w->stride[axis]) - w->before[axis], w->dilation[axis],
                        w->taps[axis], limit + smaller(w->beyond[axis], 0));
 }
 
 static int32_t tapped(const window *w, int32_t axis, int32_t place, int32_t tap)
 {
-    return place * w->stride[axis] - w->before[axis] + tap * w->dilation[axis];
+    return (place * w->stride[axis]) - w->before[axis] + (tap * w->dilation[axis]);
 }
 
 /* What lies under a window: rows of the input by tap, and where the columns of taps lie in each. Where
@@ -51,9 +51,9 @@ static void look_down(footprint *f, const window *w, const view *in, int32_t y)
     row = tapped(w, 0, y, f->down.first);
     place = (row - in->origin) % in->rows;
     for (tap = f->down.first; tap < f->down.end; tap++) {
-        f->rows[tap] = in->base + place * in->stride;
-        if (in->staged && row >= in->staged_from) {
-            f->rows[tap] = in->staged + (row - in->staged_from) * in->stride;
+        f->rows[tap] = in->base + (place * in->stride);
+        if (in->staged && (row >= in->staged_from)) {
+            f->rows[tap] = in->staged + ((row - in->staged_from) * in->stride);
         }
         row += w->dilation[0];
         place += w->dilation[0];
@@ -70,15 +70,16 @@ static void look_across(footprint *f, const window *w, const view *in, int32_t x
     f->x = x;
     f->across = taps_at(w, 1, x, f->width);
     f->bend = f->across.end;
-    f->before = f->behind = (column - LEFT(in)) * in->place + skip;
+    f->behind = ((column - LEFT(in)) * in->place) + skip;
+    f->before = f->behind;
     f->step = w->dilation[1] * in->place;
-    if (in->columns) {
+    if (in->columns != 0) {
         int32_t first = tapped(w, 1, x, f->across.first), rest;
         f->before -= first / in->columns * in->columns * in->place;
-        f->behind = f->before - in->columns * in->place;
-        rest = in->columns - first % in->columns;
+        f->behind = f->before - (in->columns * in->place);
+        rest = in->columns - (first % in->columns);
         if (w->dilation[1] != 1) {
-            rest = (rest - 1) / w->dilation[1] + 1;
+            rest = ((rest - 1) / w->dilation[1]) + 1;
         }
         f->bend = smaller(f->bend, f->across.first + rest);
     }
@@ -87,7 +88,7 @@ static void look_across(footprint *f, const window *w, const view *in, int32_t x
 /* Where in its row the column under a tap lies. */
 static int32_t column_under(const footprint *f, int32_t tap)
 {
-    return (tap < f->bend ? f->before : f->behind) + tap * f->step;
+    return ((tap < f->bend) ? f->before : f->behind) + (tap * f->step);
 }
 
 /* The same at the next place, where `x` was the one before: whole windows of a row that is no ring follow
@@ -95,10 +96,11 @@ static int32_t column_under(const footprint *f, int32_t tap)
 static void look_further(footprint *f, const window *w, const view *in, int32_t x, int32_t skip)
 {
     int32_t column = tapped(w, 1, x, 0);
-    if (!in->columns && f->across.first == 0 && f->across.end == w->taps[1] && column >= 0 &&
-        tapped(w, 1, x, w->taps[1] - 1) < f->width + smaller(w->beyond[1], 0)) {
+    if (!in->columns && (f->across.first == 0) && (f->across.end == w->taps[1]) && (column >= 0) &&
+        (tapped(w, 1, x, w->taps[1] - 1) < (f->width + smaller(w->beyond[1], 0)))) {
         f->x = x;
-        f->before = f->behind = (column - LEFT(in)) * in->place + skip;
+        f->behind = ((column - LEFT(in)) * in->place) + skip;
+        f->before = f->behind;
         return;
     }
     look_across(f, w, in, x, skip);
@@ -118,7 +120,10 @@ INLINED static void make_windows(const run *r, const layer *l, range rows, range
     const window *w = numbers;
     under.height = l->inputs[0].source->height;
     under.width = in.width;
-    under.bend = under.before = under.behind = under.step = 0;
+    under.bend = 0;
+    under.before = 0;
+    under.behind = 0;
+    under.step = 0;
     /* For Frama-C, which takes places together whose windows are whole: where those begin and end. */
     /*@ ghost int32_t top = (w->before[0] + w->stride[0] - 1) / w->stride[0];
         int32_t left = (w->before[1] + w->stride[1] - 1) / w->stride[1];
@@ -131,7 +136,8 @@ INLINED static void make_windows(const run *r, const layer *l, range rows, range
         /*@ split y < 1; */ /*@ split y < 2; */ /*@ split y < top; */
         /*@ split y <= bottom; */ /*@ split y <= bottom + 1; */ /*@ split y <= bottom + 2; */
         look_down(&under, w, &in, y);
-        under.across.first = under.across.end = -1;
+        under.across.end = -1;
+        under.across.first = -1;
         for (x = columns.first; x < columns.end; x++) {
             element *place = row + column_at(&out, x);
             /*@ split x < 1; */ /*@ split x < 2; */ /*@ split x < left; */
@@ -193,7 +199,7 @@ static void largest_under(const void *numbers, const footprint *under, element *
         for (j = under->across.first; j < under->across.end; j++) {
             const element *values = under->rows[i] + column_under(under, j);
             for (k = 0; k < count; k++) {
-                to[k] = values[k] > to[k] ? values[k] : to[k];
+                to[k] = (values[k] > to[k]) ? values[k] : to[k];
             }
         }
     }
