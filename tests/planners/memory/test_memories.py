@@ -70,7 +70,7 @@ def planned(network, fast, slow=10**6):
 @pytest.mark.slow
 def test_small_plans_move_as_little_as_any_split_in_any_order():
     told, tiled = 0, 0
-    for seed in range(120):
+    for seed in range(70):
         network, fast = small_case(Random(seed))
         found = planned(network, fast)
         least = least_of_any_split(network, fast, in_tiles=True)
@@ -81,7 +81,7 @@ def test_small_plans_move_as_little_as_any_split_in_any_order():
             assert found.plan.memories[0].size <= fast
             assert found.plan.slow_bytes >= found.traffic.lower_bound
         told += bool(least)
-    assert told > 50  # cases in which something moves
+    assert told > 25  # cases in which something moves
     assert tiled > 5  # in tiles of columns
 
 
