@@ -501,6 +501,10 @@ class Groups:
         whole = self._group(begin, end, geometry, None, results, is_limited=False)
         assert whole is not None
         fewest = 1 if len(part.inputs) > 1 or whole.fixed else 2
+        if fewest == 2:  # with the rows of its one source, which would be copied
+            source = part.inputs[0].name
+            whole = self._group(begin, end, geometry, source, results, is_limited=False)
+            assert whole is not None
         tiles, enough = max(fewest, whole.fast // (2 * self._fast)), ENOUGH_TILES
         if 2 * whole.fast <= self._fast:
             enough = 2 - fewest  # one tile, if any
