@@ -73,12 +73,23 @@ def test_a_table_of_accesses_answers_as_its_schema_says(answer, tmp_path, goal):
     assert (code, found["cycles"]) == (0, 5 + 3)
 
 
-def test_a_table_with_cycles_out_of_reach_says_no(run, tmp_path):
+def test_a_table_with_cycles_out_of_reach_says_no(run, answer, tmp_path):
     path = tmp_path / "accesses.csv"
     path.write_text("a,l,0,f,write,2\nb,m,0,f,read,1\n")
     code, output, _ = run("fifo", "hls", path, "--cycles", "2")
     assert code == 1
-    assert "no depths for 2 cycles: at least 3 cycles are needed" in output
+    assert "no depths for 2 cycles: no depths are faster than 3 cycles" in output
+    # The word of g is written behind 6 words of f, too many for a shift register. The last word of f
+    # is read as soon as it is there, which in a memory is a cycle later.
+    rows = [f"# loop {one} interval=1 depth=1" for one in ("a l", "b m")]
+    rows += ["# fifo f bits=512 depth=6", *(f"a,l,{k},f,write,1" for k in range(6))]
+    rows += ["a,l,6,g,write,1", "a,l,30,f,write,1", "b,m,0,g,read,1"]
+    rows += [f"b,m,{k},f,read,1" for k in range(1, 8)]
+    path.write_text("\n".join(rows))
+    fewest = answer("fifo", "hls", path)[1]["fewest_cycles"]
+    code, output, _ = run("fifo", "hls", path, "--cycles", fewest)
+    assert (code, f"no depths are faster than {fewest + 1} cycles" in output) == (1, True)
+    assert run("fifo", "hls", path, "--cycles", fewest + 1)[0] == 0
     code, _, remarks = run("fifo", "hls", path, "--fps", "30")
     assert code == 2
     assert "--cycles" in remarks  # no report says the clock
@@ -86,6 +97,19 @@ def test_a_table_with_cycles_out_of_reach_says_no(run, tmp_path):
 
 def shared_designs(*names):
     return [HLS / "designs" / name for name in names if (HLS / "designs" / name).exists()]
+
+
+@needs_compiler
+@pytest.mark.slow
+@each("folder", shared_designs("polybench__220_DSPs__opt5__mvt"))
+def test_a_fifo_that_the_skew_needs_deep_is_not_too_deep(folder, answer):
+    bench, report = folder / "mvt_tb.cpp", folder / "report"
+    words = (folder / "mvt.cpp", "--testbench", bench, "--report", report, "--deadlock-free")
+    code, found = answer("fifo", "hls", *words)
+    assert code == 0
+    assert {one["name"] for one in found["fifos"] if one["is_needed"]} == {"v54"}
+    # At depth 2 the reader waits for the lanes of v54 alone.
+    assert {one["fifo"].split("[")[0] for one in found["depth_2"]["deadlock"]["cycle"]} == {"v54"}
 
 
 @needs_compiler

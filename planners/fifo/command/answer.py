@@ -159,8 +159,12 @@ def _facts(
             "if above 2, at least 32)",
         )
     if sizing.status is Status.INFEASIBLE and sizing.period is not None:
-        slowest = design.layers[found.bottleneck].name
-        yield "next", f"more parallelism in {slowest}, or --period {found.least_period}"
+        slow = sum(period > sizing.period for period in found.periods)
+        where = design.layers[found.bottleneck].name
+        if slow > 1:
+            goal = answers.number(sizing.period)
+            where = f"{slow} layers slower than {goal} cycles (--layers lists them)"
+        yield "next", f"more parallelism in {where}, or --period {found.least_period}"
     if sizing.status is Status.FEASIBLE and seconds is not None:
         longer = 60 if seconds < 60 else 10 * seconds
         yield "next", f"--time-limit {longer:g}s: to prove this size, or to find a smaller one"
@@ -179,9 +183,13 @@ def _facts(
             yield "written", f"rounded up to the cores: {found.written.bits} bits, {does}"
 
 
-def _rate(period: Fraction, megahertz: Fraction) -> str:
+def _rate(period: Fraction, megahertz: Fraction, *, is_bound: bool = False) -> str:
+    """The cycles of a frame and the rate; is_bound: the hardware may be faster."""
+    most, least = ("at most ", "at least ") if is_bound else ("", "")
     speed = rate_in_words(megahertz * HERTZ / period)
-    return f"{answers.number(period)} cycles/frame, {speed} frames/s at {megahertz} MHz"
+    return (
+        f"{most}{answers.number(period)} cycles/frame, {least}{speed} frames/s at {megahertz} MHz"
+    )
 
 
 def _layer(design: Design, number: int) -> str:
@@ -194,7 +202,7 @@ def _compared(design: Design, found: Depths, megahertz: Fraction) -> str:
     if cycle is None:
         return bits
     if cycle.period is not None:
-        return f"{bits}, {'at most ' if cycle.is_bound else ''}{_rate(cycle.period, megahertz)}"
+        return f"{bits}, {_rate(cycle.period, megahertz, is_bound=cycle.is_bound)}"
     full = _few([repr(design.fifos[one].name) for one in cycle.fifos], ", ", "full_fifos")
     path = _few([design.layers[one].name for one in cycle.layers], " -> ", "waiting")
     dead = "may DEADLOCK" if cycle.is_bound else "DEADLOCK"
@@ -221,10 +229,11 @@ def in_proof(sizing: Sizing, objective: str = "bits") -> str:
     best = FEWEST.get(objective, "smallest")
     if sizing.status is Status.OPTIMAL:
         return f"proved the {best}"
-    narrow = "no single depth can be less, " if sizing.is_narrow else ""
+    narrow = "; no FIFO alone can be shallower" if sizing.is_narrow else ""
     gap = sizing.gap
     above = "less than 0.1%" if gap < Fraction(1, 1000) else f"at most {float(gap):.1%}"
-    return f"{narrow}{above} above the {best} (at least {sizing.lower_bound})"
+    unit = "bits " if objective == "bits" else ""
+    return f"{above} above the {best} ({sizing.lower_bound} {unit}or more){narrow}"
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:

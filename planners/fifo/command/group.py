@@ -13,6 +13,14 @@ ABOUT = "FIFO depths of streaming accelerators, from the design itself and witho
 EXAMPLE = "csdf fifo finn models/fifo/residual.onnx"
 
 
+def _megahertz(text: str) -> Fraction:
+    """Parse a clock in MHz, which has no unit; for argparse."""
+    number = text.lower().removesuffix("mhz").rstrip()
+    if number and number != text.lower().rstrip():
+        raise answers.unfit(text, f"a number of MHz without a unit: write {number}")
+    return answers.above_zero(text)
+
+
 def add_sizing(
     parser: argparse.ArgumentParser,
     name: str,
@@ -51,7 +59,7 @@ def add_sizing(
     )
     parser.add_argument(
         "--clock",
-        type=answers.above_zero,
+        type=_megahertz,
         metavar="MHZ",
         default=Fraction(200),
         help="clock of the design; default: 200",

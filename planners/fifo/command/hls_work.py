@@ -382,7 +382,7 @@ class _Told:
             faster = " (a shift register is read one cycle earlier than a memory)"
         facts = [
             ("as given", self._compared(found.given)),
-            ("depth 2", self._compared(found.shallow) + faster),
+            ("depth 2", self._compared(found.shallow, faster)),
         ]
         if (limit := found.limit) is not None:
             cycles = found.given.outcome.cycles or 0
@@ -448,13 +448,13 @@ class _Told:
         clock = None if self._report is None else self._report.clock_ns
         return text if clock is None else f"{text} ({nanoseconds_in_words(cycles * clock)})"
 
-    def _compared(self, tried: Tried) -> str:
+    def _compared(self, tried: Tried, why: str = "") -> str:
         bits = total_cost(self._model, tried.depths, "bits")
         blocks = total_cost(self._model, tried.depths, "bram")
         size = f"{bits} bits, {blocks} BRAM_18K: "
         if tried.outcome.cycles is None:
             return f"{size}DEADLOCK"
-        text = size + self._cycles(tried.outcome.cycles)
+        text = size + self._cycles(tried.outcome.cycles) + why
         if tried.deadlocks_from is not None:
             return f"{text}; DEADLOCK from skew {tried.deadlocks_from} on"
         if tried.assumed.cycles != tried.outcome.cycles:
@@ -466,11 +466,12 @@ class _Told:
         if not sizing.depths:
             if sizing.status is Status.INFEASIBLE:
                 least = self._found.least.cycles
-                why = (
-                    "it deadlocks in any depths"
-                    if least is None
-                    else f"at least {self._cycles(least)} are needed"
-                )
+                why = "it deadlocks in any depths"
+                if least is not None and sizing.goal is not None:
+                    why = f"no depths are faster than {self._cycles(max(least, sizing.goal + 1))}"
+                    # Memories, or the skew, keep depths from `fewest`: the goal itself is too few.
+                    if sizing.goal >= least and self._found.skew != 0 and self._found.largest_skew:
+                        why += " with the skew assumed"
                 return f"no depths for {goal}: {why}"
             return f"no depths found for {goal}: {sizing.reason}"
         objective = self._question.objective

@@ -59,6 +59,12 @@ HLS4ML = Builder(
 
 def work(options: argparse.Namespace) -> int:
     """Print the answer; return the exit code: 0 found, 1 there are none, 3 unknown."""
+    for option in ("fps", "period", "deadlock_free"):
+        if options.plot and getattr(options, option):
+            raise CsdfError(
+                "--plot draws the trade-off: give it with --front, not with "
+                f"--{option.replace('_', '-')}"
+            )
     if options.program == hls4ml.PROGRAM:
         return _hls4ml(options)
     if PurePath(options.model).suffix.lower() == ".json":

@@ -43,7 +43,8 @@ class CallStudy:
 
     least: what no depths are faster than. sizing: the depths found; plain: those without skew, where
     one was assumed. points: of the front, and whether they are all. idle: places never full in the
-    depths of the source. unneeded: places whose depth in the source could be 2 without a change.
+    depths of the source. unneeded: places whose depth in the source could be 2 without a change of
+    the cycles, neither without skew nor with the skew that is assumed.
     """
 
     model: CallModel
@@ -98,13 +99,15 @@ def study(runs: Sequence[Staging], question: Question, stops: Callable[[], Stop]
         if question.skew != 0 and nominal.design.largest_skew and sizing.depths:
             plain = _for_all([one.at(0) for one in models], question, stops)
     unneeded = []
-    if why.cycles is not None and nominal.events * len(given) <= MOST_TRIED:
+    if nominal.events * len(given) <= MOST_TRIED:
         for place, depth in enumerate(given):
-            if depth > LEAST_DEPTH:
-                trial = (*given[:place], LEAST_DEPTH, *given[place + 1 :])
-                cycles = nominal.outcome(trial, limit=why.cycles).cycles
-                if cycles is not None and cycles <= why.cycles:
-                    unneeded.append(place)
+            trial = (*given[:place], LEAST_DEPTH, *given[place + 1 :])
+            if (
+                depth > LEAST_DEPTH
+                and _is_no_slower(nominal, trial, why)
+                and (model is nominal or _is_no_slower(model, trial, tried.assumed))
+            ):
+                unneeded.append(place)
     return CallStudy(
         model=model, skew=question.skew, largest_skew=nominal.design.largest_skew, least=least,
         given=tried, shallow=_tried(first, shallow, question.skew),
@@ -151,6 +154,14 @@ def _tried(
                 low = middle
         first = high
     return Tried(depths=depths, outcome=outcome, assumed=assumed, deadlocks_from=first)
+
+
+def _is_no_slower(model: CallModel, depths: tuple[int, ...], than: Outcome) -> bool:
+    """Whether a call in these depths takes no more cycles; never where the other one deadlocks."""
+    if than.cycles is None:
+        return False
+    cycles = model.outcome(depths, limit=than.cycles).cycles
+    return cycles is not None and cycles <= than.cycles
 
 
 def _for_all(

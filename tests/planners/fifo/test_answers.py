@@ -12,7 +12,7 @@ from csdf.search.memory_cost import OBJECTIVES
 from csdf.status import Status
 from csdf.time_limit import Stop
 from csdf.units import rate_in_words
-from planners.fifo.command.answer import by_number, in_proof
+from planners.fifo.command.answer import as_text, by_number, in_proof
 from planners.fifo.cores import chain_cost, cheapest_chain, split_cores, with_cores
 from planners.fifo.event_graph import EventGraph
 from planners.fifo.finn.reading import read_design
@@ -160,8 +160,40 @@ def test_a_gap_is_never_said_to_be_nothing():
     proved = smallest_depths(graph, None)
     open_ = replace(proved, status=Status.FEASIBLE, bits=4832, lower_bound=4830)
     assert Fraction(2, 4830) == open_.gap < Fraction(1, 1000)
-    assert "less than 0.1% above the smallest (at least 4830)" in in_proof(open_)
-    assert "above the fewest LUTs (at least 4830)" in in_proof(open_, "lut")
+    assert "less than 0.1% above the smallest (4830 bits or more)" in in_proof(open_)
+    alone = replace(open_, is_narrow=True)
+    assert in_proof(alone).endswith("or more); no FIFO alone can be shallower")
+    assert "above the fewest LUTs (4830 or more)" in in_proof(open_, "lut")
+
+
+@pytest.mark.parametrize("goal", [("--fps", "9"), ("--period", "9"), ("--deadlock-free",)])
+def test_a_picture_of_the_trade_off_takes_no_rate(goal, capsys, tmp_path):
+    picture = tmp_path / "front.svg"
+    assert main(["fifo", "finn", str(RESIDUAL), *goal, "--plot", str(picture)]) == 2
+    expected = f"give it with --front, not with {goal[0]}"
+    assert expected in capsys.readouterr().err
+    assert not picture.exists()
+
+
+def test_a_clock_has_no_unit(capsys):
+    with pytest.raises(SystemExit):
+        main(["fifo", "finn", str(RESIDUAL), "--clock", "200 MHz"])
+    assert capsys.readouterr().err.endswith(": write 200\n")
+
+
+def test_all_layers_that_are_too_slow_are_counted(capsys):
+    main(["fifo", "finn", str(RESIDUAL), "--period", "2304"])
+    assert "more parallelism in ConvolutionInputGenerator" in capsys.readouterr().out
+    main(["fifo", "finn", str(RESIDUAL), "--period", "2303"])
+    assert "more parallelism in 3 layers slower than 2303 cycles" in capsys.readouterr().out
+
+
+def test_where_the_cycles_are_a_bound_from_above_the_rate_is_one_from_below():
+    found = study(read_design(str(RESIDUAL), TimingOptions(), {}), only_live=True)
+    cycle = replace(found.shallow.cycle, period=Fraction(4000), is_bound=True)
+    found = replace(found, shallow=replace(found.shallow, cycle=cycle))
+    line = line_of("\n".join(as_text(found, Fraction(200))), "depth")
+    assert "at most 4000 cycles/frame, at least 50000 frames/s at 200 MHz" in line
 
 
 def test_a_graph_command_sends_a_model_of_finn_to_its_own_command(capsys):
