@@ -50,6 +50,10 @@ class Core:
         """Instructions of a turn of each loop of each kernel."""
         return INSTRUCTIONS[self.kernels]
 
+    def at_best(self, nanoseconds: int) -> int:
+        """Return the fast end of a predicted time, of which the slow end is given."""
+        return int(nanoseconds * self.least / self.most)
+
     def in_words(self) -> str:
         """Return the clock and the range of cycles."""
         clock = f"{float(Fraction(self.hertz, 10**6)):.4g} MHz"

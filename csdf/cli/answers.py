@@ -92,8 +92,12 @@ NEVER_LIVE = "deadlock: no capacities let it run; each of these actors waits for
 
 def blocked_rows(found: Deadlock) -> list[tuple[str, str]]:
     """Return the rows below a deadlock: what each actor of the cycle waits for, and what ends it."""
+    from csdf.analysis.bound_channels import SPACE  # loaded where a graph was analysed
+
     text = "waits for {0.producer}: needs {0.needed} on {0.channel}, has {0.tokens}"
-    then = "more initial tokens, or more capacity for (space), on one of these channels"
+    is_space = any(one.channel.endswith(SPACE) for one in found.cycle)
+    more = ", or more capacity for (space)," if is_space else ""
+    then = f"more initial tokens{more} on one of these channels"
     return [*((one.actor, text.format(one)) for one in found.cycle), ("next", then)]
 
 

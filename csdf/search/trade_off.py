@@ -333,9 +333,13 @@ class Extent:
 
 def extent_of(max_size: int | None, points: int | None, gap: Exact) -> Extent:
     """Return the extent; a gap may be a text such as "5%". Raises InvalidArgument for what is none."""
-    if isinstance(gap, str) and gap.endswith("%"):
-        share = exact(gap[:-1], "gap", InvalidArgument) / 100
-    elif (share := exact(gap, "gap", InvalidArgument)) > 1:
+    is_percent = isinstance(gap, str) and gap.endswith("%")
+    try:
+        share = exact(str(gap)[:-1] if is_percent else gap, "gap", InvalidArgument)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{error}; expected a text such as '10%' or '1/10'") from None
+    share = share / 100 if is_percent else share
+    if not is_percent and share > 1:
         raise InvalidArgument(
             f"gap {share} is a share of {100 * share}%; expected at most 1, or a text such as '10%'"
         )

@@ -74,14 +74,14 @@ class FitWhy(Why):
         "fewest MACs found: layer by layer, row by row, line buffers, strips; "
         "the search ended early: {end}"
     )
-    TOO_SLOW = "too slow: {time} a frame at best within the RAM, {longest} are there"
+    TOO_SLOW = "too slow{end}: {time} a frame {basis}, {longest} allowed"
     ENDS = "input and output alone take {least} bytes, whatever is planned"
     REAL_ENDS = (
-        "input and output alone take {least} bytes, whatever is planned; input {name!r} is {element}, "
-        "and as {other}, to which it is converted, would take {bytes} bytes"
+        "input and output alone take {least} bytes, whatever is planned; input {name!r} is {element} "
+        "and at once converted to {other}; an export with {other} input would take {bytes} bytes"
     )
     TOO_LARGE_BY_THEN = "{end}; the least found by then needs {least} bytes"
-    KEEPS_STATE = "layer by layer, on what stays between frames; the bytes of both together"
+    KEEPS_STATE = "layer by layer; RAM is what stays between frames and what a frame works in"
     STATE_TOO_LARGE = "what stays between frames and a frame layer by layer need {least} bytes"
     BESIDE_STATES = (
         "beside the {kept} bytes that stay between frames of all networks, "
@@ -271,7 +271,7 @@ class Fit(Tabular):
         instructions = self.instructions(way)
         if instructions is None or self.core is None or way.nanoseconds is None:
             return {}
-        fast = int(way.nanoseconds * self.core.least / self.core.most)
+        fast = self.core.at_best(way.nanoseconds)
         return {"predicted_instructions": instructions, "predicted_nanoseconds_at_best": fast}
 
     def to_json(self) -> dict[str, Any]:

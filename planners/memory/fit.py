@@ -211,7 +211,9 @@ def fit(
             reason = because(FitWhy.LEAST_BY_THEN, end=finding.ended)
     elif ram is None or least <= ram:
         reason = _too_slow(
-            (one.nanoseconds for one in methods if ram is None or one.ram_bytes <= ram), nanoseconds
+            (one.nanoseconds for one in methods if ram is None or one.ram_bytes <= ram),
+            nanoseconds,
+            None if durations is not None else platform,
         )
     elif lower_bound > ram:
         reason = _too_large_ends(table, lower_bound, finding.ended)
@@ -260,14 +262,27 @@ def _too_large_ends(table: StageTable, least: int, end: Reason | None = None) ->
     return because(FitWhy.ENDS, least=least, end=end)
 
 
-def _too_slow(times: Iterable[int | None], longest: Fraction | None) -> Reason:
-    """The reason where no method is within the longest time of a frame."""
-    fastest = min(one or 0 for one in times)
+def _too_slow(
+    times: Iterable[int | None], longest: Fraction | None, platform: Platform | None
+) -> Reason:
+    """The reason where no method is within the longest time of a frame.
+
+    platform: that the times are predicted for; None where layers were measured.
+    """
+    fastest, most, end = min(one or 0 for one in times), int(longest or 0), ""
+    time = nanoseconds_in_words(fastest)
+    if platform is not None and platform.core is not None:
+        at_best = platform.core.at_best(fastest)
+        end = " even at the fast end" if at_best > most else " at the slow end"
+        number, unit = nanoseconds_in_words(at_best).split()
+        time = f"{number}{'' if time.endswith(f' {unit}') else f' {unit}'} to {time}"
     return because(
         FitWhy.TOO_SLOW,
         nanoseconds=fastest,
-        time=nanoseconds_in_words(fastest),
-        longest=nanoseconds_in_words(int(longest or 0)),
+        end=end,
+        time=time,
+        basis="measured" if platform is None else "predicted",
+        longest=nanoseconds_in_words(most),
     )
 
 
@@ -441,7 +456,10 @@ def _stateful_fit(
     elif ram is not None and plan.arena_bytes > ram:
         status, reason = Status.UNKNOWN, because(FitWhy.STATE_TOO_LARGE, least=plan.arena_bytes)
     elif nanoseconds is not None and (time or 0) > nanoseconds:
-        status, reason = Status.INFEASIBLE, _too_slow([time], nanoseconds)
+        status, reason = (
+            Status.INFEASIBLE,
+            _too_slow([time], nanoseconds, None if durations is not None else platform),
+        )
     return Fit(
         network=network.name,
         input=input,

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-from cnn2csdf.fixed_point.flash import and_in_flash
 from csdf.draw.report.sections import Contribution, Verdict
 from csdf.status import Status
 from csdf.units import bytes_in_words, nanoseconds_in_words, percent, rounded_to
@@ -69,28 +68,27 @@ class NetworkFindings:
     """The findings about the memory of a network.
 
     basis: of predicted times, such as "for cortex-m7". answers: what csdf fit says, of a plan that it
-    finds or of plans in files; none where it found none in time. parameters: bytes; an array that
-    layers share counts once. stored: bytes that they take in flash, as C has them; None: as many.
+    finds or of plans in files; none where it found none in time. flash: bytes of the parameters, as C
+    stores them.
     methods: those of csdf cnn memory, as far as they were found. nanoseconds: of a frame layer by layer
     and row by row. added: what others know.
     """
 
     name: str
     layers: tuple[LayerFigures, ...]
-    parameters: int
+    flash: int
     answers: tuple[Answer, ...] = ()
     basis: str = ""
     methods: tuple[Method, ...] = ()
     nanoseconds: tuple[int, int] | None = None
     added: tuple[Contribution, ...] = ()
     limit: Limit | None = None
-    stored: int | None = None
 
     @property
     def bars(self) -> tuple[Method, ...]:
         """All ways to lay the network into memory: those of csdf fit first."""
         told = [
-            Method(one.title, one.method.ram_bytes, one.fit.lower_bound, self.parameters)
+            Method(one.title, one.method.ram_bytes, one.fit.lower_bound, self.flash)
             for one in self.answers
         ]
         return (*told, *self.methods)
@@ -129,13 +127,7 @@ def headline(findings: NetworkFindings) -> Iterator[str]:
 
 def _needs(findings: NetworkFindings, method: Method) -> str:
     """Return the two numbers that a microcontroller has to have."""
-    flash = findings.parameters if findings.stored is None else findings.stored
-    return f"{bytes_in_words(method.buffers)} of RAM and {bytes_in_words(flash)} of flash"
-
-
-def _in_flash(findings: NetworkFindings) -> str:
-    stored = findings.stored
-    return "" if stored is None else and_in_flash(findings.parameters, stored)
+    return f"{bytes_in_words(method.buffers)} of RAM and {bytes_in_words(findings.flash)} of flash"
 
 
 def status(findings: NetworkFindings) -> Status | None:
@@ -197,8 +189,7 @@ def fitting(findings: NetworkFindings) -> Iterator[str]:
         return
     why = ""
     if limit.room < 0:
-        parameters = bytes_in_words(findings.parameters)
-        why = f": the parameters alone are {parameters}{_in_flash(findings)}"
+        why = f": the parameters alone are {bytes_in_words(findings.flash)} of flash"
     elif findings.answers:
         why = f": {findings.answers[0].fit.reason}"
     verb = "does not fit" if found is Status.INFEASIBLE else "is not known to fit"
@@ -216,8 +207,8 @@ def fitting(findings: NetworkFindings) -> Iterator[str]:
 
 def _sum(method: Method) -> str:
     return (
-        f"{bytes_in_words(method.buffers)} of buffers + {bytes_in_words(method.parameters)} of "
-        f"parameters = {bytes_in_words(method.total)}"
+        f"{bytes_in_words(method.buffers)} of buffers + {bytes_in_words(method.parameters)} of flash "
+        f"= {bytes_in_words(method.total)}"
     )
 
 

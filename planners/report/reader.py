@@ -17,6 +17,8 @@ from cnn2csdf.commands.cnn import options as shared
 from csdf.cli.answers import NETWORKS
 from csdf.cli.parsers import add_limit_options
 from csdf.errors import CsdfError
+from csdf.io.files import decoded, read_bytes
+from csdf.io.json_value import JsonValue
 from csdf.time_limit import Stop
 from planners.memory.command.main import add_place_options
 
@@ -66,7 +68,19 @@ def refuse(options: argparse.Namespace) -> None:
         raise CsdfError("--plan is for networks; the storage of a graph is on its page")
 
 
+def _refuse_plan(path: str) -> None:
+    text = read_bytes(path)
+    if b'"groups"' not in text:
+        return
+    found = JsonValue.parse(decoded(text, path), path).value
+    first = found[0] if isinstance(found, list) and found else found
+    if isinstance(first, dict) and {"network", "groups"} <= first.keys():
+        raise CsdfError(f"{path}: a plan of csdf fit: give it with --plan, behind its network")
+
+
 def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:
     """Return the network of the options with its memory as a whole and by parts."""
+    if PurePath(options.model).suffix.lower() == ".json" and os.path.isfile(options.model):
+        _refuse_plan(options.model)
     found: NetworkSubject = import_module("planners.report.subject").subject(options, stop)
     return found

@@ -18,7 +18,7 @@ from cnn2csdf.fixed_point.flash import flash_by_layer, flash_bytes
 from cnn2csdf.lowering import lower
 from cnn2csdf.network import Network
 from cnn2csdf.operators.operator import describe
-from cnn2csdf.parameters import layer_parameter_bytes, multiply_accumulates, parameter_bytes
+from cnn2csdf.parameters import layer_parameter_bytes, multiply_accumulates
 from csdf.cli import answers
 from csdf.cli.frame.long_work import limited_part
 from csdf.draw.report.findings import GraphFindings
@@ -82,22 +82,19 @@ class NetworkSubject:
 
     def surroundings(self, graph: GraphFindings, added: Sequence[Contribution]) -> Surroundings:
         """Return what the page says about the memory, before and behind the parts about the graph."""
-        network, size, found = self.value, self.options.element_bytes, self.comparison
-        weights, stored = (
-            parameter_bytes(network, size),
-            flash_bytes(network, _given_size(self.options)),
-        )
+        network, found = self.value, self.comparison
+        flash = flash_bytes(network, _given_size(self.options))
+        methods = () if found is None else found.methods
         findings = NetworkFindings(
             name=network.name,
             layers=tuple(_layers(self)),
-            parameters=weights,
+            flash=flash,
             answers=self.answers,
             basis=f"{'from' if self.options.durations else 'for'} {_platform_name(self.options)}",
-            methods=() if found is None else found.methods,
+            methods=tuple(one._replace(parameters=flash) for one in methods),
             nanoseconds=None if found is None else found.nanoseconds,
             added=tuple(added),
-            limit=_limit_of(self.options, weights, stored),
-            stored=stored,
+            limit=_limit_of(self.options, flash),
         )
         return network_surroundings(findings, graph)
 
@@ -109,7 +106,8 @@ def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:
     network = model.network
     granularity, size = chosen.granularity_of(options), options.element_bytes
     limits = Limits(ram=options.ram, flash=options.flash, memory=options.memory)
-    room = limits.room(parameter_bytes(network, size), flash_bytes(network, _given_size(options)))
+    flash = flash_bytes(network, _given_size(options))
+    room = limits.room(flash, flash)
     # Where the parameters alone are too large, the page says what the network would take.
     room = None if room is None or room < 0 else room
     answers = answers_of(model, plans, options, room=room, stop=stop)
@@ -173,14 +171,14 @@ def network_surroundings(findings: NetworkFindings, graph: GraphFindings) -> Sur
 
 def _figures(findings: NetworkFindings) -> Iterator[Figure]:
     """Yield what two networks are compared by."""
-    counts = [("parameters", findings.parameters)]
+    counts = [("flash", findings.flash)]
     for one in findings.answers[:1]:
-        counts += [("RAM (csdf fit)", one.method.ram_bytes), ("flash", one.fit.flash_bytes)]
+        counts.append(("RAM (csdf fit)", one.method.ram_bytes))
         macs, time = one.plan.multiply_accumulates, one.method.nanoseconds
         yield Figure("MACs of a frame", Fraction(macs), f"{macs:,}")
         if time is not None:
             yield Figure("time of a frame", Fraction(time), nanoseconds_in_words(time))
-    counts += [(f"{one.title}, with parameters", one.total) for one in findings.methods]
+    counts += [(f"{one.title}, with flash", one.total) for one in findings.methods]
     for title, count in counts:
         yield Figure(title, Fraction(count), bytes_in_words(count))
 
@@ -189,7 +187,7 @@ def _memory(findings: NetworkFindings) -> Html:
     parts: list[Html] = []
     if findings.answers and findings.answers[0].title == FIT:
         parts += [element("h3", "Plans that csdf fit finds"), fit_table(findings.answers[0])]
-    parts += [element("h3", "RAM and parameters"), memory_bars(findings)]
+    parts += [element("h3", "RAM and flash"), memory_bars(findings)]
     if findings.methods:
         parts += [
             element("h3", "All layers alike"),
@@ -245,20 +243,20 @@ def _layers(subject: NetworkSubject) -> Iterator[LayerFigures]:
         )
 
 
-def _limit_of(options: argparse.Namespace, weights: int, stored: int) -> Limit | None:
-    """Return what the network should fit; weights: bytes of its parameters; stored: in flash."""
+def _limit_of(options: argparse.Namespace, flash: int) -> Limit | None:
+    """Return what the network should fit; flash: bytes of its parameters, as C stores them."""
     limits = Limits(ram=options.ram, flash=options.flash, memory=options.memory)
     if not limits.is_given:
         return None
-    room = limits.room(weights, stored)
+    room = limits.room(flash, flash)
     marks = (
         ("--total-memory", limits.memory, 0),
-        ("--ram, behind the parameters", limits.ram, weights),
+        ("--ram, behind the flash", limits.ram, flash),
         ("--flash, for parameters", limits.flash, 0),
     )
     return Limit(
         title=str(limits),
-        flash_lacks=0 if limits.flash is None else max(0, stored - limits.flash),
+        flash_lacks=0 if limits.flash is None else max(0, flash - limits.flash),
         room=sys.maxsize if room is None else room,  # flash alone leaves any room for buffers
         elsewhere=limits.memory if limits.ram is None and limits.flash is None else None,
         marks=tuple(
@@ -304,7 +302,7 @@ def _keys(*keys: tuple[str, str], scale: str) -> Html:
 
 
 def memory_bars(findings: NetworkFindings) -> Html:
-    """Return a bar for each method to hold the network in memory: buffers upon parameters."""
+    """Return a bar for each method to hold the network in memory: buffers upon flash."""
     most, limit = full_width(findings), findings.limit
     marks = () if limit is None else limit.marks
     lines = [
@@ -322,7 +320,7 @@ def memory_bars(findings: NetworkFindings) -> Html:
         )
         for one in findings.bars
     ]
-    keys = [("buffers", "buffers"), ("parameters", "weights")]
+    keys = [("buffers", "buffers"), ("flash", "weights")]
     keys += [(mark.title, "limit") for mark in marks]
     scale = f"full width: {bytes_in_words(most)}"
     return joined([_keys(*keys, scale=scale), element("ul", *rows, class_="bars")])
@@ -444,8 +442,8 @@ def _plain(titles: Sequence[str], rows: Sequence[Html], label: str) -> Html:
 
 
 def methods_table(findings: NetworkFindings) -> Html:
-    """Return the figures of `csdf cnn memory` as a table."""
-    titles = ("method", "buffers (bytes)", "parameters (bytes)", "total (bytes)", "frames/s")
+    """Return the figures of `csdf cnn memory` as a table, with flash in the place of parameters."""
+    titles = ("method", "buffers (bytes)", "flash (bytes)", "total (bytes)", "frames/s")
     times = findings.nanoseconds
     rows = [
         _row(

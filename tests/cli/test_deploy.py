@@ -8,10 +8,20 @@ import pytest
 
 from planners.memory.answer import INPUTS, OUTPUT_MEMORIES
 from tests.cli.running import files_in, run
+from tests.shared_data import SHARED
 
 __all__ = ["run"]
 
 NETWORK = "keyword_spotting:rows=25"
+
+
+HELLO = SHARED / "networks" / "tflite" / "hello_world_int8.tflite"
+
+
+@pytest.mark.skipif(not HELLO.exists(), reason="needs the shared networks")
+def test_kernels_of_cmsis_nn_need_their_folder_to_be_tested(run, tmp_path):
+    output = run("deploy", HELLO, "--kernels", "cmsis-nn", "-o", tmp_path / "firmware")[1]
+    assert f"make -C {tmp_path / 'firmware'} CMSIS_NN=FOLDER test" in output
 
 
 @pytest.mark.slow

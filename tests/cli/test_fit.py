@@ -71,7 +71,7 @@ def test_below_what_comes_in_nothing_is_searched_any_more(answer):
 def test_flash_is_a_limit_of_its_own(run):
     code, output, _ = run("fit", "resnet8", *INT8, "--ram", "64kB", "--flash", "10kB")
     assert code == 1
-    assert re.match(r"resnet8: does not fit: [\d.]+ kB of flash needed, 10 kB are there: ", output)
+    assert re.match(r"resnet8: does not fit: [\d.]+ kB of flash needed, 10 kB are there\n", output)
 
 
 def test_a_platform_that_nobody_chose_is_named(run):
@@ -84,8 +84,21 @@ def test_a_platform_that_nobody_chose_is_named(run):
 def test_a_rate_that_the_platform_does_not_reach_is_a_no(run):
     code, output, _ = run("fit", "resnet8", *INT8, "--ram", "64kB", "--fps", "100000")
     assert code == 1
-    assert "does not fit: too slow: " in output
-    assert "10 us are there; the smallest found is" in output
+    line = output.splitlines()[0]
+    assert re.search(
+        r": does not fit: too slow even at the fast end: [\d.]+ to [\d.]+ ms a frame predicted, "
+        r"10 us allowed$",
+        line,
+    )
+    assert "the smallest found" not in output
+
+
+def test_a_rate_between_both_ends_of_the_prediction_says_the_end_that_is_too_slow(answer, run):
+    _, found = answer("fit", "resnet8", *INT8, "--ram", "64kB")
+    slow = min(way["predicted_nanoseconds"] for way in found["methods"])
+    rate = 2 * 10**9 // slow  # half the slow end, which is four times the fast end
+    line = run("fit", "resnet8", *INT8, "--ram", "64kB", "--fps", rate)[1].splitlines()[0]
+    assert ": does not fit: too slow at the slow end: " in line
 
 
 def test_whole_layers_need_what_cnn_memory_says_of_one_arena(answer):

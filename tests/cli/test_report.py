@@ -223,7 +223,7 @@ def test_memory_is_a_question_about_networks(run, tmp_path, option):
 
 
 INT8_SAMOS = ("samos_example", "--element-bytes", 1)
-STORED = 1561  # bytes of parameters
+STORED = 1561  # bytes of flash
 
 
 @pytest.fixture
@@ -273,6 +273,14 @@ def test_separate_buffers_row_by_row_are_not_advertised_where_one_arena_is_small
     assert "1.505 MB" in rows  # 3 * 224 * 224 + 32 * 112 * 112 = 552 kB first; 1.505 MB later
     assert "17.21 MB" not in output  # each tensor apart is never the measure
     assert "of RAM, 1x MACs" in output
+
+
+def test_a_plan_in_the_place_of_a_network_is_named(run, tmp_path):
+    plan = tmp_path / "plan.json"
+    run("fit", "samos_example", "--element-bytes", 1, "-o", plan)
+    code, _, remarks = run("report", plan, "-o", tmp_path / "page.html")
+    assert code == 2
+    assert "a plan of csdf fit: give it with --plan, behind its network" in remarks
 
 
 def test_a_page_says_command_version_file_and_hash(report, run, tmp_path):
@@ -335,7 +343,7 @@ def test_networks_are_compared_by_their_memory(report):
     words = ("person_detection", "--element-bytes", "1")
     page = report("--compare", "keyword_spotting", *words)[1]
     compared = page.texts["compared"]
-    assert "parameters22.6 kB210.7 kB" in compared
+    assert "flash22.6 kB210.7 kB" in compared
     assert "layer by layer, one arena" in compared
     assert "new" in page.texts["differences"]
 

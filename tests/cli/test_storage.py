@@ -209,6 +209,13 @@ def test_depths_that_deadlock_are_answered_with_the_cycle(run, tmp_path):
     assert code == 1
     assert "deadlock" in output
     assert "alpha (space)" in output
+    assert "or more capacity for (space)" in output
+
+
+def test_more_capacity_is_no_advice_where_nobody_waits_for_space(run):
+    output = run("analyze", GRAPHS / "deadlocked.xml")[1]
+    assert "more initial tokens on one of these channels" in output
+    assert "capacity" not in output
 
 
 def test_an_unknown_channel_is_one_message(run):

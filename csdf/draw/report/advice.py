@@ -72,10 +72,12 @@ def limits(findings: GraphFindings) -> list[str]:
     if len(cycle.actors) == 1 and len(cycle.channels) == 1:
         name = cycle.actors[0]
         count = findings.repetitions[name]
+        way = "Faster firings, or a second one at the same time, are the only way to a shorter period."
+        if name in _useless(findings):
+            way = "Other cycles allow no less: only all of them together give a shorter period."
         said.append(
             f"“{name}” fires {counted(count, 'time')} per iteration; its self-loop allows no more at "
-            "once. Faster firings, or a second one at the same time, are the only way to a shorter "
-            "period."
+            f"once. {way}"
         )
     return said
 
@@ -89,9 +91,15 @@ def changes(findings: GraphFindings) -> list[str]:
     return [*_faster(findings), *_more_space(findings), *_storage(findings)]
 
 
+def _useless(findings: GraphFindings) -> list[str]:
+    """The actors that, one alone, may be faster and leave the period as it is."""
+    period = findings.result.period if findings.result is not None else None
+    return [one.actor for one in findings.faster if one.period == period]
+
+
 def _faster(findings: GraphFindings) -> Iterator[str]:
     period = findings.result.period if findings.result is not None else None
-    useless = [one.actor for one in findings.faster if one.period == period]
+    useless = _useless(findings)
     if useless:
         alone = "" if len(useless) == 1 else ", one alone,"
         yield (

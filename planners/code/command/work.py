@@ -262,7 +262,7 @@ def _single(one: Planned, options: argparse.Namespace) -> Told:
         f"  state    at most {library.written.state_bytes} B outside the arena",
         f"  kernels  {', '.join(library.written.kernels)}",
         *_by_cmsis_nn([library.written]),
-        *_ends(library.files, options.output),
+        *_ends(library.files, options),
     ]
     return Told(found, lines)
 
@@ -294,7 +294,7 @@ def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Told:
         ),
         f"  state    at most {sum(one.state_bytes for one in found.members)} B outside the arena",
         *_by_cmsis_nn(found.members),
-        *_ends(found.files, options.output),
+        *_ends(found.files, options),
     ]
     return Told(answer, lines)
 
@@ -326,5 +326,9 @@ def _by_cmsis_nn(members: Sequence[Written]) -> list[str]:
     return [f"  cmsis-nn {one.cmsis_nn.in_words()}" for one in members if one.cmsis_nn is not None]
 
 
-def _ends(files: Iterable[str], folder: str) -> list[str]:
-    return [*answers.written(list(files), folder), f"  next     make -C {folder} test"]
+def _ends(files: Iterable[str], options: argparse.Namespace) -> list[str]:
+    folder = options.output
+    then = f"make -C {folder} test"
+    if options.kernels != OWN:
+        then = f"make -C {folder} CMSIS_NN=FOLDER test, FOLDER with CMSIS-NN (README.md says which)"
+    return [*answers.written(list(files), folder), f"  next     {then}"]

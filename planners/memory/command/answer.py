@@ -179,12 +179,10 @@ def headline(one: Fit) -> str:
         return f"{one.network}: fits: {figures}; {spare} of RAM free"
     verdict = "does not fit" if one.status == Status.INFEASIBLE else "unknown"
     if one.reason.has(FitWhy.TOO_SLOW):
-        return f"{one.network}: {verdict}: {one.reason}; the smallest found is {figures}"
+        return f"{one.network}: {verdict}: {one.reason}"
     if one.flash is not None and one.flash_bytes > one.flash:
-        verdict += (
-            f": {bytes_in_words(one.flash_bytes)} of flash needed, "
-            f"{bytes_in_words(one.flash)} are there"
-        )
+        needed, there = bytes_in_words(one.flash_bytes), bytes_in_words(one.flash)
+        return f"{one.network}: {verdict}: {needed} of flash needed, {there} are there"
     words = "the plan takes" if way.name == GIVEN else "the smallest found is"
     return f"{one.network}: {verdict}: {words} {figures}"
 

@@ -1,13 +1,14 @@
 """The page from plain values: what it says, that it is harmless, and that it needs nothing else."""
 
 import re
+from dataclasses import replace
 from fractions import Fraction
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import throughput
 from csdf.draw.graph_drawing import EXCERPT, MOST_ACTORS
 from csdf.draw.report.advice import best_buy, front_data, status_in_words
-from csdf.draw.report.findings import GraphFindings
+from csdf.draw.report.findings import FasterActor, GraphFindings
 from csdf.draw.report.markup import MOST_ROWS
 from csdf.draw.report.page import Origin, Source, report_page
 from csdf.model.builder import GraphBuilder
@@ -70,6 +71,20 @@ def test_names_are_only_text():
 
 def test_same_findings_same_bytes():
     assert report_page(findings(ring())) == report_page(findings(ring()))
+
+
+def test_two_actors_that_are_always_at_work_are_only_together_a_way_to_a_shorter_period():
+    builder = GraphBuilder("both").actor("a", 2).actor("b", 2)
+    for name in ("a", "b"):
+        builder.channel(name, 1, name, 1, name=f"{name}_state", initial_tokens=1)
+    alone = FasterActor(actor="a", period=Fraction(2), actors=("b",))
+    faster = [alone, replace(alone, actor="b", actors=("a",))]
+    builder.channel("a", 1, "b", 1, name="a to b")
+    graph = builder.graph()
+    told = ReadPage(report_page(findings(graph, faster=tuple(faster)))).texts["summary"]
+    assert "only all of them together" in told
+    assert "the only way" not in told
+    assert "the only way" in ReadPage(report_page(findings(graph))).texts["summary"]
 
 
 def test_the_summary_names_the_period_and_who_waits():

@@ -89,6 +89,7 @@ def test_an_input_that_is_too_large_is_told_with_the_bytes_of_what_it_becomes():
     # 3 x 8 x 8 numbers of 4 bytes, or of one
     assert (found.status, found.reason.values["least"]) == (Status.INFEASIBLE, 768)
     words = (
-        "input 'picture' is float32, and as int8, to which it is converted, would take 192 bytes"
+        "input 'picture' is float32 and at once converted to int8; "
+        "an export with int8 input would take 192 bytes"
     )
     assert words in str(found.reason)

@@ -39,7 +39,7 @@ METHODS = (
 NETWORK = NetworkFindings(
     name="net",
     layers=(LAYER,),
-    parameters=300,
+    flash=300,
     added=(ADDED,),
     methods=METHODS,
     nanoseconds=(100, 100),
@@ -81,7 +81,7 @@ def test_a_memory_that_was_not_found_is_said_so_and_has_no_section():
         (
             Limit(title="380 B", room=80, elsewhere=380),
             Status.FEASIBLE,
-            "It fits 380 B: 80 B of buffers + 300 B of parameters = 380 B.",
+            "It fits 380 B: 80 B of buffers + 300 B of flash = 380 B.",
         ),
         (Limit(title="379 B", room=79), Status.UNKNOWN, "is not known to fit 379 B"),
         (
@@ -127,7 +127,7 @@ def test_bars_that_would_be_too_short_are_some_times_as_long_and_it_is_said():
     # 60 of 89_400 + 600 is less than a twentieth; 1000 times 60 is the most that fits.
     heavy = replace(LAYER, parameters=89_400)
     methods = tuple(one._replace(parameters=89_400) for one in METHODS)
-    page = network_page(replace(NETWORK, layers=(heavy,), parameters=89_400, methods=methods))
+    page = network_page(replace(NETWORK, layers=(heavy,), flash=89_400, methods=methods))
     assert "1000 times the scale of the bars above" in page.texts["memory"]
     assert styles(page, "bar whole") == pytest.approx([100 * 60_000 / 90_000], abs=1e-3)
 
