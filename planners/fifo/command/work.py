@@ -59,12 +59,7 @@ HLS4ML = Builder(
 
 def work(options: argparse.Namespace) -> int:
     """Print the answer; return the exit code: 0 found, 1 there are none, 3 unknown."""
-    for option in ("fps", "period", "deadlock_free"):
-        if options.plot and getattr(options, option):
-            raise CsdfError(
-                "--plot draws the trade-off: give it with --front, not with "
-                f"--{option.replace('_', '-')}"
-            )
+    _require_one_question(options)
     if options.program == hls4ml.PROGRAM:
         return _hls4ml(options)
     if PurePath(options.model).suffix.lower() == ".json":
@@ -73,6 +68,18 @@ def work(options: argparse.Namespace) -> int:
         _print(value, config_text(options.model, folding), options)
         return answers.ANSWERED
     return _finn(options)
+
+
+def _require_one_question(options: argparse.Namespace) -> None:
+    """Refuse options of one answer beside those of the trade-off, which would be left out."""
+    is_front = options.front or bool(options.plot)
+    for option in ("fps", "period", "deadlock_free", "output", "in_place", "sensitivity"):
+        if is_front and getattr(options, option, None):
+            word = option.replace("_", "-")
+            raise CsdfError(
+                f"{'--front lists' if options.front else '--plot draws'} the trade-off: give it "
+                f"without {'-o' if option == 'output' else f'--{word}'}"
+            )
 
 
 def _print(value: dict[str, Any], lines: list[str], options: argparse.Namespace) -> None:

@@ -170,7 +170,7 @@ def test_a_gap_is_never_said_to_be_nothing():
 def test_a_picture_of_the_trade_off_takes_no_rate(goal, capsys, tmp_path):
     picture = tmp_path / "front.svg"
     assert main(["fifo", "finn", str(RESIDUAL), *goal, "--plot", str(picture)]) == 2
-    expected = f"give it with --front, not with {goal[0]}"
+    expected = f"--plot draws the trade-off: give it without {goal[0]}"
     assert expected in capsys.readouterr().err
     assert not picture.exists()
 
