@@ -63,7 +63,7 @@ def test_a_contradiction_names_its_channel_and_both_demands():
     error = caught.value
     assert (error.channel, error.producer, error.consumer) == ("back", "b", "a")
     assert (error.produced, error.consumed) == (6, 5)
-    assert all(part in str(error) for part in ("'back'", "'a' takes 5", "'b' puts 6 tokens"))
+    assert all(part in str(error) for part in ("'back'", "'a' consumes 5", "'b' produces 6 tokens"))
 
 
 def test_a_self_loop_must_return_what_it_takes():

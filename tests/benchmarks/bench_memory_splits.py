@@ -1,9 +1,9 @@
 """Bytes between a fast and a slow memory: plans beside the split of largest tensors and the bound.
 
 Four int8 networks in 16, 64 and 256 kB of fast memory and 8 MB of slow. Run
-`python -m figures.memory_splits [SECONDS]` (100, of the processor, for each plan): prints the table of
-docs/memories.md, every plan in it carried out byte by byte. Plans that take all of the time depend on
-the machine.
+`python -m tests.benchmarks.bench_memory_splits [SECONDS]` (100, of the processor, for each plan): it
+prints the table of docs/memories.md, every plan in it carried out byte by byte. Plans that take all of
+the time depend on the machine.
 """
 
 import sys
