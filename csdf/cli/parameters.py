@@ -181,7 +181,8 @@ def _segment_rows(swept: Sweep) -> list[tuple[str, str]]:
 
 
 def _value_lines(swept: Sweep) -> Iterator[str]:
-    table = [[*swept.parameters, "firings", "period", "least storage", "reason"]]
+    reason = "reason" if any(one.reason for one in swept.instances[:SHOWN]) else ""
+    table = [[*swept.parameters, "firings", "period", "least storage", reason]]
     table += [
         [
             *(str(one.values[name]) for name in swept.parameters),
