@@ -97,9 +97,9 @@ def command_parser() -> argparse.ArgumentParser:
         "arena over time. For a FIFO design see csdf fifo --help.",
         "csdf report models/graphs/h263decoder.xml -o report.html",
         "csdf report person_detection --element-bytes 1 --ram 64kB -o report.html",
-        "csdf report model.tflite --plan first.json --plan second.json -o plans.html",
         "csdf report --compare models/graphs/h263encoder.xml models/graphs/h263decoder.xml",
         work=work,
+        notes="Plans of csdf fit -o stand side by side with --plan first.json --plan second.json.",
     )
     inputs = " or ".join([INPUT, *(reader.INPUT for reader in readers.values())])
     model = parser.add_argument("model", metavar="MODEL", help=inputs)
