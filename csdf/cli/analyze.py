@@ -291,8 +291,7 @@ def _lines(answer: Analysis) -> list[str]:
     if result is not None:
         details.append(("method", f"{result.method}, {time_in_words(answer.seconds)}"))
         if len(answer.repetitions) > SHOWN:
-            shown = (f"{actor} {count}" for actor, count in answer.repetitions.items())
-            details.append(("all repetitions", ", ".join(shown)))
+            details.append(("all repetitions", ", ".join(_firings_by_actor(answer))))
         verdict, rows = _verdict(answer, result)
     elif (error := answer.inconsistency) is not None:
         verdict = f"inconsistent: no repetition vector balances channel {error.channel}"
@@ -307,6 +306,10 @@ def _lines(answer: Analysis) -> list[str]:
     else:
         verdict, rows = f"period unknown: {_bounds(answer)}", [("reason", str(answer.unknown))]
     return answers.table(f"{graph.name}: {verdict}", rows, details)
+
+
+def _firings_by_actor(answer: Analysis) -> list[str]:
+    return [f"{actor} {count}" for actor, count in answer.repetitions.items()]
 
 
 def _closing(actor: Actor, tokens: int, by_cycle: int) -> str:
@@ -325,8 +328,7 @@ def _bounds(answer: Analysis) -> str:
 
 def _verdict(answer: Analysis, result: Throughput) -> tuple[str, list[tuple[str, str]]]:
     """The answer in one line, and the rows that support it."""
-    shown = [f"{actor} {count}" for actor, count in answer.repetitions.items()]
-    repetitions = ("repetitions", answers.some(shown, SHOWN))
+    repetitions = ("repetitions", answers.some(_firings_by_actor(answer), SHOWN))
     if result.deadlock is not None:
         return answers.DEADLOCK, answers.blocked_rows(result.deadlock)
     cycle = result.critical_cycle

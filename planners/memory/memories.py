@@ -637,8 +637,8 @@ class Groups:
             strips.append(0)
             sizes[NOTHING], keeping[NOTHING] = 0, Keeping.WHOLE
         kept = kept_rows(together, sizes, strips, keeping)
-        inlays = [one for one in table.aliases.values() if streamed not in (one.tensor, one.host)]
-        joint = rings_of(table.network, together, inlays, kept.rows, sizes)
+        aliases = [one for one in table.aliases.values() if streamed not in (one.tensor, one.host)]
+        joint = rings_of(table.network, together, aliases, kept.rows, sizes)
         within = tuple(alias for ring in joint.values() for alias in ring.aliases)
         rings = {**kept.rows, **{name: ring.rows for name, ring in joint.items()}}
         for alias in within:
