@@ -91,7 +91,7 @@ ONLY_IN = {  # outside module: the places that may know it, or the last part of 
     "argparse": ("csdf.cli", *COMMANDS),
     "matplotlib": ("csdf.draw", "picture"),
     "lxml": ("csdf.io", "csdf.mapping.nsoc", "csdf.scenarios.fsmsadf"),
-    "networkx": ("csdf.io.networkx_graphs",),
+    "networkx": ("csdf.io.networkx_graphs", "planners.memory.waiting"),
     "numpy": ("cnn2csdf", "planners"),  # maps and weights; no analysis uses it
     "onnx": ("cnn2csdf.onnx_files",),
     "onnxruntime": ("cnn2csdf.onnx_files.runtime",),

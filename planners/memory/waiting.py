@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from itertools import pairwise
 
 import numpy as np
@@ -274,29 +275,10 @@ def _shown(course: TopologicalOrder) -> set[str]:
 
 
 def _flow(capacities: Mapping[Node, Mapping[Node, int]]) -> int:
-    """Return the largest flow from the source to the sink, along shortest ways that are left."""
-    left = defaultdict[Node, dict[Node, int]](dict)
+    """Return the largest flow from the source to the sink, exactly: capacities are integers."""
+    nx = import_module("networkx")  # slow to import, and needed for slow memory alone
+    graph = nx.DiGraph()
     for one, others in capacities.items():
         for other, size in others.items():
-            left[one][other] = left[one].get(other, 0) + size
-            left[other].setdefault(one, 0)
-    total = 0
-    while True:
-        before: dict[Node, Node] = {}
-        ahead = [(SOURCE, "")]
-        for one in ahead:
-            for other, size in left[one].items():
-                if size and other not in before and other != (SOURCE, ""):
-                    before[other] = one
-                    ahead.append(other)
-        if (SINK, "") not in before:
-            return total
-        way = [(SINK, "")]
-        while way[-1] != (SOURCE, ""):
-            way.append(before[way[-1]])
-        pairs = [(one, other) for other, one in pairwise(way)]
-        size = min(left[one][other] for one, other in pairs)
-        for one, other in pairs:
-            left[one][other] -= size
-            left[other][one] += size
-        total += size
+            graph.add_edge(one, other, capacity=size)
+    return int(nx.maximum_flow_value(graph, (SOURCE, ""), (SINK, "")))
