@@ -51,7 +51,7 @@ def core_flags(folder, target):
 
 
 def made(folder, *words):
-    """What make says, and what the program that it runs says, whose outputs are to be equal."""
+    """The words of make and of the program that it runs, whose outputs are to be equal."""
     return said(["make", "-s", "-C", folder, *words])
 
 

@@ -46,7 +46,7 @@ class Sources(NamedTuple):
 
 
 def counted(path, vectors, kernels, target, sources, kept):
-    """What the program of a TFLite file says and takes: bytes by name, and thousand instructions.
+    """The program of a TFLite file, what it says and takes: bytes by name, and thousand instructions.
 
     vectors: for each frame the arrays of its inputs and of its outputs, as they lie in the file's
     tensors. kernels: REFERENCE or CMSIS_NN. kept: the folder of what was compiled before.
