@@ -243,6 +243,60 @@ static void depthwise_place(const void *numbers, const footprint *under, element
 
 LAYER(depthwise_conv, all_windows, depthwise_place)
 
+/* Add to the sums of some filters what elements of the input add to a place of the result. */
+static void add_transposed(const convolution *c, const view *in, int32_t height, int32_t y,
+                           int32_t x, total *sums, const trained *weights, int32_t channel,
+                           int32_t filters)
+{
+    int32_t i, j, apart = c->at.taps[0] * c->at.taps[1] * c->group_inputs;
+    for (i = 0; i < c->at.taps[0]; i++) {
+        int32_t row = source_of(&c->at, 0, y, i, height);
+        for (j = 0; (row >= 0) && (j < c->at.taps[1]); j++) {
+            int32_t column = source_of(&c->at, 1, x, j, in->width);
+            if (column >= 0) {
+                const element *values = row_at(in, row) + column_at(in, column) + channel;
+                patch p = row_patch(&values, c->to.zero_in, c->group_inputs, apart);
+                p.weights_from = ((i * c->at.taps[1]) + j) * c->group_inputs;
+                add_values(sums, &p, weights, filters);
+#if WEIGHTS_HAVE_ZEROS
+                take_zeros(sums, &p, &c->to, filters);
+#endif
+            }
+        }
+    }
+}
+
+static void transposed_place(const convolution *c, const view *in, int32_t height, int32_t y,
+                             int32_t x, element *to)
+{
+    int32_t g, done, first = 0, of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs;
+    for (g = 0; g < c->groups; g++) {
+        for (done = 0; done < c->group_filters; done += BLOCK) {
+            int32_t filters = smaller(BLOCK, c->group_filters - done);
+            total sums[BLOCK];
+            begin_sums(sums, c->to.bias, first, filters);
+            add_transposed(c, in, height, y, x, sums, c->weights + (first * of_filter),
+                           g * c->group_inputs, filters);
+            store_sums(to + first, sums, &c->to, first, filters);
+            first += filters;
+        }
+    }
+}
+
+static void transposed_conv(const run *r, const layer *l, range rows, range columns)
+{
+    const convolution *c = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x;
+    for (y = rows.first; y < rows.end; y++) {
+        for (x = columns.first; x < columns.end; x++) {
+            element *to = row_at(&out, y) + column_at(&out, x);
+            transposed_place(c, &in, l->inputs[0].source->height, y, x, to);
+            finish(l, to, out.channels, 0, x);
+        }
+    }
+}
+
 static element mean_of(int32_t sum, int32_t count)
 {
     return (element)(((sum > 0) ? (sum + (count / 2)) : (sum - (count / 2))) / count);

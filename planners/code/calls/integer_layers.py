@@ -43,6 +43,7 @@ from planners.code.calls.layers import (
     operands,
     pooling_call,
     row_order,
+    transposed_call,
 )
 from planners.code.calls.moves import pad_call, scattering_call
 from planners.code.calls.reductions import cube, product_fields
@@ -139,7 +140,7 @@ def integer_steps(one: Described) -> list[str]:
     Layers that rescale sums keep the limits behind them themselves.
     """
     operator = one.layer.operator
-    keep_limits = op.Convolution | op.FullyConnected
+    keep_limits = op.Convolution | op.FullyConnected | op.TransposedConvolution
     if not _is_single(one):
         keep_limits |= op.Elementwise
     if isinstance(operator, keep_limits):
@@ -460,4 +461,7 @@ _CALLS: dict[type, Callable[[Described, Any], Call]] = {
     op.Reduction: _reduction,
     op.Softmax: _softmax,
     op.StreamedProduct: _streamed_product,
+    op.TransposedConvolution: lambda one, operator: transposed_call(
+        one, operator, packed_rows, scaling
+    ),
 }

@@ -128,7 +128,8 @@ def scaling(one: Described, role: str) -> tuple[object, ...]:
         factors = [one.computed("factors", np.array(ratios, np.float32))]
     ends: tuple[int, int] = (given.zero_point, result.zero_point)
     if is_short and result.is_fixed_point:  # without zero points
-        ends = (0, int(has_wide_sums(given, one.weights)))
+        always = isinstance(one.layer.operator, op.TransposedConvolution)
+        ends = (0, int(always or has_wide_sums(given, one.weights)))
     folded = f"FOLDED({_folded(one, role)}) {bias or NULL}"
     return (folded, *factors, *ends, *limits_behind(one), *zeros)
 
@@ -146,7 +147,10 @@ def _folded(one: Described, role: str) -> str:
     if np.max(np.abs(bias) + 255 * 255 * each.shape[1]) >= 2**30:
         one.tables.sums_are_narrow = False
     begin = bias - given.zero_point * each.sum(axis=1)
-    if not given.zero_point or np.abs(begin).max() >= 2**31 or is_depthwise(one):
+    has_whole_windows = not (
+        is_depthwise(one) or isinstance(one.layer.operator, op.TransposedConvolution)
+    )
+    if not given.zero_point or np.abs(begin).max() >= 2**31 or not has_whole_windows:
         return NULL
     symbol = one.computed(f"{role}_folded", begin.astype(np.int32))
     one.tables.folded.add(symbol)
