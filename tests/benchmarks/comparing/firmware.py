@@ -51,7 +51,7 @@ def core_flags(folder, target):
 
 
 def made(folder, *words):
-    """What make says, and what the program that it runs says, whose outputs are to be equal."""
+    """Run make and the program that it builds, whose outputs are to be equal; return the text of both."""
     return said(["make", "-s", "-C", folder, *words])
 
 
