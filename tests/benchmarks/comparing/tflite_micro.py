@@ -46,7 +46,7 @@ class Sources(NamedTuple):
 
 
 def counted(path, vectors, kernels, target, sources, kept):
-    """The program of a TFLite file, what it says and takes: bytes by name, and thousand instructions.
+    """Bytes and thousand instructions, by name, that the program of a TFLite file says.
 
     vectors: for each frame the arrays of its inputs and of its outputs, as they lie in the file's
     tensors. kernels: REFERENCE or CMSIS_NN. kept: the folder of what was compiled before.
@@ -70,7 +70,7 @@ def counted(path, vectors, kernels, target, sources, kept):
 
 
 def cmsis_nn_archive(source, target, kept):
-    """All of CMSIS-NN for integers, compiled for a target at -O2; source: its folder."""
+    """The archive of CMSIS-NN for integers, compiled for a target at -O2; source: its folder."""
     archive = kept / f"cmsis-nn-{target}.a"
     if not archive.exists():
         place = kept / f"cmsis-nn-{target}"
