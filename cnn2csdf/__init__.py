@@ -47,50 +47,12 @@ if TYPE_CHECKING:
     from cnn2csdf.streams import as_stream as as_stream
     from cnn2csdf.weights import Model as Model
     from cnn2csdf.weights import random_weights as random_weights
-
-_HOMES = {
-    "BoardMemory": "cnn2csdf.platforms",
-    "CATALOGUE": "cnn2csdf.catalogue.networks",
-    "Connection": "cnn2csdf.network",
-    "Granularity": "cnn2csdf.granularity",
-    "Layer": "cnn2csdf.network",
-    "Model": "cnn2csdf.weights",
-    "Network": "cnn2csdf.network",
-    "NetworkBuilder": "cnn2csdf.builder",
-    "Overlap": "cnn2csdf.geometry",
-    "PLATFORMS": "cnn2csdf.platforms",
-    "Platform": "cnn2csdf.platforms",
-    "ROWS": "cnn2csdf.granularity",
-    "Shape": "cnn2csdf.network",
-    "Verification": "cnn2csdf.execution.compare",
-    "WHOLE": "cnn2csdf.granularity",
-    "as_stream": "cnn2csdf.streams",
-    "calibrated_weights": "cnn2csdf.execution.calibration",
-    "first_states": "cnn2csdf.execution.layer_by_layer",
-    "from_catalogue": "cnn2csdf.catalogue.networks",
-    "layer_parameters": "cnn2csdf.parameters",
-    "lower": "cnn2csdf.lowering",
-    "multiply_accumulates": "cnn2csdf.parameters",
-    "platform_durations": "cnn2csdf.durations",
-    "random_frames": "cnn2csdf.execution.compare",
-    "random_weights": "cnn2csdf.weights",
-    "read_model": "cnn2csdf.readers.model_files",
-    "run_layer_by_layer": "cnn2csdf.execution.layer_by_layer",
-    "run_row_by_row": "cnn2csdf.execution.streaming_executor",
-    "simplified": "cnn2csdf.simplify",
-    "verify": "cnn2csdf.execution.compare",
-    "with_states": "cnn2csdf.rings",
-}
-__all__ = sorted(_HOMES)
-
-
-if not TYPE_CHECKING:  # or type checkers would take any name
+else:  # type checkers would take any name
 
     def __getattr__(name: str) -> Any:
-        if name not in _HOMES:
-            raise import_module("csdf.names").missing(__name__, name, __all__)
-        return getattr(import_module(_HOMES[name]), name)
+        return import_module("csdf.public_names").named(__name__, name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    names: list[str] = import_module("csdf.public_names").named(__name__, "__all__")
+    return names

@@ -48,12 +48,6 @@ def meant(wrong: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def missing(module: str, name: str, known: Iterable[str]) -> AttributeError:
-    """Return the error for a public name that a package does not have."""
-    near = "" if name.startswith("_") else meant(name, known)  # Python itself asks for such names
-    return AttributeError(f"module {module!r} has no attribute {name!r}{near}")
-
-
 def _shown(character: str) -> str:
     is_none = ord(character) & NO_CHARACTER == NO_CHARACTER
     if is_none or unicodedata.category(character) in ACTING:

@@ -1,19 +1,13 @@
-"""Tables: what a notebook shows of a result.
-
-Pictures as inline SVG: boxes over time, and fronts; nothing where a number is beyond floats.
-
-Texts of results as parts of HTML.
-"""
+"""Results as HTML: what a notebook shows of them, as tables and as pictures among these."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from html import escape
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from csdf.names import quoted
 
@@ -123,126 +117,13 @@ def _whole(title: str, lines: Sequence[str]) -> str:
     return f"<div>{escaped(title)}</div><table>{''.join(lines)}</table>"
 
 
-WIDTH = 640  # of a picture, in pixels
-MARGIN = 110  # at the left, for names
-LANE = 22  # height of a lane
-FOOT = 22  # for the numbers below
-HEIGHT = 260  # of a picture without lanes
-LETTER = 6.5  # width of one
-MOST_BOXES = 2000
-COLOURS = ("#4878a8", "#e49444", "#6aa56e", "#b9769f", "#85b6b2", "#d1605e", "#e7ca60", "#a3785f")
-HEAD = 'xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="11"'
-
-
-Number = int | float | Fraction
-
-
-class Box(NamedTuple):
-    """A rectangle: from `start` to `end` across, from `low` to `high` up, in units of the result."""
-
-    name: str
-    start: Number
-    end: Number
-    low: Number
-    high: Number
-    colour: int = 0
-
-
-def boxes_picture(boxes: Sequence[Box], *, across: str, up: str) -> str:
-    """Return boxes with their names as an SVG element; `low` is at the bottom."""
-    corner = _floats([max((box.end for box in boxes), default=0), *(box.high for box in boxes)])
-    if corner is None:
-        return ""
-    right, top = corner[0] or 1.0, max(corner[1:], default=0.0) or 1.0
-    room = HEIGHT - FOOT
-    drawn = [
-        _box(box, (WIDTH - MARGIN) / right, room / top, room - float(box.high) * room / top)
-        for box in boxes[:MOST_BOXES]
-    ]
-    left = [_text(4, 14, up), _text(4, 30, f"0 to {top:g}")]
-    return _svg(HEIGHT, [*drawn, *left, *_axis(HEIGHT, across, 0.0, right)])
-
-
-def lanes_picture(lanes: Sequence[str], boxes: Sequence[Box], *, across: str) -> str:
-    """Return a lane for each name and the boxes in it; `low` is the number of the lane."""
-    ends = _floats([box.end for box in boxes])
-    if ends is None:
-        return ""
-    right = max(ends, default=0.0) or 1.0
-    names = [_text(4, LANE * i + 15, lane[:16]) for i, lane in enumerate(lanes)]
-    drawn = [
-        _box(box, (WIDTH - MARGIN) / right, LANE - 4, LANE * float(box.low) + 2)
-        for box in boxes[:MOST_BOXES]
-    ]
-    height = LANE * len(lanes) + FOOT
-    return _svg(height, [*names, *drawn, *_axis(height, across, 0.0, right)])
-
-
-def front_picture(points: Sequence[tuple[Number, Number]], *, across: str, up: str) -> str:
-    """Return points, joined by steps, as an SVG element; no axis need begin at 0."""
-    columns = [_floats([point[axis] for point in points]) for axis in (0, 1)]
-    if not points or columns[0] is None or columns[1] is None:
-        return ""
-    horizontal, vertical = columns[0], columns[1]
-    lows = [min(horizontal), min(vertical)]
-    spans = [max(horizontal) - lows[0] or 1.0, max(vertical) - lows[1] or 1.0]
-    room = HEIGHT - FOOT - 30
-    places = [
-        (
-            MARGIN + (x - lows[0]) / spans[0] * (WIDTH - MARGIN - 20),
-            20 + room - (y - lows[1]) / spans[1] * room,
-        )
-        for x, y in zip(horizontal, vertical, strict=True)
-    ]
-    corners = [f"{places[0][0]:.1f},{places[0][1]:.1f}"]
-    for (_, before), (x, y) in pairwise(places):
-        corners += [f"{x:.1f},{before:.1f}", f"{x:.1f},{y:.1f}"]
-    line = f'<polyline fill="none" stroke="{COLOURS[0]}" points="{" ".join(corners)}"/>'
-    dots = [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{COLOURS[0]}"/>' for x, y in places]
-    highs = [low + span for low, span in zip(lows, spans, strict=True)]
-    left = [_text(4, 14, up), _text(4, 30, f"{lows[1]:g} to {highs[1]:g}")]
-    return _svg(HEIGHT, [line, *dots, *left, *_axis(HEIGHT, across, lows[0], highs[0])])
-
-
-def _floats(values: Sequence[Number]) -> list[float] | None:
-    """The values for drawing; None where one is too large."""
+def svg(picture: Callable[..., str | bytes], *about: Any, **more: Any) -> str:
+    """Return a picture as an element of HTML; nothing where a number is beyond any float."""
     try:
-        return [float(value) for value in values]
+        text = str(picture(*about, **more, suffix="svg"))
     except OverflowError:
-        return None
-
-
-def _box(box: Box, across: float, up: float, top: float) -> str:
-    """A rectangle `top` pixels from the top, its name on it where there is room, and as a tip."""
-    start, end = float(box.start), float(box.end)
-    left, width = MARGIN + start * across, (end - start) * across
-    height = float(box.high - box.low) * up
-    colour = COLOURS[box.colour % len(COLOURS)]
-    tip = f"<title>{escaped(box.name)}: {start:g} to {end:g}</title>"
-    rectangle = (
-        f'<rect x="{left:.1f}" y="{top:.1f}" width="{max(width, 0.5):.1f}" '
-        f'height="{height:.1f}" fill="{colour}" stroke="white" stroke-width="0.5">{tip}</rect>'
-    )
-    has_room = len(box.name) * LETTER < width and height > 12
-    return rectangle + (_text(left + 3, top + height / 2 + 4, box.name) if has_room else "")
-
-
-def _axis(height: float, across: str, low: float, high: float) -> list[str]:
-    return [
-        _text(MARGIN, height - 6, f"{low:g}"),
-        _text((WIDTH + MARGIN) / 2 - len(across) * LETTER / 2, height - 6, across),
-        _text(WIDTH - 8 - len(f"{high:g}") * LETTER, height - 6, f"{high:g}"),
-    ]
-
-
-def _text(x: float, y: float, text: str) -> str:
-    where = f'x="{x:.1f}" y="{y:.1f}" fill="currentColor" pointer-events="none"'
-    return f"<text {where}>{escaped(text)}</text>"
-
-
-def _svg(height: float, parts: Sequence[str]) -> str:
-    body = "".join(parts)
-    return f'<svg {HEAD} width="{WIDTH}" height="{height:g}">{body}</svg>'
+        return ""
+    return text[text.index("<svg") :]
 
 
 def escaped(text: str) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from csdf.analysis.self_timed import SelfTimedExecution
 from csdf.analysis.throughput import throughput
 from csdf.draw.graph_drawing import graph_svg
 from csdf.errors import counted
 from csdf.model.graph import Graph
 from csdf.model.shown import Shown, drawn, html
-from csdf.notebook import Box, facts_and_rows, front_picture, lanes_picture, table
+from csdf.notebook import facts_and_rows, svg, table
 from csdf.search.pareto import ParetoFront
 
 DRAWING = 10.0  # seconds for the critical cycle
@@ -33,25 +35,19 @@ def _graph_picture(value: Graph) -> str:
 
 @html.register
 def _pareto_front(value: ParetoFront) -> str:
-    """Return the points as picture and table."""
-    places = [(point.size, point.period or 0) for point in value.points]
-    return front_picture(places, across="size", up="period") + facts_and_rows(value)
+    """Return the points as picture and table; as a table alone where a speed is no float above 0."""
+    if not (value.points and all(float(one.throughput or 0) for one in value.points)):
+        return facts_and_rows(value)
+    charts = import_module("csdf.draw.charts")  # with Matplotlib, which is slow to import
+    return svg(charts.front_picture, "front", value, "tokens") + facts_and_rows(value)
 
 
 @html.register
 def _self_timed_execution(value: SelfTimedExecution) -> str:
-    """Return the firings over time, a lane for each actor, and what is known of them."""
-    lanes = sorted({one.actor for one in value.firings})
-    boxes = [
-        Box(
-            f"{one.actor} {one.index} (phase {one.phase})",
-            one.start,
-            one.end,
-            lanes.index(one.actor),
-            lanes.index(one.actor) + 1,
-            one.phase,
-        )
-        for one in value.firings
-    ]
-    picture = lanes_picture(lanes, boxes, across="time") if value.deadlock is None else ""
+    """Return the firings over time, a row for each actor, and what is known of them."""
+    if value.deadlock is not None:
+        return facts_and_rows(value)
+    charts = import_module("csdf.draw.charts")
+    actors = sorted({one.actor for one in value.firings})
+    picture = svg(charts.schedule_picture, "self-timed execution", value.firings, actors)
     return picture + facts_and_rows(value)

@@ -70,73 +70,12 @@ if TYPE_CHECKING:
     from planners.traffic.layer_text import layers_from_text as layers_from_text
     from planners.traffic.network_traffic import NetworkSearch as NetworkSearch
     from planners.traffic.one_layer import minimum_traffic as minimum_traffic
-
-_HOMES = {
-    "Application": "planners.reuse.application",
-    "Bank": "planners.arena.problem",
-    "Buffer": "planners.arena.problem",
-    "Constraint": "planners.primitives.selection.planning",
-    "Fit": "planners.memory.answer",
-    "FitMethod": "planners.memory.answer",
-    "FusionAnswer": "planners.fusion.planning",
-    "FusionPlan": "planners.fusion.planning",
-    "Libraries": "planners.code.several",
-    "Library": "planners.code.library",
-    "Member": "planners.code.several",
-    "Memory": "planners.plan.plan",
-    "MemoryComparison": "planners.memory.plain_plans",
-    "MemoryPlan": "planners.arena.problem",
-    "NetworkMemory": "planners.published.samos",
-    "NetworkSearch": "planners.traffic.network_traffic",
-    "Objective": "planners.primitives.selection.problem",
-    "Problem": "planners.arena.problem",
-    "SEARCHED": "planners.memory.answer",
-    "StreamingPlan": "planners.plan.plan",
-    "Terms": "planners.fusion.search",
-    "best_plan": "planners.fusion.planning",
-    "best_selection": "planners.primitives.selection.planning",
-    "chain_of": "planners.memory.order",
-    "check_plan": "planners.arena.checker",
-    "convolution_of": "planners.traffic.convolution",
-    "fit": "planners.memory.fit",
-    "fit_with_alternatives": "planners.memory.fit",
-    "layers_from_text": "planners.traffic.layer_text",
-    "memory_comparison": "planners.memory.plain_plans",
-    "minimum_traffic": "planners.traffic.one_layer",
-    "network_memory": "planners.published.samos",
-    "plan_arena": "planners.arena.allocation",
-    "plan_banks": "planners.arena.banks",
-    "plot_fit": "planners.memory.command.picture",
-    "plot_plan": "planners.memory.command.picture",
-    "profile_network": "planners.primitives.profiling",
-    "read_application": "planners.reuse.application",
-    "read_plan": "planners.plan.text",
-    "read_plans": "planners.plan.text",
-    "read_profile": "planners.primitives.profile",
-    "require_carried_out": "planners.plan.checker",
-    "run_frames": "planners.memory.several",
-    "run_plan": "planners.memory.several",
-    "selection_problem": "planners.primitives.selection.problem",
-    "single_partition": "planners.reuse.application",
-    "trade_off": "planners.primitives.selection.trade_off",
-    "whole_arena": "planners.memory.plain_plans",
-    "with_states_apart": "planners.memory.several",
-    "write_libraries": "planners.code.several",
-    "write_library": "planners.code.library",
-    "write_plan": "planners.plan.text",
-    "write_profile": "planners.primitives.profile",
-}
-
-__all__ = sorted(_HOMES)
-
-
-if not TYPE_CHECKING:  # or type checkers would take any name
+else:  # type checkers would take any name
 
     def __getattr__(name: str) -> Any:
-        if name not in _HOMES:
-            raise import_module("csdf.names").missing(__name__, name, __all__)
-        return getattr(import_module(_HOMES[name]), name)
+        return import_module("csdf.public_names").named(__name__, name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    names: list[str] = import_module("csdf.public_names").named(__name__, "__all__")
+    return names

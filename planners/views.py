@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
+from collections.abc import Iterable
+from importlib import import_module
 
 from csdf.model.shown import html
-from csdf.notebook import Box, boxes_picture, facts, front_picture, table
+from csdf.notebook import facts, svg, table
 from planners.arena.problem import MemoryPlan
 from planners.fusion.planning import FusionAnswer, FusionPlan
 from planners.memory.answer import Fit
@@ -54,9 +55,10 @@ def _fusion_plan(value: FusionPlan) -> str:
 @html.register
 def _fusion_answer(value: FusionAnswer) -> str:
     """Return the front as picture and table."""
-    places = [(one.memory, Fraction(one.cost.nanoseconds, 10**6)) for one in value.front]
-    picture = front_picture(places, across="arena bytes", up="ms")
-    return picture + table(f"{value.status}: {value.reason}", value.to_records())
+    places = ((one.memory, one.cost.nanoseconds) for one in value.front)
+    return _front(places, "arena (bytes)") + table(
+        f"{value.status}: {value.reason}", value.to_records()
+    )
 
 
 @html.register
@@ -70,21 +72,31 @@ def _selection(value: Selection) -> str:
 @html.register
 def _trade_off(value: TradeOff) -> str:
     """Return the front as picture and table."""
-    places = [(one.memory, Fraction(one.nanoseconds, 10**6)) for one in value.pairs]
-    picture = front_picture(places, across=f"bytes ({value.objective.value})", up="ms")
+    places = ((one.memory, one.nanoseconds) for one in value.pairs)
+    picture = _front(places, f"{value.objective.value} (bytes)")
     return picture + table(f"{value.problem.name}: all points, proved", value.to_records())
+
+
+def _front(places: Iterable[tuple[int, int]], across: str) -> str:
+    """Return pairs of bytes and nanoseconds as a picture."""
+    memory, times = [list(column) for column in zip(*places, strict=True)] or ([], [])
+    draw = import_module("planners.fusion.command.picture")  # with Matplotlib, slow to import
+    line = draw.Line("front", memory, [one / 10**6 for one in times], "steps")
+    return svg(draw.lines_picture, "front", [line], across=across, up="time (ms)", is_front=True)
 
 
 @html.register
 def _memory_plan(value: MemoryPlan) -> str:
     """Return the arena over time and the offsets."""
     head = f"{value.problem.name}: {value.status}: {value.reason}"
+    draw = import_module("planners.arena.command.picture")  # with Matplotlib, slow to import
     boxes = [
-        Box(one.name, one.start, one.end, offset, offset + one.size, number)
-        for number, one in enumerate(value.problem.buffers)
+        draw.Box(one.name, one.start, one.end, offset, one.size)
+        for one in value.problem.buffers
         if one.takes_bytes and (offset := value.offsets.get(one.name)) is not None
     ]
-    picture = boxes_picture(boxes, across="time", up="bytes") if boxes else ""
+    about = {"bound": value.lower_bound, "capacity": None}
+    picture = svg(draw.arena_picture, value.problem.name, boxes, **about) if boxes else ""
     return picture + table(head, value.to_records())
 
 

@@ -32,6 +32,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "csdf.units": set(),
     "csdf.kernels": set(),
     "csdf.notebook": {"csdf.names"},
+    "csdf.public_names": {"csdf.names"},
     "csdf.schemas": set(),
     "csdf.model": {"csdf.errors", "csdf.model.shown", "csdf.names"},
     "csdf.model.shown": set(),

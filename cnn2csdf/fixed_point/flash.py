@@ -149,7 +149,7 @@ def is_limit(operator: op.Operator, given: Quantization, result: Quantization) -
 def sum_ratios(layer: Layer, given: Quantization, result: Quantization) -> list[float] | None:
     """Return the factor of each filter's or unit's sums; None where a layer does not rescale so."""
     match layer.operator:
-        case op.Convolution(filters=filters):
+        case op.Convolution(filters=filters) | op.TransposedConvolution(filters=filters):
             weights = layer.stored_as("kernel").quantization
         case op.FullyConnected(units=filters) | op.MatrixProduct(units=int(filters)):
             weights = layer.stored_as("matrix").quantization
@@ -201,7 +201,11 @@ def _sizes_of_short(layer: Layer) -> dict[object, int]:
             return {"curve": sigmoid_table().size * 4}
         case op.Softmax():
             return {"powers": exponential_table().size * 4, "shares": reciprocal_table().size * 4}
-        case op.Convolution(filters=filters) | op.FullyConnected(units=filters):
+        case (
+            op.Convolution(filters=filters)
+            | op.TransposedConvolution(filters=filters)
+            | op.FullyConnected(units=filters)
+        ):
             is_narrow = layer.operator.has_bias and layer.stored_as("bias").element.bytes <= 4
             return {(layer.name, "bias"): 4 * filters} if is_narrow else {}
     return {}

@@ -171,9 +171,11 @@ class TransposedConvolution(Operator):
         if "kernel" not in types.weights:
             return super(TransposedConvolution, self).computed_in_integers(part, types)
         given, result = quantized_types(self, types)
+        kernel = types.weights["kernel"]
         weights = {role: array.astype(np.float64) for role, array in part.weights.items()}
+        weights["kernel"] -= kernel.zero_point
         sums = self._summed(part, weights, given).astype(np.int64)
-        ratios = channel_ratios(given, types.weights["kernel"], result, self.filters)
+        ratios = channel_ratios(given, kernel, result, self.filters)
         return rescaled_sums(sums, ratios, result, is_wide=given.element is Element.INT16)
 
     def _summed(

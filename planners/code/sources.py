@@ -41,13 +41,13 @@ VECTORS = """#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1) && define
 #define HELIUM
 #elif defined(__ARM_FEATURE_SIMD32) && defined(__GNUC__)
 #define WORDS_MEET /* SMLAD and its kin */
-#define NAKED __attribute__((naked, noinline))
-#define UNREAD __attribute__((unused))
 #elif defined(__AVX2__)
 #include <immintrin.h>
 #elif defined(__SSE2__)
 #include <emmintrin.h>
 #endif
+#define NAKED __attribute__((naked, noinline))
+#define UNREAD __attribute__((unused))
 #if defined(HELIUM) /* adds products of values as they are stored, to sums less those of zero points */
 #define FOLDED(sums) sums,
 #else

@@ -15,12 +15,12 @@ from csdf.errors import InvalidNetwork, counted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologicalOrder:
-    """The layers of a network in order, its first input in front, without its outputs.
+    """The layers of a network in order, the first input that is read in front, without its outputs.
 
     separators: places of the layers after which only their own tensor is needed any more;
     first that of the input, last that of the last layer. Sections lie between them. results: tensors
-    that go out, which always lie whole. others: inputs besides the first, such as a mask of tokens;
-    they lie whole from the start, until their last reader. carried: for each separator a tensor
+    that go out, which always lie whole. others: inputs besides that, such as a mask of tokens; they
+    lie whole from the start, until their last reader. carried: for each separator a tensor
     before it that is read behind it, too, and lies whole meanwhile, if there is one.
     """
 
@@ -61,7 +61,7 @@ def topological_order(network: Network, *, carries: bool = False) -> Topological
         raise InvalidNetwork(
             f"network {network.name!r} keeps a state from frame to frame; fit() plans it"
         )
-    first, *others = network.inputs
+    first, *others = sorted(network.inputs, key=lambda one: not network.consumers[one.name])
     layers = [
         first,
         *(one for one in network.layers if not isinstance(one.operator, Input | Output)),

@@ -20,7 +20,7 @@ from cnn2csdf.granularity import ROWS as BY_ROWS
 from cnn2csdf.granularity import WHOLE, Granularity
 from cnn2csdf.lowering import Durations, lower
 from cnn2csdf.network import Network
-from cnn2csdf.operators import Output
+from cnn2csdf.operators import Input, Output
 from cnn2csdf.parameters import parameter_bytes
 from csdf.arguments import Positive, public
 from csdf.model.shown import Shown
@@ -72,9 +72,9 @@ def whole_tensors(
 ) -> Problem:
     """Return a buffer for each tensor of a network that works layer by layer, without scratch.
 
-    A tensor lives from the step of the layer that writes it to that of the last layer that reads it,
-    or to the end where it goes out. element_bytes: of all tensors; by default each has its own.
-    external: tensors in other memory.
+    A tensor lives from the step of the layer that writes it, an input from the first step, to that of
+    the last layer that reads it, or to the end where it goes out. element_bytes: of all tensors; by
+    default each has its own. external: tensors in other memory.
     """
     last = {layer.name: step for step, layer in enumerate(network.layers)}
     for step, layer in enumerate(network.layers):
@@ -85,7 +85,7 @@ def whole_tensors(
         Buffer(
             name=layer.name,
             size=layer.shape.elements * (element_bytes or layer.element_bytes),
-            start=step,
+            start=0 if isinstance(layer.operator, Input) else step,
             end=last[layer.name] + 1,
             alignment=element_bytes or layer.element_bytes,
         )

@@ -205,6 +205,8 @@ class Machine:
             for row in range(layer.shape.rows):
                 self.put(tensor, row, self._frame_row(layer.name, row))
             tensor.made = layer.shape.rows
+        for name in self._whole:  # one over another, even if no layer reads it
+            self._all_of(name, None)
         self.arena.reads.clear()
         self.arena.writes.clear()
         for previous, _ in self.network.variables:
@@ -336,6 +338,11 @@ class _GroupRun:
             self.tensors[stage.result] = self._new_tensor(stage)
         for stage in self.stages:
             for source in stage.needs:
+                if source not in self.tensors:
+                    raise ExecutionError(
+                        f"group {number + 1}: stage {stage.result!r} reads {source!r}, of which "
+                        "not all rows are there when the group begins"
+                    )
                 height = machine.network.layer(source).shape.rows
                 self.tensors[source].done[stage.result] = stage.still_needs(source, height)
         self._require_buffers()

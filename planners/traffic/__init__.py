@@ -1,1 +1,1 @@
-"""DRAM traffic of convolutions with an on-chip buffer: loop nests, least traffic, bounds, checkers."""
+"""DRAM traffic of convolutions with an on-chip buffer: loop nests, least traffic, bounds."""

@@ -21,8 +21,6 @@ from csdf.io.sdf3.document import Element, Sdf3Document, line_of
 from csdf.model.exact import MalformedText, natural
 from csdf.model.graph import Channel, Graph, short_sequences, space_channel
 
-LARGE = 100_000  # bytes from which it pays to look for equal shapes of elements
-
 
 class SuspiciousFile(Suspicious):
     """A file that can be read, but that may not mean what its author thinks."""
@@ -106,11 +104,6 @@ def _quickly_read(
     text: bytes, name: str, options: Mapping[str, bool | None]
 ) -> tuple[Graph, list[str]] | None:
     """Return what `_read` returns; None where a remark is due, because that takes lines."""
-    if len(text) >= LARGE:
-        regular_graph = import_module("csdf.io.sdf3.regular").regular_graph
-        graph: Graph | None = regular_graph(text, name, buffer_sizes=options["buffer_sizes"])
-        if graph is not None:
-            return graph, []
     document = sdf3_document.quick_document(text, name)
     if document is None:
         return None

@@ -218,16 +218,6 @@ static void depthwise_place(const void *numbers, const footprint *under, element
 
 LAYER(depthwise_conv, all_windows, depthwise_place)
 
-/* Input row i adds to output row i * stride + tap * dilation - before. */
-static int32_t source_of(const window *w, int32_t axis, int32_t place, int32_t tap, int32_t limit)
-{
-    int32_t from = place + w->before[axis] - (tap * w->dilation[axis]);
-    if ((from < 0) || (from % w->stride[axis]) || ((from / w->stride[axis]) >= limit)) {
-        return -1;
-    }
-    return from / w->stride[axis];
-}
-
 static void add_transposed(const convolution *c, const view *in, int32_t height, int32_t y,
                            int32_t x, element *sums, const element *weights, int32_t channel,
                            int32_t block)

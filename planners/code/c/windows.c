@@ -43,6 +43,16 @@ typedef struct {
     int32_t y, x, height, width;
 } footprint;
 
+/* Input row i adds to output row i * stride + tap * dilation - before. */
+static int32_t source_of(const window *w, int32_t axis, int32_t place, int32_t tap, int32_t limit)
+{
+    int32_t from = place + w->before[axis] - (tap * w->dilation[axis]);
+    if ((from < 0) || (from % w->stride[axis]) || ((from / w->stride[axis]) >= limit)) {
+        return -1;
+    }
+    return from / w->stride[axis];
+}
+
 static void look_down(footprint *f, const window *w, const view *in, int32_t y)
 {
     int32_t tap, row, place;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -142,13 +143,17 @@ def convolved(one: Described, operator: Any, kernel: Array) -> tuple[object, ...
     return (window_fields(operator.window), *sizes, one.symbol("kernel", kernel))
 
 
-def _transposed(one: Described, operator: op.TransposedConvolution) -> Call:
+def transposed_call(
+    one: Described, operator: op.TransposedConvolution, packing: Packing, tail: Tail
+) -> Call:
+    """Return the call for a transposed convolution, whose filters are packed as those of others."""
     groups, inputs = operator.groups, one.inputs[0].channels // operator.groups
     kernel = one.weights["kernel"]  # (inputs, filters of a group, rows, columns)
     turned = kernel.reshape(groups, inputs, -1, *operator.window.kernel).swapaxes(1, 2)
     filters = turned.reshape(operator.filters, inputs, *operator.window.kernel)
-    fields = convolved(one, operator, packed_filters(filters, groups))
-    return one.call("transposed_conv", "convolution", *fields, one.optional("bias"))
+    by_filters = replace(one, weights={**one.weights, "kernel": filters})
+    fields = convolved(by_filters, operator, packing(filters, groups))
+    return one.call("transposed_conv", "convolution", *fields, tail(by_filters, "kernel"))
 
 
 def row_order(matrix: Array, source: Shape) -> Array:
@@ -316,5 +321,7 @@ _CALLS: dict[type, Callable[[Described, Any], Call]] = {
     ),
     op.Pooling: pooling_call,
     op.Recurrence: _recurrence,
-    op.TransposedConvolution: _transposed,
+    op.TransposedConvolution: lambda one, operator: transposed_call(
+        one, operator, packed_filters, _bias
+    ),
 }

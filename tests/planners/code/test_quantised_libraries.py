@@ -143,8 +143,12 @@ def quantised(network, seed):
 
 def _stored(layer, source):
     match layer.operator:
-        case op.Convolution(filters=count) | op.FullyConnected(units=count):
-            role = "kernel" if isinstance(layer.operator, op.Convolution) else "matrix"
+        case (
+            op.Convolution(filters=count)
+            | op.TransposedConvolution(filters=count)
+            | op.FullyConnected(units=count)
+        ):
+            role = "matrix" if isinstance(layer.operator, op.FullyConnected) else "kernel"
             many = count if source.integers(2) else 1
             scales = tuple(float(np.float32(one)) for one in source.uniform(0.001, 0.02, many))
             yield Stored(
@@ -182,7 +186,11 @@ def everything(dims=(6, 9, 8)):
     scaled = builder.add(op.Elementwise(function="multiply"), grouped, gate)
     scaled = builder.add(op.Elementwise(function="multiply", constant=(9, 1, 1)), scaled)
     resized = builder.add(op.Resize(size=(7, 6), function="nearest"), scaled)
-    cut = builder.add(op.Slice(axis=0, start=1, stop=8), resized)
+    window = op.Window(kernel=(3, 2), stride=(2, 1), padding=(1, 0, 0, 1))
+    turned = op.TransposedConvolution(filters=10, groups=2, window=window)
+    turned = builder.add(turned, builder.add(op.Slice(axis=0, start=3, stop=9), resized))
+    turned = builder.add(op.Activation(function="relu"), turned)
+    cut = builder.add(op.Slice(axis=0, start=1, stop=8), turned)
     last = builder.add(op.Convolution(filters=10, window=op.Window(kernel=(1, 1))), cut)
     shares = builder.add(op.Softmax(axis=0), last)
     units = builder.add(op.FullyConnected(units=7), last)

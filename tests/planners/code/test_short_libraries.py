@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 WINDOW = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))
 KINDS = [kind for kind, dtype in NAMES if dtype == "int16"]
-REFUSED = {"ABS", "BATCH_MATMUL", "FULLY_CONNECTED of vectors", "SUM", "TRANSPOSE_CONV"}
+REFUSED = {"ABS", "BATCH_MATMUL", "FULLY_CONNECTED of vectors", "SUM"}
 SEEDS = 1
 CURVES = ("sigmoid", "tanh")
 
@@ -66,7 +66,10 @@ def network():
     scaled = builder.add(op.Elementwise(function="multiply"), grouped, gate)
     bounded = builder.add(op.Activation(function="tanh"), scaled)
     joined = builder.add(op.Concatenation(axis=0), bounded, bounded)
-    units = builder.add(op.FullyConnected(units=7), joined)
+    window = op.Window(kernel=(3, 2), stride=(1, 2), padding=(0, 1, 1, 0))
+    turned = builder.add(op.TransposedConvolution(filters=7, window=window), joined)
+    turned = builder.add(op.Activation(function="relu"), turned)
+    units = builder.add(op.FullyConnected(units=7), turned)
     builder.output(builder.add(op.Softmax(axis=0), units))
     return builder.network()
 
@@ -96,8 +99,12 @@ def quantised(given, seed, bias):
 
 def _stored(layer, source, bias):
     match layer.operator:
-        case op.Convolution(filters=count) | op.FullyConnected(units=count):
-            role = "kernel" if isinstance(layer.operator, op.Convolution) else "matrix"
+        case (
+            op.Convolution(filters=count)
+            | op.TransposedConvolution(filters=count)
+            | op.FullyConnected(units=count)
+        ):
+            role = "matrix" if isinstance(layer.operator, op.FullyConnected) else "kernel"
             many = count if source.integers(2) else 1
             scales = tuple(float(np.float32(one)) for one in source.uniform(0.001, 0.01, many))
             types = Quantization(element=Element.INT8, scales=scales)

@@ -11,15 +11,15 @@ from random import Random
 import pytest
 
 from cnn2csdf.execution.compare import difference
-from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
+from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
 from csdf.errors import CsdfError
 from planners.code.library import library
 from planners.code.vectors import random_frame
 from planners.memory.fit import fit_of
-from planners.memory.several import outputs_of
+from planners.memory.several import run_frames
 from planners.plan.text import parse_plans, plan_as_json, worked_part
 from tests.planners.code.compiling import needs_compiler, run_all
-from tests.planners.memory.wrong_plans import right_plans, spoiled
+from tests.planners.memory.wrong_plans import any_right, right_plans, spoiled
 
 MUTANTS, WALKS, STEPS = 150, 6, 40
 TOLERANCE = 1e-4  # sums in another order
@@ -48,10 +48,14 @@ def checked(case, entry):
 
 
 def require_right(model, plan):
-    """Fail unless a run in poisoned bytes gives the outputs of the whole network."""
-    frame = random_frame(model.network, 5)
-    found, wanted = outputs_of(model, plan, frame), run_layer_by_layer(model, frame)
-    assert all(difference(found[name], wanted[name]).relative < TOLERANCE for name in wanted)
+    """Fail unless runs in poisoned bytes give the network's outputs, and move as many bytes."""
+    frames = [random_frame(model.network, number) for number in (5, 6, 7)]
+    states = first_states(model)
+    for run, frame in zip(run_frames(model, plan, frames), frames, strict=True):
+        wanted = run_layer_by_layer(model, frame, states)
+        for name, array in wanted.items():
+            assert difference(run.outputs[name], array).relative < TOLERANCE
+        assert not plan.memories or run.slow_bytes == plan.slow_bytes
 
 
 def test_plans_that_are_right_are_passed():
@@ -63,7 +67,7 @@ def test_a_plan_with_one_thing_changed_is_refused_or_right():
     refused = passed = 0
     for seed in range(MUTANTS):
         random = Random(seed)
-        case = random.choice(right_plans())
+        case = any_right(random)
         entry, _ = spoiled(plan_as_json(case.plan), random)
         accepted, _ = checked(case, entry)
         refused += accepted is None
@@ -78,10 +82,9 @@ def test_a_plan_with_one_thing_changed_is_refused_or_right():
 @needs_compiler
 def test_plans_changed_step_by_step_run_in_c_within_their_bytes(tmp_path):
     made = []
-    cases = [case for case in right_plans() if case.method != "primitives"]
     for seed in range(WALKS):
         random = Random(seed)
-        case = random.choice(cases)
+        case = any_right(random, without=["primitives"])
         entry, accepted = plan_as_json(case.plan), (case.model, case.plan)
         for _ in range(STEPS):
             found, after = checked(case, spoiled(entry, random)[0])

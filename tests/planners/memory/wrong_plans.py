@@ -8,6 +8,7 @@ from typing import NamedTuple
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.granularity import Granularity
+from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from planners.fusion.planning import fusion_plan
 from planners.fusion.search import configuration
@@ -22,9 +23,15 @@ from planners.reuse.deployment import streaming_plans
 from planners.reuse.evaluation import Costs, Evaluator
 from tests.planners.code.calibrated import integer_model, real_model
 from tests.planners.fusion.chains import TERMS
+from tests.planners.memory.encoders import Sizes, encoder
 from tests.planners.memory.gated import gated_block
 from tests.planners.memory.plain import ordered_plan, whole_plan
 from tests.planners.memory.streamed import random_plan
+from tests.planners.memory.test_column_tiles import branched
+from tests.planners.memory.test_memories import memories, two_layers
+from tests.planners.memory.test_stateful import changing_places, paired, read_twice
+from tests.planners.memory.test_weights_in_memories import chain
+from tests.planners.memory.test_weights_in_memories import memories as with_flash
 from tests.planners.primitives.execution.test_selected_networks import SMALL, plain
 from tests.planners.reuse.deployment.deployed import as_published
 
@@ -155,6 +162,38 @@ def primitive_cases():
     yield Case("primitives", SMALL, planned_primitives(network, ways, workspaces))
 
 
+def in_memories():
+    """Plans in a fast and a slow memory, some in tiles of columns or with moved weights."""
+    for make, sizes in ((two_layers, (90, 140)), (branched, (90, 200))):
+        model = integer_model(make())
+        for size in sizes:
+            yield Case("memories", model, fit(model, memories=memories(size)).best.plan)
+    model = integer_model(chain(2))
+    for size in (200, 655):
+        yield Case("weights", model, fit(model, memories=with_flash(size)).best.plan)
+
+
+def head_by_head():
+    """Plans of attention whose heads work one after another."""
+    model = simplified(encoder(Sizes(tokens=6, width=4, heads=2, hidden=5)))
+    for way in fit(model, element_bytes=4).methods:
+        if way.plan.rematerialised:
+            yield Case("heads", model, way.plan)
+
+
+def stateful_cases():
+    """Plans of networks that keep a state."""
+    for make in (changing_places, read_twice):
+        model = paired("kept", make)
+        yield Case("state", model, fit(model, element_bytes=4).best.plan)
+
+
+def any_right(random, *, without=()):
+    """A case of `right_plans`, of each method as often."""
+    method = random.choice(sorted({case.method for case in right_plans()} - set(without)))
+    return random.choice([case for case in right_plans() if case.method == method])
+
+
 @cache
 def right_plans():
     """Plans of all methods for small networks, in real numbers and in integers; none twice."""
@@ -167,7 +206,7 @@ def right_plans():
                 found += pipelined_cases(model)
     for make in (real_model, integer_model):
         found += tiled_cases(make(residual(sums=False)))
-    found += primitive_cases()
+    found += [*primitive_cases(), *in_memories(), *head_by_head(), *stateful_cases()]
     return tuple({repr((one.model.network, one.plan)): one for one in found}.values())
 
 

@@ -13,7 +13,6 @@ from planners.traffic.convolution import ArrayBytes, Convolution
 from planners.traffic.footprints import one_level
 from planners.traffic.nest import Halo, transfers
 from planners.traffic.one_layer import minimum_traffic, nest_search
-from planners.traffic.simulator import walk
 from tests import both_kernels
 from tests.both_kernels import needs_compiled
 from tests.planners.traffic.layers import (
@@ -22,6 +21,7 @@ from tests.planners.traffic.layers import (
     random_nest,
     with_one_level,
 )
+from tests.reference.loop_nest_walk import walk
 
 LAYER = published_layer()
 SMALL_LAYERS = (

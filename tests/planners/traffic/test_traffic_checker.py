@@ -4,8 +4,8 @@ import pytest
 
 from csdf.errors import InvalidPlan
 from planners.traffic.nest import Array, Loop
-from planners.traffic.simulator import _Buffer, walk
 from tests.planners.traffic.layers import nest_of, published_layer
+from tests.reference.loop_nest_walk import _Buffer, walk
 
 LAYER = published_layer(maps=2, size=4)
 NEST = nest_of(
@@ -42,13 +42,13 @@ def test_a_tile_that_should_have_been_changed_is_missed(monkeypatch, forgotten):
 
 
 def test_a_loop_that_ends_early_leaves_outputs_incomplete(monkeypatch):
-    monkeypatch.setattr("planners.traffic.simulator._band", _without_the_last)
+    monkeypatch.setattr("tests.reference.loop_nest_walk._band", _without_the_last)
     with pytest.raises(InvalidPlan, match="not complete"):
         walk(LAYER, UNTILED, buffer_bytes=1000, element_bytes=1)
 
 
 def test_a_loop_that_goes_round_too_often_adds_a_term_twice(monkeypatch):
-    monkeypatch.setattr("planners.traffic.simulator._band", _with_the_first_again)
+    monkeypatch.setattr("tests.reference.loop_nest_walk._band", _with_the_first_again)
     with pytest.raises(InvalidPlan, match="a term twice"):
         walk(LAYER, UNTILED, buffer_bytes=1000, element_bytes=1)
 

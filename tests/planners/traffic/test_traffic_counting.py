@@ -8,13 +8,13 @@ from cnn2csdf.geometry import ReceptiveField
 from planners.traffic.convolution import Convolution
 from planners.traffic.footprints import input_reads
 from planners.traffic.nest import Array, Halo, Loop, transfers
-from planners.traffic.simulator import walk
 from tests.planners.traffic.layers import (
     nest_of,
     published_layer,
     random_convolution,
     random_nest,
 )
+from tests.reference.loop_nest_walk import walk
 
 INPUT, WEIGHTS, OUTPUT = Array
 LAYER = published_layer()

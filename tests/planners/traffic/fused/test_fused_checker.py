@@ -17,8 +17,8 @@ from planners.traffic.fused.schedule import (
     Hold,
 )
 from planners.traffic.fused.search import GroupSearch, answer_of
-from planners.traffic.fused.simulator import run_schedule
 from tests.planners.traffic.fused.groups import branches, groups, layer, schedules, slides_pair
+from tests.reference.fused_schedule_run import run_schedule
 
 
 def counted(run):

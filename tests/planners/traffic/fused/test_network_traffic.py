@@ -19,9 +19,9 @@ from csdf.status import Status
 from csdf.time_limit import Stop
 from planners.traffic.fused.accounting import CutTables, least_need
 from planners.traffic.fused.search import GroupSearch
-from planners.traffic.fused.simulator import run_schedule
 from planners.traffic.fused.stages import groups_of, stages_of
 from planners.traffic.network_traffic import NetworkSearch, stage_alone
+from tests.reference.fused_schedule_run import run_schedule
 
 
 def window(kernel, stride=1):

@@ -1,0 +1,42 @@
+"""Public names of the packages, loaded when they are first used, by what type checkers read."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from csdf.names import meant
+
+
+def named(package: str, name: str) -> Any:
+    """Return what a public name of a package stands for, loaded when it is first asked for.
+
+    The names are those that the package imports for type checkers. Raises AttributeError.
+    """
+    homes = _homes(package)
+    if name == "__all__":
+        return sorted(homes)
+    if name not in homes:
+        near = (
+            "" if name.startswith("_") else meant(name, homes)
+        )  # Python itself asks for such names
+        raise AttributeError(f"module {package!r} has no attribute {name!r}{near}")
+    return getattr(import_module(homes[name]), name)
+
+
+@cache
+def _homes(package: str) -> dict[str, str]:
+    """The module of each public name, from the block `if TYPE_CHECKING` of the package's source."""
+    spec: Any = find_spec(package)
+    return {
+        alias.name: statement.module or ""
+        for block in ast.parse(spec.loader.get_source(package)).body
+        if isinstance(block, ast.If)
+        for statement in block.body
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
+        if alias.asname is not None
+    }
