@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from cnn2csdf.durations import COLUMNS
 from csdf.io.csv_text import csv_text
@@ -93,36 +94,81 @@ int main(void)
 
 
 def proof_program(written: Written) -> str:
-    """Return the driver for Frama-C's Eva: one frame of any input, from the state that init leaves.
+    """Return the driver for Frama-C's Eva: a frame of any input, whatever earlier frames have left.
 
-    Real numbers of inputs are finite, up to PROVED_TO.
+    Memories hold anything, as does the state but for its pointers. What a frame relies on is assumed
+    before it and asserted behind it: the places of the oldest rows lie within their rings, sums that
+    stay have had at most so many products. Real numbers of inputs and memories are finite, up to
+    PROVED_TO.
     """
     name = written.name
-    unknown = "\n".join(
-        f"    Frama_C_make_unknown((char *){one.parameter}, sizeof {one.parameter});"
-        if one.kind != "float"
-        else f"    for (i = 0; i < {one.elements}; i++) {{\n"
-        f"        {one.parameter}[i] = Frama_C_float_interval(-PROVED_TO, PROVED_TO);\n    }}"
-        for one in written.inputs
-    )
-    has_reals = any(one.kind == "float" for one in written.inputs)
-    return f"""/* Read by Frama-C's Eva (make prove), which works {name} with any input. */
+    end = f"offsetof({name}_state, outside)" if "*outside[" in written.header else "sizeof state"
+    element = re.search(rf"typedef (\w+) {name}_element;", written.header)[1]
+    arrays = [(one, f"{name.upper()}_{one.upper()}_ELEMENTS", element) for one in written.memories]
+    arrays += [(one.parameter, str(one.elements), one.kind) for one in written.inputs]
+    unknown = "".join(_unknown(*one) for one in arrays)
+    counter = "    int i;\n" if "float" in unknown else ""
+    oldest, within = "", ""
+    for number, rows in enumerate(written.kept_rows):
+        oldest += f"    state.oldest[{number}] = (uint16_t)Frama_C_interval(0, {rows - 1});\n"
+        within += f"    /*@ assert state.oldest[{number}] < {rows}; */\n"
+    for first, count, most in written.kept_sums:
+        unknown += f"    any_sums({written.memories[0]} + {first}, {count}, {most});\n"
+        within += f"    check_sums({written.memories[0]} + {first}, {count}, {most});\n"
+    return f"""/* Read by Frama-C (make prove): any frame of {name}, whatever is left of others. */
+#include <stddef.h>
+#include <string.h>
+
 #include "__fc_builtin.h"
 
 #include "{name}.h"
 
 #ifndef PROVED_TO
-#define PROVED_TO 1000.0f /* the largest real number of an input */
+#define PROVED_TO 1000.0f /* the largest real number of an input or a memory */
 #endif
 
 {_memory(written)}
-int main(void)
+{KEPT_SUMS.replace("element", f"{name}_element") if written.kept_sums else ""}int main(void)
 {{
-{"    int i;" + chr(10) if has_reals else ""}    {name}_init(&state, {", ".join(written.memories)});
-{unknown}
-    {_call(written)}
-    return 0;
+{counter}    Frama_C_make_unknown((char *)&state, sizeof state);
+    {name}_init(&state, {", ".join(written.memories)});
+    Frama_C_make_unknown((char *)&state.staged_offset,
+                         {end} - offsetof({name}_state, staged_offset));
+{oldest}{unknown}    {_call(written)}
+{within}    return 0;
 }}
+"""
+
+
+KEPT_SUMS = """static void any_sums(element *to, int count, int32_t most)
+{
+    int i;
+    for (i = 0; i < count; i++) {
+        int32_t sum = Frama_C_interval(-most, most);
+        memcpy(to + (4 * i), &sum, sizeof sum);
+    }
+}
+
+static void check_sums(const element *from, int count, int32_t most)
+{
+    int i;
+    for (i = 0; i < count; i++) {
+        int32_t sum;
+        memcpy(&sum, from + (4 * i), sizeof sum);
+        /*@ assert -most <= sum <= most; */
+    }
+}
+
+"""
+
+
+def _unknown(array: str, elements: str, kind: str) -> str:
+    """C that fills an array with anything, of real numbers up to PROVED_TO."""
+    if kind != "float":
+        return f"    Frama_C_make_unknown((char *){array}, sizeof {array});\n"
+    return f"""    for (i = 0; i < {elements}; i++) {{
+        {array}[i] = Frama_C_float_interval(-PROVED_TO, PROVED_TO);
+    }}
 """
 
 
