@@ -57,6 +57,7 @@ TARGETS = {  # what has scratch of its own, and how compilers say it
 TARGET_OF = {"m55": "mve", "m4": "dsp", "m0plus": "plain"}  # of the kernels of a core
 Exponents = NDArray[np.int64]
 LEAST_EXPONENT = -30  # of a factor, for shifts of 32 bits
+MOST_PLACE, MOST_PRODUCTS = 2**15 - 1, 2**16 - 1  # that it counts, in 16 bits
 MVE_CHANNELS, MVE_COLUMNS, MVE_BYTES = 124, 4, 16  # that its kernels take at once
 
 
@@ -269,7 +270,9 @@ def _has_equal_bits(one: Described, function: str) -> bool:
             beside = (*window.padding, *window.overhang)
             is_within = not any(beside) if window.kernel == (1, 1) else min(beside) >= 0
             is_read = function == "convolve" or _has_middle_columns(window, one)
-            return is_plain and is_within and is_read and _has_plain_sums(one, "kernel")
+            is_counted = _is_counted_in_16_bits(window, groups, one)
+            is_like = is_plain and is_within and is_read and is_counted
+            return is_like and _has_plain_sums(one, "kernel")
         case op.Pooling(window=window):
             return (
                 not operator.counts_padding
@@ -320,6 +323,14 @@ def _has_middle_columns(window: Window, one: Described) -> bool:
     last = (one.layer.shape.width - 1) * window.stride[1] - window.padding[1]
     is_three = window.kernel == (3, 3) and window.dilation == (1, 1)
     return not is_three or last + 1 < one.inputs[0].width
+
+
+def _is_counted_in_16_bits(window: Window, groups: int, one: Described) -> bool:
+    """Whether CMSIS-NN has the bits for the places, filters and products of a convolution."""
+    source, filters = one.inputs[0], one.layer.shape.channels
+    last = max(source.height, source.width) + max(*window.padding, *window.overhang)
+    products = prod(window.kernel) * source.channels // groups
+    return last <= MOST_PLACE and max(filters, products) <= MOST_PRODUCTS
 
 
 def _has_places(window: Window, one: Described) -> bool:

@@ -25,8 +25,7 @@ from planners.fifo.hls.call_study import CallStudy, Question, Staging, Tried, st
 from planners.fifo.hls.critical import Step, in_words
 from planners.fifo.hls.depths import CallSizing, total_cost
 from planners.fifo.hls.pipelines import Skew, StagedDesign, staged
-from planners.fifo.hls.schedule import read_skews
-from planners.fifo.hls.synthesis_report import SynthesisReport, read_report
+from planners.fifo.hls.synthesis_report import SynthesisReport, read_report, read_skews
 from planners.fifo.hls.trace import Trace, record
 from planners.fifo.hls.writing import tcl_directives, with_pragmas
 

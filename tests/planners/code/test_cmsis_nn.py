@@ -154,6 +154,14 @@ def with_zero_point(model, place):
             0,
         ),
         quantised(network_of(op.Pooling(function="max", window=window(2, dilation=2))), 0),
+        quantised(  # CMSIS-NN counts places as int16_t, products as uint16_t
+            network_of(
+                op.Convolution(filters=1, window=op.Window(kernel=(1, 2), stride=(1, 9))),
+                dims=(1, 1, 2**15),
+            ),
+            0,
+        ),
+        quantised(network_of(op.Convolution(filters=1, window=window(2)), dims=(2**14, 2, 2)), 0),
     ],
 )
 def test_layers_whose_bits_may_differ_stay(model):
