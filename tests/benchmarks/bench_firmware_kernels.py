@@ -190,7 +190,7 @@ def ours(case, plan, kernels, options, kept):
 def require_golden(library, wanted, tolerance=0):
     """Require that the test program compares with the golden outputs, within parts of the largest."""
     text = library.files["test/main.c"]
-    for place, outputs in enumerate(wanted):
+    for place, outputs in enumerate(wanted or ()):
         for port in library.written.outputs:
             start = text.index(f" {port.parameter}_{place}[")
             inside = text[text.index("{", start) + 1 : text.index("}", start)]

@@ -81,6 +81,116 @@ static void take_weights(int32_t *sums, int32_t zero, const trained *weights, in
 }
 #endif
 
+#if defined(HELIUM) && SUMS_ARE_NARROW
+/* Store what blocks of four filters make of values as they are stored, from a filter on. end: of what is
+   stored. Registers: r0 exponents, r1 values, r2 what sums begin with, r3, r5, r7 and r9 weights,
+   r4, r6, r8 and r10 sums, r11 multipliers, r12 values in a row, q4 to q6 the zero point and the limits. On
+   the stack: 0 the first row from its first value on, 4 from a filter to the next, 8 to, 12 end, 16 the
+   second row, 20 behind the last, 24 the first value, 28 and 32 from the end of the weights of a row
+   to the next row and of a block to the next, 36 the next row, none where there is one row. */
+NAKED static void make_blocks(element *to UNREAD, const patch *p UNREAD,
+                              const trained *weights UNREAD, const scaling *s UNREAD,
+                              const bias_sum *begin UNREAD, int32_t first UNREAD,
+                              element *end UNREAD)
+{
+    __asm__("push {r4-r11, lr}\n\t"
+            "vpush {d8-d13}\n\t"
+            "sub sp, #40\n\t"
+            "ldrd r4, r5, [sp, #124]\n\t"
+            "ldr r6, [sp, #132]\n\t"
+            "strd r0, r6, [sp, #8]\n\t"
+            "ldrd r11, r0, [r3, #8]\n\t"
+            "add r11, r11, r5, lsl #2\n\t"
+            "add r0, r0, r5\n\t"
+            "ldrd r7, r8, [r3, #20]\n\t"
+            "ldr r9, [r3, #28]\n\t"
+            "vdup.32 q4, r7\n\t"
+            "vdup.32 q5, r8\n\t"
+            "vdup.32 q6, r9\n\t"
+            "ldrd r5, r6, [r1]\n\t"
+            "ldrd r7, r12, [r1, #8]\n\t"
+            "ldrd r8, r9, [r1, #24]\n\t"
+            "mov r3, r2\n\t"
+            "mov r2, r4\n\t"
+            "ldr r4, [r5], #4\n\t"
+            "add r4, r4, r7\n\t"
+            "strd r4, r9, [sp]\n\t"
+            "sub r6, r6, #1\n\t"
+            "add r10, r5, r6, lsl #2\n\t"
+            "strd r5, r10, [sp, #16]\n\t"
+            "add r4, r12, #15\n\t"
+            "bic r4, r4, #15\n\t"
+            "sub r10, r8, r4\n\t"
+            "strd r7, r10, [sp, #24]\n\t"
+            "mls r9, r6, r8, r9\n\t"
+            "sub r9, r9, r4\n\t"
+            "cmp r6, #0\n\t"
+            "it eq\n\t"
+            "moveq r5, #0\n\t"
+            "strd r9, r5, [sp, #32]\n"
+            "1:\n\t"
+            "ldrd r4, r6, [r2], #8\n\t"
+            "ldrd r8, r10, [r2], #8\n\t"
+            "ldr r1, [sp]\n"
+            "2:\n\t"
+            "ldr lr, [sp, #4]\n\t"
+            "add r5, r3, lr\n\t"
+            "add r7, r5, lr\n\t"
+            "add r9, r7, lr\n\t"
+            "wlstp.8 lr, r12, 4f\n"
+            "3:\n\t"
+            "vldrb.8 q0, [r1], #16\n\t"
+            "vldrb.8 q1, [r3], #16\n\t"
+            "vmladava.s8 r4, q0, q1\n\t"
+            "vldrb.8 q1, [r5], #16\n\t"
+            "vmladava.s8 r6, q0, q1\n\t"
+            "vldrb.8 q1, [r7], #16\n\t"
+            "vmladava.s8 r8, q0, q1\n\t"
+            "vldrb.8 q1, [r9], #16\n\t"
+            "vmladava.s8 r10, q0, q1\n\t"
+            "letp lr, 3b\n"
+            "4:\n\t"
+            "ldr r1, [sp, #36]\n\t"
+            "cbnz r1, 6f\n"
+            "5:\n\t"
+            "vmov q0[2], q0[0], r4, r8\n\t"
+            "vmov q0[3], q0[1], r6, r10\n\t"
+            "ldr r1, [sp, #32]\n\t"
+            "add r3, r9, r1\n\t"
+            "vldrw.32 q1, [r11], #16\n\t"
+            "vldrb.s32 q2, [r0], #4\n\t"
+            "vqrdmulh.s32 q0, q0, q1\n\t"
+            "vshr.s32 q1, q0, #31\n\t" /* halves away from zero */
+            "vadd.i32 q0, q0, q1\n\t"
+            "vrshl.s32 q0, q0, q2\n\t"
+            "vadd.i32 q0, q0, q4\n\t"
+            "vmax.s32 q0, q0, q5\n\t"
+            "vmin.s32 q0, q0, q6\n\t"
+            "ldrd r1, lr, [sp, #8]\n\t"
+            "vstrb.32 q0, [r1], #4\n\t"
+            "str r1, [sp, #8]\n\t"
+            "cmp r1, lr\n\t"
+            "bne 1b\n\t"
+            "add sp, #40\n\t"
+            "vpop {d8-d13}\n\t"
+            "pop {r4-r11, pc}\n"
+            "6:\n\t"
+            "ldr lr, [sp, #20]\n\t"
+            "cmp r1, lr\n\t"
+            "beq 7f\n\t"
+            "ldr lr, [r1], #4\n\t"
+            "str r1, [sp, #36]\n\t"
+            "ldrd r1, r5, [sp, #24]\n\t"
+            "add r1, r1, lr\n\t"
+            "add r3, r3, r5\n\t"
+            "b 2b\n"
+            "7:\n\t"
+            "ldr r1, [sp, #16]\n\t"
+            "str r1, [sp, #36]\n\t"
+            "b 5b");
+}
+#endif
+
 #if defined(WORDS_MEET)
 /* Four values meet as many weights of four filters. Registers: r0 values, r2 and r3 weights of the first
    and the third filter, r9 from a filter to the next, r4 to r7 sums, r8 the zero point. */
@@ -413,11 +523,136 @@ static void make_lanes(element *to, const patch *p, const trained *weights, int3
     store_sums(to, sums, s, first, SIDE_BY_SIDE);
 }
 
+#if defined(HELIUM) && SUMS_ARE_NARROW
+/* Eight channels in assembly, those of even numbers in one vector and those of odd numbers in another.
+   Registers: r0 values, r1 weights, r2 addresses, r3 the zero point, r4 and r5 from a tap to the next. */
+#define LANES_BEGIN(even, odd, at)                                                                \
+    "vld20.32 {" even ", " odd "}, [r2]\n\t"                                                      \
+    "vld21.32 {" even ", " odd "}, [r2]!\n\t"
+#define LANES_MEET(even, odd, at)                                                                 \
+    "vldrb.s16 q0, [r0" at "]\n\t"                                                               \
+    "vldrb.s16 q1, [r1" at "]\n\t"                                                               \
+    "vsub.i16 q0, q0, r3\n\t"                                                                    \
+    "vmullb.s16 q2, q0, q1\n\t"                                                                  \
+    "vmullt.s16 q3, q0, q1\n\t"                                                                  \
+    "vadd.i32 " even ", " even ", q2\n\t"                                                        \
+    "vadd.i32 " odd ", " odd ", q3\n\t"
+#define LANES_MULTIPLY(even, odd, at)                                                             \
+    "vld20.32 {q0, q1}, [r2]\n\t"                                                                \
+    "vld21.32 {q0, q1}, [r2]!\n\t"                                                               \
+    "vqrdmulh.s32 " even ", " even ", q0\n\t"                                                    \
+    "vqrdmulh.s32 " odd ", " odd ", q1\n\t"
+#define LANES_SHIFT(even, odd, at)                                                                \
+    "vldrb.s16 q0, [r2], #8\n\t"                                                                 \
+    "vmovlb.s16 q1, q0\n\t"                                                                      \
+    "vmovlt.s16 q0, q0\n\t"                                                                      \
+    "vshr.s32 q2, " even ", #31\n\t"                                                             \
+    "vshr.s32 q3, " odd ", #31\n\t"                                                              \
+    "vadd.i32 " even ", " even ", q2\n\t"                                                        \
+    "vadd.i32 " odd ", " odd ", q3\n\t"                                                          \
+    "vrshl.s32 " even ", " even ", q1\n\t"                                                       \
+    "vrshl.s32 " odd ", " odd ", q0\n\t"
+#define LANES_STORE(even, odd, at)                                                                \
+    "vqmovnb.s32 q0, " even "\n\t"                                                               \
+    "vqmovnt.s32 q0, " odd "\n\t"                                                                \
+    "vqadd.s16 q0, q0, r0\n\t"                                                                   \
+    "vmax.s16 q0, q0, q1\n\t"                                                                    \
+    "vmin.s16 q0, q0, q2\n\t"                                                                    \
+    "vstrb.16 q0, [r2], #8\n\t"
+#define ONE_EIGHT(part) part("q4", "q5", "")
+#define TWO_EIGHTS(part) part("q4", "q5", "") part("q6", "q7", ", #8")
+#endif
+
+#if defined(HELIUM) && SUMS_ARE_NARROW
+/* So many channels of a place at once, over and over to an end. More registers: r6 and r7 rows, r8 the
+   first value, r9 weights and r10 from a row to the next, r11 taps. On the stack: 0 weights, 4 to,
+   8 end, 12 bias, 16 multipliers, 20 exponents, 24 rows, 28 the scaling. */
+#define LANES_IN_ASSEMBLY(lanes, number)                                                          \
+    "push {r4-r11, lr}\n\t"                                                                       \
+    "vpush {d8-d15}\n\t"                                                                          \
+    "sub sp, #36\n\t"                                                                             \
+    "ldrd r4, r5, [sp, #136]\n\t"                                                                 \
+    "ldr r6, [sp, #144]\n\t"                                                                      \
+    "strd r2, r0, [sp]\n\t"                                                                       \
+    "ldrd r7, r8, [r4, #4]\n\t"                                                                   \
+    "ldr r9, [r4, #12]\n\t"                                                                       \
+    "add r7, r7, r5, lsl #2\n\t"                                                                  \
+    "add r8, r8, r5, lsl #2\n\t"                                                                  \
+    "add r9, r9, r5\n\t"                                                                          \
+    "strd r6, r7, [sp, #8]\n\t"                                                                   \
+    "strd r8, r9, [sp, #16]\n\t"                                                                  \
+    "ldrd r6, r7, [r1]\n\t"                                                                       \
+    "strd r6, r4, [sp, #24]\n\t"                                                                  \
+    "add r7, r6, r7, lsl #2\n\t"                                                                  \
+    "mov r4, r3\n\t"                                                                              \
+    "ldrd r8, r11, [r1, #8]\n\t"                                                                  \
+    "sdiv r11, r11, r4\n\t"                                                                       \
+    "ldr r3, [r1, #16]\n\t"                                                                       \
+    "ldrd r10, r5, [r1, #24]\n"                                                                   \
+    "1:\n\t"                                                                                      \
+    "ldr r6, [sp, #24]\n\t"                                                                       \
+    "ldr r9, [sp]\n\t"                                                                            \
+    "ldr r2, [sp, #12]\n\t" lanes(LANES_BEGIN)                                                    \
+    "str r2, [sp, #12]\n"                                                                         \
+    "2:\n\t"                                                                                      \
+    "ldr r0, [r6], #4\n\t"                                                                        \
+    "add r0, r0, r8\n\t"                                                                          \
+    "mov r1, r9\n\t"                                                                              \
+    "dls lr, r11\n"                                                                               \
+    "3:\n\t" lanes(LANES_MEET)                                                                    \
+    "add r0, r0, r4\n\t"                                                                          \
+    "add r1, r1, r5\n\t"                                                                          \
+    "le lr, 3b\n\t"                                                                               \
+    "add r9, r9, r10\n\t"                                                                         \
+    "cmp r6, r7\n\t"                                                                              \
+    "bne 2b\n\t"                                                                                  \
+    "ldr r2, [sp, #16]\n\t" lanes(LANES_MULTIPLY)                                                 \
+    "str r2, [sp, #16]\n\t"                                                                       \
+    "ldr r2, [sp, #20]\n\t" lanes(LANES_SHIFT)                                                    \
+    "str r2, [sp, #20]\n\t"                                                                       \
+    "ldr r2, [sp, #28]\n\t"                                                                       \
+    "ldrd r0, r1, [r2, #20]\n\t"                                                                  \
+    "ldr r2, [r2, #28]\n\t"                                                                       \
+    "vdup.16 q1, r1\n\t"                                                                          \
+    "vdup.16 q2, r2\n\t"                                                                          \
+    "ldr r2, [sp, #4]\n\t" lanes(LANES_STORE)                                                     \
+    "str r2, [sp, #4]\n\t"                                                                        \
+    "ldr r0, [sp]\n\t"                                                                            \
+    "add r0, r0, #" number "\n\t"                                                                 \
+    "str r0, [sp]\n\t"                                                                            \
+    "add r8, r8, #" number "\n\t"                                                                 \
+    "ldr r0, [sp, #8]\n\t"                                                                        \
+    "cmp r2, r0\n\t"                                                                              \
+    "bne 1b\n\t"                                                                                  \
+    "add sp, #36\n\t"                                                                             \
+    "vpop {d8-d15}\n\t"                                                                           \
+    "pop {r4-r11, pc}"
+#endif
+
+#if defined(HELIUM) && SUMS_ARE_NARROW
+/* Make channels from the first on; `to` to `end` is a multiple of eight, or of sixteen. */
+NAKED static void make_eight(element *to UNREAD, const patch *p UNREAD,
+                             const trained *weights UNREAD, int32_t stride UNREAD,
+                             const scaling *s UNREAD, int32_t first UNREAD, element *end UNREAD)
+{
+    __asm__(LANES_IN_ASSEMBLY(ONE_EIGHT, "8"));
+}
+#endif
+
+#if defined(HELIUM) && SUMS_ARE_NARROW
+NAKED static void make_sixteen(element *to UNREAD, const patch *p UNREAD,
+                               const trained *weights UNREAD, int32_t stride UNREAD,
+                               const scaling *s UNREAD, int32_t first UNREAD, element *end UNREAD)
+{
+    __asm__(LANES_IN_ASSEMBLY(TWO_EIGHTS, "16"));
+}
+#endif
+
 /* Make the channels of a place that go into such lanes; how many those are. */
 static int32_t make_all_lanes(element *to, const convolution *c, const footprint *under,
                               int32_t first, int32_t count)
 {
-    int32_t from, stride = under->step;
+    int32_t from = 0, stride = under->step;
     const trained *weights = c->weights + first;
     patch p;
     if (WEIGHTS_HAVE_ZEROS || (under->bend < under->across.end)) {
@@ -431,7 +666,20 @@ static int32_t make_all_lanes(element *to, const convolution *c, const footprint
     p.apart = c->groups;
     p.width = c->at.taps[1] * c->groups;
     weights += (under->down.first * p.width) + (under->across.first * c->groups);
-    for (from = 0; (count - from) >= SIDE_BY_SIDE; from += SIDE_BY_SIDE) {
+#if defined(HELIUM) && SUMS_ARE_NARROW
+    if (c->to.bias && (p.row_count > 0) && (p.count > 0)) {
+        from = count / 16 * 16;
+        if (from != 0) {
+            make_sixteen(to, &p, weights, stride, &c->to, first, to + from);
+        }
+        if ((count - from) >= 8) {
+            p.from += from;
+            make_eight(to + from, &p, weights + from, stride, &c->to, first + from, to + from + 8);
+            from += 8;
+        }
+    }
+#endif
+    for (; (count - from) >= SIDE_BY_SIDE; from += SIDE_BY_SIDE) {
         make_lanes(to + from, &p, weights + from, from, stride, &c->to, first + from);
     }
     return from;
