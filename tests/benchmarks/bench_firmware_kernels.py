@@ -200,7 +200,11 @@ def require_golden(library, wanted, tolerance):
 
 
 def counted(library, plan, folder, source, kept):
+<<<<<<< HEAD
+    """Resources of a library, whose outputs are compared here and on each target."""
+=======
     """Bytes, time and instructions of a library, whose outputs are compared here and on each target."""
+>>>>>>> main
     written = library.written
     used = written.cmsis_nn
     words = [f"CMSIS_NN={source}"] if used else []

@@ -51,7 +51,11 @@ def core_flags(folder, target):
 
 
 def made(folder, *words):
+<<<<<<< HEAD
+    """The words of make and of the program that it runs, whose outputs are to be equal."""
+=======
     """Run make and the program that it builds, whose outputs are to be equal; return the text of both."""
+>>>>>>> main
     return said(["make", "-s", "-C", folder, *words])
 
 

@@ -23,7 +23,11 @@ from tests.benchmarks.comparing.firmware import (
 
 
 def measured(program, model, frame, outputs, folder):
+<<<<<<< HEAD
+    """Resources of onnx2c's C on each target and here; its outputs are compared with the network's."""
+=======
     """Bytes, time and instructions of onnx2c's C, whose outputs are compared with the network's."""
+>>>>>>> main
     (given,), (wanted,) = frame.values(), outputs.values()
     prepare(folder)
     (folder / "net.onnx").write_bytes(onnx_bytes(model))
