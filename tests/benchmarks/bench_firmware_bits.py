@@ -3,7 +3,7 @@
 Run `python -m tests.benchmarks.bench_firmware_bits FILE [FILE ...]`. Of each file the plan of the
 least memory, the input by row where it can be. The test program is built in all ways, here and for
 emulated cores; it compares with golden outputs where the file has some, or else with those of
-cnn2csdf, and prints a hash of what it found:
+cnn2csdf, and prints a hash of its outputs:
 
     =  the outputs are right, and have the bits of the first column
     ~  they are right up to rounding, with other bits: real numbers only
@@ -146,7 +146,7 @@ def write_hashing(library, folder):
 
 
 def built_and_run(folder, target, words, run=("./build/test",)):
-    """What the program says; None where the board has too little memory."""
+    """Return the words of the program; None where the board has too little memory."""
     Path(folder, target).unlink(missing_ok=True)
     built = subprocess.run(
         ["make", "-s", "-C", folder, target, "TESTS=test/bits.c", *words],
