@@ -28,10 +28,10 @@ from csdf.errors import CsdfError
 from planners.code.library import write_library
 from planners.memory.answer import ROWS
 from planners.memory.fit import fit
-from tests.benchmarks.bench_firmware_kernels import golden_of, require_golden
+from tests.benchmarks.bench_firmware_kernels import require_golden
 from tests.cnn2csdf.readers.test_states import FOLDER as STATEFUL
 from tests.cnn2csdf.readers.test_states import as_frame, golden_runs
-from tests.cnn2csdf.readers.test_tflite_golden import READ, golden_model
+from tests.cnn2csdf.readers.test_tflite_golden import READ, frames_and_outputs, golden_model
 
 FRAMES = 4  # of a network that keeps a state
 GCC = ("-O0", "-O1", "-O3 -march=native", "-Ofast -flto", "-m32 -O2")
@@ -126,7 +126,7 @@ def model_of(path):
         return simplified(model), frames, [{output.name: one.reshape(-1)} for one in outputs]
     is_golden = path.suffix == ".tflite" and name in READ
     model = simplified(golden_model(name) if is_golden else read_model(path, with_weights=True))
-    return (model, *(golden_of(name, model) if is_golden else (None, None)))
+    return (model, *(frames_and_outputs(name, model.network) if is_golden else (None, None)))
 
 
 def least(network):
