@@ -94,7 +94,7 @@ def built(name, frames, folder):
     write_library(
         model, fit(model.network).best.plan, folder, frames=[as_frame(model, one) for one in inputs]
     )
-    flags = "-O1 -fsanitize=address,undefined -fno-sanitize-recover"
+    flags = "-O0 -fsanitize=address,undefined -fno-sanitize-recover"
     return subprocess.run(
         ["make", "-s", "-C", folder, "test", f"CFLAGS={flags}"],
         capture_output=True,
