@@ -73,7 +73,8 @@ QUARTERS ?= $(QUARTERS_$(TARGET))
 QEMU ?= qemu-system-arm -M $(MACHINE_$(TARGET)) $(ICOUNT)
 RUN ?= $(QEMU) -nographic -monitor none -serial none -semihosting-config enable=on,target=native -kernel
 
-.PHONY: test qemu qemu-m55 instructions size bench bench-here example example-qemu prove clean
+.PHONY: test qemu qemu-m55 instructions size bench bench-here example example-qemu \
+	prove prove-products prove-calls clean
 
 test: build/test
 	./build/test
@@ -167,7 +168,7 @@ bench-here: $(SOURCES) {BENCH} $(HEADERS){here}
 	$(CC) $(CFLAGS) $(WARNINGS) {flags} $(INCLUDED) $(SOURCES) {BENCH}{here} -lm -o build/bench
 	./build/bench
 
-# Frames of raw numbers come in, classes (or values) go out: make example < frames.txt
+# Frames of real numbers come in, classes (or values) go out: make example < frames.txt
 example: $(SOURCES) {EXAMPLE} $(HEADERS){here}
 	mkdir -p build
 	$(CC) $(CFLAGS) $(WARNINGS) $(INCLUDED) $(SOURCES) {EXAMPLE}{here} -lm -o build/example
@@ -184,23 +185,26 @@ def _proof(source: str, text: str) -> str:
     """The target that proves a library free of memory errors. text: of its source."""
     words = frozenset(re.findall(r"\w+", text))
     together = ",".join(f"{one}:0" for one in TOGETHER if one in words)
-    by_contract, proof = "", ""
+    by_contract, products, first = "", "", ""
     if BY_CONTRACT in words:
-        by_contract = f" -eva-use-spec {BY_CONTRACT}"
-        proof = f"""	WHY3CONFIG=build/why3.conf why3 config detect > build/why3.txt 2>&1
+        by_contract, first = f" -eva-use-spec {BY_CONTRACT}", " prove-products"
+        products = f"""prove-products: {source} $(HEADERS)
+	mkdir -p build
+	WHY3CONFIG=build/why3.conf why3 config detect > build/why3.txt 2>&1
 	WHY3CONFIG=build/why3.conf $(FRAMA_C) -wp -wp-rte -wp-fct product_of,{BY_CONTRACT} \\
 	-wp-prover z3 -wp-timeout 60 {source} > build/contract.txt
 	@grep 'Proved goals' build/contract.txt
 	@awk '/Proved goals/ {{ found = $$4 == $$6 }} END {{ exit !found }}' build/contract.txt
 """
-    return f"""# Frama-C over one call with any input: each access, shift, sum and value that is read.
+    return f"""# Frama-C over any frame, whatever came before: each access, shift, sum and value read.
 # WP proves the contracts of inner loops, with Z3; Eva all that calls them.
 FRAMA_C ?= frama-c -machdep gcc_x86_32 -cpp-extra-args="-Iinclude"
 EVA ?= -eva-slevel 100000000 -eva-slevel-merge-after-loop @all \\
 	-eva-no-results{f" -eva-slevel-function {together}" if together else ""}
-prove: $(SOURCES) {PROOF} $(HEADERS)
+prove:{first} prove-calls
+{products}prove-calls: $(SOURCES) {PROOF} $(HEADERS)
 	mkdir -p build
-{proof}	$(FRAMA_C) -eva $(EVA){by_contract} $(SOURCES) {PROOF} > build/prove.txt
+	$(FRAMA_C) -eva $(EVA){by_contract} $(SOURCES) {PROOF} > build/prove.txt
 	@sed -n '/ANALYSIS SUMMARY/,$$p' build/prove.txt
 	@grep -q ' 0 alarms generated' build/prove.txt
 	@! grep -qE ' [1-9][0-9]* (unknown|invalid)' build/prove.txt
@@ -405,8 +409,9 @@ instances can run side by side, each with an arena and a state of its own. The l
 calls `{name}_profile_begin(stage)` and `{name}_profile_end(stage)`, which you define, around each
 firing of a stage.
 
-- `src/` and `include/` are the library: each file of `src/` compiles alone with `-Iinclude`. `test/`
-  and `target/` are its test program and what that needs on a bare Cortex-M; a product leaves them out.
+- `src/` and `include/` are the library: each file of `src/` compiles alone with `-Iinclude`, and is
+  linked with `-lm`. `test/` and `target/` are its test program and what that needs on a bare
+  Cortex-M; a product leaves them out.
 - The folder is a library of PlatformIO (`lib/{name}`) and Arduino, a component of ESP-IDF
   (`components/{name}`), a module of Zephyr (`ZEPHYR_EXTRA_MODULES`), and a project of CMake that
   `add_subdirectory` takes, or that installs itself.{_with_cmsis_nn(written)}
@@ -448,11 +453,12 @@ def _measuring(written: Written) -> str:
     if not written.stages:
         return ""
     proof = """\
-- `make prove` takes any input through one call by Frama-C (Debian's `frama-c-base`, `why3`, `z3`), in
-  plain C for 32 bits, and ends with 0 when no access, shift, sum or read raises an alarm.
+- `make prove` takes any input through a call by Frama-C (Debian's `frama-c-base`, `why3`, `z3`),
+  whatever calls before it left, in plain C for 32 bits, and ends with 0 when no access, shift, sum or
+  read raises an alarm.
 """
-    return """- `make example < frames.txt` prints the class of each frame of raw numbers with
-  its value, or the only output (`examples/classify.c`);
+    return """- `make example < frames.txt` prints the class of each frame of real numbers, as the
+  tensor lies, with its value, or the only output (`examples/classify.c`);
   `make example-qemu` does so on an emulated core, from the file `frames.txt`.
 - `make -s bench > times.csv` writes what each layer takes, as `csdf fit --durations` reads it: on an
   emulated core, where an instruction is a cycle of `HERTZ=...`, or on your board (`Makefile` says
@@ -537,9 +543,10 @@ def _converting(written: Written) -> str:
         return ""
     name = written.name
     return f"""
-`{name}_quantize_input(number, values, elements, count)` makes real numbers, such as a sensor gives, the
-integers of an input, `{name}_dequantize_output(number, elements, values, count)` the integers of an
-output real numbers. Shapes, types, scales and zero points are macros in `{name}.h`.
+`{name}_quantize_input(number, values, elements, count)` makes real numbers the integers of an input,
+`{name}_dequantize_output(number, elements, values, count)` the integers of an output real numbers. The
+real numbers are those of the training: bring what a sensor gives into the range of the table first,
+as the training did. Shapes, types, scales and zero points are macros in `{name}.h`.
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from cnn2csdf.durations import COLUMNS
 from csdf.io.csv_text import csv_text
@@ -12,9 +13,9 @@ from planners.code.parts import source
 from planners.code.sources import Written
 
 
-def _memory(written: Written) -> str:
+def _memory(written: Written, *, whole_inputs: bool = True) -> str:
     """C of what a call works in."""
-    name, ports = written.name, (*written.inputs, *written.outputs)
+    name, ports = written.name, (*(written.inputs if whole_inputs else ()), *written.outputs)
     arrays = "".join(f"static {one.kind} {one.parameter}[{one.elements}];\n" for one in ports)
     return f"""{arrays_of(written)}
 static {name}_state state;
@@ -93,36 +94,81 @@ int main(void)
 
 
 def proof_program(written: Written) -> str:
-    """Return the driver for Frama-C's Eva: one frame of any input, from the state that init leaves.
+    """Return the driver for Frama-C's Eva: a frame of any input, whatever earlier frames have left.
 
-    Real numbers of inputs are finite, up to PROVED_TO.
+    Memories hold anything, as does the state but for its pointers. What a frame relies on is assumed
+    before it and asserted behind it: the places of the oldest rows lie within their rings, sums that
+    stay have had at most so many products. Real numbers of inputs and memories are finite, up to
+    PROVED_TO.
     """
     name = written.name
-    unknown = "\n".join(
-        f"    Frama_C_make_unknown((char *){one.parameter}, sizeof {one.parameter});"
-        if one.kind != "float"
-        else f"    for (i = 0; i < {one.elements}; i++) {{\n"
-        f"        {one.parameter}[i] = Frama_C_float_interval(-PROVED_TO, PROVED_TO);\n    }}"
-        for one in written.inputs
-    )
-    has_reals = any(one.kind == "float" for one in written.inputs)
-    return f"""/* Read by Frama-C's Eva (make prove), which works {name} with any input. */
+    end = f"offsetof({name}_state, outside)" if "*outside[" in written.header else "sizeof state"
+    element = re.search(rf"typedef (\w+) {name}_element;", written.header)[1]
+    arrays = [(one, f"{name.upper()}_{one.upper()}_ELEMENTS", element) for one in written.memories]
+    arrays += [(one.parameter, str(one.elements), one.kind) for one in written.inputs]
+    unknown = "".join(_unknown(*one) for one in arrays)
+    counter = "    int i;\n" if "float" in unknown else ""
+    oldest, within = "", ""
+    for number, rows in enumerate(written.kept_rows):
+        oldest += f"    state.oldest[{number}] = (uint16_t)Frama_C_interval(0, {rows - 1});\n"
+        within += f"    /*@ assert state.oldest[{number}] < {rows}; */\n"
+    for first, count, most in written.kept_sums:
+        unknown += f"    any_sums({written.memories[0]} + {first}, {count}, {most});\n"
+        within += f"    check_sums({written.memories[0]} + {first}, {count}, {most});\n"
+    return f"""/* Read by Frama-C (make prove): any frame of {name}, whatever is left of others. */
+#include <stddef.h>
+#include <string.h>
+
 #include "__fc_builtin.h"
 
 #include "{name}.h"
 
 #ifndef PROVED_TO
-#define PROVED_TO 1000.0f /* the largest real number of an input */
+#define PROVED_TO 1000.0f /* the largest real number of an input or a memory */
 #endif
 
 {_memory(written)}
-int main(void)
+{KEPT_SUMS.replace("element", f"{name}_element") if written.kept_sums else ""}int main(void)
 {{
-{"    int i;" + chr(10) if has_reals else ""}    {name}_init(&state, {", ".join(written.memories)});
-{unknown}
-    {_call(written)}
-    return 0;
+{counter}    Frama_C_make_unknown((char *)&state, sizeof state);
+    {name}_init(&state, {", ".join(written.memories)});
+    Frama_C_make_unknown((char *)&state.staged_offset,
+                         {end} - offsetof({name}_state, staged_offset));
+{oldest}{unknown}    {_call(written)}
+{within}    return 0;
 }}
+"""
+
+
+KEPT_SUMS = """static void any_sums(element *to, int count, int32_t most)
+{
+    int i;
+    for (i = 0; i < count; i++) {
+        int32_t sum = Frama_C_interval(-most, most);
+        memcpy(to + (4 * i), &sum, sizeof sum);
+    }
+}
+
+static void check_sums(const element *from, int count, int32_t most)
+{
+    int i;
+    for (i = 0; i < count; i++) {
+        int32_t sum;
+        memcpy(&sum, from + (4 * i), sizeof sum);
+        /*@ assert -most <= sum <= most; */
+    }
+}
+
+"""
+
+
+def _unknown(array: str, elements: str, kind: str) -> str:
+    """C that fills an array with anything, of real numbers up to PROVED_TO."""
+    if kind != "float":
+        return f"    Frama_C_make_unknown((char *){array}, sizeof {array});\n"
+    return f"""    for (i = 0; i < {elements}; i++) {{
+        {array}[i] = Frama_C_float_interval(-PROVED_TO, PROVED_TO);
+    }}
 """
 
 
@@ -140,43 +186,30 @@ LARGEST = """        for (i = 1; i < ELEMENTS; i++) {
 
 
 def example_program(written: Written) -> str:
-    """Return the example: raw numbers of a sensor come in, the class of the largest output goes out.
+    """Return the example: numbers of frames come in, the class of the largest output goes out.
 
-    With its value; of a single output that alone.
+    With its value; of a single output that alone. An input that comes row by row is pushed so.
     """
     name, output = written.name, written.outputs[0]
-    reading = "\n".join(
-        f"        is_there = is_there && read_{one.parameter}();" for one in written.inputs
-    )
-    readers = "\n\n".join(
-        f"""static int read_{one.parameter}(void)
-{{
-    int32_t i;
-    for (i = 0; i < {one.elements}; i++) {{
-        float value;
-        if (!read_number(&value)) {{
-            return 0;
-        }}
-        {_to_stored(written, number)}
-    }}
-    return 1;
-}}"""
-        for number, one in enumerate(written.inputs)
-    )
     told, choosing = "the value", ("", SAY_VALUE)
     if output.elements > 1:
         told = "the class, and its value,"
         largest = LARGEST.replace("ELEMENTS", str(output.elements))
         choosing = ("        int32_t i, largest = 0;\n", largest)
-    return f"""/* Reads frames of raw numbers, as a sensor gives them, and prints {told} of each. */
-#include <stdio.h>
+    frame = _pushed(written) if written.is_streamed else _worked(written)
+    outside = [one.parameter for one in written.outputs if one.outside is not None]
+    pointed = ""
+    if written.is_streamed and outside:
+        pointed = f"    {name}_results({', '.join(['&state', *outside])});\n"
+    return f"""/* Reads frames of real numbers, as the network takes them, and prints {told} of each. */
+#include <string.h>
 
 #include "{name}.h"
 
 {source("say.c")}
 {source("example.c")}
-{_memory(written)}
-{readers}
+{_memory(written, whole_inputs=not written.is_streamed)}
+{_readers(written)}
 
 static float value_of(int32_t place)
 {{
@@ -185,26 +218,72 @@ static float value_of(int32_t place)
 
 int main(void)
 {{
+    int32_t frame;
     {name}_init(&state, {", ".join(written.memories)});
-    for (;;) {{
-        int is_there = 1;
-{choosing[0]}{reading}
-        if (!is_there) {{
-            return 0;
-        }}
-        {_call(written)}
-{choosing[1]}        say("\\n");
+{pointed}    for (frame = 0;; frame++) {{
+{choosing[0]}{frame}{choosing[1]}        say("\\n");
     }}
 }}
 """
 
 
-def _to_stored(written: Written, number: int) -> str:
-    """C that stores a number in an input."""
-    port = written.inputs[number]
-    if not written.has_integers:
-        return f"{port.parameter}[i] = value;"
-    return f"{written.name}_quantize_input({number}, &value, &{port.parameter}[i], 1);"
+def _readers(written: Written) -> str:
+    """C functions that read each input, or a row of it."""
+    texts = []
+    for number, one in enumerate(written.inputs):
+        count, array = str(one.elements), one.parameter
+        if written.is_streamed:
+            count, array = f"{written.name.upper()}_ROW_ELEMENTS", "row"
+        stored = f"{array}[i] = value;"
+        if written.has_integers:
+            stored = f"{written.name}_quantize_input({number}, &value, &{array}[i], 1);"
+        row = f"static {one.kind} row[{count}];\n\n" if written.is_streamed else ""
+        texts.append(f"""{row}static int read_{array}(void)
+{{
+    int32_t i;
+    for (i = 0; i < {count}; i++) {{
+        float value;
+        int found = read_number(&value);
+        if (found != IS_NUMBER) {{
+            return i > 0 ? IS_WRONG : found;
+        }}
+        {stored}
+    }}
+    return IS_NUMBER;
+}}""")
+    return "\n\n".join(texts)
+
+
+def _worked(written: Written) -> str:
+    """C that reads a frame and works it."""
+    text = ""
+    for number, one in enumerate(written.inputs):
+        found = "IS_WRONG" if number else "found"
+        text += f"""        found = read_{one.parameter}();
+        if (found != IS_NUMBER) {{
+            return ended(frame, {found});
+        }}
+"""
+    return f"        int found;\n{text}        {_call(written)}\n"
+
+
+def _pushed(written: Written) -> str:
+    """C that reads a frame row by row, and works each row as it comes."""
+    name = written.name
+    copied = "".join(
+        f"        memcpy({one.parameter}, {name}_output(&state, {number}), sizeof {one.parameter});\n"
+        for number, one in enumerate(written.outputs)
+        if one.outside is None
+    )
+    return f"""        int32_t place;
+        for (place = 0; place < {name.upper()}_ROWS; place++) {{
+            int found = read_row();
+            if (found != IS_NUMBER) {{
+                return ended(frame, place > 0 ? IS_WRONG : found);
+            }}
+            {name}_push_row(&state, row);
+        }}
+{copied}"""
 
 
 def _from_stored(written: Written) -> str:

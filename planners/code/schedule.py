@@ -38,6 +38,7 @@ from planners.plan.running_stage import RunningStage, streamed_input_stage
 
 FEW = 16  # bytes of a row of a window: below, the window is gathered first, for vectors of so many
 MOST_GATHERED = 256  # bytes of a window that is gathered, on the stack
+MOST_PRODUCT = 255 * 128  # of an int8 less its zero point with another
 MOST_ROWS = 65535  # of a tensor, and firings of a stage: they are counted in 16 bits
 
 
@@ -175,6 +176,20 @@ class Schedule:
                     f"{{{offset}, {len(slots)}, {times}, {symbol}}}, /* {comment(name)}: {role} */"
                 )
                 offset += len(slots) * times
+
+    def kept_sums(self) -> Iterator[tuple[int, int, int]]:
+        """Yield sums of products that stay from frame to frame: first slot, how many, and the most.
+
+        The sums for the next result have had all inputs but the last, those for the last one.
+        """
+        for layer in self.network.layers:
+            operator = layer.operator
+            if self.calls.is_integer and isinstance(operator, op.StreamedProduct):
+                offset = self.elements(self.buffer(layer.name, (Kind.KEPT, Kind.STATE), 0).offset)
+                (shape,) = self.network.input_shapes(layer)
+                for inputs in range(operator.places - 1, 0, -1):
+                    yield offset, operator.units, inputs * shape.elements * MOST_PRODUCT
+                    offset += 4 * operator.units
 
     @property
     def has_copies(self) -> bool:

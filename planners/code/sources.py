@@ -41,13 +41,13 @@ VECTORS = """#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1) && define
 #define HELIUM
 #elif defined(__ARM_FEATURE_SIMD32) && defined(__GNUC__)
 #define WORDS_MEET /* SMLAD and its kin */
-#define NAKED __attribute__((naked, noinline))
-#define UNREAD __attribute__((unused))
 #elif defined(__AVX2__)
 #include <immintrin.h>
 #elif defined(__SSE2__)
 #include <emmintrin.h>
 #endif
+#define NAKED __attribute__((naked, noinline))
+#define UNREAD __attribute__((unused))
 #if defined(HELIUM) /* adds products of values as they are stored, to sums less those of zero points */
 #define FOLDED(sums) sums,
 #else
@@ -100,6 +100,8 @@ class Written:
     stack_bytes: int = STACK_BYTES  # on a Cortex-M4, at most
     has_integers: bool = False  # at its ends, which stand for real numbers
     stages: tuple[str, ...] = ()  # their results, by number; none where they are not told
+    kept_rows: tuple[int, ...] = ()  # of each variable, which lies as a ring
+    kept_sums: tuple[tuple[int, int, int], ...] = ()  # as Schedule.kept_sums tells them
     cmsis_nn: CmsisNN | None = None  # where it computes what it can
 
 
@@ -214,6 +216,8 @@ class _Writing:
             state_bytes=self._state_bytes(counters),
             kernels=tuple(sorted(wanted & functions)),
             stages=tuple(one.running.result for one in self.schedule.stages),
+            kept_rows=tuple(previous.shape.rows for previous, _ in self.network.variables),
+            kept_sums=tuple(self.schedule.kept_sums()),
             memories=self.interface.memories,
             stack_bytes=self._stack_bytes(),
             cmsis_nn=self.cmsis_nn,

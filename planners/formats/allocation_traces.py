@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from csdf.errors import InvalidPlan, UnreadableFile, counted
@@ -96,41 +96,13 @@ def _buffer(cells: dict[str, str], line: Line) -> Buffer:
         raise line.refusal(str(error)) from None
 
 
-def format_buffers(problem: Problem) -> str:
-    """Return the problem as CSV, with the optional columns that some buffer needs."""
-    columns = [*NEEDED]
-    columns += ["alignment"] if any(b.alignment > 1 for b in problem.buffers) else []
-    columns += ["offset"] if any(b.offset is not None for b in problem.buffers) else []
-    columns += ["hint"] if any(b.hint is not None for b in problem.buffers) else []
-    rows = ([_cell(buffer, column) for column in columns] for buffer in problem.buffers)
-    return _as_csv(columns, rows)
-
-
 def format_offsets(plan: MemoryPlan) -> str:
     """Return the plan as MiniMalloc writes it: the columns of the problem, and offsets."""
     rows = (
         (buffer.name, buffer.start, buffer.end, buffer.size, plan.offsets[buffer.name])
         for buffer in plan.problem.buffers
     )
-    return _as_csv([*NEEDED, "offset"], rows)
-
-
-def _cell(buffer: Buffer, column: str) -> str | int:
-    values: dict[str, str | int | None] = {
-        "id": buffer.name,
-        "lower": buffer.start,
-        "upper": buffer.end,
-        "size": buffer.size,
-        "alignment": buffer.alignment,
-        "offset": buffer.offset,
-        "hint": buffer.hint,
-    }
-    found = values[column]
-    return "" if found is None else found
-
-
-def _as_csv(columns: list[str], rows: Iterable[Sequence[str | int]]) -> str:
-    return csv_text([columns, *rows])
+    return csv_text([(*NEEDED, "offset"), *rows])
 
 
 WORDS = {"MODEL": 2, "ALIGN": 2, "ALLOC": 3, "FREE": 2, "MEM": 2, "EFF": 2}

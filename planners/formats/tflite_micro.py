@@ -10,14 +10,12 @@ Source: tflite-micro, docs/memory_management.md, "Offline planned tensor allocat
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
 
-from csdf.errors import InvalidPlan, UnreadableFile
+from csdf.errors import InvalidPlan
 from planners.arena.problem import MemoryPlan
 
 VERSION = 1
 AT_RUNTIME = -1
-HEADER = 3  # integers before the offsets
 LARGEST = 2**31 - 1
 
 
@@ -36,21 +34,6 @@ def offline_plan(plan: MemoryPlan, subgraph: int = 0, tensors: int = 0) -> bytes
     numbers = [VERSION, subgraph, count]
     numbers += [offsets.get(tensor, AT_RUNTIME) for tensor in range(count)]
     return struct.pack(f"<{len(numbers)}i", *numbers)
-
-
-def parse_offline_plan(content: bytes, name: str) -> Mapping[str, int]:
-    """Return the offsets by tensor, without those that the runtime places. Raises UnreadableFile."""
-    if len(content) < 4 * HEADER or len(content) % 4:
-        raise UnreadableFile(f"{name}: {len(content)} bytes; expected 32-bit integers, at least 3")
-    version, _, count, *offsets = struct.unpack(f"<{len(content) // 4}i", content)
-    if version not in (0, VERSION):  # some compilers write 0, with the same layout
-        raise UnreadableFile(f"{name}: version {version}; expected 0 or {VERSION}")
-    if count != len(offsets):
-        raise UnreadableFile(f"{name}: announces {count} tensors, holds {len(offsets)} offsets")
-    for tensor, offset in enumerate(offsets):
-        if offset < AT_RUNTIME:
-            raise UnreadableFile(f"{name}: tensor {tensor} has offset {offset}")
-    return {str(t): offset for t, offset in enumerate(offsets) if offset != AT_RUNTIME}
 
 
 def _tensor(name: str) -> int:

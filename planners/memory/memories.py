@@ -46,15 +46,15 @@ from planners.memory.moved_weights import (
 )
 from planners.memory.moves import LONGEST_STAGE, Moves, batches, made_by_rows
 from planners.memory.order import TopologicalOrder, topological_order
-from planners.memory.slow_bytes import (
+from planners.memory.stages import Geometry, StageTable
+from planners.memory.waiting import (
     MOST_CHOSEN,
     greedy_split,
     least_slow_bytes,
+    least_waiting_bytes,
     slow_bytes_of_whole_layers,
     subsets,
 )
-from planners.memory.stages import Geometry, StageTable
-from planners.memory.waiting import least_waiting_bytes
 from planners.plan.accumulators import sums_over_rows
 from planners.plan.column_tiles import (
     InColumns,

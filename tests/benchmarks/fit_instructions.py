@@ -30,8 +30,8 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from planners.code.library import write_library
 from planners.memory.fit import fit
-from planners.memory.kernel_loops import group_loops, stage_loops
 from planners.memory.stages import StageTable
+from planners.memory.times import group_loops, stage_loops
 from tests.planners.code.calibrated import integer_model, real_model
 
 CORES = {

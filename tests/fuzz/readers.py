@@ -29,8 +29,6 @@ from csdf.parameters.graph import read_parametric_graph
 from csdf.time_limit import Stop
 from figures.published.reuse_example import worked_example
 from planners.arena.command.main import read_problems
-from planners.formats.json_problems import format_problems
-from planners.formats.tflite_micro import parse_offline_plan
 from planners.plan.checker import require_carried_out
 from planners.plan.text import format_plans, plans_for
 from planners.primitives.profile import read_profile
@@ -44,6 +42,7 @@ from tests.cnn2csdf.readers.darknet_texts import TINY
 from tests.fuzz.mutations import json_mutant, mutant, word_mutant
 from tests.fuzz.onnx_mutations import onnx_mutant
 from tests.fuzz.onnx_seeds import onnx_seeds, quantised_seeds
+from tests.planners.problems import format_problems
 from tests.planners.reuse.deployment.deployed import by_offsets
 from tests.shared_data import SHARED
 
@@ -391,10 +390,5 @@ def readers(folder):
             ".json",
             _checkpoints(folder),
             lambda p, r: Checkpoint(Serial(_score), p, SEARCHED).open(Stop()),
-        ),
-        "offline plan": Reader(
-            ".bin",
-            lambda: [b"\1\0\0\0" + b"\0" * 4 + b"\2\0\0\0" + b"\0" * 4 + b"\xff" * 4],
-            lambda p, r: parse_offline_plan(read_bytes(p), p),
         ),
     }

@@ -1,8 +1,11 @@
 """Small memory problems: by hand, drawn at random, and solved by trying everything."""
 
+import json
+
 from hypothesis import strategies as st
 
-from planners.arena.problem import Buffer, Problem
+from csdf.io.csv_text import csv_text
+from planners.arena.problem import PAIRS, Buffer, Problem
 
 
 def problem_of(*rows, **pairs):
@@ -116,3 +119,42 @@ def _fits(problem, living, offsets, peak):
 def _apart(problem, one, other, offsets):
     part = Problem(name="two", buffers=(one, other), **_among(problem, (one.name, other.name)))
     return may_be(part, offsets)
+
+
+def format_problems(problems):
+    """Return a document that reads back as the same problems."""
+    return json.dumps({"problems": [_as_json(problem) for problem in problems]}, indent=2) + "\n"
+
+
+def _as_json(problem):
+    lists = {key: [list(pair) for pair in getattr(problem, key)] for key in PAIRS}
+    lists["banks"] = [
+        {"name": bank.name, "capacity": bank.capacity} | ({"cost": bank.cost} if bank.cost else {})
+        for bank in problem.banks
+    ]
+    return {
+        "name": problem.name,
+        "buffers": [_buffer_as_json(buffer) for buffer in problem.buffers],
+        **{key: value for key, value in lists.items() if value},
+    }
+
+
+def _buffer_as_json(buffer):
+    optional = {"offset": buffer.offset, "hint": buffer.hint, "bank": buffer.bank}
+    return {
+        "id": buffer.name,
+        "size": buffer.size,
+        "start": buffer.start,
+        "end": buffer.end,
+        **({"alignment": buffer.alignment} if buffer.alignment != 1 else {}),
+        **({"accesses": buffer.accesses} if buffer.accesses else {}),
+        **{key: value for key, value in optional.items() if value is not None},
+    }
+
+
+def csv_of(problem):
+    """The CSV of MiniMalloc of a problem, with all of its columns."""
+    columns = ("id", "lower", "upper", "size", "alignment", "offset", "hint")
+    fields = ("name", "start", "end", "size", "alignment", "offset", "hint")
+    cells = ([getattr(buffer, field) for field in fields] for buffer in problem.buffers)
+    return csv_text([columns, *(["" if one is None else one for one in row] for row in cells)])

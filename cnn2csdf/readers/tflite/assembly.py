@@ -336,7 +336,11 @@ class Assembly:
             return
         for one in found:
             if one is not None and one.element in AT_ENDS:
-                raise refusal(node, f"quantised {one.element.value}; int8 and int16 are supported")
+                raise refusal(
+                    node,
+                    f"quantised {one.element.value}; int8 and int16 are supported, as converters "
+                    "of TensorFlow 2 write",
+                )
             if one is not None and one.element is Element.INT16 and one.zero_point:
                 if node.kind != "SOFTMAX":
                     raise refusal(node, f"int16 with a zero point of {one.zero_point}; expected 0")

@@ -64,7 +64,8 @@ def require_one_type(node: Node, assembly: Assembly, given: int = 0) -> None:
         raise refusal(
             node,
             f"weights of {weights.element and weights.element.value} for an input of "
-            f"{source.element and source.element.value} (hybrid) are not supported",
+            f"{source.element and source.element.value} (hybrid) are not supported; convert with "
+            "a representative data set, so that both are integers",
         )
 
 
@@ -83,7 +84,11 @@ def require_centred(node: Node, trained: Trained, channels: int = 1) -> None:
     require_scales(node, trained, channels)
     quantization = trained.stored.quantization
     if quantization is not None and quantization.zero_point:
-        raise refusal(node, f"weights with a zero point of {quantization.zero_point}, expected 0")
+        raise refusal(
+            node,
+            f"weights of {quantization.element.value} with a zero point of "
+            f"{quantization.zero_point}; expected int8 with 0, as converters of TensorFlow 2 write",
+        )
 
 
 def our_axis(node: Node, assembly: Assembly, dims: Dims, axis: int) -> int:

@@ -252,7 +252,7 @@ static void cmsis_add(const run *r, const layer *l, range rows, range columns)
         is_made = !arm_elementwise_add_s8(
             row_at(&one, rows.first), row_at(&other, rows.first), -p->zero[0], p->multiplier[0],
             p->exponent[0], -p->zero[1], p->multiplier[1], p->exponent[1], SUM_SHIFT,
-            row_at(&out, rows.first), p->zero_out, p->multiplier[2], p->exponent[2], LEAST, MOST,
+            row_at(&out, rows.first), p->zero_out, p->multiplier[2], p->exponent[2], p->least, p->most,
             (rows.end - rows.first) * row_elements(&out));
     }
     end_block(r, l, rows, columns, is_made);

@@ -26,8 +26,38 @@ static inline int32_t rescaled(int32_t value, int32_t multiplier, int32_t expone
     return high_product((int32_t)(value * (INT64_C(1) << exponent)), multiplier);
 }
 
+#if defined(WORDS_MEET)
+/* The same for a value of 30 bits and an exponent below zero. */
+INLINED static int32_t rescaled_narrow(int32_t value, int32_t multiplier, int32_t exponent)
+{
+    value *= 2;
+    __asm__("smmulr %0, %0, %1" : "+r"(value) : "r"(multiplier));
+    return (((value + (value >> 31)) >> (-1 - exponent)) + 1) >> 1;
+}
+#endif
+
+/* The same for what comes of bytes, in 30 bits. */
+INLINED static int32_t rescaled_bytes(int32_t value, int32_t multiplier, int32_t exponent)
+{
+#if defined(WORDS_MEET)
+    if ((sizeof(element) == 1) && (exponent < 0)) {
+        return rescaled_narrow(value, multiplier, exponent);
+    }
+#endif
+    return rescaled(value, multiplier, exponent);
+}
+
 #if defined(HELIUM)
-/* The same of four values. powers: exponents. */
+/* `rescaled` of four values, with an exponent below zero. */
+static int32x4_t rescaled_down(int32x4_t value, int32_t multiplier, int32_t exponent)
+{
+    value = vqrdmulhq_n_s32(value, multiplier);
+    return vrshlq_n_s32(vaddq_s32(value, vshrq_n_s32(value, 31)), exponent);
+}
+#endif
+
+#if defined(HELIUM)
+/* `rescaled` of four values with factors of their own. powers: exponents. */
 static int32x4_t rescaled_vector(int32x4_t value, int32x4_t multiplier, int32x4_t power)
 {
     int32x4_t none = vdupq_n_s32(0), down = vminq_s32(power, none);

@@ -85,16 +85,6 @@ INLINED static void store_vector(element *to, const total *sums, const scaling *
 }
 #endif
 
-#if defined(WORDS_MEET)
-/* `rescaled` for a sum of 30 bits and an exponent below zero. */
-INLINED static int32_t rescaled_narrow(int32_t sum, int32_t multiplier, int32_t exponent)
-{
-    int32_t value = 2 * sum;
-    __asm__("smmulr %0, %0, %1" : "+r"(value) : "r"(multiplier));
-    return (((value + (value >> 31)) >> (-1 - exponent)) + 1) >> 1;
-}
-#endif
-
 INLINED static void store_sums(element *to, const total *sums, const scaling *s, int32_t first,
                                int32_t count)
 {
@@ -115,7 +105,7 @@ INLINED static void store_sums(element *to, const total *sums, const scaling *s,
             continue;
         }
 #elif defined(WORDS_MEET)
-        if (SUMS_ARE_NARROW && (exponents[i] < 0)) {
+        if (SUMS_ARE_NARROW) {
             value = rescaled_narrow(sums[i], multipliers[i], exponents[i]) + zero;
             value = (value < least) ? least : value;
             value = (value > most) ? most : value;

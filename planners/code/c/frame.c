@@ -347,6 +347,12 @@ static int32_t row_elements(const view *v)
     return v->width * v->channels;
 }
 
+/* How many of some columns go together: all where places follow one another, else one. */
+static int32_t places_at_once(const view *v, range columns)
+{
+    return (!v->columns && (v->place == v->channels)) ? (columns.end - columns.first) : 1;
+}
+
 static void copy_elements(element *to, const element *from, int32_t count)
 {
     if (to != from) {
@@ -364,15 +370,16 @@ static void finish(const layer *l, element *place, int32_t count, int32_t channe
     }
 }
 
-/* Apply what is fused behind a layer to all channels of a region. */
+/* Apply what is fused behind a layer to all channels of a region: to integers, whose channels are all
+   alike, at places that go together. */
 static void finish_region(const layer *l, const view *out, range rows, range columns)
 {
-    int32_t y, x;
+    int32_t y, x, at_once = (sizeof(element) < sizeof(float)) ? places_at_once(out, columns) : 1;
     if (l->step_count != 0) {
         for (y = rows.first; y < rows.end; y++) {
             element *row = row_at(out, y);
-            for (x = columns.first; x < columns.end; x++) {
-                finish(l, row + column_at(out, x), out->channels, 0, x);
+            for (x = columns.first; x < columns.end; x += at_once) {
+                finish(l, row + column_at(out, x), at_once * out->channels, 0, x);
             }
         }
     }

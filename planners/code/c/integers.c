@@ -112,8 +112,23 @@ static void gather(const convolution *c, const footprint *under, element *to)
 APART static int32_t make_filters(element *to, const patch *p, const trained *weights, const scaling *s,
                             const bias_sum *begin, range filters)
 {
-    int32_t first;
-    for (first = filters.first; (filters.end - first) >= BLOCK; first += BLOCK) {
+    int32_t first = filters.first;
+#if (defined(HELIUM) || defined(WORDS_MEET)) && SUMS_ARE_NARROW
+    int32_t count = (filters.end - first) / BLOCK * BLOCK;
+    (void)sizeof(patch_is_known);
+    if ((count > 0) && (begin != NULL) && (p->row_count > 0)) {
+#if defined(WORDS_MEET)
+        meet_blocks(to, p, weights + p->weights_from, s, begin + first, first, to + count);
+        first += count;
+#else
+        if (p->zero == 0) { /* values meet weights as they are stored */
+            make_blocks(to, p, weights + p->weights_from, s, begin + first, first, to + count);
+            first += count;
+        }
+#endif
+    }
+#endif
+    for (; (filters.end - first) >= BLOCK; first += BLOCK) {
         int32_t done = first - filters.first;
         total sums[BLOCK];
         begin_sums(sums, begin, first, BLOCK);
@@ -294,19 +309,39 @@ static element mean_of(int32_t sum, int32_t count)
     return (element)(((sum > 0) ? (sum + (count / 2)) : (sum - (count / 2))) / count);
 }
 
-static void mean_under(const void *numbers, const footprint *under, element *to, range channels)
+/* The sums of up to four channels of what lies under a window, from a channel on. */
+static void sums_under(const footprint *under, int32_t channel, int32_t channels, int32_t *sums)
 {
-    int32_t i, j, k, count = counted(numbers, under);
-    for (k = 0; k < (channels.end - channels.first); k++) {
-        int32_t sum = 0;
+    int32_t i, j, k;
+    /*@ loop unroll 100000; */
+    for (i = under->down.first; i < under->down.end; i++) {
         /*@ loop unroll 100000; */
-        for (i = under->down.first; i < under->down.end; i++) {
-            /*@ loop unroll 100000; */
-            for (j = under->across.first; j < under->across.end; j++) {
-                sum += under->rows[i][column_under(under, j) + k];
+        for (j = under->across.first; j < under->across.end; j++) {
+            const element *values = under->rows[i] + column_under(under, j) + channel;
+#if defined(HELIUM)
+            if ((channels == 4) && (sizeof *values == 1)) {
+                int32x4_t more = vldrbq_s32((const int8_t *)(const void *)values);
+                vstrwq_s32(sums, vaddq_s32(vldrwq_s32(sums), more));
+                continue;
+            }
+#endif
+            /*@ loop unroll 4; */
+            for (k = 0; k < channels; k++) {
+                sums[k] += values[k];
             }
         }
-        to[k] = mean_of(sum, count);
+    }
+}
+
+static void mean_under(const void *numbers, const footprint *under, element *to, range channels)
+{
+    int32_t first, k, count = counted(numbers, under), all = channels.end - channels.first;
+    for (first = 0; first < all; first += 4) {
+        int32_t sums[4] = {0, 0, 0, 0}, some = smaller(all - first, 4);
+        sums_under(under, first, some, sums);
+        for (k = 0; k < some; k++) {
+            to[first + k] = mean_of(sums[k], count);
+        }
     }
 }
 
@@ -497,109 +532,153 @@ static void sum_channels(const run *r, const layer *l, range rows, range columns
 }
 
 /* Two operands with a zero point each, and multipliers and exponents: of both and of the result for
-   sums, where `sign` is that of the second operand; of the result for products. */
+   sums, where `sign` is that of the second operand; of the result for products. least, most: of the
+   result. */
 typedef struct {
     operand each[2];
-    int32_t places, zero[2], zero_out, sign;
+    int32_t places, zero[2], zero_out, sign, least, most;
     int32_t multiplier[3], exponent[3];
 } combining;
 
+/* What makes so many elements. steps: of each operand from an element to the next. */
 typedef void (*combining_cell)(const combining *, element *to, const element *one,
-                               const element *other, int32_t count);
+                               const element *other, const int32_t *steps, int32_t count);
 
 static void combine(const run *r, const layer *l, range rows, range columns, combining_cell make)
 {
     const combining *p = l->parameters;
-    view whole = output_view(r, l), out = whole, in[2];
-    range all = columns;
-    int32_t y, x, c;
+    view out = output_view(r, l), in[2];
+    int32_t y, x, c, at_once, steps[2];
+    cut_row(&out, &columns, p->places);
+    at_once = places_at_once(&out, columns);
     /*@ loop unroll 2; */
     for (c = 0; c < 2; c++) {
-        in[c] = p->each[c].values ? out : input_view(r, l, p->each[c].input);
+        const operand *o = &p->each[c];
+        int32_t apart = o->column, goes_round = 0;
+        in[c] = out;
+        if (!o->values) {
+            in[c] = input_view(r, l, o->input);
+        }
+        if (o->is_map && o->column) {
+            apart = in[c].place;
+            goes_round = in[c].columns;
+        }
+        steps[c] = (out.channels > 1) ? o->channel : apart;
+        if (goes_round || ((steps[c] * out.channels) != apart)) {
+            at_once = 1;
+        }
     }
-    cut_row(&out, &columns, p->places);
     for (y = rows.first; y < rows.end; y++) {
-        for (x = columns.first; x < columns.end; x++) {
+        for (x = columns.first; x < columns.end; x += at_once) {
             element *to = row_at(&out, y) + column_at(&out, x);
             const element *one = operand_at(&p->each[0], &in[0], y, x);
             const element *other = operand_at(&p->each[1], &in[1], y, x);
-            make(p, to, one, other, out.channels);
+            make(p, to, one, other, steps, at_once * out.channels);
         }
     }
-    finish_region(l, &whole, rows, all);
+}
+
+/* A result within its limits. */
+static element limited_to(const combining *p, int32_t value)
+{
+    return (element)smaller(larger(value, p->least), p->most);
 }
 
 #if defined(HELIUM)
-/* As many sums as whole vectors have; how many those are. */
-static int32_t add_in_vectors(const combining *p, element *to, const element *one,
-                           const element *other, int32_t count)
+/* Four results within their limits. */
+static void store_limited(element *to, int32x4_t value, const combining *p)
 {
-    int32x4_t least = vdupq_n_s32(LEAST), most = vdupq_n_s32(MOST), factor[3], power[3];
-    int32_t c;
-    if ((sizeof *to != 1) || !p->each[0].channel || !p->each[1].channel) {
-        return 0;
-    }
-    for (c = 0; c < 3; c++) {
-        factor[c] = vdupq_n_s32(p->multiplier[c]);
-        power[c] = vdupq_n_s32(p->exponent[c]);
-    }
+    value = vminq_s32(vmaxq_s32(vaddq_n_s32(value, p->zero_out), vdupq_n_s32(p->least)),
+                      vdupq_n_s32(p->most));
+    vstrbq_s32((int8_t *)(void *)to, value);
+}
+#endif
+
+#if defined(HELIUM)
+/* Four operands less their zero point, so many times. */
+static int32x4_t load_operands(const element *from, int32_t zero, int32_t steps)
+{
+    return vmulq_n_s32(vsubq_n_s32(vldrbq_s32((const int8_t *)(const void *)from), zero), steps);
+}
+#endif
+
+#if defined(HELIUM)
+/* How many elements go in fours: of bytes side by side all but up to three. */
+static int32_t in_fours(const int32_t *steps, int32_t count)
+{
+    return ((sizeof(element) == 1) && (steps[0] == 1) && (steps[1] == 1)) ? (count / 4 * 4) : 0;
+}
+#endif
+
+#if defined(HELIUM)
+/* Add that many. A factor with the exponent zero is a half: of twice the value, over two. */
+static void add_in_fours(const combining *p, element *to, const element *one, const element *other,
+                         int32_t count)
+{
+    int32_t half = p->exponent[0] == 0, also = p->exponent[1] == 0, c;
+    int32_t steps = SUM_STEPS << half, others = SUM_STEPS << also;
+    int32_t power = p->exponent[0] - half, raised = p->exponent[1] - also;
     for (c = 0; c < count; c += 4) {
-        mve_pred16_t inside = vctp32q((uint32_t)(count - c));
-        int32x4_t a = vldrbq_z_s32((const int8_t *)(const void *)(one + c), inside);
-        int32x4_t b = vldrbq_z_s32((const int8_t *)(const void *)(other + c), inside);
-        a = vmulq_n_s32(vsubq_n_s32(a, p->zero[0]), SUM_STEPS);
-        b = vmulq_n_s32(vsubq_n_s32(b, p->zero[1]), SUM_STEPS);
-        a = rescaled_vector(a, factor[0], power[0]);
-        b = vmulq_n_s32(rescaled_vector(b, factor[1], power[1]), p->sign);
-        a = rescaled_vector(vaddq_s32(a, b), factor[2], power[2]);
-        a = vminq_s32(vmaxq_s32(vaddq_n_s32(a, p->zero_out), least), most);
-        vstrbq_p_s32((int8_t *)(void *)(to + c), a, inside);
+        int32x4_t a = load_operands(one + c, p->zero[0], steps);
+        int32x4_t b = load_operands(other + c, p->zero[1], others);
+        a = rescaled_down(a, p->multiplier[0], power);
+        b = vmlaq_n_s32(a, rescaled_down(b, p->multiplier[1], raised), p->sign);
+        store_limited(to + c, rescaled_down(b, p->multiplier[2], p->exponent[2]), p);
     }
-    return count;
 }
 #endif
 
 static void add_cell(const combining *p, element *to, const element *one, const element *other,
-                     int32_t count)
+                     const int32_t *steps, int32_t count)
 {
-    int32_t c = 0, sum;
+    int32_t c = 0, stride = steps[0], next = steps[1], zero = p->zero[0], less = p->zero[1];
+    int32_t by = p->multiplier[0], with = p->multiplier[1], all = p->multiplier[2];
+    int32_t power = p->exponent[0], raised = p->exponent[1], last = p->exponent[2], sign = p->sign;
 #if defined(HELIUM)
-    c = add_in_vectors(p, to, one, other, count);
+    if (last < 0) {
+        c = in_fours(steps, count);
+        add_in_fours(p, to, one, other, c);
+    }
 #endif
     for (; c < count; c++) {
-        sum = rescaled((one[c * p->each[0].channel] - p->zero[0]) * SUM_STEPS, p->multiplier[0],
-                       p->exponent[0]);
-        sum += p->sign * rescaled((other[c * p->each[1].channel] - p->zero[1]) * SUM_STEPS,
-                                  p->multiplier[1], p->exponent[1]);
-        to[c] = stored(rescaled(sum, p->multiplier[2], p->exponent[2]) + p->zero_out);
+        int32_t sum = rescaled_bytes((one[c * stride] - zero) * SUM_STEPS, by, power);
+        sum += sign * rescaled_bytes((other[c * next] - less) * SUM_STEPS, with, raised);
+        to[c] = limited_to(p, rescaled_bytes(sum, all, last) + p->zero_out);
     }
 }
 
 LAYER(add_tensors, combine, add_cell)
 
 static void multiply_cell(const combining *p, element *to, const element *one,
-                          const element *other, int32_t count)
+                          const element *other, const int32_t *steps, int32_t count)
 {
-    int32_t c, product;
-    for (c = 0; c < count; c++) {
-        product = (one[c * p->each[0].channel] - p->zero[0]) *
-                  (other[c * p->each[1].channel] - p->zero[1]);
-        to[c] = stored(rescaled(product, p->multiplier[2], p->exponent[2]) + p->zero_out);
+    int32_t c = 0, stride = steps[0], next = steps[1], zero = p->zero[0], less = p->zero[1];
+    int32_t multiplier = p->multiplier[2], exponent = p->exponent[2];
+#if defined(HELIUM)
+    for (; (exponent < 0) && (c < in_fours(steps, count)); c += 4) {
+        int32x4_t product = vmulq_s32(load_operands(one + c, zero, 1),
+                                      load_operands(other + c, less, 1));
+        store_limited(to + c, rescaled_down(product, multiplier, exponent), p);
+    }
+#endif
+    for (; c < count; c++) {
+        int32_t product = (one[c * stride] - zero) * (other[c * next] - less);
+        to[c] = limited_to(p, rescaled_bytes(product, multiplier, exponent) + p->zero_out);
     }
 }
 
 LAYER(multiply_tensors, combine, multiply_cell)
 
 static void square_cell(const combining *p, element *to, const element *one, const element *other,
-                        int32_t count)
+                        const int32_t *steps, int32_t count)
 {
     int32_t c, apart;
     for (c = 0; c < count; c++) {
-        apart = rescaled((one[c * p->each[0].channel] - p->zero[0]) * 128, p->multiplier[0],
-                         p->exponent[0]);
-        apart -= rescaled((other[c * p->each[1].channel] - p->zero[1]) * 128, p->multiplier[1],
+        apart = rescaled((one[c * steps[0]] - p->zero[0]) * 128, p->multiplier[0], p->exponent[0]);
+        apart -= rescaled((other[c * steps[1]] - p->zero[1]) * 128, p->multiplier[1],
                           p->exponent[1]);
-        to[c] = stored(rescaled(apart * apart, p->multiplier[2], p->exponent[2]) + p->zero_out);
+        apart = rescaled(apart * apart, p->multiplier[2], p->exponent[2]);
+        to[c] = limited_to(p, apart + p->zero_out);
     }
 }
 
@@ -719,7 +798,7 @@ static void rescale_cell(const void *numbers, const element *from, element *to, 
     }
 }
 
-LAYER(rescale_region, make_places, rescale_cell)
+LAYER(rescale_region, make_rows, rescale_cell)
 
 /* What each of the 256 integers becomes. */
 typedef struct {
@@ -737,7 +816,7 @@ static void look_up_cell(const void *numbers, const element *from, element *to, 
     }
 }
 
-LAYER(look_up_region, make_places, look_up_cell)
+LAYER(look_up_region, make_rows, look_up_cell)
 
 /* Integers below zero times a slope of their channel. */
 typedef struct {

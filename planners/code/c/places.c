@@ -1,18 +1,3 @@
-/* The elements as they are, before what is fused behind. */
-static void copy_region(const run *r, const layer *l, range rows, range columns)
-{
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x;
-    for (y = rows.first; y < rows.end; y++) {
-        const element *from = row_at(&in, y);
-        element *to = row_at(&out, y);
-        for (x = columns.first; x < columns.end; x++) {
-            copy_elements(to + column_at(&out, x), from + column_at(&in, x), out.channels);
-        }
-    }
-    finish_region(l, &out, rows, columns);
-}
-
 /* Inputs one after another along channels (0), rows (1), columns (2), or in pieces (3) of a tensor
    that is no map. */
 typedef struct {

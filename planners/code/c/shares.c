@@ -35,20 +35,36 @@ static void sweep_parts(const run *r)
 typedef void (*place_maker)(const void *numbers, const element *from, element *to, int32_t count,
                      int32_t channel);
 
-/* What makes each element of the one at the same place, by the layer's own numbers. */
-static void make_places(const run *r, const layer *l, range rows, range columns,
-                        place_maker make)
+/* What makes each element of the one at the same place, by the layer's own numbers; places that go
+   together at once, but so many at most. */
+static void make_region(const run *r, const layer *l, range rows, range columns, place_maker make,
+                        int32_t most)
 {
     int32_t y, x;
     view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t at_once = smaller(places_at_once(&in, columns), places_at_once(&out, columns));
+    at_once = smaller(at_once, most);
     for (y = rows.first; y < rows.end; y++) {
         const element *from = row_at(&in, y);
         element *to = row_at(&out, y);
-        for (x = columns.first; x < columns.end; x++) {
-            make(l->parameters, from + column_at(&in, x), to + column_at(&out, x), out.channels, 0);
+        for (x = columns.first; x < columns.end; x += at_once) {
+            make(l->parameters, from + column_at(&in, x), to + column_at(&out, x),
+                 at_once * out.channels, 0);
         }
     }
     finish_region(l, &out, rows, columns);
+}
+
+/* Where each channel has numbers of its own. */
+static void make_places(const run *r, const layer *l, range rows, range columns, place_maker make)
+{
+    make_region(r, l, rows, columns, make, 1);
+}
+
+/* Where all channels are alike. */
+static void make_rows(const run *r, const layer *l, range rows, range columns, place_maker make)
+{
+    make_region(r, l, rows, columns, make, INT32_MAX);
 }
 
 /* The same for a share of the channels. */
@@ -76,6 +92,8 @@ static void copy_cell(const void *numbers, const element *from, element *to, int
     (void)channel;
     copy_elements(to, from, count);
 }
+
+LAYER(copy_region, make_rows, copy_cell)
 
 LAYER(copy_share, share_places, copy_cell)
 

@@ -9,7 +9,7 @@ static void curve_cell(const void *numbers, const element *from, element *to, in
     }
 }
 
-LAYER(curve_region, make_places, curve_cell)
+LAYER(curve_region, make_rows, curve_cell)
 
 /* Integers times one of two numbers: those below zero, and the others. sign: of the first kind. */
 typedef struct {
@@ -33,7 +33,7 @@ static void bend_cell(const void *numbers, const element *from, element *to, int
     }
 }
 
-LAYER(bend_region, make_places, bend_cell)
+LAYER(bend_region, make_rows, bend_cell)
 
 /* A softmax by tables of 513 values: exponentials of -10 to 0, and 1 / (1 + x). */
 typedef struct {

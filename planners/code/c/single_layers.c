@@ -175,7 +175,7 @@ static void round_cell(const void *numbers, const element *from, element *to, in
     }
 }
 
-LAYER(round_region, make_places, round_cell)
+LAYER(round_region, make_rows, round_cell)
 
 /* Before what is fused behind, which is for real numbers. */
 static void widen_region(const run *r, const layer *l, range rows, range columns)
@@ -211,7 +211,7 @@ static void restate_cell(const void *numbers, const element *from, element *to, 
     }
 }
 
-LAYER(restate_region, make_places, restate_cell)
+LAYER(restate_region, make_rows, restate_cell)
 
 /* What each of the 256 integers becomes with the scale of the result, for a layer that moves them. */
 static void step_look_up(const step *s, element *v, int32_t count, int32_t channel, int32_t column)

@@ -67,7 +67,8 @@ static void softmax_wide(const run *r, const layer *l, range rows, range columns
                 int32_t beyond = from[c] - most;
                 sum += (beyond < s->least) ? 0 : divided_by_power(power_of(s, beyond), 12);
             }
-            while (!(((uint32_t)sum << lead) & UINT32_C(2147483648))) {
+            /* The largest adds 2 ** 19. */
+            while ((lead < 12) && ((((uint32_t)sum << lead) & UINT32_C(2147483648)) == 0U)) {
                 lead++;
             }
             share = reciprocal_of_one_plus((int32_t)(((uint32_t)sum << lead) - UINT32_C(2147483648)));

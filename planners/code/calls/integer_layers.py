@@ -55,6 +55,7 @@ from planners.code.calls.rescaling import (
     by_columns,
     given_types,
     limits,
+    limits_behind,
     look_up_call,
     mean_call,
     packed_rows,
@@ -139,7 +140,10 @@ def integer_steps(one: Described) -> list[str]:
     Layers that rescale sums keep the limits behind them themselves.
     """
     operator = one.layer.operator
-    if isinstance(operator, op.Convolution | op.FullyConnected | op.TransposedConvolution):
+    keep_limits = op.Convolution | op.FullyConnected | op.TransposedConvolution
+    if not _is_single(one):
+        keep_limits |= op.Elementwise
+    if isinstance(operator, keep_limits):
         return []
     operators = [] if goes_by_table(one.layer) else [*one.layer.epilogue]
     if isinstance(operator, op.Activation) and is_limit(
@@ -246,6 +250,7 @@ def _elementwise(one: Described, operator: op.Elementwise) -> Call:
         (types[0].zero_point, types[1].zero_point),
         result.zero_point,
         -1 if operator.function == "subtract" else 1,
+        *limits_behind(one),
         *zip(*pairs, strict=True),
     )
 

@@ -56,6 +56,15 @@ def limits(one: Described, operator: op.Operator) -> tuple[int, int]:
     return least, most
 
 
+def limits_behind(one: Described) -> tuple[int, int]:
+    """Return the least and the largest integer that all operators behind a layer leave."""
+    least, most = _ends_of(result_types(one))
+    for operator in one.layer.epilogue:
+        low, high = limits(one, operator)
+        least, most = (min(max(place, low), high) for place in (least, most))
+    return least, most
+
+
 def _ends_of(types: Quantization) -> tuple[int, int]:
     """Return the least and the largest integer there is."""
     limits = np.iinfo(types.element.value)
@@ -105,8 +114,12 @@ def scaling(one: Described, role: str) -> tuple[object, ...]:
     is_short, bias = result.element is Element.INT16, None
     if "bias" in one.weights:
         bias = one.symbol("bias", one.weights["bias"].astype(np.int64 if is_short else np.int32))
+    if is_short or not result.is_fixed_point:
+        one.tables.sums_are_narrow = False
     if result.is_fixed_point:
         integers, exponents = multipliers(ratios)
+        if exponents.max() >= 0:
+            one.tables.sums_are_narrow = False
         factors = [
             one.computed("multipliers", integers.astype(np.int32)),
             one.computed("exponents", exponents.astype(np.int8)),
@@ -117,11 +130,8 @@ def scaling(one: Described, role: str) -> tuple[object, ...]:
     if is_short and result.is_fixed_point:  # without zero points
         always = isinstance(one.layer.operator, op.TransposedConvolution)
         ends = (0, int(always or has_wide_sums(given, one.weights)))
-    least, most = _ends_of(result)
-    for operator in one.layer.epilogue:
-        low, high = limits(one, operator)
-        least, most = (min(max(place, low), high) for place in (least, most))
-    return (f"FOLDED({_folded(one, role)}) {bias or NULL}", *factors, *ends, least, most, *zeros)
+    folded = f"FOLDED({_folded(one, role)}) {bias or NULL}"
+    return (folded, *factors, *ends, *limits_behind(one), *zeros)
 
 
 def _folded(one: Described, role: str) -> str:

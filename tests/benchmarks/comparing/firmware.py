@@ -51,7 +51,7 @@ def core_flags(folder, target):
 
 
 def made(folder, *words):
-    """What make says, and what the program that it runs says, whose outputs are to be equal."""
+    """Run make and the program that it builds, which is to find equal outputs; return the text."""
     return said(["make", "-s", "-C", folder, *words])
 
 

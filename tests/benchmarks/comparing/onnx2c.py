@@ -23,7 +23,7 @@ from tests.benchmarks.comparing.firmware import (
 
 
 def measured(program, model, frame, outputs, folder):
-    """What onnx2c's C takes on each target and here; its outputs are compared with the network's."""
+    """Bytes, time and instructions of onnx2c's C, whose outputs are compared with the network's."""
     (given,), (wanted,) = frame.values(), outputs.values()
     prepare(folder)
     (folder / "net.onnx").write_bytes(onnx_bytes(model))

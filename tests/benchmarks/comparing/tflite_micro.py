@@ -46,7 +46,7 @@ class Sources(NamedTuple):
 
 
 def counted(path, vectors, kernels, target, sources, kept):
-    """What the program of a TFLite file says and takes: bytes by name, and thousand instructions.
+    """Bytes and thousand instructions, by name, that the program of a TFLite file says.
 
     vectors: for each frame the arrays of its inputs and of its outputs, as they lie in the file's
     tensors. kernels: REFERENCE or CMSIS_NN. kept: the folder of what was compiled before.
@@ -70,7 +70,7 @@ def counted(path, vectors, kernels, target, sources, kept):
 
 
 def cmsis_nn_archive(source, target, kept):
-    """All of CMSIS-NN for integers, compiled for a target at -O2; source: its folder."""
+    """The archive of CMSIS-NN for integers, compiled for a target at -O2; source: its folder."""
     archive = kept / f"cmsis-nn-{target}.a"
     if not archive.exists():
         place = kept / f"cmsis-nn-{target}"
@@ -90,7 +90,7 @@ def _files_of(graph, sources, kernels):
     files = [path for path in files if not NOT_OF_A_PROGRAM.search(str(path.relative_to(root)))]
     folder = root / MICRO / "kernels"
     texts = {path: path.read_text() for path in folder.glob("*.cc") if "test" not in path.name}
-    files.append(folder / "kernel_util.cc")
+    files += [folder / name for name in ("kernel_util.cc", "conv_common.cc")]  # used by others
     for kind in sorted({node.kind for node in graph.nodes}):
         pattern = re.compile(rf"TFLMRegistration\*? Register_{kind}\(\)")
         (path,) = (one for one, text in texts.items() if pattern.search(text))

@@ -198,7 +198,7 @@ BAD = {
     "unsigned": (
         one_node("RELU", [Tensor("x", (1, 4), "uint8", (0.1,))], Tensor("y", (1, 4))),
         UnsupportedOperator,
-        "quantised uint8; int8 and int16 are supported",
+        "quantised uint8; int8 and int16 are supported, as converters of TensorFlow 2 write",
     ),
     "16 bits around a number": (
         one_node("RELU", [Tensor("x", (1, 4), "int16", (0.1,), 5)], Tensor("y", (1, 4))),

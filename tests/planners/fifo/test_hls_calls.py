@@ -17,8 +17,7 @@ from planners.fifo.hls.call_graph import call_graph
 from planners.fifo.hls.call_study import Question, study
 from planners.fifo.hls.depths import fewest_cycles, front, sized, total_cost
 from planners.fifo.hls.pipelines import staged
-from planners.fifo.hls.schedule import read_skews
-from planners.fifo.hls.synthesis_report import read_report
+from planners.fifo.hls.synthesis_report import read_report, read_skews
 from planners.fifo.hls.trace import Repeat
 from planners.fifo.hls.writing import tcl_directives, with_pragmas
 from tests.both_kernels import BOTH, use

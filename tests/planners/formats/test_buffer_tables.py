@@ -5,8 +5,8 @@ from hypothesis import given
 
 from csdf.errors import UnreadableFile
 from planners.arena.problem import MemoryPlan
-from planners.formats.allocation_traces import format_buffers, format_offsets, parse_buffers
-from tests.planners.problems import problem_of, problems
+from planners.formats.allocation_traces import format_offsets, parse_buffers
+from tests.planners.problems import csv_of, problem_of, problems
 
 
 def test_columns_stand_in_any_order_and_optional_ones_may_be_empty():
@@ -20,7 +20,7 @@ def test_columns_stand_in_any_order_and_optional_ones_may_be_empty():
 
 @given(problems())
 def test_what_is_written_reads_back(problem):
-    found = parse_buffers(format_buffers(problem), "t.csv", problem.name)
+    found = parse_buffers(csv_of(problem), "t.csv", problem.name)
     assert found.buffers == problem.buffers
 
 

@@ -7,8 +7,8 @@ from hypothesis import given
 
 from csdf.errors import UnreadableFile
 from planners.arena.problem import Bank
-from planners.formats.json_problems import format_problems, parse_problems
-from tests.planners.problems import problem_of, problems
+from planners.formats.json_problems import parse_problems
+from tests.planners.problems import format_problems, problem_of, problems
 
 
 @given(problems())
@@ -41,7 +41,7 @@ def document(**changes):
         (document(start=2), "t.json: problems[0].buffers[0]: buffer 'a' ends at 1, before"),
         (
             '{"problems": [{"name": "p", "buffers": [], "may_overlap": [["a"]]}]}',
-            "t.json: problems[0].may_overlap[0]: found ['a']; expected two ids",
+            "t.json: problems[0].may_overlap[0]: found ['a']; expected a list of 2",
         ),
         (
             '{"problems": [{"name": "p", "buffers": [], "may_overlap": [["a", "b"]]}]}',

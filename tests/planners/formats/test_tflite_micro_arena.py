@@ -1,6 +1,7 @@
 """The arena of TensorFlow Lite Micro: predicted to the byte, and files that carry a plan for it."""
 
 import re
+import struct
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from csdf.errors import UnreadableFile
 from planners.arena.allocation import plan_arena
 from planners.arena.checker import check_plan
 from planners.arena.problem import Buffer, Problem
-from planners.formats.tflite_micro import offline_plan, parse_offline_plan
+from planners.formats.tflite_micro import offline_plan
 from planners.formats.tflite_micro_arena import (
     DEVICE,
     KERNELS,
@@ -69,6 +70,12 @@ def planned_file(content, name):
     return with_offline_plan(content, numbers), of_tensors, arena
 
 
+def offsets_in(plan):
+    """The offsets of an offline plan by tensor, without those that the runtime places."""
+    _, _, _, *offsets = struct.unpack(f"<{len(plan) // 4}i", plan)
+    return {str(tensor): offset for tensor, offset in enumerate(offsets) if offset != -1}
+
+
 def plans_in(content):
     model = root_record(content)
     buffers = model.records(4)
@@ -83,7 +90,7 @@ def test_a_file_with_a_plan_is_the_same_network():
     content = small_network()
     made, plan, _ = planned_file(content, "small")
     (numbers,) = plans_in(made)
-    assert parse_offline_plan(numbers, "plan") == plan.offsets
+    assert offsets_in(numbers) == plan.offsets
     before, after = (parse_tflite(one, "one.tflite", with_weights=True) for one in (content, made))
     assert after.network == before.network
     generator = np.random.default_rng(0)
@@ -147,7 +154,7 @@ def test_a_command_writes_the_file_and_says_the_arena(tmp_path, capsys):
     assert main(["plan", "arena", str(given), "-o", str(out)]) == 0
     arena = interpreter_arena(given.read_bytes(), "small", DEVICE)
     (line,) = [one for one in capsys.readouterr().out.splitlines() if "TFLM" in one]
-    head = max(parse_offline_plan(plans_in(out.read_bytes())[0], "plan").values())
+    head = max(offsets_in(plans_in(out.read_bytes())[0]).values())
     assert f"its own objects {arena.persistent}" in line
     assert head < own_plan(arena)
     assert main(["plan", "arena", "resnet8", "-o", str(out)]) == 2
