@@ -196,7 +196,7 @@ def _proof(source: str, text: str) -> str:
 	@grep 'Proved goals' build/contract.txt
 	@awk '/Proved goals/ {{ found = $$4 == $$6 }} END {{ exit !found }}' build/contract.txt
 """
-    return f"""# Frama-C over any frame, whatever frames before it left: each access, shift, sum and value read.
+    return f"""# Frama-C over any frame, whatever is left of others: accesses, shifts, sums, reads.
 # WP proves the contracts of inner loops, with Z3; Eva all that calls them.
 FRAMA_C ?= frama-c -machdep gcc_x86_32 -cpp-extra-args="-Iinclude"
 EVA ?= -eva-slevel 100000000 -eva-slevel-merge-after-loop @all \\
@@ -452,9 +452,9 @@ def _measuring(written: Written) -> str:
     if not written.stages:
         return ""
     proof = """\
-- `make prove` takes any input through a call by Frama-C (Debian's `frama-c-base`, `why3`, `z3`), whatever
-  calls before it left, in plain C for 32 bits, and ends with 0 when no access, shift, sum or read raises
-  an alarm.
+- `make prove` takes any input through a call by Frama-C (Debian's `frama-c-base`, `why3`, `z3`),
+  whatever calls before it left, in plain C for 32 bits, and ends with 0 when no access, shift, sum or
+  read raises an alarm.
 """
     return """- `make example < frames.txt` prints the class of each frame of raw numbers with
   its value, or the only output (`examples/classify.c`);

@@ -276,14 +276,14 @@ void {self.name}_results({self._results_parameters()});
         else:
             deed = (
                 f"memcpy({self.name}_input(state, {number}), {port.parameter}, "
-                f"{port.elements} * sizeof *{port.parameter});"
+                f"{port.elements}U * sizeof *{port.parameter});"
             )
-        return f"    if ({port.parameter}) {{\n        {deed}\n    }}\n"
+        return f"    if ({port.parameter} != NULL) {{\n        {deed}\n    }}\n"
 
     def _copied_outputs(self) -> str:
         return "".join(
             f"    memcpy({port.parameter}, {self.name}_output(state, {number}), "
-            f"{port.elements} * sizeof *{port.parameter});\n"
+            f"{port.elements}U * sizeof *{port.parameter});\n"
             for number, port in enumerate(self.outputs)
             if port.outside is None
         )
