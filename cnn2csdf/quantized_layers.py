@@ -69,9 +69,10 @@ class StoredAs:
         """Return the real number that an integer stands for; nothing where none is meant."""
         if self.quantization is None:
             return ""
-        zero = self.quantization.zero_point
+        zero, limits = self.quantization.zero_point, np.iinfo(self.element.value)
         less = f"- {zero}" if zero >= 0 else f"+ {-zero}"
-        return f"{self.quantization.scale:.9g} * (integer {less})"
+        least, most = (self.quantization.scale * (one - zero) for one in (limits.min, limits.max))
+        return f"{self.quantization.scale:.9g} * (integer {less}), from {least:.4g} to {most:.4g}"
 
 
 def stored_as(layer: Layer) -> StoredAs:

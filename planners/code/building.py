@@ -168,7 +168,7 @@ bench-here: $(SOURCES) {BENCH} $(HEADERS){here}
 	$(CC) $(CFLAGS) $(WARNINGS) {flags} $(INCLUDED) $(SOURCES) {BENCH}{here} -lm -o build/bench
 	./build/bench
 
-# Frames of raw numbers come in, classes (or values) go out: make example < frames.txt
+# Frames of real numbers come in, classes (or values) go out: make example < frames.txt
 example: $(SOURCES) {EXAMPLE} $(HEADERS){here}
 	mkdir -p build
 	$(CC) $(CFLAGS) $(WARNINGS) $(INCLUDED) $(SOURCES) {EXAMPLE}{here} -lm -o build/example
@@ -409,8 +409,9 @@ instances can run side by side, each with an arena and a state of its own. The l
 calls `{name}_profile_begin(stage)` and `{name}_profile_end(stage)`, which you define, around each
 firing of a stage.
 
-- `src/` and `include/` are the library: each file of `src/` compiles alone with `-Iinclude`. `test/`
-  and `target/` are its test program and what that needs on a bare Cortex-M; a product leaves them out.
+- `src/` and `include/` are the library: each file of `src/` compiles alone with `-Iinclude`, and is
+  linked with `-lm`. `test/` and `target/` are its test program and what that needs on a bare
+  Cortex-M; a product leaves them out.
 - The folder is a library of PlatformIO (`lib/{name}`) and Arduino, a component of ESP-IDF
   (`components/{name}`), a module of Zephyr (`ZEPHYR_EXTRA_MODULES`), and a project of CMake that
   `add_subdirectory` takes, or that installs itself.{_with_cmsis_nn(written)}
@@ -456,8 +457,8 @@ def _measuring(written: Written) -> str:
   whatever calls before it left, in plain C for 32 bits, and ends with 0 when no access, shift, sum or
   read raises an alarm.
 """
-    return """- `make example < frames.txt` prints the class of each frame of raw numbers with
-  its value, or the only output (`examples/classify.c`);
+    return """- `make example < frames.txt` prints the class of each frame of real numbers, as the
+  tensor lies, with its value, or the only output (`examples/classify.c`);
   `make example-qemu` does so on an emulated core, from the file `frames.txt`.
 - `make -s bench > times.csv` writes what each layer takes, as `csdf fit --durations` reads it: on an
   emulated core, where an instruction is a cycle of `HERTZ=...`, or on your board (`Makefile` says
@@ -542,9 +543,10 @@ def _converting(written: Written) -> str:
         return ""
     name = written.name
     return f"""
-`{name}_quantize_input(number, values, elements, count)` makes real numbers, such as a sensor gives, the
-integers of an input, `{name}_dequantize_output(number, elements, values, count)` the integers of an
-output real numbers. Shapes, types, scales and zero points are macros in `{name}.h`.
+`{name}_quantize_input(number, values, elements, count)` makes real numbers the integers of an input,
+`{name}_dequantize_output(number, elements, values, count)` the integers of an output real numbers. The
+real numbers are those of the training: bring what a sensor gives into the range of the table first,
+as the training did. Shapes, types, scales and zero points are macros in `{name}.h`.
 """
 
 

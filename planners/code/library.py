@@ -40,7 +40,7 @@ from planners.plan.plan import StreamingPlan
 from planners.primitives.library.winograd import ROUNDING
 
 FRAMES = 4  # of the test program of a network that keeps a state
-BUILD = "build"  # the folder of what the Makefile makes
+USERS = ("build", "frames.txt")  # what the Makefile makes, and reads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +210,7 @@ def _require_own(folder: Path, files: Mapping[str, str]) -> None:
     if not folder.is_dir():
         raise UnwritableFile(f"{folder}: is a file; expected a folder")
     folders = {parent for path in files for parent in PurePath(path).parents}
-    known = {BUILD, PROOF, *files, *map(str, folders)}
+    known = {*USERS, PROOF, *files, *map(str, folders)}
     found = (one for own in folders if (folder / own).is_dir() for one in (folder / own).iterdir())
     names = (one.relative_to(folder).as_posix() for one in found)
     others = sorted(name for name in names if name not in known)

@@ -13,9 +13,9 @@ from planners.code.parts import source
 from planners.code.sources import Written
 
 
-def _memory(written: Written) -> str:
+def _memory(written: Written, *, whole_inputs: bool = True) -> str:
     """C of what a call works in."""
-    name, ports = written.name, (*written.inputs, *written.outputs)
+    name, ports = written.name, (*(written.inputs if whole_inputs else ()), *written.outputs)
     arrays = "".join(f"static {one.kind} {one.parameter}[{one.elements}];\n" for one in ports)
     return f"""{arrays_of(written)}
 static {name}_state state;
@@ -186,43 +186,30 @@ LARGEST = """        for (i = 1; i < ELEMENTS; i++) {
 
 
 def example_program(written: Written) -> str:
-    """Return the example: raw numbers of a sensor come in, the class of the largest output goes out.
+    """Return the example: numbers of frames come in, the class of the largest output goes out.
 
-    With its value; of a single output that alone.
+    With its value; of a single output that alone. An input that comes row by row is pushed so.
     """
     name, output = written.name, written.outputs[0]
-    reading = "\n".join(
-        f"        is_there = is_there && read_{one.parameter}();" for one in written.inputs
-    )
-    readers = "\n\n".join(
-        f"""static int read_{one.parameter}(void)
-{{
-    int32_t i;
-    for (i = 0; i < {one.elements}; i++) {{
-        float value;
-        if (!read_number(&value)) {{
-            return 0;
-        }}
-        {_to_stored(written, number)}
-    }}
-    return 1;
-}}"""
-        for number, one in enumerate(written.inputs)
-    )
     told, choosing = "the value", ("", SAY_VALUE)
     if output.elements > 1:
         told = "the class, and its value,"
         largest = LARGEST.replace("ELEMENTS", str(output.elements))
         choosing = ("        int32_t i, largest = 0;\n", largest)
-    return f"""/* Reads frames of raw numbers, as a sensor gives them, and prints {told} of each. */
-#include <stdio.h>
+    frame = _pushed(written) if written.is_streamed else _worked(written)
+    outside = [one.parameter for one in written.outputs if one.outside is not None]
+    pointed = ""
+    if written.is_streamed and outside:
+        pointed = f"    {name}_results({', '.join(['&state', *outside])});\n"
+    return f"""/* Reads frames of real numbers, as the network takes them, and prints {told} of each. */
+#include <string.h>
 
 #include "{name}.h"
 
 {source("say.c")}
 {source("example.c")}
-{_memory(written)}
-{readers}
+{_memory(written, whole_inputs=not written.is_streamed)}
+{_readers(written)}
 
 static float value_of(int32_t place)
 {{
@@ -231,26 +218,72 @@ static float value_of(int32_t place)
 
 int main(void)
 {{
+    int32_t frame;
     {name}_init(&state, {", ".join(written.memories)});
-    for (;;) {{
-        int is_there = 1;
-{choosing[0]}{reading}
-        if (!is_there) {{
-            return 0;
-        }}
-        {_call(written)}
-{choosing[1]}        say("\\n");
+{pointed}    for (frame = 0;; frame++) {{
+{choosing[0]}{frame}{choosing[1]}        say("\\n");
     }}
 }}
 """
 
 
-def _to_stored(written: Written, number: int) -> str:
-    """C that stores a number in an input."""
-    port = written.inputs[number]
-    if not written.has_integers:
-        return f"{port.parameter}[i] = value;"
-    return f"{written.name}_quantize_input({number}, &value, &{port.parameter}[i], 1);"
+def _readers(written: Written) -> str:
+    """C functions that read each input, or a row of it."""
+    texts = []
+    for number, one in enumerate(written.inputs):
+        count, array = str(one.elements), one.parameter
+        if written.is_streamed:
+            count, array = f"{written.name.upper()}_ROW_ELEMENTS", "row"
+        stored = f"{array}[i] = value;"
+        if written.has_integers:
+            stored = f"{written.name}_quantize_input({number}, &value, &{array}[i], 1);"
+        row = f"static {one.kind} row[{count}];\n\n" if written.is_streamed else ""
+        texts.append(f"""{row}static int read_{array}(void)
+{{
+    int32_t i;
+    for (i = 0; i < {count}; i++) {{
+        float value;
+        int found = read_number(&value);
+        if (found != IS_NUMBER) {{
+            return i > 0 ? IS_WRONG : found;
+        }}
+        {stored}
+    }}
+    return IS_NUMBER;
+}}""")
+    return "\n\n".join(texts)
+
+
+def _worked(written: Written) -> str:
+    """C that reads a frame and works it."""
+    text = ""
+    for number, one in enumerate(written.inputs):
+        found = "IS_WRONG" if number else "found"
+        text += f"""        found = read_{one.parameter}();
+        if (found != IS_NUMBER) {{
+            return ended(frame, {found});
+        }}
+"""
+    return f"        int found;\n{text}        {_call(written)}\n"
+
+
+def _pushed(written: Written) -> str:
+    """C that reads a frame row by row, and works each row as it comes."""
+    name = written.name
+    copied = "".join(
+        f"        memcpy({one.parameter}, {name}_output(&state, {number}), sizeof {one.parameter});\n"
+        for number, one in enumerate(written.outputs)
+        if one.outside is None
+    )
+    return f"""        int32_t place;
+        for (place = 0; place < {name.upper()}_ROWS; place++) {{
+            int found = read_row();
+            if (found != IS_NUMBER) {{
+                return ended(frame, place > 0 ? IS_WRONG : found);
+            }}
+            {name}_push_row(&state, row);
+        }}
+{copied}"""
 
 
 def _from_stored(written: Written) -> str:

@@ -2,11 +2,11 @@
 
 Run `python -m tests.benchmarks.bench_firmware_kernels [options] NETWORK [NETWORK ...]`: TFLite files,
 or networks of the catalogue in real numbers. For each the plans layer by layer, row by row and of the
-least memory, with the kernels of this package and, given --cmsis-nn, with those of CMSIS-NN as
-`csdf deploy --kernels cmsis-nn` calls them. Beside them, of what is there: TensorFlow Lite Micro on the
-same emulated cores, built from folders, with its reference kernels and with CMSIS-NN; onnx2c; and here
-XNNPACK (package ai-edge-litert) and the reference kernels of the package tflite-micro. What is absent
-is said. Nothing is fetched.
+least memory, with the kernels of this package; and the first two, given --cmsis-nn, with the kernels
+of CMSIS-NN as `csdf deploy --kernels cmsis-nn` calls them. Beside them, of what is there: TensorFlow
+Lite Micro on the same emulated cores, built from folders, with its reference kernels and with
+CMSIS-NN; onnx2c; and here XNNPACK (package ai-edge-litert) and the reference kernels of the package
+tflite-micro. What is absent is said. Nothing is fetched.
 
 Outputs are compared before anything is counted: with the golden ones of a file, else with those of
 the package tflite-micro. Each library runs here and on an emulated Cortex-M4 and M55.
@@ -68,7 +68,9 @@ def main():
     for name in ("cmsis-nn", "tflite-micro", "flatbuffers", "gemmlowp", "ruy"):
         parser.add_argument(f"--{name}", metavar="FOLDER", type=lambda one: Path(one).resolve())
     parser.add_argument("--onnx2c", metavar="PROGRAM", default=shutil.which("onnx2c"))
-    parser.add_argument("--plans", nargs="*", default=PLANS)
+    parser.add_argument(
+        "--only", metavar="WORDS", default="", help="ways with words in their names"
+    )
     parser.add_argument("--kept", metavar="FOLDER", type=Path, help="of what was compiled before")
     parser.add_argument("--results", metavar="FILE", type=Path, help="JSON, read and written")
     parser.add_argument("networks", nargs="*")
@@ -83,7 +85,7 @@ def main():
             case = case_of(network)
             found = results.setdefault(case.name, {})
             for way, measure in ways_of(case, options, kept):
-                if way not in found:
+                if options.only in way and way not in found:
                     found[way] = measure()
                     print(case.name, way, found[way] or "absent", file=sys.stderr, flush=True)
                 if options.results:
@@ -142,12 +144,12 @@ def ways_of(case, options, kept):
     found = fit(case.model.network)
     plans = {way.name: way.plan for way in found.methods} | {"least": found.least.plan}
     seen = []
-    for name in options.plans:
+    for name in PLANS:
         if name not in plans or plans[name] in seen:
             continue
         seen.append(plans[name])
         yield f"csdf, {name}", lambda plan=plans[name]: ours(case, plan, OWN, options, kept)
-        if options.cmsis_nn and case.vectors:
+        if options.cmsis_nn and in_integers(case.model) and name != "least":
             way = f"csdf with CMSIS-NN, {name}"
             yield way, lambda plan=plans[name]: ours(case, plan, CMSIS_NN, options, kept)
     if case.vectors:
@@ -185,10 +187,10 @@ def ours(case, plan, kernels, options, kept):
         return None
 
 
-def require_golden(library, wanted, tolerance):
+def require_golden(library, wanted, tolerance=0):
     """Require that the test program compares with the golden outputs, within parts of the largest."""
     text = library.files["test/main.c"]
-    for place, outputs in enumerate(wanted):
+    for place, outputs in enumerate(wanted or ()):
         for port in library.written.outputs:
             start = text.index(f" {port.parameter}_{place}[")
             inside = text[text.index("{", start) + 1 : text.index("}", start)]
@@ -272,7 +274,7 @@ def time_of(case, runtime):
     away = 0.0
     for given, wanted in case.vectors:
         for one, golden in zip(other.run(given), wanted, strict=True):
-            away = max(away, np.abs(np.float64(one) - golden).max())
+            away = max(away, float(np.abs(np.float64(one) - golden).max()))
     return {"here": runtimes.least_time(other, case.vectors[0][0]), "away": away}
 
 

@@ -5,29 +5,52 @@ static int hear(void)
 }
 #endif
 
-/* The next decimal number of what is heard, as -12.5, between spaces, line ends or commas. */
+enum { IS_NUMBER, IS_END, IS_WRONG };
+
+/* The next decimal number of what is heard, as -12.5 or 1e-3, between spaces, line ends or commas. */
 static int read_number(float *value)
 {
-    float size = 1, digits = 0, unit = 1;
-    int count = 0, is_fraction = 0, letter = hear();
+    double size = 1, digits = 0, unit = 1;
+    int count = 0, is_fraction = 0, power = 0, sign = 1, letter = hear();
     while (letter == ' ' || letter == '\n' || letter == '\r' || letter == '\t' || letter == ',') {
         letter = hear();
     }
-    for (; letter > ' ' && letter != ','; letter = hear()) {
-        if (letter == '-') {
-            size = -1;
-        } else if (letter == '.') {
-            is_fraction = 1;
-        } else if (letter >= '0' && letter <= '9') {
-            digits = 10 * digits + (float)(letter - '0');
+    if (letter < 0) {
+        return IS_END;
+    }
+    if (letter == '-' || letter == '+') {
+        size = letter == '-' ? -1 : 1;
+        letter = hear();
+    }
+    for (; letter == '.' || (letter >= '0' && letter <= '9'); letter = hear()) {
+        if (letter == '.') {
+            is_fraction++;
+        } else {
+            digits = 10 * digits + (letter - '0');
             unit *= is_fraction ? 10 : 1;
             count++;
-        } else {
-            return 0;
         }
     }
-    *value = size * digits / unit;
-    return count > 0;
+    if (letter == 'e' || letter == 'E') {
+        letter = hear();
+        if (letter == '-' || letter == '+') {
+            sign = letter == '-' ? -1 : 1;
+            letter = hear();
+        }
+        for (count = 0; letter >= '0' && letter <= '9'; letter = hear()) {
+            power = power < 1000 ? 10 * power + letter - '0' : power;
+            count++;
+        }
+    }
+    if (count == 0 || is_fraction > 1 || (letter > ' ' && letter != ',')) {
+        return IS_WRONG;
+    }
+    for (; power; power--) {
+        digits *= sign > 0 ? 10 : 1;
+        unit *= sign < 0 ? 10 : 1;
+    }
+    *value = (float)(size * digits / unit);
+    return IS_NUMBER;
 }
 
 /* A number with four digits behind the point. */
@@ -48,4 +71,15 @@ static void say_value(float value)
     for (unit = 1000; unit; unit /= 10) {
         say_number(parts / unit % 10);
     }
+}
+
+/* The exit status where no frame begins; a frame that is cut, or another word in it, is told. */
+static int ended(int32_t frame, int found)
+{
+    if (found == IS_WRONG) {
+        say("frame ");
+        say_number((uint64_t)frame);
+        say(" ends early, or has a word that is no number\n");
+    }
+    return found == IS_WRONG;
 }

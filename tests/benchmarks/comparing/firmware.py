@@ -51,7 +51,7 @@ def core_flags(folder, target):
 
 
 def made(folder, *words):
-    """Run make and the program that it builds, whose outputs are to be equal; return the text of both."""
+    """Run make and the program that it builds, which is to find equal outputs; return the text."""
     return said(["make", "-s", "-C", folder, *words])
 
 

@@ -12,6 +12,19 @@ DIRECT = {  # thousand instructions of the same layers as calls of CMSIS-NN, -O2
     "str_ww_ref_model": (2_225, 405),
     "ad01_int8": (580, 283),
 }
+WAYS = {  # in this order; what stands over their columns
+    "csdf, layer by layer": "layer by layer",
+    "csdf, row by row": "row by row",
+    "csdf, least": "least",
+    "csdf with CMSIS-NN, layer by layer": "CMSIS-NN, layer by layer",
+    "csdf with CMSIS-NN, row by row": "CMSIS-NN, row by row",
+    "direct calls": "direct calls",
+    "TFLM, reference": "TFLM",
+    "tflite-micro": "TFLM",
+    "TFLM, CMSIS-NN": "TFLM, CMSIS-NN",
+    "onnx2c": "onnx2c",
+    "XNNPACK": "XNNPACK",
+}
 BESIDE = ("direct calls", "TFLM, CMSIS-NN", "TFLM, reference", "tflite-micro", "onnx2c")
 
 
@@ -31,10 +44,9 @@ def tables(results):
         if found.get("XNNPACK")
     ]
     shares = [
-        f"{network}, {way} {measured['share']:.0%}"
+        f"{network}, {WAYS[way]} {measured['share']:.0%}"
         for network, found in results.items()
-        for way, measured in found.items()
-        if measured and "share" in measured
+        for way, measured in _measured(found, "share").items()
     ]
     parts.append(f"outputs of XNNPACK beside the golden ones, at most: {', '.join(away)}")
     parts.append(f"multiply-accumulates by CMSIS-NN: {', '.join(shares)}")
@@ -44,13 +56,15 @@ def tables(results):
 def _table(results, cells):
     """Rows of networks, columns of ways, and the geometric means beside other ways."""
     found = {network: cells(network, ways) for network, ways in results.items()}
-    ways = list(dict.fromkeys(way for each in found.values() for way in each))
-    yield _row("network", *ways)
+    ways = [way for way in WAYS if any(way in each for each in found.values())]
+    yield _row("network", *map(WAYS.get, ways))
     yield "|---" * (len(ways) + 1) + "|"
     for network, each in found.items():
         yield _row(network, *(each[way][0] if way in each else "-" for way in ways))
     for other in (one for one in BESIDE if one in ways):
-        yield _row(f"mean beside {other}", *(_mean(found.values(), way, other) for way in ways))
+        yield _row(
+            f"mean beside {WAYS[other]}", *(_mean(found.values(), way, other) for way in ways)
+        )
 
 
 def _row(*cells):

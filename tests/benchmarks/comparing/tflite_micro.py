@@ -90,7 +90,7 @@ def _files_of(graph, sources, kernels):
     files = [path for path in files if not NOT_OF_A_PROGRAM.search(str(path.relative_to(root)))]
     folder = root / MICRO / "kernels"
     texts = {path: path.read_text() for path in folder.glob("*.cc") if "test" not in path.name}
-    files.append(folder / "kernel_util.cc")
+    files += [folder / name for name in ("kernel_util.cc", "conv_common.cc")]  # used by others
     for kind in sorted({node.kind for node in graph.nodes}):
         pattern = re.compile(rf"TFLMRegistration\*? Register_{kind}\(\)")
         (path,) = (one for one, text in texts.items() if pattern.search(text))

@@ -12,6 +12,7 @@ from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from planners.code.building import EXAMPLE, MAIN
 from planners.code.library import library, write_folder
 from planners.code.vectors import placed
+from planners.memory.answer import RESIDENT, ROWS
 from planners.memory.fit import fit
 from tests.cli.running import run
 from tests.planners.code.calibrated import integer_model
@@ -47,10 +48,14 @@ def built(made):
     ]
 
 
+def planned(where):
+    model = integer_model(from_catalogue("keyword_spotting:rows=10"))
+    return model, library(model, fit(model.network, budget=1, input=where).least.plan, name="small")
+
+
 @pytest.fixture(scope="module")
 def case():
-    model = integer_model(from_catalogue("keyword_spotting:rows=10"))
-    return model, library(model, fit(model.network, budget=1).least.plan, name="small")
+    return planned(RESIDENT)
 
 
 @pytest.mark.slow
@@ -79,8 +84,9 @@ def test_numbers_of_a_sensor_become_integers_and_back(case, tmp_path):
 
 @pytest.mark.slow
 @needs_compiler
-def test_the_example_prints_the_class_of_each_frame(case, tmp_path):
-    model, made = case
+@pytest.mark.parametrize("where", [RESIDENT, ROWS])
+def test_the_example_prints_the_class_of_each_frame(where, tmp_path):
+    model, made = planned(where)
     write_folder(tmp_path, made.files)
     subprocess.run([*built(made), EXAMPLE, "-lm", "-o", "all"], cwd=tmp_path, check=True)
     port = made.written.inputs[0]
@@ -88,8 +94,9 @@ def test_the_example_prints_the_class_of_each_frame(case, tmp_path):
     generator = np.random.default_rng(1)
     stored = generator.integers(-128, 128, (3, *model.network.inputs[0].shape.dims), np.int8)
     frames = [placed(one) for one in stored]
-    told = "\n".join(" ".join(f"{scale * (int(x) - zero):.7f}" for x in one) for one in frames)
+    told = "\n".join(" ".join(f"{scale * (int(x) - zero):.7e}" for x in one) for one in frames)
     ran = subprocess.run(["./all"], cwd=tmp_path, input=told, capture_output=True, text=True)
+    assert ran.returncode == 0
     (name,) = [one.name for one in model.network.inputs]
     outputs = [next(iter(run_layer_by_layer(model, {name: one}).values())) for one in stored]
     found = [line.split() for line in ran.stdout.splitlines()]
@@ -97,6 +104,17 @@ def test_the_example_prints_the_class_of_each_frame(case, tmp_path):
     back = made.written.outputs[0].stored.quantization
     wanted = [back.scale * (int(one.max()) - back.zero_point) for one in outputs]
     assert [float(one[2]) for one in found] == pytest.approx(wanted, abs=6e-5)
+    for wrong in (f"{told} 1 2", "abc", "1e", "1.2.3"):
+        ran = subprocess.run(["./all"], cwd=tmp_path, input=wrong, capture_output=True, text=True)
+        assert ran.returncode == 1
+        assert "ends early, or has a word that is no number" in ran.stdout
+
+
+def test_an_input_by_row_is_never_whole_in_the_example():
+    # Its arena would be for nothing if the example kept the whole input beside it.
+    model, made = planned(ROWS)
+    elements = model.network.inputs[0].shape.elements
+    assert f"[{elements}]" not in made.files[EXAMPLE]
 
 
 def test_json_and_header_tell_the_same(run, tmp_path):
