@@ -356,7 +356,7 @@ static int32_t places_at_once(const view *v, range columns)
 static void copy_elements(element *to, const element *from, int32_t count)
 {
     if (to != from) {
-        memmove(to, from, (size_t)count * sizeof *to);
+        (void)memmove(to, from, (size_t)count * sizeof *to);
     }
 }
 

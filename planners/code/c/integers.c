@@ -68,7 +68,7 @@ static void copy_few(element *to, const element *from, int32_t count)
     }
 #endif
     for (; (count - i) >= 4; i += 4) {
-        memcpy(to + i, from + i, 4U * sizeof *to);
+        (void)memcpy(to + i, from + i, 4U * sizeof *to);
     }
     for (; i < count; i++) {
         to[i] = from[i];

@@ -215,11 +215,11 @@ static const stage *with_copies(const instance *state, const stage *s, stage *ow
             const void *place = AT(state, m->place);
             if (!found) {
                 *own = *s;
-                memcpy(of, s->layers, (size_t)s->layer_count * sizeof *of);
+                (void)memcpy(of, s->layers, (size_t)s->layer_count * sizeof *of);
                 own->layers = of;
             }
-            memcpy(&numbers[found], m->of->parameters, m->size);
-            memcpy((char *)&numbers[found] + m->field, &place, sizeof place);
+            (void)memcpy(&numbers[found], m->of->parameters, m->size);
+            (void)memcpy((char *)&numbers[found] + m->field, &place, sizeof place);
             of[m->of - s->layers].parameters = &numbers[found];
             found++;
         }
@@ -337,7 +337,7 @@ static void begin_kept(instance *state)
     for (number = 0; number < BEGINNINGS; number++) {
         const beginning *b = &beginnings[number];
         for (time = 0; time < b->times; time++) {
-            memcpy(state->arena + b->offset + (time * b->length), b->numbers,
+            (void)memcpy(state->arena + b->offset + (time * b->length), b->numbers,
                    (size_t)b->length * sizeof *b->numbers);
         }
     }
@@ -351,7 +351,7 @@ static void save_kept(const slot *arena, char *to)
     for (number = 0; number < BEGINNINGS; number++) {
         const beginning *b = &beginnings[number];
         size_t bytes = (size_t)b->length * (size_t)b->times * sizeof *arena;
-        memcpy(to, arena + b->offset, bytes);
+        (void)memcpy(to, arena + b->offset, bytes);
         to += bytes;
     }
 }
@@ -363,14 +363,14 @@ static void restore_kept(slot *arena, const char *from)
     for (number = 0; number < BEGINNINGS; number++) {
         const beginning *b = &beginnings[number];
         size_t bytes = (size_t)b->length * (size_t)b->times * sizeof *arena;
-        memcpy(arena + b->offset, from, bytes);
+        (void)memcpy(arena + b->offset, from, bytes);
         from += bytes;
     }
 }
 
 static void begin_group(instance *state)
 {
-    memset(state->fired, 0, sizeof state->fired);
+    (void)memset(state->fired, 0, sizeof state->fired);
     state->last = (uint16_t)(((int32_t)state->group < GROUPS) ? groups[state->group].stages : 0);
     forget_staged(state);
     BEGIN_ORDER(state);
@@ -420,7 +420,7 @@ static int advance_in_order(instance *state, const element *row)
             TAKE_OVER(state);
             state->group++;
             COPY_WEIGHTS(state, state->group);
-            memset(state->fired, 0, sizeof state->fired);
+            (void)memset(state->fired, 0, sizeof state->fired);
         }
         fire(state, number, row);
         if (stages[number].course == ARRIVING) {

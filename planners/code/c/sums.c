@@ -11,7 +11,7 @@ INLINED static void begin_sums(total *sums, const bias_sum *bias, int32_t first,
     }
 #endif
     if (bias && ((count % BLOCK) == 0)) {
-        memcpy(sums, bias + first, (size_t)count * sizeof *sums);
+        (void)memcpy(sums, bias + first, (size_t)count * sizeof *sums);
         return;
     }
     for (i = 0; i < count; i++) {
