@@ -4,6 +4,7 @@
 times as many where a test names no number, and keeps those that fail in .hypothesis.
 """
 
+import gc
 import os
 
 from hypothesis import settings
@@ -13,3 +14,10 @@ settings.register_profile(
 )
 settings.register_profile("explore", max_examples=1000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_collection_finish():
+    """Keep the garbage collector from going through all modules and all tests again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)

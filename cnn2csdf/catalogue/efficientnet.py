@@ -7,6 +7,8 @@ has a quarter of the channels that its block reads; padding is TensorFlow's, as 
 
 from __future__ import annotations
 
+from functools import partial
+
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue import blocks
@@ -21,7 +23,7 @@ STAGES = (  # expansion, kernel, stride of the first, channels, repetitions
     (6, 5, 2, 192, 4),
     (6, 3, 1, 320, 1),
 )
-EPSILON = 1e-3
+_convolved = partial(blocks.normalized_convolution, activation=blocks.SILU, epsilon=1e-3)
 
 
 def efficientnet_b0(*, classes: int = 1000, resolution: int = 224) -> Network:
@@ -44,28 +46,6 @@ def efficientnet_b0(*, classes: int = 1000, resolution: int = 224) -> Network:
     features = _convolved(builder, features, "head", filters=1280, window=blocks.unpadded(1))
     blocks.classified(builder, blocks.global_average(builder, features), classes)
     return builder.network()
-
-
-def _convolved(
-    builder: NetworkBuilder,
-    source: str,
-    name: str,
-    *,
-    filters: int,
-    window: op.Window,
-    groups: int = 1,
-    activation: op.Activation | None = blocks.SILU,
-) -> str:
-    return blocks.normalized_convolution(
-        builder,
-        source,
-        name,
-        filters=filters,
-        window=window,
-        groups=groups,
-        activation=activation,
-        epsilon=EPSILON,
-    )
 
 
 def _mobile_bottleneck(

@@ -196,7 +196,7 @@ def _proof(source: str, text: str) -> str:
 	@grep 'Proved goals' build/contract.txt
 	@awk '/Proved goals/ {{ found = $$4 == $$6 }} END {{ exit !found }}' build/contract.txt
 """
-    return f"""# Frama-C over any frame, whatever is left of others: accesses, shifts, sums, reads.
+    return f"""# Frama-C over any frame, whatever came before: each access, shift, sum and value read.
 # WP proves the contracts of inner loops, with Z3; Eva all that calls them.
 FRAMA_C ?= frama-c -machdep gcc_x86_32 -cpp-extra-args="-Iinclude"
 EVA ?= -eva-slevel 100000000 -eva-slevel-merge-after-loop @all \\
@@ -373,11 +373,6 @@ def readme(written: Written, model: Model, plan: StreamingPlan) -> str:
     if once and plan.multiply_accumulates != once:
         work += f", {plan.multiply_accumulates / once:.3f} times the least"
     name, capitals = written.name, written.name.upper()
-    ports = "\n".join(
-        f"| {port.parameter} | {kind} | {port.kind} | {_layout(model, port)} | {_scaled(port)} |"
-        for kind, found in (("input", written.inputs), ("output", written.outputs))
-        for port in found
-    )
     return f"""# {name}: a neural network in {plan.arena_bytes:,} bytes
 
 | what | how much |
@@ -388,9 +383,7 @@ def readme(written: Written, model: Model, plan: StreamingPlan) -> str:
 | flash: weights | {written.weight_bytes:,} bytes; `make size` prints the code |
 | work | {work} |
 
-| parameter | kind | type | elements | real number of an integer |
-|---|---|---|---|---|
-{ports}
+{ports_table([(model, written)])}
 
 Tensors lie row by row, in a row column by column, and the channels of a pixel side by side (HWC).
 {_outside(written)}
@@ -421,6 +414,20 @@ firing of a stage.
 {_measuring(written)}- `make size` prints flash and static RAM of the library, cross-compiled for a
   Cortex-M4.
 """
+
+
+def ports_table(networks: Sequence[tuple[Model, Written]]) -> str:
+    """Return a table of the inputs and outputs of networks."""
+    rows = "\n".join(
+        f"| {port.parameter}{f' of {written.name}' if len(networks) > 1 else ''} | {kind} "
+        f"| {port.kind} | {_layout(model, port)} | {_scaled(port)} |"
+        for model, written in networks
+        for kind, found in (("input", written.inputs), ("output", written.outputs))
+        for port in found
+    )
+    return f"""| parameter | kind | type | elements | real number of an integer |
+|---|---|---|---|---|
+{rows}"""
 
 
 def _with_cmsis_nn(written: Written) -> str:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from cnn2csdf.geometry import Overlap
 from cnn2csdf.granularity import Granularity
@@ -128,6 +128,11 @@ class PublishedMemory(Shown):
     on one processor. phases: that start in a frame.
     """
 
+    JSON: ClassVar[tuple[str, ...]] = (
+        *("buffer_bytes=buffers", "overlap_bytes=overlaps", "scratch_bytes=scratch"),
+        *("total_bytes=total", "phases", "nanoseconds=sequential", "status"),
+    )
+
     buffers: int
     overlaps: int
     scratch: int
@@ -140,18 +145,6 @@ class PublishedMemory(Shown):
     def total(self) -> int:
         """All of it."""
         return self.buffers + self.overlaps + self.scratch + self.parameters
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the memory as a JSON value."""
-        return {
-            "buffer_bytes": self.buffers,
-            "overlap_bytes": self.overlaps,
-            "scratch_bytes": self.scratch,
-            "total_bytes": self.total,
-            "phases": self.phases,
-            "nanoseconds": self.sequential,
-            "status": str(self.status),
-        }
 
 
 def published_memory(

@@ -463,11 +463,12 @@ def sums_of_map(
     width, per_group = layer.channels // layer.groups, layer.filters // layer.groups
     first = channel // width * per_group
     under = _under(layer, source[channel], made, seen)
+    reached = np.flatnonzero(under.any(axis=0))  # one row of the input reaches few places
     sums = np.zeros((layer.filters, under.shape[1]))
     kernel = weights[first : first + per_group, channel % width]
     if not layer.has_weights:
         kernel = np.ones_like(kernel)
-    sums[first : first + per_group] = kernel @ under
+    sums[first : first + per_group, reached] = kernel @ under[:, reached]
     return sums
 
 

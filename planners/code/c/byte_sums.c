@@ -209,8 +209,57 @@ NAKED static void make_blocks(element *to UNREAD, const patch *p UNREAD,
 #endif
 
 #if defined(WORDS_MEET)
-/* Add to the sums of four filters the products of all rows: each register of the core has its part, which
-   compilers do not find. Numbers behind p: where the fields of a patch lie. */
+/* Add to the sums of four filters the products of all rows of a patch, in r1: each register of the core
+   has its part, which compilers do not find. On the stack: 4 the patch, 8 weights. Numbers behind r1:
+   where the fields of a patch lie. */
+#define ROWS_MEET                                                                                 \
+    "ldrd r10, r11, [r1]\n\t"                                                                     \
+    "push {r10, r11}\n\t" /* rows that are left */                                                \
+    "cmp r11, #0\n\t"                                                                             \
+    "ble 8f\n"                                                                                    \
+    "1:\n\t"                                                                                      \
+    "ldrd r10, r11, [sp, #12]\n\t" /* the patch, and weights of the row */                        \
+    "ldr r1, [sp]\n\t"                                                                            \
+    "ldr r0, [r1], #4\n\t"                                                                        \
+    "str r1, [sp]\n\t"                                                                            \
+    "ldrd r12, r1, [r10, #8]\n\t"                                                                 \
+    "add r0, r0, r12\n\t"                                                                         \
+    "mov r2, r11\n\t"                                                                             \
+    "ldr r12, [r10, #24]\n\t"                                                                     \
+    "add r12, r12, r11\n\t"                                                                       \
+    "str r12, [sp, #16]\n\t"                                                                      \
+    "add r3, r2, r9, lsl #1\n\t"                                                                  \
+    "subs r1, r1, #16\n\t"                                                                        \
+    "blt 3f\n"                                                                                    \
+    "2:\n\t" QUAD_MEETS_FOUR QUAD_MEETS_FOUR QUAD_MEETS_FOUR QUAD_MEETS_FOUR                      \
+    "subs r1, r1, #16\n\t"                                                                        \
+    "bge 2b\n"                                                                                    \
+    "3:\n\t"                                                                                      \
+    "adds r1, r1, #12\n\t"                                                                        \
+    "blt 5f\n"                                                                                    \
+    "4:\n\t" QUAD_MEETS_FOUR                                                                      \
+    "subs r1, r1, #4\n\t"                                                                         \
+    "bge 4b\n"                                                                                    \
+    "5:\n\t"                                                                                      \
+    "adds r1, r1, #4\n\t"                                                                         \
+    "beq 7f\n"                                                                                    \
+    "6:\n\t"                                                                                      \
+    "ldrsb r10, [r0], #1\n\t"                                                                     \
+    "sxtah r10, r10, r8\n\t"                                                                      \
+    BYTE_MEETS("[r2, r9]", "r5") BYTE_MEETS("[r2], #1", "r4")                                     \
+    BYTE_MEETS("[r3, r9]", "r7") BYTE_MEETS("[r3], #1", "r6")                                     \
+    "subs r1, r1, #1\n\t"                                                                         \
+    "bgt 6b\n"                                                                                    \
+    "7:\n\t"                                                                                      \
+    "ldr r10, [sp, #4]\n\t"                                                                       \
+    "subs r10, r10, #1\n\t"                                                                       \
+    "str r10, [sp, #4]\n\t"                                                                       \
+    "bgt 1b\n"                                                                                    \
+    "8:\n\t"                                                                                      \
+    "add sp, sp, #8\n\t"
+#endif
+
+#if defined(WORDS_MEET)
 NAKED static void meet_rows(int32_t *sums UNREAD, const patch *p UNREAD,
                             const trained *weights UNREAD)
 {
@@ -219,53 +268,105 @@ NAKED static void meet_rows(int32_t *sums UNREAD, const patch *p UNREAD,
             "rsb r8, r8, #0\n\t"
             "pkhbt r8, r8, r8, lsl #16\n\t"
             "ldr r9, [r1, #28]\n\t"
-            "ldm r0, {r4-r7}\n\t"
-            "ldrd r10, r11, [r1]\n\t"
-            "push {r10, r11}\n\t" /* rows that are left */
-            "cmp r11, #0\n\t"
-            "ble 8f\n"
-            "1:\n\t"
-            "ldrd r10, r11, [sp, #12]\n\t" /* the patch, and weights of the row */
-            "ldr r1, [sp]\n\t"
-            "ldr r0, [r1], #4\n\t"
-            "str r1, [sp]\n\t"
-            "ldrd r12, r1, [r10, #8]\n\t"
-            "add r0, r0, r12\n\t"
-            "mov r2, r11\n\t"
-            "ldr r12, [r10, #24]\n\t"
-            "add r12, r12, r11\n\t"
-            "str r12, [sp, #16]\n\t"
-            "add r3, r2, r9, lsl #1\n\t"
-            "subs r1, r1, #16\n\t"
-            "blt 3f\n"
-            "2:\n\t" QUAD_MEETS_FOUR QUAD_MEETS_FOUR QUAD_MEETS_FOUR QUAD_MEETS_FOUR
-            "subs r1, r1, #16\n\t"
-            "bge 2b\n"
-            "3:\n\t"
-            "adds r1, r1, #12\n\t"
-            "blt 5f\n"
-            "4:\n\t" QUAD_MEETS_FOUR
-            "subs r1, r1, #4\n\t"
-            "bge 4b\n"
-            "5:\n\t"
-            "adds r1, r1, #4\n\t"
-            "beq 7f\n"
-            "6:\n\t"
-            "ldrsb r10, [r0], #1\n\t"
-            "sxtah r10, r10, r8\n\t"
-            BYTE_MEETS("[r2, r9]", "r5") BYTE_MEETS("[r2], #1", "r4")
-            BYTE_MEETS("[r3, r9]", "r7") BYTE_MEETS("[r3], #1", "r6")
-            "subs r1, r1, #1\n\t"
-            "bgt 6b\n"
-            "7:\n\t"
-            "ldr r10, [sp, #4]\n\t"
-            "subs r10, r10, #1\n\t"
-            "str r10, [sp, #4]\n\t"
-            "bgt 1b\n"
-            "8:\n\t"
-            "ldr r0, [sp, #8]\n\t"
+            "ldm r0, {r4-r7}\n\t" ROWS_MEET
+            "ldr r0, [sp], #12\n\t"
             "stm r0, {r4-r7}\n\t"
-            "add sp, sp, #20\n\t"
+            "pop {r4-r11, pc}");
+}
+#endif
+
+#if defined(WORDS_MEET) && SUMS_ARE_NARROW
+/* How four sums, r4 to r7, are stored with factors of their own. On the stack: 24 multipliers,
+   28 exponents, 32 to, 36 end, 40 the zero point, 44 and 48 the limits, four times each. Before: r0 to,
+   r4 the scaling, r7 the first channel, r8 end. */
+#define SUMS_PREPARED                                                                             \
+    "ldrd r5, r6, [r4, #4]\n\t"                                                                   \
+    "add r5, r5, r7, lsl #2\n\t"                                                                  \
+    "add r6, r6, r7\n\t"                                                                          \
+    "strd r5, r6, [sp, #24]\n\t"                                                                  \
+    "strd r0, r8, [sp, #32]\n\t"                                                                  \
+    "ldr r5, [r4, #16]\n\t"                                                                       \
+    "ldrb r6, [r4, #20]\n\t"                                                                      \
+    "ldrb r8, [r4, #24]\n\t"                                                                      \
+    "orr r6, r6, r6, lsl #8\n\t"                                                                  \
+    "orr r6, r6, r6, lsl #16\n\t"                                                                 \
+    "orr r8, r8, r8, lsl #8\n\t"                                                                  \
+    "orr r8, r8, r8, lsl #16\n\t"                                                                 \
+    "strd r5, r6, [sp, #40]\n\t"                                                                  \
+    "str r8, [sp, #48]\n\t"
+#define SUM_STORED(sum, at)                                                                       \
+    "add " sum ", " sum ", " sum ", asr #31\n\t"                                                  \
+    "uxtb r1, r11, ror #" at "\n\t"                                                               \
+    "asr " sum ", " sum ", r1\n\t"                                                                \
+    "add " sum ", " sum ", #1\n\t"                                                                \
+    "add " sum ", r12, " sum ", asr #1\n\t"                                                       \
+    "ssat " sum ", #8, " sum "\n\t"
+#define SUMS_STORED                                                                               \
+    "ldr r0, [sp, #24]\n\t"                                                                       \
+    "ldm r0!, {r1-r3, r10}\n\t"                                                                   \
+    "str r0, [sp, #24]\n\t"                                                                       \
+    "lsl r4, r4, #1\n\t"                                                                          \
+    "smmulr r4, r4, r1\n\t"                                                                       \
+    "lsl r5, r5, #1\n\t"                                                                          \
+    "smmulr r5, r5, r2\n\t"                                                                       \
+    "lsl r6, r6, #1\n\t"                                                                          \
+    "smmulr r6, r6, r3\n\t"                                                                       \
+    "lsl r7, r7, #1\n\t"                                                                          \
+    "smmulr r7, r7, r10\n\t"                                                                      \
+    "ldr r0, [sp, #28]\n\t"                                                                       \
+    "ldr r11, [r0], #4\n\t"                                                                       \
+    "str r0, [sp, #28]\n\t"                                                                       \
+    "mvn r11, r11\n\t"                                                                            \
+    "ldr r12, [sp, #40]\n\t"                                                                      \
+    SUM_STORED("r4", "0") SUM_STORED("r5", "8") SUM_STORED("r6", "16") SUM_STORED("r7", "24")     \
+    "bfi r4, r5, #8, #8\n\t"                                                                      \
+    "bfi r4, r6, #16, #8\n\t"                                                                     \
+    "bfi r4, r7, #24, #8\n\t"                                                                     \
+    "ldrd r1, r2, [sp, #44]\n\t"                                                                  \
+    "ssub8 r3, r4, r1\n\t"                                                                        \
+    "sel r4, r4, r1\n\t"                                                                          \
+    "ssub8 r3, r4, r2\n\t"                                                                        \
+    "sel r4, r2, r4\n\t"                                                                          \
+    "ldrd r0, r1, [sp, #32]\n\t"                                                                  \
+    "str r4, [r0], #4\n\t"                                                                        \
+    "str r0, [sp, #32]\n\t"                                                                       \
+    "cmp r0, r1\n\t"
+#endif
+
+#if defined(WORDS_MEET) && SUMS_ARE_NARROW
+/* Store what blocks of four filters make of a patch, from a filter on. end: of what is stored. On the
+   stack: 4 the patch, 8 weights of a row, 12 of a block, 16 from a block to the next, 20 what sums begin
+   with. */
+NAKED static void meet_blocks(element *to UNREAD, const patch *p UNREAD,
+                              const trained *weights UNREAD, const scaling *s UNREAD,
+                              const bias_sum *begin UNREAD, int32_t first UNREAD,
+                              element *end UNREAD)
+{
+    __asm__("push {r4-r11, lr}\n\t"
+            "sub sp, sp, #52\n\t"
+            "ldr r9, [sp, #88]\n\t"
+            "ldrd r7, r8, [sp, #92]\n\t"
+            "mov r4, r3\n\t" SUMS_PREPARED
+            "str r1, [sp, #4]\n\t"
+            "str r2, [sp, #12]\n\t"
+            "str r9, [sp, #20]\n\t"
+            "ldr r8, [r1, #16]\n\t"
+            "rsb r8, r8, #0\n\t"
+            "pkhbt r8, r8, r8, lsl #16\n\t"
+            "ldr r9, [r1, #28]\n\t"
+            "lsl r3, r9, #2\n\t"
+            "str r3, [sp, #16]\n"
+            "9:\n\t"
+            "ldr r0, [sp, #20]\n\t"
+            "ldm r0!, {r4-r7}\n\t"
+            "str r0, [sp, #20]\n\t"
+            "ldrd r2, r3, [sp, #12]\n\t"
+            "str r2, [sp, #8]\n\t"
+            "add r2, r2, r3\n\t"
+            "str r2, [sp, #12]\n\t"
+            "ldr r1, [sp, #4]\n\t" ROWS_MEET SUMS_STORED
+            "bne 9b\n\t"
+            "add sp, sp, #52\n\t"
             "pop {r4-r11, pc}");
 }
 #endif
@@ -516,12 +617,16 @@ enum { SIDE_BY_SIDE = 8 };
 enum { SIDE_BY_SIDE = 4 };
 #endif
 
-static void make_lanes(element *to, const patch *p, const trained *weights, int32_t from,
+/* parts: what lies under the taps before the bend, and what lies under those behind it. */
+static void make_lanes(element *to, const patch *parts, const trained *weights, int32_t from,
                        int32_t stride, const scaling *s, int32_t first)
 {
+    int32_t part;
     total sums[SIDE_BY_SIDE];
     begin_sums(sums, s->bias, first, SIDE_BY_SIDE);
-    add_lanes(sums, p, weights, from, stride);
+    for (part = 0; (part < 2) && (parts[part].count > 0); part++) {
+        add_lanes(sums, &parts[part], weights + parts[part].weights_from, from, stride);
+    }
     store_sums(to, sums, s, first, SIDE_BY_SIDE);
 }
 
@@ -567,8 +672,9 @@ static void make_lanes(element *to, const patch *p, const trained *weights, int3
 
 #if defined(HELIUM) && SUMS_ARE_NARROW
 /* So many channels of a place at once, over and over to an end. More registers: r6 and r7 rows, r8 the
-   first value, r9 weights and r10 from a row to the next, r11 taps. On the stack: 0 weights, 4 to,
-   8 end, 12 bias, 16 multipliers, 20 exponents, 24 rows, 28 the scaling. */
+   first value, r9 weights and r10 from a row to the next, r11 taps before the bend and r12 behind it.
+   On the stack: 0 weights, 4 to, 8 end, 12 bias, 16 multipliers, 20 exponents, 24 rows, 28 the scaling,
+   32 from the bend to the first value behind it. */
 #define LANES_IN_ASSEMBLY(lanes, number)                                                          \
     "push {r4-r11, lr}\n\t"                                                                       \
     "vpush {d8-d15}\n\t"                                                                          \
@@ -588,14 +694,23 @@ static void make_lanes(element *to, const patch *p, const trained *weights, int3
     "add r7, r6, r7, lsl #2\n\t"                                                                  \
     "mov r4, r3\n\t"                                                                              \
     "ldrd r8, r11, [r1, #8]\n\t"                                                                  \
+    "add r0, r8, r11\n\t"                                                                         \
+    "ldrd r3, r12, [r1, #40]\n\t"                                                                 \
+    "sub r0, r3, r0\n\t"                                                                          \
+    "str r0, [sp, #32]\n\t"                                                                       \
     "sdiv r11, r11, r4\n\t"                                                                       \
-    "ldr r3, [r1, #16]\n\t"                                                                       \
-    "ldrd r10, r5, [r1, #24]\n"                                                                   \
+    "sdiv r12, r12, r4\n\t"                                                                       \
+    "ldrd r3, r0, [r1, #16]\n\t"                                                                  \
+    "ldrd r10, r5, [r1, #24]\n\t"                                                                 \
+    "ldr r9, [sp]\n\t"                                                                            \
+    "add r9, r9, r0\n\t"                                                                          \
+    "str r9, [sp]\n"                                                                              \
     "1:\n\t"                                                                                      \
     "ldr r6, [sp, #24]\n\t"                                                                       \
     "ldr r9, [sp]\n\t"                                                                            \
     "ldr r2, [sp, #12]\n\t" lanes(LANES_BEGIN)                                                    \
-    "str r2, [sp, #12]\n"                                                                         \
+    "str r2, [sp, #12]\n\t"                                                                       \
+    "ldr r2, [sp, #32]\n"                                                                         \
     "2:\n\t"                                                                                      \
     "ldr r0, [r6], #4\n\t"                                                                        \
     "add r0, r0, r8\n\t"                                                                          \
@@ -605,6 +720,13 @@ static void make_lanes(element *to, const patch *p, const trained *weights, int3
     "add r0, r0, r4\n\t"                                                                          \
     "add r1, r1, r5\n\t"                                                                          \
     "le lr, 3b\n\t"                                                                               \
+    "add r0, r0, r2\n\t"                                                                          \
+    "wls lr, r12, 5f\n"                                                                           \
+    "4:\n\t" lanes(LANES_MEET)                                                                    \
+    "add r0, r0, r4\n\t"                                                                          \
+    "add r1, r1, r5\n\t"                                                                          \
+    "le lr, 4b\n"                                                                                 \
+    "5:\n\t"                                                                                      \
     "add r9, r9, r10\n\t"                                                                         \
     "cmp r6, r7\n\t"                                                                              \
     "bne 2b\n\t"                                                                                  \
@@ -650,39 +772,153 @@ NAKED static void make_sixteen(element *to UNREAD, const patch *p UNREAD,
 }
 #endif
 
+#if defined(WORDS_MEET) && SUMS_ARE_NARROW
+/* The same of four channels with a filter each, to an end. Registers: r0 values, r1 weights, r2 and r3
+   from a tap to the next, r9 the end of the values, r8 the zero point. On the stack: 0 the next row,
+   4 behind the last, 8 weights of a row, 12 of a block, 16 the first value, 20 the bias, 52 and 56 rows,
+   60 values before the bend and 64 behind it, 68 from the bend to the first behind it,
+   72 and 76 what r2 and r3 are. */
+#define TAP_MEETS                                                                                 \
+    "ldr r10, [r0]\n\t"                                                                           \
+    "ldr r12, [r1]\n\t"                                                                           \
+    "sxtab16 r11, r8, r10\n\t"                                                                    \
+    "sxtab16 r10, r8, r10, ror #8\n\t"                                                            \
+    "sxtb16 lr, r12\n\t"                                                                          \
+    "sxtb16 r12, r12, ror #8\n\t"                                                                 \
+    "smlabb r4, lr, r11, r4\n\t"                                                                  \
+    "smlabb r5, r12, r10, r5\n\t"                                                                 \
+    "smlatt r6, lr, r11, r6\n\t"                                                                  \
+    "smlatt r7, r12, r10, r7\n\t"                                                                 \
+    "add r0, r0, r2\n\t"                                                                          \
+    "add r1, r1, r3\n\t"                                                                          \
+    "cmp r0, r9\n\t"
+#endif
+
+#if defined(WORDS_MEET) && SUMS_ARE_NARROW
+NAKED static void make_fours(element *to UNREAD, const patch *parts UNREAD,
+                             const trained *weights UNREAD, int32_t stride UNREAD,
+                             const scaling *s UNREAD, int32_t first UNREAD, element *end UNREAD)
+{
+    __asm__("push {r4-r11, lr}\n\t"
+            "sub sp, sp, #80\n\t"
+            "ldrd r4, r7, [sp, #116]\n\t"
+            "ldr r8, [sp, #124]\n\t"
+            "ldr r9, [r4]\n\t"
+            "add r9, r9, r7, lsl #2\n\t" SUMS_PREPARED
+            "str r9, [sp, #20]\n\t"
+            "ldrd r4, r5, [r1]\n\t" /* rows */
+            "add r5, r4, r5, lsl #2\n\t"
+            "str r5, [sp, #4]\n\t"
+            "ldrd r5, r6, [r1, #8]\n\t" /* the first value, and how many */
+            "ldrd r7, r8, [r1, #40]\n\t"
+            "str r5, [sp, #16]\n\t"
+            "sub r7, r7, r5\n\t"
+            "sub r7, r7, r6\n\t"
+            "strd r6, r8, [sp, #60]\n\t"
+            "str r7, [sp, #68]\n\t"
+            "ldrd r8, r5, [r1, #16]\n\t" /* the zero point, and the first weight */
+            "add r2, r2, r5\n\t"
+            "str r2, [sp, #12]\n\t"
+            "ldrd r5, r6, [r1, #24]\n\t"
+            "strd r4, r5, [sp, #52]\n\t"
+            "mov r2, r3\n\t"
+            "mov r3, r6\n\t"
+            "strd r2, r3, [sp, #72]\n\t"
+            "rsb r8, r8, #0\n\t"
+            "pkhbt r8, r8, r8, lsl #16\n"
+            "1:\n\t"
+            "ldr r0, [sp, #20]\n\t"
+            "ldm r0!, {r4-r7}\n\t"
+            "str r0, [sp, #20]\n\t"
+            "ldr r9, [sp, #52]\n\t"
+            "ldr r1, [sp, #12]\n"
+            "2:\n\t"
+            "ldr r0, [r9], #4\n\t"
+            "str r9, [sp]\n\t"
+            "ldr r10, [sp, #16]\n\t"
+            "add r0, r0, r10\n\t"
+            "ldr r10, [sp, #56]\n\t"
+            "add r10, r10, r1\n\t"
+            "str r10, [sp, #8]\n\t"
+            "ldr r9, [sp, #60]\n\t"
+            "add r9, r9, r0\n"
+            "3:\n\t" TAP_MEETS
+            "bne 3b\n\t"
+            "ldr r10, [sp, #64]\n\t"
+            "cmp r10, #0\n\t"
+            "bne 5f\n"
+            "4:\n\t"
+            "ldrd r9, r10, [sp]\n\t"
+            "ldr r1, [sp, #8]\n\t"
+            "cmp r9, r10\n\t"
+            "bne 2b\n\t" SUMS_STORED
+            "ldrd r0, r4, [sp, #12]\n\t"
+            "add r0, r0, #4\n\t"
+            "add r4, r4, #4\n\t"
+            "strd r0, r4, [sp, #12]\n\t"
+            "ldrd r2, r3, [sp, #72]\n\t"
+            "bne 1b\n\t"
+            "add sp, sp, #80\n\t"
+            "pop {r4-r11, pc}\n"
+            "5:\n\t"
+            "ldr r9, [sp, #68]\n\t"
+            "add r0, r0, r9\n\t"
+            "add r9, r0, r10\n"
+            "6:\n\t" TAP_MEETS
+            "bne 6b\n\t"
+            "b 4b");
+}
+#endif
+
+/* What lies under some taps of all rows, for channels with a filter each. */
+static patch lanes_patch(const convolution *c, const footprint *under, int32_t first, int32_t end)
+{
+    patch found;
+    found.rows = under->rows + under->down.first;
+    found.row_count = under->down.end - under->down.first;
+    found.from = column_under(under, first);
+    found.count = (end - first) * under->step;
+    found.zero = c->to.zero_in;
+    found.apart = c->groups;
+    found.width = c->at.taps[1] * c->groups;
+    found.weights_from = (under->down.first * found.width) + (first * c->groups);
+    return found;
+}
+
 /* Make the channels of a place that go into such lanes; how many those are. */
 static int32_t make_all_lanes(element *to, const convolution *c, const footprint *under,
                               int32_t first, int32_t count)
 {
-    int32_t from = 0, stride = under->step;
+    int32_t from = 0, stride = under->step, bend = smaller(under->bend, under->across.end);
     const trained *weights = c->weights + first;
-    patch p;
-    if (WEIGHTS_HAVE_ZEROS || (under->bend < under->across.end)) {
+    patch parts[2];
+    if (WEIGHTS_HAVE_ZEROS != 0) {
         return 0;
     }
-    p.rows = under->rows + under->down.first;
-    p.row_count = under->down.end - under->down.first;
-    p.from = column_under(under, under->across.first);
-    p.count = (under->across.end - under->across.first) * stride;
-    p.zero = c->to.zero_in;
-    p.apart = c->groups;
-    p.width = c->at.taps[1] * c->groups;
-    weights += (under->down.first * p.width) + (under->across.first * c->groups);
+    parts[0] = lanes_patch(c, under, under->across.first, bend);
+    parts[1] = lanes_patch(c, under, bend, under->across.end);
 #if defined(HELIUM) && SUMS_ARE_NARROW
-    if (c->to.bias && (p.row_count > 0) && (p.count > 0)) {
+    if (c->to.bias && (parts[0].row_count > 0) && (parts[0].count > 0)) {
         from = count / 16 * 16;
         if (from != 0) {
-            make_sixteen(to, &p, weights, stride, &c->to, first, to + from);
+            make_sixteen(to, parts, weights, stride, &c->to, first, to + from);
         }
         if ((count - from) >= 8) {
-            p.from += from;
-            make_eight(to + from, &p, weights + from, stride, &c->to, first + from, to + from + 8);
+            parts[0].from += from;
+            parts[1].from += from;
+            make_eight(to + from, parts, weights + from, stride, &c->to, first + from,
+                       to + from + 8);
             from += 8;
         }
     }
+#elif defined(WORDS_MEET) && SUMS_ARE_NARROW
+    if (c->to.bias && (parts[0].row_count > 0) && (parts[0].count > 0) && (count >= 4)) {
+        from = count / 4 * 4;
+        make_fours(to, parts, weights, stride, &c->to, first, to + from);
+    }
 #endif
     for (; (count - from) >= SIDE_BY_SIDE; from += SIDE_BY_SIDE) {
-        make_lanes(to + from, &p, weights + from, from, stride, &c->to, first + from);
+        make_lanes(to + from, parts, weights + from, from, stride, &c->to, first + from);
     }
     return from;
 }

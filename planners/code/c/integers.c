@@ -112,12 +112,19 @@ APART static int32_t make_filters(element *to, const patch *p, const trained *we
                             const bias_sum *begin, range filters)
 {
     int32_t first = filters.first;
-#if defined(HELIUM) && SUMS_ARE_NARROW
+#if (defined(HELIUM) || defined(WORDS_MEET)) && SUMS_ARE_NARROW
     int32_t count = (filters.end - first) / BLOCK * BLOCK;
     (void)sizeof(patch_is_known);
-    if ((count > 0) && (begin != NULL) && (p->zero == 0) && (p->row_count > 0)) {
-        make_blocks(to, p, weights + p->weights_from, s, begin + first, first, to + count);
+    if ((count > 0) && (begin != NULL) && (p->row_count > 0)) {
+#if defined(WORDS_MEET)
+        meet_blocks(to, p, weights + p->weights_from, s, begin + first, first, to + count);
         first += count;
+#else
+        if (p->zero == 0) { /* values meet weights as they are stored */
+            make_blocks(to, p, weights + p->weights_from, s, begin + first, first, to + count);
+            first += count;
+        }
+#endif
     }
 #endif
     for (; (filters.end - first) >= BLOCK; first += BLOCK) {

@@ -17,7 +17,7 @@ from csdf.io.files import read_text, write_text
 from csdf.io.graph_files import write_graph
 from csdf.status import Status
 from csdf.units import nanoseconds_in_words, percent
-from planners.fifo.command.answer import others_in_words
+from planners.fifo.command.answer import FEWEST, HEADS, others_in_words
 from planners.fifo.hls.accesses import read_accesses
 from planners.fifo.hls.call import cost, is_memory
 from planners.fifo.hls.call_graph import call_graph
@@ -29,13 +29,6 @@ from planners.fifo.hls.synthesis_report import SynthesisReport, read_report, rea
 from planners.fifo.hls.trace import Trace, record
 from planners.fifo.hls.writing import tcl_directives, with_pragmas
 
-UNITS = {"bits": "bits", "elements": "elements", "bram": "BRAM_18K", "lut": "LUTs"}
-BEST = {
-    "bits": "fewest bits",
-    "elements": "fewest elements",
-    "bram": "fewest block RAMs",
-    "lut": "fewest LUTs",
-}
 SHOWN = 4  # processes and names in a line
 INFERRED = (
     "stages of reads (1, or 2 under a condition in a nest), of writes (the last), 2 stages between "
@@ -195,7 +188,7 @@ class _Told:
         self._found, self._question, self._report, self._trace = found, question, report, trace
         self._file = file
         self._model = found.model
-        self._unit = UNITS[question.objective]
+        self._unit = HEADS.get(question.objective, question.objective)
 
     @property
     def _inferred(self) -> tuple[str, ...]:
@@ -475,7 +468,7 @@ class _Told:
             return f"no depths found for {goal}: {sizing.reason}"
         objective = self._question.objective
         if sizing.status is Status.OPTIMAL:
-            proof = f"proved the {BEST[objective]}"
+            proof = f"proved the {FEWEST.get(objective, 'fewest bits')}"
         else:
             bound = sizing.lower_bound
             above = answers.gap_above(sizing.cost, bound) if bound else "lower bound 0"
