@@ -94,8 +94,9 @@ void {name}_restore({name}_state *state, const void *from);
         name, kept = self.name, self.schedule.plan.kept_bytes
         saved = restored = ""
         if self.network.variables:
-            saved = f"    (void)memcpy((char *)to + {kept}, state->oldest, sizeof state->oldest);\n"
-            restored = f"    (void)memcpy(state->oldest, (const char *)from + {kept}, sizeof state->oldest);\n"
+            oldest, size = "state->oldest", "sizeof state->oldest"
+            saved = f"    (void)memcpy((char *)to + {kept}, {oldest}, {size});\n"
+            restored = f"    (void)memcpy({oldest}, (const char *)from + {kept}, {size});\n"
         return f"""
 void {name}_reset(instance *state)
 {{
