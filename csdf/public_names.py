@@ -16,20 +16,19 @@ def named(package: str, name: str) -> Any:
 
     The names are those that the package imports for type checkers. Raises AttributeError.
     """
-    homes = _homes(package)
+    known = homes(package)
     if name == "__all__":
-        return sorted(homes)
-    if name not in homes:
-        near = (
-            "" if name.startswith("_") else meant(name, homes)
-        )  # Python itself asks for such names
+        return sorted(known)
+    if name not in known:
+        is_python = name.startswith("_")  # Python itself asks for such names
+        near = "" if is_python else meant(name, known)
         raise AttributeError(f"module {package!r} has no attribute {name!r}{near}")
-    return getattr(import_module(homes[name]), name)
+    return getattr(import_module(known[name]), name)
 
 
 @cache
-def _homes(package: str) -> dict[str, str]:
-    """The module of each public name, from the block `if TYPE_CHECKING` of the package's source."""
+def homes(package: str) -> dict[str, str]:
+    """Return the module of each public name: the imports in a package's block `if TYPE_CHECKING`."""
     spec: Any = find_spec(package)
     return {
         alias.name: statement.module or ""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib import import_module
 
+from csdf.public_names import homes
+
 ABOUT = {
     "csdf": "The engine: graphs, their analyses, searches over storage, and formats.",
     "cnn2csdf": "Networks: readers, the catalogue, graphs of them, and runs row by row.",
@@ -19,10 +21,10 @@ def pages() -> Iterator[tuple[str, str]]:
 
 
 def _rooms(package: str) -> Iterator[str]:
-    homes = import_module(package)._HOMES
+    modules = homes(package)
     rooms: dict[str, list[str]] = {}
-    for name in sorted(homes, key=str.lower):
-        parts = homes[name].split(".")[1:]
+    for name in sorted(modules, key=str.lower):
+        parts = modules[name].split(".")[1:]
         rooms.setdefault(parts[0], []).append(name)
     for room in sorted(rooms):
         module = f"{package}.{room}"

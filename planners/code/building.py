@@ -196,7 +196,7 @@ def _proof(source: str, text: str) -> str:
 	@grep 'Proved goals' build/contract.txt
 	@awk '/Proved goals/ {{ found = $$4 == $$6 }} END {{ exit !found }}' build/contract.txt
 """
-    return f"""# Frama-C over any frame, whatever frames before it left: each access, shift, sum and value read.
+    return f"""# Frama-C over any frame, whatever came before: each access, shift, sum and value read.
 # WP proves the contracts of inner loops, with Z3; Eva all that calls them.
 FRAMA_C ?= frama-c -machdep gcc_x86_32 -cpp-extra-args="-Iinclude"
 EVA ?= -eva-slevel 100000000 -eva-slevel-merge-after-loop @all \\
@@ -373,11 +373,6 @@ def readme(written: Written, model: Model, plan: StreamingPlan) -> str:
     if once and plan.multiply_accumulates != once:
         work += f", {plan.multiply_accumulates / once:.3f} times the least"
     name, capitals = written.name, written.name.upper()
-    ports = "\n".join(
-        f"| {port.parameter} | {kind} | {port.kind} | {_layout(model, port)} | {_scaled(port)} |"
-        for kind, found in (("input", written.inputs), ("output", written.outputs))
-        for port in found
-    )
     return f"""# {name}: a neural network in {plan.arena_bytes:,} bytes
 
 | what | how much |
@@ -388,9 +383,7 @@ def readme(written: Written, model: Model, plan: StreamingPlan) -> str:
 | flash: weights | {written.weight_bytes:,} bytes; `make size` prints the code |
 | work | {work} |
 
-| parameter | kind | type | elements | real number of an integer |
-|---|---|---|---|---|
-{ports}
+{ports_table([(model, written)])}
 
 Tensors lie row by row, in a row column by column, and the channels of a pixel side by side (HWC).
 {_outside(written)}
@@ -423,6 +416,20 @@ firing of a stage.
 """
 
 
+def ports_table(networks: Sequence[tuple[Model, Written]]) -> str:
+    """Return a table of the inputs and outputs of networks."""
+    rows = "\n".join(
+        f"| {port.parameter}{f' of {written.name}' if len(networks) > 1 else ''} | {kind} "
+        f"| {port.kind} | {_layout(model, port)} | {_scaled(port)} |"
+        for model, written in networks
+        for kind, found in (("input", written.inputs), ("output", written.outputs))
+        for port in found
+    )
+    return f"""| parameter | kind | type | elements | real number of an integer |
+|---|---|---|---|---|
+{rows}"""
+
+
 def _with_cmsis_nn(written: Written) -> str:
     """Return lines on CMSIS-NN; empty for a library that does not call it."""
     if written.cmsis_nn is None:
@@ -453,9 +460,9 @@ def _measuring(written: Written) -> str:
     if not written.stages:
         return ""
     proof = """\
-- `make prove` takes any input through a call by Frama-C (Debian's `frama-c-base`, `why3`, `z3`), whatever
-  calls before it left, in plain C for 32 bits, and ends with 0 when no access, shift, sum or read raises
-  an alarm.
+- `make prove` takes any input through a call by Frama-C (Debian's `frama-c-base`, `why3`, `z3`),
+  whatever calls before it left, in plain C for 32 bits, and ends with 0 when no access, shift, sum or
+  read raises an alarm.
 """
     return """- `make example < frames.txt` prints the class of each frame of real numbers, as the
   tensor lies, with its value, or the only output (`examples/classify.c`);

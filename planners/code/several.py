@@ -9,7 +9,14 @@ from os import PathLike
 from cnn2csdf.weights import Model
 from csdf.arguments import public
 from csdf.errors import InvalidPlan
-from planners.code.building import MAIN, end_of_main, makefile, package_files, target_files
+from planners.code.building import (
+    MAIN,
+    end_of_main,
+    makefile,
+    package_files,
+    ports_table,
+    target_files,
+)
 from planners.code.c_text import identifier
 from planners.code.calls.cmsis_nn import ANY, Scratch
 from planners.code.library import (
@@ -204,6 +211,8 @@ headers.
 |---|---|---|---|---|
 {rows}
 
+{ports_table([(one.model, written) for one, written in zip(members, found, strict=True)])}
+
 The networks take turns in one arena of {arena:,} bytes, a whole frame at a time, in any order:
 
 ```c
@@ -212,8 +221,11 @@ The networks take turns in one arena of {arena:,} bytes, a whole frame at a time
 static {name}_arena arena;
 {calls}```
 {stays}
-- `src/` and `include/` are the library: each file of `src/` compiles alone with `-Iinclude`. `test/`
-  and `target/` are the test program and what that needs on a bare Cortex-M; a product leaves them out.
+- Types, shapes, scales and zero points are macros in the header of each network. Where it has integers,
+  its `NAME_quantize_input` and `NAME_dequantize_output` convert from and to real numbers.
+- `src/` and `include/` are the library: each file of `src/` compiles alone with `-Iinclude`, and is
+  linked with `-lm`. `test/` and `target/` are the test program and what that needs on a bare
+  Cortex-M; a product leaves them out.
 - `make test` runs the test vectors here, the networks in turn, and ends with 0 when the outputs are
   equal.
 - `make qemu` and `make qemu-m55` do so on an emulated Cortex-M4 and Cortex-M55 (they need

@@ -527,7 +527,7 @@ typedef slot element;
 #define BEGINNINGS {len(schedule.beginnings)}
 #define HAS_COPIES {int(schedule.has_copies)}
 #define HAS_TILES {int(schedule.has_tiles)}
-#define LEFT(view) {"((view)->left)" if schedule.has_tiles else "0"}
+#define FROM_LEFT(view, column) {"((column) - (view)->left)" if schedule.has_tiles else "(column)"}
 #define WORK_TILES(run) {"work_tiles(run)" if schedule.has_tiles else "((void)0)"}
 {self._as_tile()}
 #define BEGIN_ORDER(state) {self._begin_order()}

@@ -23,6 +23,7 @@ from cnn2csdf.instructions import uncounted
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.platforms import (
+    NANOSECONDS,
     PLATFORMS,
     USUAL_PLATFORM,
     BoardMemory,
@@ -478,7 +479,10 @@ def _stateful_fit(
 
 @public
 def fit_with_alternatives(network: Network | Model, *, budget: Budget = None, **terms: Any) -> Fit:
-    """Return the answer of `fit`; where RAM is short, with what would need less: other ends, int8.
+    """Return the answer of `fit`; where it is no, with what would fit or need less.
+
+    Where RAM is short other ends and int8; where flash is, int8 and the flash that is needed; where
+    time is, the frames per second that are reached.
 
     The alternatives are what `csdf fit` prints as `instead`. terms: of `fit`. budget: of all searches.
     A question with fewer changes comes first; one with more is listed only where it needs less RAM than
@@ -487,13 +491,17 @@ def fit_with_alternatives(network: Network | Model, *, budget: Budget = None, **
     if isinstance(network, Model):
         network = _known_network(network)
     stop = stop_of(budget)
-    if terms.get("ram") is None or network.keeps_state:
+    limits = [terms.get(one) for one in ("ram", "flash", "nanoseconds")]
+    if all(one is None for one in limits) or terms.get("memories"):
         return fit(network, budget=stop, **terms)
     found = fit(network, budget=stop.part(share=OWN_SHARE), **terms)
-    is_short = found.best is None and found.least.ram_bytes > (found.ram or 0)
-    if not is_short or found.reason.has(Ended.INTERRUPTED):
+    is_short = found.ram is not None and found.least.ram_bytes > found.ram
+    if found.best is not None or found.reason.has(Ended.INTERRUPTED):
         return found
-    questions = _questions(network, found, terms.get("element_bytes"))
+    size = terms.get("element_bytes")
+    questions = (
+        _questions(network, found, size) if is_short else _other_limits(network, found, size)
+    )
     nearby: dict[frozenset[str], Alternative] = {}
     for number, (options, changes) in enumerate(questions):
         smaller = [one for words, one in nearby.items() if words < options]
@@ -505,7 +513,8 @@ def fit_with_alternatives(network: Network | Model, *, budget: Budget = None, **
             other = fit(network, budget=stop.part(share=share), **asked)
             taken = (other.best or other.least).ram_bytes
             least = min((one.ram_bytes for one in smaller), default=found.least.ram_bytes)
-            if other.input == changes.get("input", found.input) and taken < least:
+            is_nearer = taken < least if is_short else other.best is not None
+            if other.input == changes.get("input", found.input) and is_nearer:
                 nearby[options] = Alternative(
                     " ".join(sorted(options)),
                     taken,
@@ -516,23 +525,46 @@ def fit_with_alternatives(network: Network | Model, *, budget: Budget = None, **
     return replace(found, alternatives=tuple(some))
 
 
+def _other_limits(
+    network: Network, found: Fit, element_bytes: int | None
+) -> list[tuple[frozenset[str], dict[str, Any]]]:
+    """Options that may fit where flash or time is short, as they are written and as terms of `fit`."""
+    if found.reason.kind is FitWhy.FLASH:
+        needed = {"flash": found.flash_bytes}
+        asked = [(f"--flash {found.flash_bytes}", needed)]
+        return [
+            (frozenset([one]), terms) for one, terms in (*_as_int8(network, element_bytes), *asked)
+        ]
+    if found.reason.kind is FitWhy.TOO_SLOW:
+        frames = NANOSECONDS / Fraction(found.reason.values["nanoseconds"])
+        text = str(int(frames)) if frames >= 10 else f"{int(100 * frames) / 100:g}"
+        if text != "0":
+            return [(frozenset([f"--fps {text}"]), {"nanoseconds": NANOSECONDS / Fraction(text)})]
+    return []
+
+
+def _as_int8(network: Network, element_bytes: int | None) -> list[tuple[str, dict[str, Any]]]:
+    """The option of elements of a byte, where a network of real numbers may have them."""
+    if element_bytes is None and not any(layer.quantization for layer in network.layers):
+        return [("--element-bytes 1 (as int8)", {"element_bytes": 1})]
+    return []
+
+
 def _questions(
     network: Network, found: Fit, element_bytes: int | None
 ) -> list[tuple[frozenset[str], dict[str, Any]]]:
     """Options that may need less RAM, as they are written and as terms of `fit`; few changes first."""
-    as_int8: list[tuple[str, str, Any]] = []
-    if element_bytes is None and not any(layer.quantization for layer in network.layers):
-        as_int8 = [("--element-bytes 1 (as int8)", "element_bytes", 1)]
-    inputs = [(f"--input {one}", "input", one) for one in (ROWS, EXTERNAL) if one != found.input]
-    outputs = [("--output-memory external", "output", EXTERNAL)]
+    inputs = [(f"--input {one}", {"input": one}) for one in (ROWS, EXTERNAL) if one != found.input]
+    outputs = [("--output-memory external", {"output": EXTERNAL})]
     if found.output == EXTERNAL:
         outputs = []
-    sets = [[one] for one in (*as_int8, *inputs, *outputs)]
-    sets += [list(both) for both in product(inputs, outputs)]
-    return [
-        (frozenset(option for option, _, _ in some), {term: value for _, term, value in some})
-        for some in sets
+    questions = [
+        (frozenset([option]), terms)
+        for option, terms in (*_as_int8(network, element_bytes), *inputs, *outputs)
     ]
+    for (one, terms), (other, more) in product(inputs, outputs):
+        questions.append((frozenset([one, other]), {**terms, **more}))
+    return questions
 
 
 def _chosen(fitting: Sequence[FitMethod], *, is_limited: bool) -> FitMethod | None:

@@ -22,6 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from cnn2csdf.quantized_layers import stores_integers
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from csdf.errors import CsdfError
@@ -130,9 +131,10 @@ def model_of(path):
 
 
 def least(network):
+    size = None if stores_integers(network) else 4
     with suppress(CsdfError):  # of inputs that cannot come row by row
-        return fit(network, input=ROWS).least.plan
-    return fit(network).least.plan
+        return fit(network, input=ROWS, element_bytes=size).least.plan
+    return fit(network, element_bytes=size).least.plan
 
 
 def write_hashing(library, folder):

@@ -39,7 +39,7 @@ def number(cell):
     return int(cell.replace(",", ""))
 
 
-MEASURED = rows_of("firmware.md", "| model | input | arena |")
+MEASURED = rows_of("firmware.md", "| model | arena, by row |")
 BESIDE = rows_of("firmware.md", "| network | here | TensorFlow Lite Micro | TinyTS |")
 RANDOM = rows_of("firmware.md", "| network | elements | arena, by row |")
 READ = {row[0].strip("`"): row for row in rows_of("networks.md", "| file | parameters |")}
@@ -49,26 +49,25 @@ FILES = dict.fromkeys(row[0] for row in MEASURED) if FOLDER.exists() else {}
 @each("name", FILES)
 def test_the_flash_of_a_model_is_that_of_the_page(name):
     counted = flash_bytes(simplified(read_model(path_of(name))).network)
-    assert [number(row[6]) for row in MEASURED if row[0] == name] == [counted, counted]
+    assert [number(row[3]) for row in MEASURED if row[0] == name] == [counted]
 
 
 @pytest.mark.slow
 @each("name", FILES)
 def test_the_arena_of_a_model_is_that_of_the_page(name):
     network = simplified(read_model(path_of(name))).network
-    shown = {row[1]: number(row[2]) for row in MEASURED if row[0] == name}
-    assert {input_: fit(network, input=input_).least.ram_bytes for input_ in shown} == shown
+    (shown,) = (row[1:3] for row in MEASURED if row[0] == name)
+    arenas = [fit(network, input=input_).least.ram_bytes for input_ in ("rows", "resident")]
+    assert arenas == [number(cell) for cell in shown]
 
 
 def test_the_arenas_beside_others_are_those_of_the_other_tables():
-    arenas = {(row[0], row[1]): row[2] for row in MEASURED}
-    for name, element, *found in RANDOM:
-        if element == "float":
-            arenas |= {(name, "rows"): found[0], (name, "resident"): found[1]}
+    arenas = {row[0]: row[1:3] for row in MEASURED}
+    arenas |= {name: found[:2] for name, element, *found in RANDOM if element == "float"}
     assert len(BESIDE) == 7
     for title, here, *_ in BESIDE:
         name = title.partition(",")[0]
-        assert here == f"{arenas[name, 'rows']} / {arenas[name, 'resident']}"
+        assert here == " / ".join(arenas[name])
 
 
 SEARCHED = [row for row in RANDOM if not row[0].startswith("mobilenet_v2")][::2]  # 6 s each

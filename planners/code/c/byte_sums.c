@@ -21,10 +21,10 @@ static __m128i upper_words(__m128i bytes)
 static void add_vectors(int32_t *sums, __m128i a, __m128i b, __m128i c, __m128i d)
 {
     __m128i given = _mm_loadu_si128((const __m128i *)(const void *)sums);
-    a = _mm_add_epi32(_mm_unpacklo_epi32(a, b), _mm_unpackhi_epi32(a, b));
-    c = _mm_add_epi32(_mm_unpacklo_epi32(c, d), _mm_unpackhi_epi32(c, d));
-    given = _mm_add_epi32(given, _mm_unpacklo_epi64(a, c));
-    given = _mm_add_epi32(given, _mm_unpackhi_epi64(a, c));
+    __m128i first = _mm_add_epi32(_mm_unpacklo_epi32(a, b), _mm_unpackhi_epi32(a, b));
+    __m128i last = _mm_add_epi32(_mm_unpacklo_epi32(c, d), _mm_unpackhi_epi32(c, d));
+    given = _mm_add_epi32(given, _mm_unpacklo_epi64(first, last));
+    given = _mm_add_epi32(given, _mm_unpackhi_epi64(first, last));
     _mm_storeu_si128((__m128i *)(void *)sums, given);
 }
 #endif
@@ -431,11 +431,13 @@ INLINED static int32_t add_four(int32_t *restrict sums, const patch *p, const tr
             : [to] "r"(all), [a] "r"(a), [b] "r"(b), [c] "r"(c), [d] "r"(d)
             : "memory");
     vstrwq_s32(sums, vaddq_s32(vldrwq_s32(sums), vldrwq_s32(all)));
-    if (p->zero && (p->count == p->width)) {
-        take_weights(sums, p->zero, weights, p->row_count * p->count, apart);
-    } else if (p->zero != 0) {
-        for (i = 0; i < p->row_count; i++) {
-            take_weights(sums, p->zero, weights + (i * p->width), p->count, apart);
+    if (p->zero != 0) {
+        if (p->count == p->width) {
+            take_weights(sums, p->zero, weights, p->row_count * p->count, apart);
+        } else {
+            for (i = 0; i < p->row_count; i++) {
+                take_weights(sums, p->zero, weights + (i * p->width), p->count, apart);
+            }
         }
     }
     return p->count;
@@ -512,12 +514,12 @@ INLINED static int32_t add_four(int32_t *restrict sums, const patch *p, const tr
 INLINED static void add_values(int32_t *sums, const patch *p, const trained *weights, int32_t filters)
 {
     int32_t done = 0;
-    weights += p->weights_from;
+    const trained *with = weights + p->weights_from;
     if (filters == BLOCK) {
-        done = add_four(sums, p, weights);
+        done = add_four(sums, p, with);
     }
     if (done < p->count) {
-        add_products(sums, p, weights, done, filters);
+        add_products(sums, p, with, done, filters);
     }
 }
 

@@ -269,7 +269,7 @@ def _has_equal_bits(one: Described, function: str) -> bool:
             is_plain = function == "depthwise_conv" or groups == 1
             beside = (*window.padding, *window.overhang)
             is_within = not any(beside) if window.kernel == (1, 1) else min(beside) >= 0
-            is_read = function == "convolve" or _has_middle_columns(window, one)
+            is_read = function == "convolve" or _has_what_is_read(window, one)
             is_counted = _is_counted_in_16_bits(window, groups, one)
             is_like = is_plain and is_within and is_read and is_counted
             return is_like and _has_plain_sums(one, "kernel")
@@ -318,11 +318,12 @@ def _sums_fit(one: Described) -> bool:
     return bool(np.abs(sums).max() < 2**31)
 
 
-def _has_middle_columns(window: Window, one: Described) -> bool:
-    """Whether a window of 3 x 3 lies with its middle column inside, which CMSIS-NN reads unasked."""
+def _has_what_is_read(window: Window, one: Described) -> bool:
+    """Whether depthwise windows hold a place, those of 3 x 3 in their middle column."""
+    if window.dilation != (1, 1):  # without these assumptions
+        return True
     last = (one.layer.shape.width - 1) * window.stride[1] - window.padding[1]
-    is_three = window.kernel == (3, 3) and window.dilation == (1, 1)
-    return not is_three or last + 1 < one.inputs[0].width
+    return _has_places(window, one) and (window.kernel != (3, 3) or last + 1 < one.inputs[0].width)
 
 
 def _is_counted_in_16_bits(window: Window, groups: int, one: Described) -> bool:

@@ -115,6 +115,7 @@ def test_no_name_begins_another():
     assert len(set(given)) == 7
     for one in found.members:  # the calls of each
         assert f"{one.name}_run(&state_of_{one.name}, " in found.files["README.md"]
+        assert f"| {one.inputs[0].parameter} of {one.name} | input | " in found.files["README.md"]
     for one in given:
         for other in given:
             assert one == other or not f"{other}_".startswith(f"{one}_")

@@ -2,6 +2,8 @@
 
 from fractions import Fraction
 
+import pytest
+
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
@@ -67,8 +69,20 @@ def test_measured_times_decide_which_plan_is_fast_enough():
     assert whole <= found.best.nanoseconds <= whole + 100_000
     limits = {"ram": 10**6, "nanoseconds": whole - 1, "durations": durations}
     slow = fit_with_alternatives(network, budget=5, **limits)
-    # what is too slow is not helped by less RAM
-    assert (slow.best, slow.alternatives) == (None, ())
+    # What is too slow is not helped by less RAM, but by fewer frames.
+    (reached,) = slow.alternatives
+    assert (slow.best, reached.fits) == (None, True)
+    assert reached.options == f"--fps {1_000_000_000 // slow.reason.values['nanoseconds']}"
+
+
+@pytest.mark.parametrize("ram", [None, "1MB"])
+def test_flash_that_is_short_has_a_way_out(ram):
+    network = from_catalogue("samos_example")
+    found = fit_with_alternatives(network, ram=ram, flash="2kB")
+    needed = fit(network, element_bytes=1).flash_bytes
+    assert needed <= 2000 < found.flash_bytes
+    options = ["--element-bytes 1 (as int8)", f"--flash {found.flash_bytes}"]
+    assert [one.options for one in found.alternatives if one.fits] == options
 
 
 def test_a_figure_nearby_whose_search_ended_early_says_so():

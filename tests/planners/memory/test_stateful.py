@@ -21,7 +21,7 @@ from csdf.units import bytes_in_words
 from planners.code.library import write_library
 from planners.code.several import Member, together
 from planners.code.sources import library_sources
-from planners.memory.fit import fit, fit_of
+from planners.memory.fit import fit, fit_of, fit_with_alternatives
 from planners.memory.several import run_frames, with_states_apart
 from planners.memory.stateful import stateful_plan
 from planners.plan.checker import require_apart
@@ -40,6 +40,15 @@ SMALL = ["made_plain_begin1", "mww_v2_vad"]
 
 def model_of(name):
     return read_model(FOLDER / f"{name}.tflite", with_weights=True)
+
+
+@each("name", ["mww_v2_vad"])
+def test_what_would_fit_is_said_of_a_network_that_keeps_a_state(name):
+    network = model_of(name).network
+    found = fit_with_alternatives(network, ram=fit(network).least.ram_bytes - 1)
+    (way,) = [one for one in found.alternatives if one.options == "--input external"]
+    assert way.fits
+    assert fit(network, input="external").least.ram_bytes == way.ram_bytes
 
 
 @each("name", NAMES)
