@@ -94,10 +94,9 @@ void {name}_restore({name}_state *state, const void *from);
         name, kept = self.name, self.schedule.plan.kept_bytes
         saved = restored = ""
         if self.network.variables:
-            saved = f"    memcpy((char *)to + {kept}, state->oldest, sizeof state->oldest);\n"
-            restored = (
-                f"    memcpy(state->oldest, (const char *)from + {kept}, sizeof state->oldest);\n"
-            )
+            oldest, size = "state->oldest", "sizeof state->oldest"
+            saved = f"    (void)memcpy((char *)to + {kept}, {oldest}, {size});\n"
+            restored = f"    (void)memcpy({oldest}, (const char *)from + {kept}, {size});\n"
         return f"""
 void {name}_reset(instance *state)
 {{
@@ -275,15 +274,15 @@ void {self.name}_results({self._results_parameters()});
             deed = self._pointed([port]).strip()
         else:
             deed = (
-                f"memcpy({self.name}_input(state, {number}), {port.parameter}, "
-                f"{port.elements} * sizeof *{port.parameter});"
+                f"(void)memcpy({self.name}_input(state, {number}), {port.parameter}, "
+                f"{port.elements}U * sizeof *{port.parameter});"
             )
-        return f"    if ({port.parameter}) {{\n        {deed}\n    }}\n"
+        return f"    if ({port.parameter} != NULL) {{\n        {deed}\n    }}\n"
 
     def _copied_outputs(self) -> str:
         return "".join(
-            f"    memcpy({port.parameter}, {self.name}_output(state, {number}), "
-            f"{port.elements} * sizeof *{port.parameter});\n"
+            f"    (void)memcpy({port.parameter}, {self.name}_output(state, {number}), "
+            f"{port.elements}U * sizeof *{port.parameter});\n"
             for number, port in enumerate(self.outputs)
             if port.outside is None
         )

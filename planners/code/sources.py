@@ -498,7 +498,8 @@ typedef slot element;
 #define MOST ({self._limits()[1]})
 #define SLOTS 1
 #define WEIGHTS_HAVE_ZEROS {int(self.tables.weights_have_zeros)}
-#define SUMS_ARE_NARROW {int(self.tables.sums_are_narrow)}
+#define FACTORS_ARE_SMALL {int(self.tables.factors_are_small)}
+#define SUMS_ARE_NARROW {int(self.tables.factors_are_small and self.tables.sums_are_narrow)}
 {REAL_LIMITS if has_reals else ""}#define GROUPS {len(self.plan.groups)}
 #define MOST_TAPS {schedule.most_taps}
 #define MOST_GATHERED {schedule.most_gathered}
@@ -526,7 +527,7 @@ typedef slot element;
 #define BEGINNINGS {len(schedule.beginnings)}
 #define HAS_COPIES {int(schedule.has_copies)}
 #define HAS_TILES {int(schedule.has_tiles)}
-#define LEFT(view) {"((view)->left)" if schedule.has_tiles else "0"}
+#define FROM_LEFT(view, column) {"((column) - (view)->left)" if schedule.has_tiles else "(column)"}
 #define WORK_TILES(run) {"work_tiles(run)" if schedule.has_tiles else "((void)0)"}
 {self._as_tile()}
 #define BEGIN_ORDER(state) {self._begin_order()}

@@ -24,14 +24,14 @@ static int32_t as_short(int32_t value)
 static int32_t cell_of(const element *kept, int32_t unit)
 {
     int16_t found;
-    memcpy(&found, kept + (2 * unit), sizeof found);
+    (void)memcpy(&found, kept + (2 * unit), sizeof found);
     return found;
 }
 
 static void keep_cell(element *kept, int32_t unit, int32_t value)
 {
     int16_t cell = (int16_t)value;
-    memcpy(kept + (2 * unit), &cell, sizeof cell);
+    (void)memcpy(kept + (2 * unit), &cell, sizeof cell);
 }
 
 /* What enters a gate of some units; before: NULL in the first frame. */
@@ -98,7 +98,7 @@ static void recur_in_integers(const run *r, const layer *l, range rows, range co
     const element *from = row_at(&in, 0), *before = NULL;
     element *to = row_at(&out, 0);
     int32_t frame;
-    memset(r->scratch, 0, (size_t)p->units * 2);
+    (void)memset(r->scratch, 0, (size_t)p->units * 2);
     for (frame = 0; frame < p->frames; frame++) {
         recur_frame(p, from, before, r->scratch, to);
         before = to;

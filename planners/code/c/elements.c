@@ -7,25 +7,25 @@ static element stored(int32_t value)
 static int32_t load(const element *place, int32_t number)
 {
     int32_t found;
-    memcpy(&found, (const char *)place + (4 * number), sizeof found);
+    (void)memcpy(&found, (const char *)place + (4 * number), sizeof found);
     return found;
 }
 
 static void store(element *place, int32_t number, int32_t value)
 {
-    memcpy((char *)place + (4 * number), &value, sizeof value);
+    (void)memcpy((char *)place + (4 * number), &value, sizeof value);
 }
 
 static float real_at(const element *place, int32_t number)
 {
     float found;
-    memcpy(&found, (const char *)place + (4 * number), sizeof found);
+    (void)memcpy(&found, (const char *)place + (4 * number), sizeof found);
     return found;
 }
 
 static void store_real(element *place, int32_t number, float value)
 {
-    memcpy((char *)place + (4 * number), &value, sizeof value);
+    (void)memcpy((char *)place + (4 * number), &value, sizeof value);
 }
 
 /* Elements that a single-precision number takes. */

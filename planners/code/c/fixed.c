@@ -20,8 +20,8 @@ static int32_t divided_by_power(int64_t value, int32_t exponent)
 static inline int32_t rescaled(int32_t value, int32_t multiplier, int32_t exponent)
 {
     if (exponent < 0) {
-        value = high_product(value, multiplier);
-        return (((value + (value >> 31)) >> (-1 - exponent)) + 1) >> 1;
+        int32_t found = high_product(value, multiplier);
+        return (((found + (found >> 31)) >> (-1 - exponent)) + 1) >> 1;
     }
     return high_product((int32_t)(value * (INT64_C(1) << exponent)), multiplier);
 }
@@ -30,9 +30,9 @@ static inline int32_t rescaled(int32_t value, int32_t multiplier, int32_t expone
 /* The same for a value of 30 bits and an exponent below zero. */
 INLINED static int32_t rescaled_narrow(int32_t value, int32_t multiplier, int32_t exponent)
 {
-    value *= 2;
-    __asm__("smmulr %0, %0, %1" : "+r"(value) : "r"(multiplier));
-    return (((value + (value >> 31)) >> (-1 - exponent)) + 1) >> 1;
+    int32_t found = (int32_t)((uint32_t)value * 2);
+    __asm__("smmulr %0, %0, %1" : "+r"(found) : "r"(multiplier));
+    return (((found + (found >> 31)) >> (-1 - exponent)) + 1) >> 1;
 }
 #endif
 
@@ -61,9 +61,9 @@ static int32x4_t rescaled_down(int32x4_t value, int32_t multiplier, int32_t expo
 static int32x4_t rescaled_vector(int32x4_t value, int32x4_t multiplier, int32x4_t power)
 {
     int32x4_t none = vdupq_n_s32(0), down = vminq_s32(power, none);
-    value = vqrdmulhq_s32(vshlq_s32(value, vmaxq_s32(power, none)), multiplier);
-    value = vaddq_s32(value, vshrq_n_s32(vandq_s32(value, down), 31)); /* halves away from zero */
-    return vrshlq_s32(value, down);
+    int32x4_t found = vqrdmulhq_s32(vshlq_s32(value, vmaxq_s32(power, none)), multiplier);
+    found = vaddq_s32(found, vshrq_n_s32(vandq_s32(found, down), 31)); /* halves away from zero */
+    return vrshlq_s32(found, down);
 }
 #endif
 
@@ -74,6 +74,6 @@ typedef struct {
 
 static element average_of(int32_t sum, const averaging *a)
 {
-    sum -= a->zero_in * a->count;
-    return stored(rescaled(sum, a->multiplier, a->exponent) + a->zero_out);
+    int32_t above = sum - (a->zero_in * a->count);
+    return stored(rescaled(above, a->multiplier, a->exponent) + a->zero_out);
 }

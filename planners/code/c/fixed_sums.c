@@ -27,17 +27,17 @@ static __m128i two_products(__m128i ones, __m128i others, __m128i half)
    by 2 ** (31 + exponent), which single precision holds exactly. Exponents above zero: none (0). */
 static int32_t store_four_sums(element *to, const total *sums, const scaling *s, int32_t first)
 {
-    __m128i none = _mm_setzero_si128(), half = _mm_set_epi32(0, 1 << 30, 0, 1 << 30);
+    __m128i none = _mm_setzero_si128(), half = _mm_set_epi32(0, 1073741824, 0, 1073741824);
     __m128i value = _mm_loadu_si128((const __m128i *)(const void *)sums), sign, power, even, odd;
     __m128i by = _mm_loadu_si128((const __m128i *)(const void *)(s->multipliers + first));
     int32_t four;
-    memcpy(&four, s->exponents + first, sizeof four);
+    (void)memcpy(&four, s->exponents + first, sizeof four);
     power = _mm_cvtsi32_si128(four);
     if (_mm_movemask_epi8(_mm_cmpgt_epi8(power, none)) != 0) {
         return 0;
     }
     power = _mm_unpacklo_epi16(none, _mm_unpacklo_epi8(none, power));
-    power = _mm_add_epi32(_mm_srai_epi32(power, 1), _mm_set1_epi32((127 + 31) << 23));
+    power = _mm_add_epi32(_mm_srai_epi32(power, 1), _mm_set1_epi32((127 + 31) * 8388608));
     power = _mm_cvttps_epi32(_mm_castsi128_ps(power));
     sign = _mm_srai_epi32(value, 31);
     value = _mm_sub_epi32(_mm_xor_si128(value, sign), sign);
@@ -54,7 +54,7 @@ static int32_t store_four_sums(element *to, const total *sums, const scaling *s,
     value = _mm_max_epi16(value, _mm_set1_epi16((short)s->least));
     value = _mm_min_epi16(value, _mm_set1_epi16((short)s->most));
     four = _mm_cvtsi128_si32(_mm_packs_epi16(value, value));
-    memcpy(to, &four, sizeof four);
+    (void)memcpy(to, &four, sizeof four);
     return 4;
 }
 #endif

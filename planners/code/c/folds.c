@@ -84,8 +84,8 @@ static void for_each_fold(const run *r, const layer *l, range rows, range column
 {
     const cube *c = l->parameters;
     view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t place[3];
-    int32_t goes_by_rows = c->from_is_map && c->to_is_map;
+    int32_t place[3], x, y, z;
+    int32_t goes_by_rows = c->from_is_map ? c->to_is_map : 0;
     int32_t first = (c->is_reduced[1] || !goes_by_rows) ? 0 : rows.first;
     int32_t end = c->is_reduced[1] ? 1 : goes_by_rows ? rows.end : c->sizes[1];
     int32_t left = (c->is_reduced[2] || !goes_by_rows) ? 0 : columns.first;
@@ -94,9 +94,12 @@ static void for_each_fold(const run *r, const layer *l, range rows, range column
     if (goes_by_rows != 0) {
         wanted = rows;
     }
-    for (place[0] = 0; place[0] < (c->is_reduced[0] ? 1 : c->sizes[0]); place[0]++) {
-        for (place[1] = first; place[1] < end; place[1]++) {
-            for (place[2] = left; place[2] < right; place[2]++) {
+    for (x = 0; x < (c->is_reduced[0] ? 1 : c->sizes[0]); x++) {
+        place[0] = x;
+        for (y = first; y < end; y++) {
+            place[1] = y;
+            for (z = left; z < right; z++) {
+                place[2] = z;
                 fold(c, &in, &out, place, wanted);
             }
         }

@@ -162,8 +162,8 @@ typedef struct {
 
 static int32_t floored(int32_t above, int32_t below)
 {
-    int32_t found = above / below;
-    return ((above % below) < 0) ? (found - 1) : found;
+    int32_t found = above / below, rest = above % below;
+    return (rest < 0) ? (found - 1) : found;
 }
 
 static int32_t smaller(int32_t one, int32_t other)
@@ -178,12 +178,12 @@ static int32_t larger(int32_t one, int32_t other)
 
 static int32_t first_of(const rule *r, int32_t row)
 {
-    return r->pairs ? r->pairs[2 * row] : floored((r->slope * row) + r->first, r->divisor);
+    return r->pairs ? (int32_t)r->pairs[2 * row] : floored((r->slope * row) + r->first, r->divisor);
 }
 
 static int32_t last_of(const rule *r, int32_t row)
 {
-    return r->pairs ? r->pairs[(2 * row) + 1] : floored((r->slope * row) + r->last, r->divisor);
+    return r->pairs ? (int32_t)r->pairs[(2 * row) + 1] : floored((r->slope * row) + r->last, r->divisor);
 }
 
 static int32_t clamped(int32_t place, int32_t limit)
@@ -338,7 +338,7 @@ static element *row_at(const view *v, int32_t row)
 
 static int32_t column_at(const view *v, int32_t column)
 {
-    return (v->columns ? (column % v->columns) : (column - LEFT(v))) * v->place;
+    return (v->columns ? (column % v->columns) : FROM_LEFT(v, column)) * v->place;
 }
 
 /* Elements of a row whose places follow one another. */
@@ -356,7 +356,7 @@ static int32_t places_at_once(const view *v, range columns)
 static void copy_elements(element *to, const element *from, int32_t count)
 {
     if (to != from) {
-        memmove(to, from, (size_t)count * sizeof *to);
+        (void)memmove(to, from, (size_t)count * sizeof *to);
     }
 }
 

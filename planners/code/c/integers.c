@@ -58,21 +58,20 @@ static void add_window(const convolution *c, const footprint *under, total *sums
 
 static void copy_few(element *to, const element *from, int32_t count)
 {
+    int32_t i = 0;
 #if defined(HELIUM)
-    if (sizeof *to == 1) {
+    if (sizeof *to == 1U) {
         mve_pred16_t inside = vctp8q((uint32_t)count);
         vstrbq_p_s8((int8_t *)(void *)to, vldrbq_z_s8((const int8_t *)(const void *)from, inside),
                     inside);
         return;
     }
 #endif
-    for (; count >= 4; count -= 4) {
-        memcpy(to, from, 4 * sizeof *to);
-        to += 4;
-        from += 4;
+    for (; (count - i) >= 4; i += 4) {
+        (void)memcpy(to + i, from + i, 4U * sizeof *to);
     }
-    for (; count > 0; count--) {
-        *to++ = *from++;
+    for (; i < count; i++) {
+        to[i] = from[i];
     }
 }
 
@@ -113,7 +112,7 @@ APART static int32_t make_filters(element *to, const patch *p, const trained *we
                             const bias_sum *begin, range filters)
 {
     int32_t first = filters.first;
-#if (defined(HELIUM) || defined(WORDS_MEET)) && SUMS_ARE_NARROW
+#if (defined(HELIUM) && FACTORS_ARE_SMALL) || (defined(WORDS_MEET) && SUMS_ARE_NARROW)
     int32_t count = (filters.end - first) / BLOCK * BLOCK;
     (void)sizeof(patch_is_known);
     if ((count > 0) && (begin != NULL) && (p->row_count > 0)) {
@@ -157,7 +156,7 @@ APART static void make_singly(const convolution *c, const footprint *under, elem
         store_sums(to, sums, &c->to, first, filters);
         weights += of_filter * filters;
         to += filters;
-        g += (first + filters) == end;
+        g += ((first + filters) == end) ? 1 : 0;
     }
 }
 
@@ -193,21 +192,23 @@ static void convolve_place(const void *numbers, const footprint *under, element 
                            range channels)
 {
     const convolution *c = numbers;
-    int32_t first = channels.first;
+    range rest;
+    rest.end = channels.end;
     if (is_few(c) != 0) {
-        first = make_gathered(c, under, to, channels);
+        rest.first = make_gathered(c, under, to, channels);
     } else if ((c->groups == 1) && (under->step == c->group_inputs) &&
                (under->bend >= under->across.end)) {
         int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs;
         patch p = taps_patch(c, under, under->across.first,
                              under->across.end - under->across.first, 0);
         const bias_sum *begin = sums_before(c, &p);
-        first = make_filters(to, &p, c->weights + (first * of_filter), &c->to, begin, channels);
+        rest.first = make_filters(to, &p, c->weights + (channels.first * of_filter), &c->to,
+                                  begin, channels);
+    } else {
+        rest.first = channels.first;
     }
-    if (first < channels.end) {
-        to += first - channels.first;
-        channels.first = first;
-        make_singly(c, under, to, channels);
+    if (rest.first < rest.end) {
+        make_singly(c, under, to + (rest.first - channels.first), rest);
     }
 }
 
@@ -451,15 +452,43 @@ static element sum_as_stored(const summing *s, int32_t sum)
     return (s->kind == SUM_LARGEST) ? (element)sum : average_of(sum, &s->to);
 }
 
+#if defined(HELIUM)
+/* Add a row to sums, which begin anywhere, of four channels at once; how many channels those are. */
+static int32_t add_row_in_fours(const summing *s, const element *row, const view *in, element *sums,
+                                int32_t has_sums)
+{
+    int32_t i, x;
+    if ((sizeof *row != 1) || (s->kind == SUM_LARGEST)) {
+        return 0;
+    }
+    for (i = 0; (in->channels - i) >= 4; i += 4) {
+        int8_t *kept = (int8_t *)(void *)(sums + (4 * i));
+        int32x4_t sum = vdupq_n_s32(0);
+        if (has_sums != 0) {
+            sum = vreinterpretq_s32_s8(vldrbq_s8(kept));
+        }
+        for (x = 0; x < s->columns; x++) {
+            const element *values = row + (x * in->place) + i;
+            sum = vaddq_s32(sum, vldrbq_s32((const int8_t *)(const void *)values));
+        }
+        vstrbq_s8(kept, vreinterpretq_s8_s32(sum));
+    }
+    return i;
+}
+#endif
+
 static void sum_row(const run *r, const layer *l, range rows, range columns)
 {
     const summing *s = l->parameters;
     view in = input_view(r, l, 0), out = output_view(r, l);
     element *sums = AT(r, r->stage->sums);
     const element *row = row_at(&in, rows.first);
-    int32_t i, x;
+    int32_t i, x, done = 0;
     (void)columns;
-    for (i = 0; i < in.channels; i++) {
+#if defined(HELIUM)
+    done = add_row_in_fours(s, row, &in, sums, r->firing > 0);
+#endif
+    for (i = done; i < in.channels; i++) {
         int32_t sum = r->firing ? load(sums, i) : (s->kind == SUM_LARGEST) ? LEAST : 0;
         for (x = 0; x < s->columns; x++) {
             sum = summed(s, sum, row[(x * in.place) + i]);
@@ -718,7 +747,7 @@ static int32_t exponential(int32_t value)
         return INT32_MAX;
     }
     for (bit = 0; bit < 7; bit++) {
-        if (rest & (INT32_C(1) << (24 + bit))) {
+        if ((rest & (INT32_C(1) << (24 + bit))) != 0) {
             found = high_product(found, factors[bit]);
         }
     }
@@ -763,7 +792,7 @@ static void softmax_fold(const cube *c, const view *in, const view *out, const i
         int32_t beyond = smaller(*from_cell(c, in, inner) - most, 0);
         sum += (beyond < s->least) ? 0 : divided_by_power(power_of(s, beyond), 12);
     } while (next_inside(c, inner) != 0);
-    while ((lead < 31) && !(((uint32_t)sum << lead) & UINT32_C(2147483648))) {
+    while ((lead < 31) && ((((uint32_t)sum << lead) & UINT32_C(2147483648)) == 0U)) {
         lead++;
     }
     share = reciprocal_of_one_plus((int32_t)(((uint32_t)sum << lead) - UINT32_C(2147483648)));

@@ -142,7 +142,7 @@ static void convolve_place(const void *numbers, const footprint *under, element 
         add_window(c, under, to, weights, g * c->group_inputs, block);
         weights += of_filter * block;
         to += block;
-        g += (first + block) == end;
+        g += ((first + block) == end) ? 1 : 0;
     }
 }
 

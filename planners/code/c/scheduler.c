@@ -89,25 +89,35 @@ static int32_t first_needed(const instance *state, const tensor *t, int32_t made
     return first;
 }
 
-/* The stage that has to fire next for `asking` to have what it needs. */
-static int32_t next_stage(const instance *state, int32_t asking)
+/* Stages that wait for another: each for the one behind it, the last for the one that fires next. */
+typedef struct {
+    uint16_t waiting[sizeof ((const instance *)NULL)->fired / sizeof *((const instance *)NULL)->fired];
+    uint32_t count;
+} queue;
+
+/* The stage that has to fire next for `asking` to have what it needs; those between wait. */
+static int32_t next_stage(const instance *state, int32_t asking, queue *q)
 {
     range found[MOST_RANGES];
-    int32_t number = 0;
-    const stage *s = &stages[asking];
-    find_ranges(s, state->fired[asking - groups[state->group].first_stage], found);
+    int32_t number = 0, next = asking;
+    const stage *s = &stages[next];
+    find_ranges(s, state->fired[next - groups[state->group].first_stage], found);
     while (number < s->source_count) {
         const tensor *source = s->sources[number].source;
         if (rows_made(state, source) < found[s->layer_count + number].end) {
-            asking = source->maker;
-            s = &stages[asking];
-            find_ranges(s, state->fired[asking - groups[state->group].first_stage], found);
+            if (q->count < (sizeof q->waiting / sizeof *q->waiting)) {
+                q->waiting[q->count] = (uint16_t)next;
+                q->count++;
+            }
+            next = source->maker;
+            s = &stages[next];
+            find_ranges(s, state->fired[next - groups[state->group].first_stage], found);
             number = 0;
         } else {
             number++;
         }
     }
-    return asking;
+    return next;
 }
 
 /* Move what is still needed of the staged rows into their line. */
@@ -215,11 +225,11 @@ static const stage *with_copies(const instance *state, const stage *s, stage *ow
             const void *place = AT(state, m->place);
             if (!found) {
                 *own = *s;
-                memcpy(of, s->layers, (size_t)s->layer_count * sizeof *of);
+                (void)memcpy(of, s->layers, (size_t)s->layer_count * sizeof *of);
                 own->layers = of;
             }
-            memcpy(&numbers[found], m->of->parameters, m->size);
-            memcpy((char *)&numbers[found] + m->field, &place, sizeof place);
+            (void)memcpy(&numbers[found], m->of->parameters, m->size);
+            (void)memcpy((char *)&numbers[found] + m->field, &place, sizeof place);
             of[m->of - s->layers].parameters = &numbers[found];
             found++;
         }
@@ -337,7 +347,7 @@ static void begin_kept(instance *state)
     for (number = 0; number < BEGINNINGS; number++) {
         const beginning *b = &beginnings[number];
         for (time = 0; time < b->times; time++) {
-            memcpy(state->arena + b->offset + (time * b->length), b->numbers,
+            (void)memcpy(state->arena + b->offset + (time * b->length), b->numbers,
                    (size_t)b->length * sizeof *b->numbers);
         }
     }
@@ -351,7 +361,7 @@ static void save_kept(const slot *arena, char *to)
     for (number = 0; number < BEGINNINGS; number++) {
         const beginning *b = &beginnings[number];
         size_t bytes = (size_t)b->length * (size_t)b->times * sizeof *arena;
-        memcpy(to, arena + b->offset, bytes);
+        (void)memcpy(to, arena + b->offset, bytes);
         to += bytes;
     }
 }
@@ -363,15 +373,15 @@ static void restore_kept(slot *arena, const char *from)
     for (number = 0; number < BEGINNINGS; number++) {
         const beginning *b = &beginnings[number];
         size_t bytes = (size_t)b->length * (size_t)b->times * sizeof *arena;
-        memcpy(arena + b->offset, from, bytes);
+        (void)memcpy(arena + b->offset, from, bytes);
         from += bytes;
     }
 }
 
 static void begin_group(instance *state)
 {
-    memset(state->fired, 0, sizeof state->fired);
-    state->last = (uint16_t)((state->group < GROUPS) ? groups[state->group].stages : 0);
+    (void)memset(state->fired, 0, sizeof state->fired);
+    state->last = (uint16_t)(((int32_t)state->group < GROUPS) ? groups[state->group].stages : 0);
     forget_staged(state);
     BEGIN_ORDER(state);
 }
@@ -379,21 +389,27 @@ static void begin_group(instance *state)
 /* Work until a row of the input is needed (0) or the frame is done (1). row: the next row. */
 static int advance(instance *state, const element *row)
 {
-    while (state->group < GROUPS) {
+    const element *next = row;
+    while ((int32_t)state->group < GROUPS) {
         const group *g = &groups[state->group];
-        while (state->last > 0) {
-            int32_t last = g->first_stage + state->last - 1;
-            if (state->fired[state->last - 1] == stages[last].firings) {
+        queue q = {{0}, 0};
+        while (state->last > 0U) {
+            int32_t number = (int32_t)state->last - 1, last = g->first_stage + number;
+            if ((int32_t)state->fired[number] == stages[last].firings) {
                 state->last--;
                 continue;
             }
-            last = next_stage(state, last);
-            if ((stages[last].course == ARRIVING) && !row) {
+            if (q.count > 0U) {
+                q.count--;
+                last = (int32_t)q.waiting[q.count];
+            }
+            last = next_stage(state, last, &q);
+            if ((stages[last].course == ARRIVING) && !next) {
                 return 0;
             }
-            fire(state, last, row);
+            fire(state, last, next);
             if (stages[last].course == ARRIVING) {
-                row = NULL;
+                next = NULL;
             }
         }
         TAKE_OVER(state);
@@ -419,7 +435,7 @@ static int advance_in_order(instance *state, const element *row)
             TAKE_OVER(state);
             state->group++;
             COPY_WEIGHTS(state, state->group);
-            memset(state->fired, 0, sizeof state->fired);
+            (void)memset(state->fired, 0, sizeof state->fired);
         }
         fire(state, number, row);
         if (stages[number].course == ARRIVING) {

@@ -4,7 +4,7 @@ static int32_t nearest_even(float value)
 {
     uint32_t bits, whole;
     int32_t exponent, found;
-    memcpy(&bits, &value, sizeof bits);
+    (void)memcpy(&bits, &value, sizeof bits);
     exponent = (int32_t)((bits >> 23) & 255);
     whole = (bits & UINT32_C(8388607)) | UINT32_C(8388608);
     if (exponent < 126) {

@@ -5,13 +5,13 @@ INLINED static void begin_sums(total *sums, const bias_sum *bias, int32_t first,
 {
     int32_t i;
 #if defined(HELIUM)
-    if (bias && (count == BLOCK) && (sizeof *sums == 4)) {
+    if (bias && (count == BLOCK) && (sizeof *sums == 4U)) {
         vstrwq_s32((int32_t *)(void *)sums, vldrwq_s32((const int32_t *)(const void *)(bias + first)));
         return;
     }
 #endif
     if (bias && ((count % BLOCK) == 0)) {
-        memcpy(sums, bias + first, (size_t)count * sizeof *sums);
+        (void)memcpy(sums, bias + first, (size_t)count * sizeof *sums);
         return;
     }
     for (i = 0; i < count; i++) {
@@ -62,13 +62,13 @@ static void add_products(total *sums, const patch *p, const trained *weights, in
 {
     int32_t i, j;
     for (i = 0; i < filters; i++) {
+        const trained *with = weights + (i * p->apart) + first;
         total sum = sums[i];
         for (j = 0; j < p->row_count; j++) {
-            sum += sum_of_products(p->rows[j] + p->from + first, p->zero,
-                                   weights + (j * p->width) + first, p->count - first);
+            sum += sum_of_products(p->rows[j] + p->from + first, p->zero, with + (j * p->width),
+                                   p->count - first);
         }
         sums[i] = sum;
-        weights += p->apart;
     }
 }
 

@@ -22,8 +22,9 @@ static void sweep_to(const run *r, int32_t last)
                 place++;
             }
         }
-        columns.first = made[number]++;
-        columns.end = columns.first + 1;
+        columns.first = made[number];
+        made[number]++;
+        columns.end = made[number];
         if (r->ranges[number].first < r->ranges[number].end) {
             s->layers[number].compute(r, &s->layers[number], r->ranges[number], columns);
         }

@@ -8,7 +8,7 @@ static int32_t wide_at(const element *place, int32_t number, int32_t bytes)
     if (bytes == 4) {
         return load(place, number);
     }
-    memcpy(&found, place + (2 * number), sizeof found);
+    (void)memcpy(&found, place + (2 * number), sizeof found);
     return found;
 }
 
@@ -22,7 +22,7 @@ static void store_wide(element *place, int32_t number, int32_t bytes, int64_t va
     } else if (bytes == 4) {
         store(place, number, found);
     } else {
-        memcpy(place + (2 * number), &two, sizeof two);
+        (void)memcpy(place + (2 * number), &two, sizeof two);
     }
 }
 

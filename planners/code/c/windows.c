@@ -80,7 +80,7 @@ static void look_across(footprint *f, const window *w, const view *in, int32_t x
     f->x = x;
     f->across = taps_at(w, 1, x, f->width);
     f->bend = f->across.end;
-    f->behind = ((column - LEFT(in)) * in->place) + skip;
+    f->behind = (FROM_LEFT(in, column) * in->place) + skip;
     f->before = f->behind;
     f->step = w->dilation[1] * in->place;
     if (in->columns != 0) {
@@ -109,7 +109,7 @@ static void look_further(footprint *f, const window *w, const view *in, int32_t 
     if (!in->columns && (f->across.first == 0) && (f->across.end == w->taps[1]) && (column >= 0) &&
         (tapped(w, 1, x, w->taps[1] - 1) < (f->width + smaller(w->beyond[1], 0)))) {
         f->x = x;
-        f->behind = ((column - LEFT(in)) * in->place) + skip;
+        f->behind = (FROM_LEFT(in, column) * in->place) + skip;
         f->before = f->behind;
         return;
     }
