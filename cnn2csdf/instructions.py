@@ -2,66 +2,102 @@
 
 A kernel's instructions are a sum of these counts, each times the instructions of one turn, which
 `cnn2csdf.instruction_table` has for each core. What they depend on: taps that lie beside the tensor
-do no work, filters go in blocks of four, values in words and vectors, and each result is rescaled.
+do no work, filters go in blocks, values in words and vectors, and each result is rescaled.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 from math import prod
 
 from cnn2csdf import operators as op
+from cnn2csdf.dtypes import Element
 from cnn2csdf.geometry import Axis
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.parameters import operations
+from cnn2csdf.parameters import multiply_accumulates, operations
 from cnn2csdf.platforms import Platform
 from cnn2csdf.shape import Shape
 
 REAL_BYTES = 4
-BLOCK = 4  # filters that are summed at once
+BLOCK, REAL_BLOCKS = 4, (16, 8)  # filters that are summed at once, of integers and of real numbers
 WORD, VECTOR = 4, 16  # values that meet weights at once: with SMLAD, with Helium
-LANES = 4, 8  # channels of a depthwise convolution at once: in words, in vectors of Helium
+WORDS, LANES = 4, 8  # channels of a depthwise convolution at once: in words, in vectors of Helium
 FEW, MOST_GATHERED = 16, 256  # values in a row of a window, and in a window, that is gathered first
+TABLE = "Table"
+GUESSED = "other"  # the kernel that stands for those that were not counted
 Counts = dict[str, int]
+Loops = Mapping[tuple[str, str], int]  # by kernel and loop
+LIMITS = ("relu", "clip", "prelu")  # functions of integers of 8 bits that do not go by a table
+TRAINED = (op.Convolution, op.FullyConnected, op.MatrixProduct)
 
 
 def loops(
-    layer: Layer, inputs: Sequence[Shape], element_bytes: int, ring: int = 0
-) -> tuple[str, Counts]:
-    """Return the name of the kernel, and how often each of its loops runs in a frame.
+    layer: Layer,
+    inputs: Sequence[Shape],
+    element_bytes: int,
+    *,
+    source: Layer | None = None,
+    ring: int = 0,
+    adds_up: bool = False,
+) -> Loops:
+    """Return how often each loop of the kernels of a layer runs in a frame.
 
-    element_bytes: of what is computed: 4 are real numbers, less are integers. ring: columns of the
-    circular buffer that the input lies in; 0 where its rows are whole.
+    element_bytes: of what is computed: 4 are real numbers, less are integers. source: the layer of the
+    first input, if it is known. ring: columns of the circular buffer that the input lies in; 0 where
+    its rows are whole. adds_up: whether the input is added up row by row.
     """
-    operator, shape = layer.operator, layer.shape
-    kernel, counts = type(operator).__name__, _moved(layer, inputs)
-    if isinstance(operator, op.Convolution):
-        kernel, counts = _convolution(operator, inputs[0], shape, ring)
-    elif isinstance(operator, op.FullyConnected):
-        counts = _filters(1, inputs[0].height, inputs[0].row_elements, operator.units)
-        if inputs[0].height > 1:
-            counts["rows apart"] = counts["block rows"]
-        if element_bytes != REAL_BYTES:  # the same loops of filters
-            kernel, counts["matrices"] = "Convolution", counts.pop("places")
-            if inputs[0].height > 1:
-                blocks = operator.units // BLOCK
-                counts |= _bare(blocks, inputs[0].height, inputs[0].row_elements)
-    elif isinstance(operator, op.Pooling):
-        kernel = f"{kernel}.{operator.function}"
-        counts = _pooled(operator, inputs[0], shape)
-    elif isinstance(operator, op.Elementwise | op.Activation):
-        kernel = f"{kernel}.{operator.function}"
-    if isinstance(operator, op.GlobalPooling) and element_bytes != REAL_BYTES:
-        kernel = op.Reduction.__name__  # a mean of integers is written as one
-    if element_bytes == REAL_BYTES:
-        kernel = f"{kernel}.real"
-        counts["finished"] = shape.elements * len(layer.epilogue)
-        counts["finished places"] = shape.height * shape.width * len(layer.epilogue)
-    counts["rows"] = shape.rows if shape.is_map else 0
-    return kernel, {name: number for name, number in counts.items() if number}
+    is_real, behind = element_bytes == REAL_BYTES, layer.epilogue
+    if adds_up:
+        kernel, counts = _sums(layer, inputs[0], is_real=is_real)
+    else:
+        kernel, counts = _kernel(layer, inputs, ring, is_real=is_real)
+    if is_real and isinstance(layer.operator, op.POINTWISE):  # copied first
+        kernel, behind = "Pointwise", (layer.operator, *behind)
+    kernel = _of_types(kernel, layer, element_bytes, source)
+    counts["rows"] = layer.shape.rows if layer.shape.is_map else 0
+    found = {(kernel, name): number for name, number in counts.items()}
+    if is_real:
+        found |= _behind(layer.shape, behind)
+        zeros = "many" if source is not None and _is_limited(source) else "few"
+        found[kernel, f"products, {zeros} of zero"] = multiply_accumulates(layer, inputs)
+    return {loop: number for loop, number in found.items() if number}
+
+
+def _kernel(
+    layer: Layer, inputs: Sequence[Shape], ring: int, *, is_real: bool
+) -> tuple[str, Counts]:
+    """The kernel of an operator, and its loops; those of elements where nothing else is known."""
+    name = type(layer.operator).__name__
+    match layer.operator:
+        case op.Convolution() as operator:
+            return _convolution(operator, inputs[0], layer.shape, ring, is_real=is_real)
+        case op.AttentionProduct() | op.MatrixProduct() | op.StreamedProduct():
+            return _product(layer, inputs)
+        case op.FullyConnected() as operator:
+            return _fully_connected(operator, inputs[0], is_real=is_real)
+        case op.Pooling(function=function) as operator:
+            return f"{name}.{function}", _pooled(operator, inputs[0], layer.shape)
+        case op.QuantizedLstm() | op.QuantizedSvdf() | op.Recurrence() as operator:
+            return _recurrence(operator, inputs[0])
+        case op.GlobalPooling(function=function):  # which is written as one over axes
+            name = f"Reduction.{'mean' if function == 'average' else function}"
+        case op.Pad(mode=mode):
+            places = layer.shape.height * layer.shape.width - inputs[0].height * inputs[0].width
+            return f"{name}.{mode}", _moved(layer, inputs) | {"places outside": places}
+        case op.Softmax(is_logarithm=True):
+            name = f"{name}.logarithm"
+        case op.Elementwise(function=function):
+            return f"{name}.{function}", _combined(layer.shape, inputs)
+        case (
+            op.Activation(function=function)
+            | op.Reduction(function=function)
+            | op.Resize(function=function)
+        ):
+            name = f"{name}.{function}"
+    return name, _moved(layer, inputs)
 
 
 def work(platform: Platform, layer: Layer, inputs: Sequence[Shape], element_bytes: int) -> Fraction:
@@ -73,28 +109,102 @@ def work(platform: Platform, layer: Layer, inputs: Sequence[Shape], element_byte
         return Fraction(operations(layer, inputs))
     if not inputs:
         return Fraction(0)
-    kernel, counts = loops(layer, inputs, element_bytes)
-    if kernel not in platform.core.table:
-        kernel, counts = other_loops(layer, inputs)
-    of_loop = platform.core.table.get(kernel, {})
-    return sum((counts.get(name, 0) * one for name, one in of_loop.items()), Fraction(0))
+    table = platform.core.table
+    found = known_loops(layer, inputs, loops(layer, inputs, element_bytes), table)
+    return sum(
+        (
+            table.get(kernel, {}).get(loop, Fraction(0)) * number
+            for (kernel, loop), number in found.items()
+        ),
+        Fraction(0),
+    )
 
 
-def other_loops(layer: Layer, inputs: Sequence[Shape]) -> tuple[str, Counts]:
-    """Return the counts that stand for the loops of a kernel that was not counted."""
-    return "other", {"operations": operations(layer, inputs), **_moved(layer, inputs)}
+def known_loops(
+    layer: Layer, inputs: Sequence[Shape], found: Loops, table: Mapping[str, object]
+) -> Loops:
+    """Return the loops; operations and elements in place of kernels that a table does not have."""
+    unknown = {kernel for kernel, _ in found} - table.keys()
+    if not unknown:
+        return found
+    known = {loop: number for loop, number in found.items() if loop[0] not in unknown}
+    instead = {"operations": operations(layer, inputs), **_moved(layer, inputs)}
+    return known | {(GUESSED, name): number for name, number in instead.items()}
 
 
 def uncounted(platform: Platform, network: Network, element_bytes: int | None) -> tuple[str, ...]:
     """Return the kernels of a network that compute, and whose instructions on a core are a guess."""
     if platform.core is None:
         return ()
-    found = {
-        loops(layer, network.input_shapes(layer), element_bytes or layer.element_bytes)[0]
-        for layer in network.layers
-        if layer.inputs and operations(layer, network.input_shapes(layer))
-    }
+    found: set[str] = set()
+    for layer in network.layers:
+        inputs = network.input_shapes(layer)
+        if inputs and operations(layer, inputs):
+            source = network.layer(layer.inputs[0])
+            every = loops(layer, inputs, element_bytes or layer.element_bytes, source=source)
+            found |= {kernel for kernel, _ in every}
     return tuple(sorted(found - platform.core.table.keys()))
+
+
+def _of_types(kernel: str, layer: Layer, element_bytes: int, source: Layer | None) -> str:
+    """The kernel of a layer for the elements that it reads and makes."""
+    operator, types, given = layer.operator, layer.quantization, element_bytes
+    if isinstance(operator, op.Conversion) and source is not None:
+        given, types = source.element_bytes, types or source.quantization
+    single = ".single" if types is not None and not types.is_fixed_point else ""
+    if element_bytes == REAL_BYTES:
+        has_types = layer.quantization is not None  # 32 bits
+        is_real = given == REAL_BYTES
+        return kernel + (".wide" if has_types else ".real" if is_real else f".to real{single}")
+    if given == REAL_BYTES:
+        return f"{kernel}.from real{single}"
+    if given != element_bytes or (types is not None and types.element.bytes != element_bytes):
+        return f"{kernel}.wide"
+    if element_bytes == Element.INT16.bytes:
+        kernel += ".short"
+    elif isinstance(operator, op.Conversion):
+        kernel = TABLE if single else kernel
+    elif isinstance(operator, op.Activation) and operator.function not in LIMITS:
+        kernel = TABLE
+    if kernel == TABLE or (operator.moves and not isinstance(operator, op.Concatenation)):
+        return kernel
+    kinds = [one.quantization for one in layer.stored]
+    has_zeros = isinstance(operator, TRAINED) and any(one and one.zero_point for one in kinds)
+    return kernel + single + (".zeros" if has_zeros else "")
+
+
+def _is_limited(layer: Layer) -> bool:
+    """Whether the last function of a layer cuts numbers off at zero; products of zero are fast."""
+    match (layer.operator, *layer.epilogue)[-1]:
+        case op.Activation(function="relu") | op.Activation(function="clip", parameters=(0, _)):
+            return True
+    return False
+
+
+def _behind(shape: Shape, operators: Sequence[op.Operator]) -> dict[tuple[str, str], int]:
+    """The loops of functions of real numbers that follow what a kernel makes."""
+    found: Counter[tuple[str, str]] = Counter()
+    for operator in operators:
+        kernel = f"behind {operator.in_words()}"
+        found[kernel, "elements"] += shape.elements
+        found[kernel, "places"] += shape.height * shape.width if shape.is_map else 1
+    return dict(found)
+
+
+def _combined(shape: Shape, inputs: Sequence[Shape]) -> Counts:
+    """The loops over two tensors: along whole rows, or place by place where one repeats."""
+    repeats = any(one.elements < shape.elements for one in inputs)
+    places = shape.height * shape.width if shape.is_map else 1
+    runs = places if repeats else shape.rows if shape.is_map else 1
+    fours, rest = divmod(shape.elements // runs, WORDS)
+    return {
+        "read": sum(one.elements for one in inputs),
+        "written": shape.elements,
+        "places": places,
+        "places apart": repeats * places,
+        "fours": runs * fours,
+        "beside fours": runs * rest,
+    }
 
 
 def _moved(layer: Layer, inputs: Sequence[Shape]) -> Counts:
@@ -103,7 +213,7 @@ def _moved(layer: Layer, inputs: Sequence[Shape]) -> Counts:
     return {
         "read": sum(one.elements for one in inputs),
         "written": shape.elements,
-        "places": shape.height * shape.width if shape.is_map else 0,
+        "places": shape.height * shape.width if shape.is_map else 1,
     }
 
 
@@ -120,7 +230,7 @@ def _taps(axis: Axis, length: int, outputs: int, ring: int = 0) -> Counter[tuple
 
 
 def _convolution(
-    operator: op.Convolution, source: Shape, shape: Shape, ring: int
+    operator: op.Convolution, source: Shape, shape: Shape, ring: int, *, is_real: bool
 ) -> tuple[str, Counts]:
     window, groups = operator.window, operator.groups
     down_taps = _taps(window.rows, source.height, shape.height)
@@ -133,31 +243,48 @@ def _convolution(
     found: Counter[str] = Counter()
     for (down, _), (across, bends) in product(down_taps, across_taps):
         number = down_taps[down, False] * across_taps[across, bends]
+        rows, values = down * (1 + bends), across * inputs // (1 + bends)
         if is_depthwise:
             found.update(_lanes(number, down, across, groups, bends=bends))
+        elif is_real:
+            found.update(_real_filters(number * groups, rows, values, filters))
         elif gathers:
             blocks = filters // BLOCK * BLOCK
             found.update(_filters(number, 1, taps * inputs, blocks))
             if filters > blocks:
                 found.update(_filters(number, down, across * inputs, filters - blocks))
                 found["places"] -= number
-            found["gathered rows"] += number * down * (1 + bends)
+            found["gathered rows"] += number * rows
             found["gathered"] += number * down * across * inputs
             found["gathers"] += number
             found["gathered bare"] += number * taps * inputs * (down * across < taps)
         else:
-            found.update(
-                _filters(
-                    number * groups, down * (1 + bends), across * inputs // (1 + bends), filters
-                )
-            )
+            found.update(_filters(number * groups, rows, values, filters))
             found["bends"] += number * groups * bends
             if bends or down * across < taps:  # sums do not begin with the zero point's part
                 runs = down * (1 + bends) if bends or across < window.kernel[1] else 1
                 blocks = number * (operator.filters // BLOCK)
                 found.update(_bare(blocks, runs, -(-down * across * inputs // max(runs, 1))))
-    kernel = "Depthwise" if is_depthwise else "Convolution" if groups == 1 else "GroupedConvolution"
+                found["cut rows"] += blocks * rows
+                found["cut vectors"] += blocks * rows * -(-values // VECTOR)
+    if is_depthwise:
+        return "Depthwise", dict(found)
+    is_product = operator.block is not None  # of matrices in the file
+    kernel = "Product" if is_product else "Convolution" if groups == 1 else "GroupedConvolution"
     return kernel, dict(found)
+
+
+def _fully_connected(
+    operator: op.FullyConnected, source: Shape, *, is_real: bool
+) -> tuple[str, Counts]:
+    rows, count, units = source.height, source.row_elements, operator.units
+    if is_real:
+        return "FullyConnected", _real_filters(1, rows, count, units)
+    counts = _filters(1, rows, count, units)
+    if rows > 1:
+        return "FullyConnected", counts | _bare(units // BLOCK, rows, count)
+    counts["matrices"] = counts.pop("places")
+    return "Convolution", counts  # which has the same loops of filters
 
 
 def _filters(places: int, rows: int, count: int, filters: int) -> Counts:
@@ -180,6 +307,24 @@ def _filters(places: int, rows: int, count: int, filters: int) -> Counts:
     }
 
 
+def _real_filters(places: int, rows: int, count: int, filters: int) -> Counts:
+    """The same of real numbers: sixteen filters at once, then eight, then each."""
+    most, few = REAL_BLOCKS
+    rest = filters % few
+    blocks = {most: filters // most, few: filters % most // few}
+    values = places * rows * count
+    found = {f"values of {size}": values * number for size, number in blocks.items()}
+    found |= {f"rows of {size}": places * rows * number for size, number in blocks.items()}
+    return found | {
+        "places": places,
+        "outputs": places * filters,
+        "blocks": places * -(-filters // most),
+        "block rows": places * rows * -(-filters // most),
+        "values of rest": values * (rest > 0),
+        "products of rest": values * rest,
+    }
+
+
 def _bare(blocks: int, runs: int, count: int) -> Counts:
     """The loops that take the zero point from what weights add, in runs of so many weights."""
     return {
@@ -190,20 +335,24 @@ def _bare(blocks: int, runs: int, count: int) -> Counts:
 
 
 def _lanes(places: int, down: int, across: int, channels: int, *, bends: bool) -> Counts:
-    """The loops of a depthwise convolution, with four channels and with eight at once.
+    """The loops of a depthwise convolution, with four channels at once, and with eight or sixteen.
 
-    Windows that bend around a ring go tap by tap, as channels do that are left.
+    Rows that bend around a ring go in two runs; channels that are left go singly.
     """
-    found = {"places": places, "outputs": places * channels}
+    found = {"places": places, "outputs": places * channels, "bends": places * bends}
     found["products"] = places * down * across * channels
-    for lanes in LANES:
-        blocks = 0 if bends else places * (channels // lanes)
-        rest = channels if bends else channels % lanes
-        slow = places * -(-rest // LANES[-1])
+    pairs, rest = divmod(channels, 2 * LANES)
+    blocks = {WORDS: channels // WORDS, LANES: rest // LANES, 2 * LANES: pairs}
+    for lanes, number in blocks.items():
         found |= {
-            f"lanes of {lanes}": blocks,
-            f"rows of {lanes}": blocks * down,
-            f"taps of {lanes}": blocks * down * across,
+            f"lanes of {lanes}": places * number,
+            f"rows of {lanes}": places * number * down * (1 + bends),
+            f"taps of {lanes}": places * number * down * across,
+        }
+    for lanes in (WORDS, LANES):
+        rest = channels % lanes
+        slow = places * -(-rest // LANES)
+        found |= {
             f"places beside {lanes}": slow,
             f"taps beside {lanes}": slow * down * across,
             f"products beside {lanes}": places * down * across * rest,
@@ -223,3 +372,53 @@ def _pooled(operator: op.Pooling, source: Shape, shape: Shape) -> Counts:
         "taps": taps,
         "products": taps * shape.channels,
     }
+
+
+def _sums(layer: Layer, source: Shape, *, is_real: bool) -> tuple[str, Counts]:
+    """The loops of a layer that adds up its input row by row."""
+    rows, count = source.height, source.row_elements
+    if not isinstance(layer.operator, op.FullyConnected):
+        counts = {"read": source.elements, "outputs": layer.shape.elements}
+        return "sums of maps", counts | {"sums": rows * source.channels, "input rows": rows}
+    units = layer.operator.units
+    found = (_real_filters if is_real else _filters)(rows, 1, count, units)
+    return "sums of products", found | {"sums": rows * units, "units": units}
+
+
+def _recurrence(
+    operator: op.QuantizedLstm | op.QuantizedSvdf | op.Recurrence, source: Shape
+) -> tuple[str, Counts]:
+    if isinstance(operator, op.QuantizedSvdf):
+        filters = operator.units * operator.rank
+        kept = filters * (operator.places - 1) * operator.keeps
+        wide = operator.state.element is Element.INT16
+        found = _filters(1, 1, source.elements, filters) | {"filters": filters}
+        found |= {"wide places" if wide else "places in time": kept, "units": operator.units}
+        return "Svdf", found | {"filters kept": filters * operator.keeps}
+    if isinstance(operator, op.QuantizedLstm):
+        frames, elements = operator.sequence(source)
+        again = frames - (operator.keeps is None)  # the first frame meets nothing kept
+        found = Counter(_filters(4 * frames, 1, elements, operator.units))
+        found.update(_filters(4 * again, 1, operator.units, operator.units))
+        return "Lstm", dict(found) | {"frames": frames, "units": frames * operator.units}
+    steps = source.dims[0] * source.dims[1] * operator.directions
+    return f"Recurrence.{operator.kind}", {
+        "frames": steps,
+        "units": steps * operator.units,
+        "products": operator.multiply_accumulates((source,), source),
+    }
+
+
+def _product(layer: Layer, inputs: Sequence[Shape]) -> tuple[str, Counts]:
+    products, shape = multiply_accumulates(layer, inputs), layer.shape
+    kernel, found = type(layer.operator).__name__, {"outputs": shape.elements, "products": products}
+    match layer.operator:
+        case op.AttentionProduct(gives=gives):
+            kernel = f"{kernel}.{gives}"
+        case op.StreamedProduct(units=units, places=places):
+            sums = units * places
+            found |= {"sums": sums, "products": sums * inputs[0].elements}
+        case op.MatrixProduct(units=int(units)):
+            kernel = f"{kernel}.trained"
+            found = _filters(shape.elements // units, 1, products // shape.elements, units)
+    return kernel, found | {"places": shape.height * shape.width if shape.is_map else 1}

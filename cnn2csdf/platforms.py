@@ -191,7 +191,10 @@ class Platform:
 def core_platform(core: Core) -> Platform:
     """Return the platform that a core is, at the slow end of its cycles."""
     speed = core.hertz / core.most
-    loops = (("firing", "firings"), ("firing", "calls"), ("frame", "firings"))
+    loops = (
+        *(("firing", "firings"), ("firing", "calls")),
+        *(("frame", "firings"), ("frame", "ranges")),
+    )
     call = sum(core.table.get(kernel, {}).get(loop, Fraction(0)) for kernel, loop in loops)
     return Platform(
         operations_per_second=speed,
@@ -202,8 +205,8 @@ def core_platform(core: Core) -> Platform:
     )
 
 
-def _cortex(kernels: str, megahertz: int, least: Fraction | int) -> Platform:
-    """A Cortex-M that takes two cycles for an instruction at most, in the mean of a loop."""
+def _microcontroller(kernels: str, megahertz: int, least: Fraction | int) -> Platform:
+    """A core that takes two cycles for an instruction at most, in the mean of a loop."""
     core = Core(kernels=kernels, hertz=megahertz * 10**6, least=Fraction(least), most=Fraction(2))
     return core_platform(core)
 
@@ -231,11 +234,15 @@ PLATFORMS: Mapping[str, Platform] = {
     # and M55 may issue two instructions at once (sections on the processor's features), and an
     # instruction of Helium goes through in two beats. The slow end is the same for all: no manual
     # says what a mean loop takes. Clocks are those of common boards.
-    "cortex-m0plus": _cortex("m0plus", 48, 1),
-    "cortex-m4": _cortex("m4", 168, 1),
-    "cortex-m7": _cortex("m4", 216, Fraction(1, 2)),
-    "cortex-m33": _cortex("m4", 160, Fraction(1, 2)),
-    "cortex-m55": _cortex("m55", 160, Fraction(1, 2)),
+    "cortex-m0plus": _microcontroller("m0plus", 48, 1),
+    "cortex-m4": _microcontroller("m4", 168, 1),
+    "cortex-m7": _microcontroller("m4", 216, Fraction(1, 2)),
+    "cortex-m33": _microcontroller("m4", 160, Fraction(1, 2)),
+    "cortex-m55": _microcontroller("m55", 160, Fraction(1, 2)),
+    # RV32IMAC of a Raspberry Pi RP2350 at 150 MHz: one cycle an instruction, two for jumps, branches
+    # that are not foreseen, and loads whose value is used at once (Hazard3's documentation,
+    # "Instruction Cycle Counts"). Plain C, without its instructions for bits.
+    "hazard3": _microcontroller("riscv32", 150, 1),
     # Rates of memories are those of their bus, width times clock, which no access exceeds. Operations
     # and the start of a phase are assumptions: two multiply-accumulates a cycle of a Cortex-M7, one of
     # an LX7 without its vector instructions.

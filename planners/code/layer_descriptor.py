@@ -123,6 +123,7 @@ class RealTables:
         self._tables = tables
         self.wanted: set[str] = set()  # C types and functions, by their names among real numbers
         self.weights_have_zeros = False
+        self.factors_are_small = True
         self.sums_are_narrow = True
         self.folded: set[str] = set()
 

@@ -498,7 +498,8 @@ typedef slot element;
 #define MOST ({self._limits()[1]})
 #define SLOTS 1
 #define WEIGHTS_HAVE_ZEROS {int(self.tables.weights_have_zeros)}
-#define SUMS_ARE_NARROW {int(self.tables.sums_are_narrow)}
+#define FACTORS_ARE_SMALL {int(self.tables.factors_are_small)}
+#define SUMS_ARE_NARROW {int(self.tables.factors_are_small and self.tables.sums_are_narrow)}
 {REAL_LIMITS if has_reals else ""}#define GROUPS {len(self.plan.groups)}
 #define MOST_TAPS {schedule.most_taps}
 #define MOST_GATHERED {schedule.most_gathered}

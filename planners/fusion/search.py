@@ -20,7 +20,7 @@ from cnn2csdf.platforms import Platform
 from csdf.arguments import public
 from csdf.errors import InvalidPlan
 from csdf.search.pareto import improving
-from csdf.time_limit import Budget, stop_of
+from csdf.time_limit import Budget, Stop, stop_of
 from planners.memory.answer import GroupMode, Scratch
 from planners.memory.moves import WHOLE, Move, MoveCost, Moves
 from planners.memory.order import TopologicalOrder
@@ -161,11 +161,19 @@ class Option(NamedTuple):
 def options(course: TopologicalOrder, terms: Terms, budget: Budget = None) -> Iterator[Option]:
     """Yield every choice for every group, those that work layer by layer at once.
 
-    budget: a stop, or seconds; ends the work by GaveUp.
+    The first group begins the frame. budget: a stop, or seconds; ends the work by GaveUp.
     """
-    stop = stop_of(budget)
     table = StageTable(course.network, element_bytes=terms.element_bytes)
     times = PlanTimes(table, terms.platform, terms.element_bytes, terms.measured)
+    start = Cost(times.around_groups(), 0)
+    for option in _options(course, terms, table, times, stop_of(budget)):
+        is_first = option.group.first == 0
+        yield option._replace(cost=option.cost.plus(start)) if is_first else option
+
+
+def _options(
+    course: TopologicalOrder, terms: Terms, table: StageTable, times: PlanTimes, stop: Stop
+) -> Iterator[Option]:
     whole = _WholeLayers(course, terms, table, times)
     if GroupMode.WHOLE in terms.modes:
         yield from map(whole.option, range(course.sections))

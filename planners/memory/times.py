@@ -2,7 +2,7 @@
 
 Where a frame of each layer was measured, a firing or tile takes the part of it that it computes, and
 the start of a phase. On a core a stage takes the instructions of its kernels as C, at the slow end of
-their cycles; `stage_loops` and `group_loops` say how often each loop of each kernel runs.
+their cycles; `stage_loops`, `group_loops` and `frame_loops` say how often each loop runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cnn2csdf.geometry import Range
-from cnn2csdf.instructions import loops, other_loops
+from cnn2csdf.instructions import known_loops, loops
 from cnn2csdf.instructions import work as layer_work
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.parameters import layer_parameter_bytes, operations
@@ -51,10 +51,16 @@ def stage_loops(table: StageTable, stage: Stage, known: Table | None = None) -> 
         layer = network.layer(name)
         inputs = network.input_shapes(layer)
         ring = strips.get(layer.inputs[0], 0) if layer.inputs else 0
-        bytes_of_element = table.bytes_of(name)
-        kernel, of_frame = loops(layer, inputs, bytes_of_element, ring)
-        if known is not None and kernel not in known:
-            kernel, of_frame = other_loops(layer, inputs)
+        of_frame = loops(
+            layer,
+            inputs,
+            table.bytes_of(name),
+            ring=ring,
+            source=network.layer(layer.inputs[0]) if layer.inputs else None,
+            adds_up=stage.mode is Mode.ACCUMULATING,
+        )
+        if known is not None:
+            of_frame = known_loops(layer, inputs, of_frame, known)
         rows, calls = layer.shape.rows, found.firings.count
         made = rows
         if not found.accumulator and stage.mode is Mode.ROWS:
@@ -62,8 +68,8 @@ def stage_loops(table: StageTable, stage: Stage, known: Table | None = None) -> 
             calls = sum(first < end for first, end in found.ranges[name])
         columns = layer.shape.width if strips else 1
         for loop, number in of_frame.items():
-            times = columns if loop == "rows" else 1
-            counts[kernel, loop] += number * times * made // rows
+            times = columns if loop[1] == "rows" else 1
+            counts[loop] += number * times * made // rows
         counts["firing", "columns" if strips else "calls"] += calls * columns
         loops_of[name] = counts
     loops_of[stage.result]["firing", "firings"] += found.firings.count
@@ -77,10 +83,21 @@ def group_loops(table: StageTable, stages: Sequence[Stage]) -> Loops:
     """
     firings = sum(table.geometry(one).firings.count for one in stages)
     counts: Loops = Counter({("frame", "groups"): 1, ("frame", "firings"): firings})
+    for one in stages:
+        found = table.geometry(one)
+        ranges = len(one.layers) + len(found.firings.readings)
+        counts["frame", "ranges"] += found.firings.count * ranges
     if len(stages) > 1:
         counts["frame", "firings among others"] = firings
         counts["frame", "stages seen"] = firings * len(stages)
     return counts
+
+
+def frame_loops(table: StageTable) -> Loops:
+    """Return the loops around all groups: a frame begins, bytes of inputs and results are copied."""
+    ends = (*table.network.inputs, *table.network.outputs)
+    copied = sum(table.tensor_bytes(one.name) for one in ends)
+    return Counter({("frame", "frames"): 1, ("frame", "bytes copied"): copied})
 
 
 FEMTO = Fraction(10**15)  # a second; as bytes, so many that they cost nothing
@@ -154,7 +171,12 @@ class PlanTimes:
             times, worked, _ = self._worked(plan)
             return times.of(worked)
         groups = [[one.stage for one in group.stages] for group in plan.groups]
-        return sum(sum(map(self.of_stage, one)) + self.interleaving(one) for one in groups)
+        found = sum(sum(map(self.of_stage, one)) + self.interleaving(one) for one in groups)
+        return found + self.around_groups()
+
+    def around_groups(self) -> int:
+        """Return the nanoseconds in which a frame begins and ends on a core."""
+        return 0 if self._core is None else ceil(self._of_loops(frame_loops(self._table)))
 
     def interleaving(self, stages: Sequence[Stage]) -> int:
         """Return the nanoseconds in which a core looks at stages that work interleaved, in turn."""
@@ -188,6 +210,7 @@ class PlanTimes:
         if plan.rematerialised:
             times, worked, copies = self._worked(plan)
         found = dict.fromkeys((layer.name for layer in self._table.network.layers), Fraction(0))
+        found[self._table.network.outputs[0].name] += times.around_groups()
         for group in worked.groups:
             stages = [one.stage for one in group.stages]
             firings = [times._table.geometry(stage).firings.count for stage in stages]

@@ -1,303 +1,52 @@
-"""Instructions of the kernels of emitted C, fitted to what QEMU counts.
+"""Instructions of the kernels of emitted C, fitted to what QEMU counts; then those of model files.
 
-Run `python -m tests.benchmarks.fit_instructions measure SAMPLES [FILE ...]`: random networks over a
-range of shapes, whole, row by row and in the least memory, and model files, each written as C and
-counted on the emulated cores, stage by stage; once with files only in samples of their own. Then
-`fit SAMPLES HELD_OUT --table cnn2csdf/instruction_table.py` fits SAMPLES, writes the table and prints
-the relative error of the instructions of a frame of each plan of both.
-Needs Debian's make, gcc-arm-none-eabi, libnewlib-arm-none-eabi, qemu-system-arm; takes some minutes.
+Run `python -m tests.benchmarks.fit_instructions COUNTS [FILE ...] [--table MODULE]`. Random networks
+over a range of shapes, layer by layer, row by row and in strips, are written as C and counted on each
+emulated core, stage by stage; COUNTS keeps what was counted by a digest of the C, so that a second run
+counts only what changed. To that the instructions of a turn of each loop are fitted, and written as
+`--table cnn2csdf/instruction_table.py`. Nothing is fitted to the files, of which the instructions of a
+frame are predicted beside those counted, for each plan and core, as the table of docs/firmware.md.
+Needs what tests.benchmarks.instruction_counts needs. `--fitted` takes the module as it is.
 """
 
 import argparse
 import json
-import random
 import re
-import subprocess
 from collections import Counter
-from dataclasses import replace
+from concurrent.futures import ProcessPoolExecutor
+from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 from scipy.optimize import nnls
 
-from cnn2csdf import operators as op
-from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.dtypes import Element
-from cnn2csdf.network import Network
+from cnn2csdf.instruction_table import INSTRUCTIONS
+from cnn2csdf.platforms import NANOSECONDS, Core, core_platform
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
-from cnn2csdf.weights import Model
-from planners.code.library import write_library
+from planners.code.library import library
 from planners.memory.fit import fit
 from planners.memory.stages import StageTable
-from planners.memory.times import group_loops, stage_loops
-from tests.planners.code.calibrated import integer_model, real_model
+from planners.memory.times import PlanTimes, frame_loops, group_loops, stage_loops
+from tests.benchmarks.instruction_counts import CORES, counted
+from tests.benchmarks.instruction_samples import drawn, model_of, samples
 
-CORES = {
-    "m4": ("TARGET=m4",),
-    "m55": ("TARGET=m55",),
-    "m0plus": (  # the same instructions on a larger core
-        "TARGET=m4",
-        "BUILD=build/m0plus",
-        "CORE_m4=-mcpu=cortex-m0plus -mthumb -mfloat-abi=soft",
-    ),
-}
 WAYS = ("layer by layer", "row by row", "least")
-LEAST = 800  # instructions below which errors count less
-CHAINS, DENSE = 10, 5
-
-
-def dense(seed):
-    """A network of some fully connected layers, or of convolutions with many channels."""
-    draw = random.Random(seed)
-    builder = NetworkBuilder(f"dense{seed}")
-    sizes = (8, 13, 24, 40, 64, 65, 100, 128, 256, 400, 640)
-    size = (1, 1) if seed % 2 else (draw.choice((3, 5)), draw.choice((3, 4)))
-    last = builder.input((draw.choice(sizes), *size))
-    for _ in range(4):
-        if seed % 2:
-            last = builder.add(op.FullyConnected(units=draw.choice(sizes)), last)
-        else:
-            side = draw.choice((1, 3))
-            window = op.Window(kernel=(side, side), padding=(side // 2,) * 4)
-            last = builder.add(op.Convolution(filters=draw.choice(sizes[:7]), window=window), last)
-    builder.output(last)
-    return builder.network()
-
-
-def moves(seed):
-    """A network of poolings over large windows, and of layers that move elements."""
-    draw = random.Random(seed)
-    builder = NetworkBuilder(f"moves{seed}")
-    channels, side = draw.choice((4, 8, 16, 24)), draw.choice((6, 8, 11))
-    last = builder.input((draw.choice((4, 8, 16)), side, side))
-    for index, kind in enumerate(("max", "average")):
-        kernel = draw.choice(((3, 3), (3, 2), (5, 5)))
-        window = op.Window(kernel=kernel, padding=(1, 1, 1, 1) if index else (0, 0, 0, 0))
-        last = builder.add(op.Pooling(function=kind, window=window), last)
-        if index == 0:
-            last = builder.add(
-                op.Convolution(filters=channels, window=op.Window(kernel=(1, 1))), last
-            )
-    one = builder.add(op.Convolution(filters=8, window=op.Window(kernel=(1, 1))), last)
-    two = builder.add(op.Convolution(filters=12, window=op.Window(kernel=(1, 1))), last)
-    last = builder.add(op.Concatenation(), one, two)
-    last = builder.add(op.Pad(padding=(1, 1, 1, 1)), last)
-    last = builder.add(op.Convolution(filters=channels, window=op.Window(kernel=(3, 3))), last)
-    shape = builder.shape(last)
-    if seed % 2:
-        whole = op.Window(kernel=(shape.height, shape.width))
-        last = builder.add(op.Pooling(function="average", window=whole), last)
-    else:
-        last = builder.add(op.Reshape(dims=(shape.elements,)), last)
-    builder.output(builder.add(op.FullyConnected(units=4), last))
-    return builder.network()
-
-
-def reshaped(seed):
-    """A network whose input is a vector that becomes a map, and a vector again."""
-    draw = random.Random(seed)
-    builder = NetworkBuilder(f"reshaped{seed}")
-    channels, height, width = draw.choice((1, 2, 4)), draw.choice((8, 12)), draw.choice((6, 10))
-    last = builder.input((channels * height * width,))
-    last = builder.add(op.Reshape(dims=(channels, height, width)), last)
-    window = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))
-    last = builder.add(op.Convolution(filters=8, window=window), last)
-    last = builder.add(op.Transpose(permutation=(2, 1, 0)), last)
-    last = builder.add(op.Reshape(dims=(8 * height * width,)), last)
-    builder.output(builder.add(op.FullyConnected(units=4), last))
-    return builder.network()
-
-
-def converted(seed):
-    """A network in integers whose input and output are real numbers."""
-    model = integer_model(first(seed) if seed % 2 else reshaped(seed))
-    given, *layers, last = model.network.layers
-    inside = replace(given, name="converted", operator=op.Conversion(), inputs=(given.name,))
-    outer = replace(given, element=Element.FLOAT32, quantization=None)
-    layers = [
-        replace(one, inputs=tuple(inside.name if of == given.name else of for of in one.inputs))
-        for one in layers
-    ]
-    real = replace(
-        layers[-1],
-        name="real",
-        operator=op.Conversion(),
-        inputs=(layers[-1].name,),
-        stored=(),
-        epilogue=(),
-        element=Element.FLOAT32,
-        quantization=None,
-    )
-    last = replace(last, inputs=(real.name,), element=Element.FLOAT32, quantization=None)
-    network = Network(name=f"converted{seed}", layers=(outer, inside, *layers, real, last))
-    return Model(network=network, weights=model.weights)
-
-
-def first(seed):
-    """A network that begins with large windows over few channels, as those of spectra and images."""
-    draw = random.Random(seed)
-    builder = NetworkBuilder(f"first{seed}")
-    last = builder.input((draw.choice((1, 1, 3)), draw.choice((20, 32)), draw.choice((20, 32))))
-    kernel = draw.choice(((10, 8), (10, 4), (7, 7), (5, 5), (3, 3), (8, 3)))
-    padding = [draw.choice((0, one // 2)) for one in kernel]
-    window = op.Window(
-        kernel=kernel, stride=draw.choice(((1, 1), (2, 2))), padding=(*padding, *padding)
-    )
-    last = builder.add(op.Convolution(filters=draw.choice((4, 8, 16, 10)), window=window), last)
-    last = builder.add(op.FullyConnected(units=4), last)
-    builder.output(builder.add(op.Softmax(axis=0), last))
-    return builder.network()
-
-
-def chain(seed):
-    """A network of some layers of random shapes, one behind the other."""
-    draw = random.Random(seed)
-    builder = NetworkBuilder(f"chain{seed}")
-    size = draw.choice((6, 9, 12, 16))
-    last = builder.input((draw.choice((1, 1, 2, 3, 4, 8)), size, draw.choice((size, size + 3))))
-    for _ in range(draw.randint(4, 7)):
-        shape = builder.shape(last)
-        height, width = shape.height, shape.width
-        filters = draw.choice((4, 6, 8, 10, 12, 16, 24, 32, 48))
-        kind = draw.choice(
-            (
-                "conv",
-                "conv",
-                "pointwise",
-                "pointwise",
-                "depthwise",
-                "depthwise",
-                "max",
-                "average",
-                "add",
-            )
-        )
-        kernel = draw.choice(((3, 3), (3, 3), (5, 5), (1, 3), (3, 1), (2, 2), (4, 3)))
-        stride = (2, 2) if height > 6 and draw.random() < 0.3 else (1, 1)
-        before = [one // 2 for one in kernel]
-        padding = (*before, kernel[0] - 1 - before[0], kernel[1] - 1 - before[1])
-        if draw.random() < 0.3 and height > 6 < width:
-            padding = (0, 0, 0, 0)
-        window = op.Window(kernel=kernel, stride=stride, padding=padding)
-        if kind == "conv":
-            last = builder.add(op.Convolution(filters=filters, window=window), last)
-        elif kind == "pointwise":
-            last = builder.add(
-                op.Convolution(filters=filters, window=op.Window(kernel=(1, 1))), last
-            )
-        elif kind == "depthwise" and shape.channels > 1:
-            made = op.Convolution(filters=shape.channels, window=window, groups=shape.channels)
-            last = builder.add(made, last)
-        elif kind == "add":
-            other = builder.add(
-                op.Convolution(filters=shape.channels, window=op.Window(kernel=(1, 1))), last
-            )
-            last = builder.add(op.Elementwise(function="add"), last, other)
-        elif kind in ("max", "average") and min(height, width) >= 4:
-            pooled = op.Window(kernel=(2, 2), stride=draw.choice(((1, 1), (2, 2))))
-            last = builder.add(op.Pooling(function=kind, window=pooled), last)
-    if draw.random() < 0.5:
-        last = builder.add(op.GlobalPooling(function="average"), last)
-    if draw.random() < 0.7:
-        last = builder.add(op.FullyConnected(units=draw.choice((2, 4, 10, 12, 17))), last)
-        last = builder.add(op.Softmax(axis=0), last)
-    builder.output(last)
-    return builder.network()
-
-
-def measured(model, way, core):
-    """Return for each stage its loops and the instructions that were counted."""
-    found = fit(model.network)
-    plans = {one.name: one.plan for one in found.methods} | {"least": found.least.plan}
-    if way == "least" and found.least.name in WAYS:
-        return []
-    plan = plans[way]
-    with TemporaryDirectory() as folder:
-        write_library(model, plan, folder, name="net")
-        words = ("make", "-s", "-C", folder, *CORES[core])
-        said = subprocess.run([*words, "HERTZ=1000000000", "bench"], capture_output=True, text=True)
-        whole = subprocess.run([*words, "instructions"], capture_output=True, text=True)
-    counted = re.search(r"instructions of a frame: (\d+)", whole.stdout + whole.stderr)
-    if said.returncode or counted is None:
-        print(model.network.name, way, core, (said.stdout + said.stderr + whole.stderr)[-300:])
-        return []
-    times = dict(line.rsplit(",", 2)[::2] for line in said.stdout.splitlines()[1:])
-    table, stages = StageTable(model.network), {}
-    for group in plan.groups:
-        for one in group.stages:
-            for counts in stage_loops(table, one.stage).values():
-                stages.setdefault(one.stage.result, Counter()).update(counts)
-    around = Counter()
-    for group in plan.groups:
-        around.update(group_loops(table, [one.stage for one in group.stages]))
-    rows = [
-        {
-            "network": model.network.name,
-            "way": way,
-            "core": core,
-            "stage": name,
-            "count": int(times.get(name.replace(",", " "), times.get(name, 0))),
-            "loops": {"|".join(key): number for key, number in counts.items()},
-        }
-        for name, counts in stages.items()
-    ]
-    return [
-        *rows,
-        {
-            "network": model.network.name,
-            "way": way,
-            "core": core,
-            "stage": None,
-            "count": 1000 * int(counted[1]),
-            "loops": {"|".join(key): number for key, number in around.items()},
-        },
-    ]
-
-
-def models(files):
-    for seed in range(DENSE):
-        yield integer_model(dense(seed)), "fitted"
-        yield integer_model(first(seed)), "fitted"
-        yield integer_model(moves(seed)), "fitted"
-        if seed < 3:
-            yield integer_model(reshaped(seed)), "fitted"
-            yield converted(seed), "fitted"
-        if seed < 6:
-            yield real_model(dense(seed)), "fitted real"
-        if seed < 2:
-            yield real_model(first(seed)), "fitted real"
-            yield real_model(moves(seed)), "fitted real"
-    for seed in range(CHAINS):
-        yield integer_model(chain(seed)), "fitted"
-        if seed % 3 == 0:
-            yield real_model(chain(seed)), "fitted real"
-    for file in files:
-        yield simplified(read_model(file, with_weights=True)), Path(file).stem
-
-
-def measure(path, files, cores):
-    done = set()
-    if Path(path).exists():
-        for line in Path(path).read_text().splitlines():
-            one = json.loads(line)
-            done.add((one["from"], one["network"], one["way"], one["core"]))
-    with open(path, "a") as out:
-        for model, source in models(files):
-            for way in WAYS:
-                for core in cores:
-                    if (source, model.network.name, way, core) in done:
-                        continue
-                    for row in measured(model, way, core):
-                        out.write(json.dumps({"from": source, **row}) + "\n")
-                    out.flush()
-
-
+LEAST = 200  # instructions below which errors count less
+FRAME_WEIGHT = 3  # of the relative error of a frame, beside that of a stage
+HERTZ = 10**9
+AROUND = ("frame", "firing")  # kernels that are named where they take nothing, too
+UNUSED = {  # loops that a core's kernels do not have
+    "m4": r"vectors|bare.*|cut.*|.*fours|.* (8|16)",
+    "m55": r"words|tails|.* 4",
+    "m0plus": r"words|tails|vectors|bare.*|cut.*|.*fours|.* (8|16)",
+    "riscv32": r"words|tails|vectors|bare.*|cut.*|.*fours|.* (8|16)",
+}
 HEAD = '''"""Instructions of emitted C for a turn of each loop of its kernels, by core, in hundredths.
 
 Least squares of the relative errors over random layers, whole, row by row and in strips, as QEMU counts
-them; written by `python -m tests.benchmarks.fit_instructions fit`.
+them; written by `python -m tests.benchmarks.fit_instructions`.
 """
 
 from fractions import Fraction
@@ -318,71 +67,83 @@ INSTRUCTIONS = {
     for core, kernels in _HUNDREDTHS.items()
 }
 """
-OTHER = ("read", "written", "places")
-UNUSED = {  # loops that a core's kernels do not have
-    "m4": r"vectors|bare.*|.* 8",
-    "m55": r"words|tails|.* 4",
-    "m0plus": r"words|tails|vectors|bare.*|.* 8",
-}
 
 
-def samples(path, core):
-    for line in Path(path).read_text().splitlines():
-        one = json.loads(line)
-        if one["core"] == core:
-            one["loops"] = {
-                tuple(key.split("|")): number
-                for key, number in one["loops"].items()
-                if not re.fullmatch(UNUSED[core], key.split("|")[1]) or ".real" in key
-            }
-            yield one
+def plans_of(network, ways=WAYS):
+    """The plans in which a network is counted, each once."""
+    found = fit(network) if "least" in ways else fit(network, searched=())
+    plans = {one.name: one.plan for one in found.methods if one.name in ways}
+    if found.least.name not in WAYS and "least" in ways:
+        plans["least"] = found.least.plan
+    return plans
 
 
-def fitted(path, core):
+def of_sample(sample, cores, known):
+    """Rows of loops and instructions of each plan of a sample, and what was newly counted."""
+    name, ways, specs = sample
+    model, counts, rows = model_of(specs), dict(known), []
+    table = StageTable(model.network)
+    for way, plan in plans_of(model.network, ways).items():
+        loops = stage_and_frame_loops(table, plan)
+        made = library(model, plan, name="net", frames=[])
+        for core in cores:
+            try:
+                frame, stages = counted(made, model.network, plan, core, counts)
+            except RuntimeError as error:
+                print(name, way, core, error, flush=True)
+                continue
+            numbers = dict(stages) | {None: frame}
+            rows += [
+                ((name, way), core, stage, numbers[stage], one)
+                for stage, one in loops.items()
+                if stage in numbers
+            ]
+    return rows, {digest: one for digest, one in counts.items() if digest not in known}
+
+
+def stage_and_frame_loops(table, plan):
+    """Loops of each stage of a plan by its result, and of all together (None)."""
+    stages, around = {}, Counter(frame_loops(table))
+    for group in plan.groups:
+        for one in group.stages:
+            for counts in stage_loops(table, one.stage).values():
+                stages.setdefault(one.stage.result, Counter()).update(counts)
+        around.update(group_loops(table, [one.stage for one in group.stages]))
+    return stages | {None: sum(stages.values(), around)}
+
+
+def fitted(rows, core):
     """Instructions of a turn of each loop: least squares of the relative errors, none below zero."""
-    plans, rows = {}, []
-    for one in samples(path, core):
-        of_plan = plans.setdefault((one["from"], one["network"], one["way"]), Counter())
-        if one["stage"] is None:
-            loops = of_plan + Counter(one["loops"])
-            rows.append((loops, one["count"], 3))
-        else:
-            of_plan.update(one["loops"])
-            rows.append((one["loops"], one["count"], 1))
-    names = sorted({name for loops, _, _ in rows for name in loops})
-    weights = np.array([weight / max(count, LEAST) for _, count, weight in rows])
-    matrix = (
-        np.array([[loops.get(name, 0) for name in names] for loops, _, _ in rows])
-        * weights[:, None]
-    )
+    rows = [(used(loops, core), count, stage) for _, of, stage, count, loops in rows if of == core]
+    names = sorted({name for loops, *_ in rows for name in loops})
+    counts = np.array([count for _, count, _ in rows])
+    weights = np.where([stage is None for *_, stage in rows], FRAME_WEIGHT, 1)
+    weights = weights / np.maximum(counts, LEAST)
+    matrix = np.array([[loops.get(name, 0) for name in names] for loops, *_ in rows], float)
+    matrix *= weights[:, None]
     scales = np.maximum(np.abs(matrix).max(axis=0), 1e-30)
-    found, _ = nnls(
-        matrix / scales, np.array([count for _, count, _ in rows]) * weights, maxiter=10**5
-    )
-    table = {}
+    found, _ = nnls(matrix / scales, counts * weights, maxiter=10**5)
+    table = {kernel: {} for kernel, _ in names}
     for (kernel, loop), each in zip(names, found / scales, strict=True):
-        if each > 0.005:
-            table.setdefault(kernel, {})[loop] = round(float(each), 2)
-    table["other"] = other(path, core)
-    plain = (table["Convolution"].get(loop, 0) for loop in ("products", "single products"))
-    table["other"]["operations"] = round(sum(plain), 2)  # those of a plain loop
+        if each > 0.005 or kernel in AROUND:
+            table[kernel][loop] = Fraction(round(100 * float(each)), 100)
+    table["other"] = other(table)
     return table
 
 
-def other(path, core):
-    """Instructions of elements read and written, and of places, for kernels that were not counted."""
-    rows = []
-    for one in samples(path, core):
-        kernels = {kernel for kernel, _ in one["loops"]} - {"firing"}
-        if len(kernels) == 1 and one["stage"] is not None and one["way"] == WAYS[0]:
-            loops = {loop: number for (_, loop), number in one["loops"].items() if loop in OTHER}
-            if "read" in loops and loops["read"] > 16:
-                rows.append(([loops.get(name, 0) for name in OTHER], one["count"]))
-    if not rows:
-        return {}
-    matrix, counts = (np.array(each, float) for each in zip(*rows, strict=True))
-    found, _ = nnls(matrix / counts[:, None], np.ones(len(counts)))
-    return {name: round(float(each), 2) for name, each in zip(OTHER, found, strict=True)}
+def other(table):
+    """A plain loop, for kernels that were not counted: products, and elements read."""
+    plain = sum(table["Convolution"].get(one, 0) for one in ("products", "single products"))
+    return {"operations": plain, "read": Fraction(1), "places": Fraction(20)}
+
+
+def used(loops, core):
+    """The loops of a core, of which real numbers have all."""
+    return {
+        (kernel, loop): number
+        for (kernel, loop), number in loops.items()
+        if ".real" in kernel or not re.fullmatch(UNUSED[core], loop)
+    }
 
 
 def written(tables):
@@ -401,44 +162,100 @@ def written(tables):
     return HEAD + "\n".join(lines) + TAIL
 
 
-def predicted(table, loops):  # kernels that were not counted without their operations
-    return sum(
-        table.get(kernel, table["other"]).get(loop, 0) * number
-        for (kernel, loop), number in loops.items()
-    )
+def sample_errors(rows, tables):
+    """Relative errors of the frames of samples, by core and sample."""
+    for key, core, stage, count, loops in rows:
+        if stage is None:
+            table = tables[core]
+            turns = sum(
+                table.get(kernel, {}).get(loop, 0) * number
+                for (kernel, loop), number in loops.items()
+            )
+            yield core, key, float(turns) / count - 1
 
 
-def errors(path, core, table):
-    """Relative errors of the instructions of a frame, by plan."""
-    plans, found = {}, {}
-    for one in samples(path, core):
-        key = one["from"], one["network"], one["way"]
-        if one["stage"] is None:
-            loops = plans.get(key, Counter()) + Counter(one["loops"])
-            found[key] = predicted(table, loops) / one["count"] - 1
-        else:
-            plans.setdefault(key, Counter()).update(one["loops"])
-    return found
+def of_file(file, cores, known):
+    """Relative errors of a file, by plan and core, and what was newly counted."""
+    model, counts, errors = model_of_file(file), dict(known), {}
+    for way, plan in plans_of(model.network).items():
+        made = library(model, plan, name="net", frames=[])
+        for core in cores:
+            try:
+                frame, _ = counted(made, model.network, plan, core, counts)
+            except RuntimeError as error:
+                print(file, way, core, str(error)[-300:], flush=True)
+                continue
+            platform = core_platform(
+                Core(kernels=core, hertz=HERTZ, least=Fraction(1), most=Fraction(1))
+            )
+            times = PlanTimes(StageTable(model.network), platform)
+            errors[core, way] = times.of(plan) * HERTZ / NANOSECONDS / frame - 1, frame
+    return errors, {digest: one for digest, one in counts.items() if digest not in known}
+
+
+def model_of_file(file):
+    """A model file, or a random network that nothing was fitted to: NAME:SEED:FORM."""
+    if Path(file).exists():
+        return simplified(read_model(file, with_weights=True))
+    return drawn(file)
+
+
+def kept(path):
+    """Counts, by digest."""
+    lines = Path(path).read_text().splitlines() if Path(path).exists() else []
+    return dict(map(json.loads, lines))
+
+
+def each(pool, function, items, path, cores):
+    """Answers of a function for each item; what it counted is kept."""
+    for item, (found, new) in zip(
+        items, pool.map(partial(function, cores=cores, known=kept(path)), items), strict=True
+    ):
+        with open(path, "a") as out:
+            out.writelines(json.dumps([digest, one]) + "\n" for digest, one in new.items())
+        yield item, found
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("do", choices=("measure", "fit"))
-    parser.add_argument("samples")
+    parser.add_argument("counts")
     parser.add_argument("files", nargs="*")
     parser.add_argument("--table", help="the module to write")
-    parser.add_argument("--cores", default="m4,m55,m0plus")
-    options = parser.parse_args()
-    if options.do == "measure":
-        measure(options.samples, options.files, options.cores.split(","))
-        return
-    tables = {core: fitted(options.samples, core) for core in options.cores.split(",")}
-    if options.table:
-        Path(options.table).write_text(written(tables))
-    for core, table in tables.items():
-        for path in (options.samples, *options.files):
-            for key, error in errors(path, core, table).items():
+    parser.add_argument("--fitted", action="store_true", help="fit nothing: the module as it is")
+    parser.add_argument("--cores", default=",".join(CORES))
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_intermixed_args()
+    cores = options.cores.split(",")
+    with ProcessPoolExecutor(options.jobs) as pool:
+        if not options.fitted:
+            given = each(pool, of_sample, samples(), options.counts, cores)
+            rows = [row for _, found in given for row in found]
+            tables = {core: fitted(rows, core) for core in cores}
+            INSTRUCTIONS.update(tables)
+            if options.table:
+                Path(options.table).write_text(written(tables))
+            for core, key, error in sample_errors(rows, tables):
                 print(core, *key, f"{error:+.1%}")
+    with ProcessPoolExecutor(options.jobs) as pool:  # which knows what was fitted
+        for file, errors in each(pool, of_file, options.files, options.counts, cores):
+            print(as_row(file, errors, cores), flush=True)
+
+
+def as_row(file, errors, cores):
+    """A row of the table of the page: thousand instructions counted, and how far predicted are."""
+    cells = [
+        ", ".join(
+            f"{thousands(count)} {100 * error:+.1f}%"
+            for error, count in (errors[core, way] for way in WAYS if (core, way) in errors)
+        )
+        for core in cores
+    ]
+    return f"| {' | '.join((Path(file).stem, *cells))} |"
+
+
+def thousands(count):
+    """Thousand instructions, of small networks with a decimal."""
+    return f"{count / 1000:,.0f}" if count >= 10**5 else f"{count / 1000:.1f}"
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ static void take_weights(int32_t *sums, int32_t zero, const trained *weights, in
 }
 #endif
 
-#if defined(HELIUM) && SUMS_ARE_NARROW
+#if defined(HELIUM) && FACTORS_ARE_SMALL
 /* Store what blocks of four filters make of values as they are stored, from a filter on. end: of what is
    stored. Registers: r0 exponents, r1 values, r2 what sums begin with, r3, r5, r7 and r9 weights,
    r4, r6, r8 and r10 sums, r11 multipliers, r12 values in a row, q4 to q6 the zero point and the limits. On
@@ -630,7 +630,7 @@ static void make_lanes(element *to, const patch *parts, const trained *weights, 
     store_sums(to, sums, s, first, SIDE_BY_SIDE);
 }
 
-#if defined(HELIUM) && SUMS_ARE_NARROW
+#if defined(HELIUM) && FACTORS_ARE_SMALL
 /* Eight channels in assembly, those of even numbers in one vector and those of odd numbers in another.
    Registers: r0 values, r1 weights, r2 addresses, r3 the zero point, r4 and r5 from a tap to the next. */
 #define LANES_BEGIN(even, odd, at)                                                                \
@@ -670,7 +670,7 @@ static void make_lanes(element *to, const patch *parts, const trained *weights, 
 #define TWO_EIGHTS(part) part("q4", "q5", "") part("q6", "q7", ", #8")
 #endif
 
-#if defined(HELIUM) && SUMS_ARE_NARROW
+#if defined(HELIUM) && FACTORS_ARE_SMALL
 /* So many channels of a place at once, over and over to an end. More registers: r6 and r7 rows, r8 the
    first value, r9 weights and r10 from a row to the next, r11 taps before the bend and r12 behind it.
    On the stack: 0 weights, 4 to, 8 end, 12 bias, 16 multipliers, 20 exponents, 24 rows, 28 the scaling,
@@ -753,7 +753,7 @@ static void make_lanes(element *to, const patch *parts, const trained *weights, 
     "pop {r4-r11, pc}"
 #endif
 
-#if defined(HELIUM) && SUMS_ARE_NARROW
+#if defined(HELIUM) && FACTORS_ARE_SMALL
 /* Make channels from the first on; `to` to `end` is a multiple of eight, or of sixteen. */
 NAKED static void make_eight(element *to UNREAD, const patch *p UNREAD,
                              const trained *weights UNREAD, int32_t stride UNREAD,
@@ -763,7 +763,7 @@ NAKED static void make_eight(element *to UNREAD, const patch *p UNREAD,
 }
 #endif
 
-#if defined(HELIUM) && SUMS_ARE_NARROW
+#if defined(HELIUM) && FACTORS_ARE_SMALL
 NAKED static void make_sixteen(element *to UNREAD, const patch *p UNREAD,
                                const trained *weights UNREAD, int32_t stride UNREAD,
                                const scaling *s UNREAD, int32_t first UNREAD, element *end UNREAD)
@@ -896,8 +896,12 @@ static int32_t make_all_lanes(element *to, const convolution *c, const footprint
         return 0;
     }
     parts[0] = lanes_patch(c, under, under->across.first, bend);
-    parts[1] = lanes_patch(c, under, bend, under->across.end);
-#if defined(HELIUM) && SUMS_ARE_NARROW
+    parts[1].from = parts[0].from + parts[0].count;
+    parts[1].count = 0;
+    if (bend < under->across.end) {
+        parts[1] = lanes_patch(c, under, bend, under->across.end);
+    }
+#if defined(HELIUM) && FACTORS_ARE_SMALL
     if (c->to.bias && (parts[0].row_count > 0) && (parts[0].count > 0)) {
         from = count / 16 * 16;
         if (from != 0) {

@@ -30,7 +30,7 @@ static inline int32_t rescaled(int32_t value, int32_t multiplier, int32_t expone
 /* The same for a value of 30 bits and an exponent below zero. */
 INLINED static int32_t rescaled_narrow(int32_t value, int32_t multiplier, int32_t exponent)
 {
-    int32_t found = value * 2;
+    int32_t found = (int32_t)((uint32_t)value * 2);
     __asm__("smmulr %0, %0, %1" : "+r"(found) : "r"(multiplier));
     return (((found + (found >> 31)) >> (-1 - exponent)) + 1) >> 1;
 }

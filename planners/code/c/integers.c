@@ -112,7 +112,7 @@ APART static int32_t make_filters(element *to, const patch *p, const trained *we
                             const bias_sum *begin, range filters)
 {
     int32_t first = filters.first;
-#if (defined(HELIUM) || defined(WORDS_MEET)) && SUMS_ARE_NARROW
+#if (defined(HELIUM) && FACTORS_ARE_SMALL) || (defined(WORDS_MEET) && SUMS_ARE_NARROW)
     int32_t count = (filters.end - first) / BLOCK * BLOCK;
     (void)sizeof(patch_is_known);
     if ((count > 0) && (begin != NULL) && (p->row_count > 0)) {
@@ -452,15 +452,43 @@ static element sum_as_stored(const summing *s, int32_t sum)
     return (s->kind == SUM_LARGEST) ? (element)sum : average_of(sum, &s->to);
 }
 
+#if defined(HELIUM)
+/* Add a row to sums, which begin anywhere, of four channels at once; how many channels those are. */
+static int32_t add_row_in_fours(const summing *s, const element *row, const view *in, element *sums,
+                                int32_t has_sums)
+{
+    int32_t i, x;
+    if ((sizeof *row != 1) || (s->kind == SUM_LARGEST)) {
+        return 0;
+    }
+    for (i = 0; (in->channels - i) >= 4; i += 4) {
+        int8_t *kept = (int8_t *)(void *)(sums + (4 * i));
+        int32x4_t sum = vdupq_n_s32(0);
+        if (has_sums != 0) {
+            sum = vreinterpretq_s32_s8(vldrbq_s8(kept));
+        }
+        for (x = 0; x < s->columns; x++) {
+            const element *values = row + (x * in->place) + i;
+            sum = vaddq_s32(sum, vldrbq_s32((const int8_t *)(const void *)values));
+        }
+        vstrbq_s8(kept, vreinterpretq_s8_s32(sum));
+    }
+    return i;
+}
+#endif
+
 static void sum_row(const run *r, const layer *l, range rows, range columns)
 {
     const summing *s = l->parameters;
     view in = input_view(r, l, 0), out = output_view(r, l);
     element *sums = AT(r, r->stage->sums);
     const element *row = row_at(&in, rows.first);
-    int32_t i, x;
+    int32_t i, x, done = 0;
     (void)columns;
-    for (i = 0; i < in.channels; i++) {
+#if defined(HELIUM)
+    done = add_row_in_fours(s, row, &in, sums, r->firing > 0);
+#endif
+    for (i = done; i < in.channels; i++) {
         int32_t sum = r->firing ? load(sums, i) : (s->kind == SUM_LARGEST) ? LEAST : 0;
         for (x = 0; x < s->columns; x++) {
             sum = summed(s, sum, row[(x * in.place) + i]);

@@ -89,8 +89,14 @@ static int32_t first_needed(const instance *state, const tensor *t, int32_t made
     return first;
 }
 
-/* The stage that has to fire next for `asking` to have what it needs. */
-static int32_t next_stage(const instance *state, int32_t asking)
+/* Stages that wait for another: each for the one behind it, the last for the one that fires next. */
+typedef struct {
+    uint16_t waiting[sizeof ((const instance *)NULL)->fired / sizeof *((const instance *)NULL)->fired];
+    uint32_t count;
+} queue;
+
+/* The stage that has to fire next for `asking` to have what it needs; those between wait. */
+static int32_t next_stage(const instance *state, int32_t asking, queue *q)
 {
     range found[MOST_RANGES];
     int32_t number = 0, next = asking;
@@ -99,6 +105,10 @@ static int32_t next_stage(const instance *state, int32_t asking)
     while (number < s->source_count) {
         const tensor *source = s->sources[number].source;
         if (rows_made(state, source) < found[s->layer_count + number].end) {
+            if (q->count < (sizeof q->waiting / sizeof *q->waiting)) {
+                q->waiting[q->count] = (uint16_t)next;
+                q->count++;
+            }
             next = source->maker;
             s = &stages[next];
             find_ranges(s, state->fired[next - groups[state->group].first_stage], found);
@@ -382,13 +392,18 @@ static int advance(instance *state, const element *row)
     const element *next = row;
     while ((int32_t)state->group < GROUPS) {
         const group *g = &groups[state->group];
+        queue q = {{0}, 0};
         while (state->last > 0U) {
             int32_t number = (int32_t)state->last - 1, last = g->first_stage + number;
             if ((int32_t)state->fired[number] == stages[last].firings) {
                 state->last--;
                 continue;
             }
-            last = next_stage(state, last);
+            if (q.count > 0U) {
+                q.count--;
+                last = (int32_t)q.waiting[q.count];
+            }
+            last = next_stage(state, last, &q);
             if ((stages[last].course == ARRIVING) && !next) {
                 return 0;
             }

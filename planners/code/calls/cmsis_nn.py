@@ -54,7 +54,7 @@ TARGETS = {  # what has scratch of its own, and how compilers say it
     "dsp": "defined(__ARM_FEATURE_DSP) && (__ARM_FEATURE_DSP == 1)",
     "plain": "",
 }
-TARGET_OF = {"m55": "mve", "m4": "dsp", "m0plus": "plain"}  # of the kernels of a core
+TARGET_OF = {"m55": "mve", "m4": "dsp"}  # of the kernels of a core; plain for others
 Exponents = NDArray[np.int64]
 LEAST_EXPONENT = -30  # of a factor, for shifts of 32 bits
 MOST_PLACE, MOST_PRODUCTS = 2**15 - 1, 2**16 - 1  # that it counts, in 16 bits

@@ -115,11 +115,14 @@ def scaling(one: Described, role: str) -> tuple[object, ...]:
     if "bias" in one.weights:
         bias = one.symbol("bias", one.weights["bias"].astype(np.int64 if is_short else np.int32))
     if is_short or not result.is_fixed_point:
-        one.tables.sums_are_narrow = False
+        one.tables.factors_are_small = False
+    counts = np.ones(1, bool)
     if result.is_fixed_point:
         integers, exponents = multipliers(ratios)
+        counts = integers != 0
+        exponents = np.where(counts, exponents, -1)  # nothing, whatever its exponent
         if exponents.max() >= 0:
-            one.tables.sums_are_narrow = False
+            one.tables.factors_are_small = False
         factors = [
             one.computed("multipliers", integers.astype(np.int32)),
             one.computed("exponents", exponents.astype(np.int8)),
@@ -130,21 +133,22 @@ def scaling(one: Described, role: str) -> tuple[object, ...]:
     if is_short and result.is_fixed_point:  # without zero points
         always = isinstance(one.layer.operator, op.TransposedConvolution)
         ends = (0, int(always or has_wide_sums(given, one.weights)))
-    folded = f"FOLDED({_folded(one, role)}) {bias or NULL}"
+    folded = f"FOLDED({_folded(one, role, counts)}) {bias or NULL}"
     return (folded, *factors, *ends, *limits_behind(one), *zeros)
 
 
-def _folded(one: Described, role: str) -> str:
+def _folded(one: Described, role: str, counts: Array) -> str:
     """Return the symbol of what sums of whole windows begin with: the bias less zero points.
 
-    Products of values as they are stored are added to it. Finds, too, whether sums are narrow.
+    Products of values as they are stored are added to it. Finds, too, whether sums are narrow, of
+    filters that count: the factors of others are zero.
     """
     given, weights = given_types(one), one.weights[role]
     if given.element is not Element.INT8:
         return NULL
     each = weights.reshape(len(weights), -1).astype(np.int64)
     bias = one.weights["bias"].astype(np.int64) if "bias" in one.weights else np.int64(0)
-    if np.max(np.abs(bias) + 255 * 255 * each.shape[1]) >= 2**30:
+    if np.max(np.where(counts, np.abs(bias) + 255 * 255 * each.shape[1], 0)) >= 2**30:
         one.tables.sums_are_narrow = False
     begin = bias - given.zero_point * each.sum(axis=1)
     has_whole_windows = not (

@@ -219,7 +219,7 @@ def _scratch(plan: StreamingPlan, options: argparse.Namespace) -> Scratch:
     """The bytes that a plan leaves of the RAM for CMSIS-NN, on the platform that is given, or any."""
     core = platform_named(options.platform).core
     is_known = core is not None and getattr(options, "is_platform_given", False)
-    target = TARGET_OF[core.kernels] if core is not None and is_known else None
+    target = TARGET_OF.get(core.kernels, "plain") if core is not None and is_known else None
     if options.ram is None:
         return Scratch(None, target)
     return Scratch((options.ram - plan.arena_bytes) // len(options.models), target)

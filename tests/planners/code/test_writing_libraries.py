@@ -118,6 +118,7 @@ def test_of_functions_that_share_a_loop_only_those_used_are_written_and_the_loop
         ("EACH_ELEMENT", "step_mish"),
         ("EACH_ELEMENT", "step_tanh"),
         ("EACH_WITH_CONSTANT", "step_constant_subtract_first"),
+        ("LAYER", "copy_region"),  # which the functions follow
         ("OF_TWO", "subtract"),
     ]
     assert "element softplus(" in text  # which mish alone needs
