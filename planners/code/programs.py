@@ -103,7 +103,7 @@ def proof_program(written: Written) -> str:
     """
     name = written.name
     end = f"offsetof({name}_state, outside)" if "*outside[" in written.header else "sizeof state"
-    element = re.search(rf"typedef (\w+) {name}_element;", written.header)[1]
+    (element,) = re.findall(rf"typedef (\w+) {name}_element;", written.header)
     arrays = [(one, f"{name.upper()}_{one.upper()}_ELEMENTS", element) for one in written.memories]
     arrays += [(one.parameter, str(one.elements), one.kind) for one in written.inputs]
     unknown = "".join(_unknown(*one) for one in arrays)
