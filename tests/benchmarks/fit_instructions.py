@@ -1,12 +1,12 @@
 """Instructions of the kernels of emitted C, fitted to what QEMU counts; then those of model files.
 
-Run `python -m tests.benchmarks.fit_instructions COUNTS [FILE ...] [--table MODULE]`. Random networks
+Run `python -m tests.benchmarks.fit_instructions COUNTS [FILE ...] [--table FILE]`. Random networks
 over a range of shapes, layer by layer, row by row and in strips, are written as C and counted on each
 emulated core, stage by stage; COUNTS keeps what was counted by a digest of the C, so that a second run
 counts only what changed. To that the instructions of a turn of each loop are fitted, and written as
-`--table cnn2csdf/instruction_table.py`. Nothing is fitted to the files, of which the instructions of a
-frame are predicted beside those counted, for each plan and core, as the table of docs/firmware.md.
-Needs what tests.benchmarks.instruction_counts needs. `--fitted` takes the module as it is.
+`--table cnn2csdf/instruction_table.json`. Nothing is fitted to the files, of which the instructions
+of a frame are predicted beside those counted, for each plan and core, as in docs/firmware.md.
+Needs what tests.benchmarks.instruction_counts needs. `--fitted` takes the table as it is.
 """
 
 import argparse
@@ -43,30 +43,6 @@ UNUSED = {  # loops that a core's kernels do not have
     "m0plus": r"words|tails|vectors|bare.*|cut.*|.*fours|.* (8|16)",
     "riscv32": r"words|tails|vectors|bare.*|cut.*|.*fours|.* (8|16)",
 }
-HEAD = '''"""Instructions of emitted C for a turn of each loop of its kernels, by core, in hundredths.
-
-Least squares of the relative errors over random layers, whole, row by row and in strips, as QEMU counts
-them; written by `python -m tests.benchmarks.fit_instructions`.
-"""
-
-from fractions import Fraction
-
-# fmt: off
-# ruff: noqa: E501
-_HUNDREDTHS = {
-'''
-TAIL = """
-}
-# fmt: on
-
-INSTRUCTIONS = {
-    core: {
-        kernel: {loop: Fraction(number, 100) for loop, number in loops.items()}
-        for kernel, loops in kernels.items()
-    }
-    for core, kernels in _HUNDREDTHS.items()
-}
-"""
 
 
 def plans_of(network, ways=WAYS):
@@ -147,19 +123,16 @@ def used(loops, core):
 
 
 def written(tables):
-    """The module with the table."""
-    lines = [
-        f'    "{core}": {{'
-        + "".join(
-            f'\n        "{kernel}": {{'
-            + ", ".join(f'"{loop}": {round(100 * each)}' for loop, each in loops.items())
-            + "},"
+    """The text of the table: a line for each kernel."""
+    cores = []
+    for core, table in tables.items():
+        lines = (
+            f"    {json.dumps(kernel)}: "
+            + json.dumps({loop: round(100 * each) for loop, each in loops.items()})
             for kernel, loops in table.items()
         )
-        + "\n    },"
-        for core, table in tables.items()
-    ]
-    return HEAD + "\n".join(lines) + TAIL
+        cores.append(f"  {json.dumps(core)}: {{\n" + ",\n".join(lines) + "\n  }")
+    return "{\n" + ",\n".join(cores) + "\n}\n"
 
 
 def sample_errors(rows, tables):
@@ -220,8 +193,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("counts")
     parser.add_argument("files", nargs="*")
-    parser.add_argument("--table", help="the module to write")
-    parser.add_argument("--fitted", action="store_true", help="fit nothing: the module as it is")
+    parser.add_argument("--table", help="the file to write")
+    parser.add_argument("--fitted", action="store_true", help="fit nothing: the table as it is")
     parser.add_argument("--cores", default=",".join(CORES))
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_intermixed_args()

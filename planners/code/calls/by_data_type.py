@@ -17,6 +17,7 @@ from cnn2csdf.dtypes import Element
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.quantized_layers import stored_at_run_time
 from cnn2csdf.weights import Array, Model
+from csdf.errors import UnsupportedOperator
 from planners.code.c_text import NULL, Tables, initialiser
 from planners.code.calls.cmsis_nn import CmsisNN
 from planners.code.calls.integer_layers import (
@@ -56,6 +57,11 @@ class LayerCalls:
         kinds = [one.quantization for one in self._network.layers if one.quantization is not None]
         self._bytes = stored_at_run_time(self._network)
         self.is_integer = bool(kinds or self._bytes)
+        if len({one.is_fixed_point for one in kinds}) == 2:
+            raise UnsupportedOperator(
+                f"network {self._network.name!r}: no C code for layers rounded in fixed point, as "
+                "TensorFlow Lite does, beside some in single precision, as ONNX Runtime does"
+            )
         self.is_single = bool(self._bytes) or any(not one.is_fixed_point for one in kinds)
         # beside those of 8 bits, others are wide
         is_short = all(one.element is Element.INT16 for one in kinds)

@@ -372,6 +372,8 @@ def _wide_call(one: Described) -> Call:
 def _lstm(one: Described, operator: op.QuantizedLstm) -> Call:
     """An LSTM of integers, whose cells have 16 bits."""
     given, result = given_types(one), result_types(one)
+    if one.inputs[0].is_map and operator.keeps is None:
+        raise one.refusal("over the rows of a map, from rest in each frame")
     power = round(log2(operator.cell_scale))
     if not result.is_fixed_point or power not in POWERS:
         raise one.refusal(f"of quantised integers with cells of the scale {operator.cell_scale}")

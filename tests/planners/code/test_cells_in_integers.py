@@ -136,3 +136,24 @@ def test_cells_that_are_not_rescaled_in_fixed_point_are_refused_by_name():
     model = quantised(network(0), 0, Arithmetic.SINGLE_PRECISION)
     with pytest.raises(UnsupportedOperator, match="no C code for QuantizedLstm"):
         library(model, random_plan(model.network, 0, is_streamed=False, element_bytes=1), frames=[])
+
+
+def test_cells_over_the_rows_of_a_map_that_begin_at_rest_are_refused_by_name():
+    builder = NetworkBuilder("rows")
+    source = builder.input((3, 4, 1))
+    builder.output(
+        builder.add(op.QuantizedLstm(units=2, cell_scale=2.0**-11), source, name="cells")
+    )
+    model = quantised(builder.network(), 0)
+    with pytest.raises(UnsupportedOperator, match=r"'cells'.*over the rows of a map"):
+        library(model, least(model.network, "resident"), frames=[])
+
+
+def test_layers_that_are_rounded_in_two_ways_are_refused():
+    model = quantised(network(0), 0)
+    *others, last = model.network.layers
+    single = replace(last.quantization, arithmetic=Arithmetic.SINGLE_PRECISION)
+    layers = (*others, replace(last, quantization=single))
+    mixed = replace(model, network=replace(model.network, layers=layers))
+    with pytest.raises(UnsupportedOperator, match="beside some in single precision"):
+        library(mixed, least(mixed.network, "resident"), frames=[])
