@@ -22,9 +22,12 @@ from tests.shared_data import SHARED
 CORES = ("cortex-m4", "cortex-m55", "cortex-m0plus", "hazard3")  # as the columns of the page
 PLANS = ("layer by layer", "row by row", "least")
 FILES = ("ad01_int8", "micro_speech_int8", "hello_world_int8", "keyword_scrambled_8bit")
-MANY_STAGES = "mcunet_vww1_int8"  # in turn: the scheduler is faster than what was fitted
+BEYOND = {  # predicted 17 and 22 % too slow, as the page says
+    ("mcunet_vww1_int8", "cortex-m55", "row by row"),
+    ("mcunet_vww1_int8", "cortex-m55", "least"),
+}
 LARGE = (
-    MANY_STAGES,
+    "mcunet_vww1_int8",
     "kws_int8",
     "person_detect_int8",
     "ic_resnet8_int8",
@@ -62,8 +65,8 @@ def test_instructions_of_models_that_were_not_fitted_are_within_ten_percent(name
     for platform in CORES:
         found, core = fit(network, platform=platform), PLATFORMS[platform].core
         methods = {one.name: one for one in found.methods} | {PLANS[-1]: found.least}
-        for plan in PLANS[: 1 if name == MANY_STAGES else None]:
-            if (name, platform, plan) in known:
+        for plan in PLANS:
+            if (name, platform, plan) in known.keys() - BEYOND:
                 ratio = instructions(found, methods[plan], core) / known[name, platform, plan]
                 assert abs(ratio - 1) < Fraction(1, 10), (platform, plan, float(ratio))
 
