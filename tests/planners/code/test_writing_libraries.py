@@ -19,7 +19,16 @@ from planners.code.building import MAIN
 from planners.code.c_text import TOGETHER, Tables, comment, identifier, number, numbers, unlike
 from planners.code.layer_descriptor import Described
 from planners.code.library import library, write_folder, write_library
-from planners.code.parts import INTEGERS, REALS, SCHEDULER, SINGLES, parts_of
+from planners.code.parts import (
+    INTEGERS,
+    REALS,
+    SCHEDULER,
+    SHORT_SINGLES,
+    SHORTS,
+    SINGLES,
+    WITH_CMSIS_NN,
+    parts_of,
+)
 from planners.code.rules import rule_of
 from planners.code.schedule import looking_ahead
 from planners.code.vectors import random_frame
@@ -284,3 +293,9 @@ def test_a_refused_layer_without_a_name_is_told_by_operator_and_number():
         number=2,
     )
     assert str(one.refusal("at all")).startswith("layer number 2 of the network, a Softmax without")
+
+
+def test_no_part_of_the_c_sources_hides_another_of_its_name():
+    for files in (WITH_CMSIS_NN, SINGLES, SHORTS, SHORT_SINGLES, REALS):
+        names = [name for file in files for part in parts_of(file) for name in part.names]
+        assert sorted(names) == sorted(set(names))
