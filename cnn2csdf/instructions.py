@@ -1,7 +1,7 @@
 """Work of kernels of emitted C: how often each loop of a layer's kernel runs in a frame.
 
 A kernel's instructions are a sum of these counts, each times the instructions of one turn, which
-`cnn2csdf.instruction_table` has for each core. What they depend on: taps that lie beside the tensor
+`cnn2csdf.platforms.INSTRUCTIONS` has for each core. They depend on this: taps beside the tensor
 do no work, filters go in blocks, values in words and vectors, and each result is rescaled.
 """
 

@@ -16,8 +16,9 @@ from pathlib import Path
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from planners.code.library import write_library
-from planners.code.parts import CMSIS_NN, OWN
+from planners.code.parts import CMSIS_NN, OWN, source
 from planners.memory.fit import fit
+from tests.benchmarks import instruction_counts
 
 HERE = Path(__file__).parent / "esp_nn"
 LAYERS = 20_000
@@ -25,7 +26,8 @@ RISCV = "riscv64-unknown-elf-gcc -march=rv32imc -misa-spec=2.2 -mabi=ilp32 -mcmo
 LINKED = (
     "-ffunction-sections -fdata-sections -nostartfiles -Wl,--gc-sections --specs=picolibc.specs"
 )
-EMULATED = "qemu-system-riscv32 -M virt -m 32M -bios none -display none -monitor none -serial stdio"
+TARGET = instruction_counts.HERE  # start and memory of the emulated core
+EMULATED = "qemu-system-riscv32 -M virt -m 64M -bios none -nographic -semihosting -icount shift=0"
 FORMS = {  # kernels of the library, and what ESP-NN is compiled with
     "own kernels": (OWN, []),
     "reference forms": (CMSIS_NN, []),
@@ -62,16 +64,20 @@ def counted(model, plan, form, esp_nn):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_library(model, plan, folder, name="net", kernels=kernels)
-        sources = [HERE / "rv32.c", *folder.glob("src/*.c"), folder / "test" / "main.c"]
+        started = folder / "started.c"
+        started.write_text(source("say.c") + (HERE / "rv32.c").read_text())
+        sources = [started, TARGET / "riscv32_target.c", *folder.glob("src/*.c")]
+        sources += [folder / "test" / "main.c"]
         if kernels == CMSIS_NN:
             sources += [*esp_nn.glob("src/*/*_ansi.c"), *esp_nn.glob("src/*/*_opt.c")]
-        more = [f"-I{folder / 'include'}", f"-I{HERE}", "-DNO_MAIN", "-T", HERE / "rv32.ld", *flags]
+        more = [*(f"-I{one}" for one in (folder / "include", folder / "target", HERE)), *flags]
+        more += ["-DON_TARGET", "-DNO_MAIN", "-T", TARGET / "riscv32.ld"]
         compiled(f"{RISCV} {LINKED}", [*more, *sources], esp_nn, folder / "program")
-        words = [*EMULATED.split(), "-icount", "shift=0", "-kernel", folder / "program"]
+        words = [*EMULATED.split(), "-kernel", folder / "program"]
         ran = subprocess.run(
             words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
         )
-        return ran.stdout.strip()
+        return (ran.stdout + ran.stderr).strip()
 
 
 def random_layers(esp_nn):

@@ -21,8 +21,7 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import nnls
 
-from cnn2csdf.instruction_table import INSTRUCTIONS
-from cnn2csdf.platforms import NANOSECONDS, Core, core_platform
+from cnn2csdf.platforms import INSTRUCTIONS, NANOSECONDS, Core, core_platform
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from planners.code.library import library

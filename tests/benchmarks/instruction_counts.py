@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 from planners.code.building import arrays_of
 from planners.code.library import write_folder
+from planners.code.parts import source
 from planners.memory.stages import StageTable
 from planners.plan.rematerialisation import worked_layers
 
@@ -122,7 +123,5 @@ def _program(written, frames):
     defined = "".join(f"#define {name} {value}\n" for name, value in macros.items())
     return (
         f'#include "net.h"\n{defined}{arrays_of(written)}\nstatic net_state state;\n'
-        + "\n".join(arrays)
-        + "\n"
-        + text
+        + "\n".join([*arrays, source("say.c"), text])
     )

@@ -1,5 +1,3 @@
-#include "target.h"
-
 static uint64_t spent[STAGES], begun;
 static uint32_t drawn = 1;
 
@@ -20,16 +18,9 @@ static uint32_t draw(void)
     return drawn >> 16;
 }
 
-static void say_number(uint64_t number)
+static void say_line(uint64_t number)
 {
-    char digits[22];
-    int place = 21;
-    digits[place] = 0;
-    do {
-        digits[--place] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number);
-    say(digits + place);
+    say_number(number);
     say("\n");
 }
 
@@ -48,16 +39,16 @@ int main(void)
         }
         before = instructions() - before;
     }
-    say_number(before);
-    say_number(spent[0]);
+    say_line(before);
+    say_line(spent[0]);
     spent[0] = 0;
     before = instructions();
     for (i = 0; i < FRAMES; i++) {
         CALL;
     }
-    say_number(instructions() - before);
+    say_line(instructions() - before);
     for (i = 0; i < STAGES; i++) {
-        say_number(spent[i]);
+        say_line(spent[i]);
     }
     return 0;
 }
