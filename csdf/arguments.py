@@ -37,7 +37,7 @@ SIZE_UNITS = {
     "KiB": 2**10,
     "MiB": 2**20,
     "GiB": 2**30,
-    **dict.fromkeys(("K", "k", "KB", "kb", "Kb"), 2**10),
+    **dict.fromkeys(("K", "k", "KB"), 2**10),
 }
 SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)")
 TIME_UNITS = {
@@ -85,6 +85,13 @@ def bytes_of(text: str) -> int:
     if text.startswith("-") and SIZE.fullmatch(text[1:]):
         raise MalformedText(f"{shown(text)} is not a size: it is negative")
     found = SIZE.fullmatch(text)
+    if found and re.fullmatch("[KMGkmg]i?b", found[2]):
+        letter = found[2][0].upper()
+        decimal = f"{found[1]}{letter.replace('K', 'k')}B"
+        raise MalformedText(
+            f"{shown(text)} is not a size in bytes: a small b stands for bits; write {decimal} "
+            f"(powers of 1000) or {found[1]}{letter}iB (powers of 1024)"
+        )
     if not found or found[2] not in SIZE_UNITS:
         raise MalformedText(
             f"{shown(text)} is not a size such as 64MB (1,000,000 bytes), 16MiB (2^20) or 65536"

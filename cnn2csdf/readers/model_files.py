@@ -43,9 +43,14 @@ def read_model(
         model: Model = reader.read_onnx(name, shapes=shapes, with_weights=with_weights)
         return model
     if shapes:
+        instead = (
+            f"a {suffix} file fixes its shapes; convert the network again with others"
+            if suffix in SUFFIXES
+            else "a network of the catalogue takes arguments in its name, as in "
+            "mobilenet_v2:resolution=96"
+        )
         raise UnreadableFile(
-            f"{name}: shapes ({', '.join(shapes)}) are given for inputs of ONNX files only; a network "
-            "of the catalogue takes arguments in its name, as in mobilenet_v2:resolution=96"
+            f"{name}: shapes ({', '.join(shapes)}) are given for inputs of ONNX files only; {instead}"
         )
     if suffix == ".tflite":
         return parse_tflite(read_bytes(name), name, with_weights=with_weights)

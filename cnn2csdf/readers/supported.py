@@ -39,7 +39,7 @@ def _of_onnx() -> Iterator[Supported]:
         converters: Mapping[str, Any] = import_module("cnn2csdf.onnx_files.reader").CONVERTERS
         runtime = import_module("cnn2csdf.onnx_files.reader").kinds()
     except ModuleNotFoundError:
-        yield Supported("ONNX", "(none)", "needs onnx: pip install 'csdf[cnn]'")
+        yield Supported("ONNX", "(none)", "needs onnx: pip install '.[cnn]' in the checkout")
         return
     for name in sorted(converters):
         yield Supported("ONNX", name, _in_words(converters[name]))

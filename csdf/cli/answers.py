@@ -390,8 +390,8 @@ def share(text: str) -> Fraction:
 def size(text: str) -> int:
     """Parse bytes such as 64MB, 16MiB or 65536; for argparse."""
     found = _parsed(text, bytes_of)
-    if text.lower().endswith(("k", "kb")) and not text.endswith("kB"):  # as in data sheets
-        number = text.lower().removesuffix("b").removesuffix("k").rstrip()
+    if text.endswith(("k", "K", "KB")):  # as in data sheets
+        number = text.removesuffix("B")[:-1].rstrip()
         meant = f"understood as {number}KiB, 1024 bytes each; kB is 1000 bytes"
         print(f"{text}: {meant}", file=sys.stderr)
     return found

@@ -220,7 +220,7 @@ def _searched(graph: Graph, options: argparse.Namespace, required: Fraction | No
 
 def _remark_on_proofs(status: Status) -> None:
     if status in (Status.FEASIBLE, Status.UNKNOWN) and prover() is None:
-        remark(PROGRAM, "OR-Tools proves more of small graphs: pip install 'csdf[cp]'")
+        remark(PROGRAM, "OR-Tools proves more of small graphs: pip install '.[cp]' in the checkout")
 
 
 def _with_least_buffers(

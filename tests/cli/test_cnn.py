@@ -328,6 +328,14 @@ def test_a_shape_for_a_network_that_has_its_own_is_refused(run):
     assert "resnet8: shapes (height) are given for inputs of ONNX files only" in remarks
 
 
+def test_a_shape_for_a_tflite_file_is_refused(run, tmp_path):
+    path = tmp_path / "small.tflite"
+    path.write_bytes(small_network())
+    code, _, remarks = run("fit", path, "--shape", "input=1x4x4x3")
+    assert code == 2
+    assert "a .tflite file fixes its shapes; convert the network again with others" in remarks
+
+
 def test_show_says_elements_and_scales_of_a_quantised_network(answer, run, tmp_path):
     path = tmp_path / "small.tflite"
     path.write_bytes(small_network())

@@ -236,10 +236,25 @@ def test_two_forms_of_one_answer_are_refused(run):
         assert "not allowed with argument" in remarks
 
 
-@pytest.mark.parametrize("text", ["256KB", "256kb", "256k"])
+@pytest.mark.parametrize("text", ["256KB", "256 K", "256k"])
 def test_a_size_in_kb_of_data_sheets_is_1024_bytes_each_and_says_so(text, capsys):
     assert answers.size(text) == 256 * 1024
     assert "understood as 256KiB, 1024 bytes each" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["64Kb", "64kb", "64Kib"])
+def test_a_size_in_kilobits_is_refused_with_the_bytes_that_may_be_meant(run, text):
+    code, _, remarks = run("fit", "samos_example", "--ram", text)
+    assert code == 2
+    assert f"'{text}' is not a size in bytes: a small b stands for bits" in remarks
+    assert "write 64kB (powers of 1000) or 64KiB (powers of 1024)" in remarks
+
+
+@pytest.mark.parametrize("command", ["fit", "cnn memory", "plan reuse"])
+def test_an_element_of_three_bytes_is_refused(run, command):
+    code, _, remarks = run(*command.split(), "samos_example", "--element-bytes", 3)
+    assert code == 2
+    assert "'3' is not the size of an element; expected 1, 2, 4 or 8 bytes" in remarks
 
 
 def test_a_size_below_zero_is_refused_as_one(run):

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from cnn2csdf.catalogue.networks import CATALOGUE
+from cnn2csdf.dtypes import Element
 from cnn2csdf.platforms import USUAL_PLATFORM, Platform, PlatformNames, platform_named
 from cnn2csdf.rewrites import STEPS
 from csdf.cli import answers, parsers
@@ -124,7 +125,7 @@ def add_element_bytes_option(
     """
     parser.add_argument(
         "--element-bytes",
-        type=answers.positive,
+        type=_element_bytes,
         action=_GivenBytes,
         metavar="N",
         default=4,
@@ -208,6 +209,16 @@ def platform_of(options: argparse.Namespace) -> Platform:
         launch=chosen.launch if options.launch is None else options.launch,
         core=chosen.core if options.operations is None else None,
     )
+
+
+def _element_bytes(text: str) -> int:
+    sizes = sorted({element.bytes for element in Element})
+    if text not in map(str, sizes):
+        listed = f"{', '.join(map(str, sizes[:-1]))} or {sizes[-1]}"
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not the size of an element; expected {listed} bytes"
+        )
+    return int(text)
 
 
 def _rows(text: str) -> int | None:

@@ -226,7 +226,9 @@ def _by_cp_sat(problem: Problem, options: argparse.Namespace) -> MemoryPlan:
     try:
         module = import_module("planners.arena.cp_sat")
     except ModuleNotFoundError:
-        raise CsdfError("--method cp-sat needs ortools: pip install 'csdf[cp]'") from None
+        raise CsdfError(
+            "--method cp-sat needs ortools: pip install '.[cp]' in the checkout"
+        ) from None
     with answers.working(f"{problem.name}: OR-Tools is searching"):
         plan: MemoryPlan = module.plan_with_cp_sat(problem, budget=options.time_limit)
     if plan.has_offsets:
