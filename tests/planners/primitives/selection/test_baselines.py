@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planners.primitives.profile import CHW, HWC, LayerProfile, TransformProfile
 from planners.primitives.selection.planning import (
     budgets,
     families,
@@ -11,7 +12,12 @@ from planners.primitives.selection.planning import (
     in_order,
     single_families,
 )
-from planners.primitives.selection.problem import Objective, selection_problem
+from planners.primitives.selection.problem import (
+    Link,
+    Objective,
+    SelectionProblem,
+    selection_problem,
+)
 from planners.primitives.selection.trade_off import trade_off
 from tests.planners.primitives.selection.random_problems import problems
 from tests.planners.primitives.selection.synthetic import network_of, profile_of
@@ -27,6 +33,45 @@ def test_the_choice_in_order_fits_and_is_not_faster_than_the_front(problem, obje
     if found is not None:
         assert found.memory(objective) <= memory
         assert found.nanoseconds >= best.nanoseconds
+
+
+def test_a_limit_a_few_bytes_below_the_greedy_choice_returns():
+    # Two layers, the first fast in another layout; the change of the layout needs 10^12 bytes, which
+    # the greedy choice does not see. Only a limit below the map (1,000 bytes) changes its choice.
+    def way(layer, primitive, written, nanoseconds, workspace):
+        return LayerProfile(
+            layer=layer,
+            primitive=primitive,
+            input_layout=CHW,
+            output_layout=written,
+            nanoseconds=nanoseconds,
+            spread_nanoseconds=0,
+            workspace_bytes=workspace,
+            parameter_bytes=0,
+        )
+
+    change = TransformProfile(
+        producer="a",
+        consumer="b",
+        index=0,
+        source_layout=HWC,
+        target_layout=CHW,
+        nanoseconds=0,
+        spread_nanoseconds=0,
+        workspace_bytes=10**12,
+    )
+    slow = way("a", "slow", CHW, 2, 0)
+    last = way("b", "slow", CHW, 2, 0)
+    problem = SelectionProblem(
+        name="hang",
+        layers=("a", "b"),
+        candidates=((way("a", "fast", HWC, 1, 1000), slow), (last,)),
+        links=(Link(producer=0, consumer=1, index=0, map_bytes=0, changes=(change,)),),
+    )
+    chosen = in_order(problem, Objective.NETWORK, 10**12 + 999)
+    assert chosen is not None
+    assert chosen.chosen == (slow, last)
+    assert in_order(problem, Objective.NETWORK, 10**12 + 1000).nanoseconds == 3
 
 
 @pytest.mark.slow
