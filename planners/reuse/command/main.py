@@ -80,8 +80,9 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
         "--method",
         choices=(LOCAL, NSGA2),
         default=LOCAL,
-        help=f"{NSGA2}: NSGA-II as published; {LOCAL}: exact seeds, hill climbing, threshold "
-        "accepting",
+        help=f"{LOCAL} (default): exact seeds, hill climbing, threshold accepting; whole buffers are "
+        f"the smaller of Algorithm 8's and those shared largest first. {NSGA2}: NSGA-II as published; "
+        "whole buffers are Algorithm 8's, so the two methods may give one plan different bytes",
     )
     parser.add_argument(
         "--generations",

@@ -4,6 +4,7 @@ from random import Random
 
 from figures.published.reuse_example import worked_example
 from planners.published.todaes import as_published
+from planners.reuse.command.main import command_parser
 from planners.reuse.edge_buffers import best_shared, overlaps, shared_buffers, shared_largest_first
 from planners.reuse.evaluation import Evaluator
 from tests.planners.reuse.front.small_applications import all_genes, alone, residual
@@ -77,3 +78,9 @@ def test_only_memory_changes():
         ours, theirs = best.evaluate(genes), published.evaluate(genes)
         assert ours.buffers <= theirs.buffers
         assert (ours.periods, ours.weights) == (theirs.periods, theirs.weights)
+
+
+def test_help_says_that_the_two_methods_count_whole_buffers_differently():
+    text = " ".join(command_parser().format_help().split())
+    assert "the smaller of Algorithm 8's and those shared largest first" in text
+    assert "whole buffers are Algorithm 8's" in text
