@@ -273,7 +273,7 @@ class _Making:
                 begin=one.begin,
                 end=one.end,
                 alignment=self._alignment(one),
-                is_inner=one.kind is not Kind.WHOLE,
+                is_tensor=one.kind is Kind.WHOLE,
             )
             for one in self._inner
         ]

@@ -362,7 +362,7 @@ class Chain:
                 begin=one.begin,
                 end=one.end,
                 alignment=table.bytes_of(one.tensor) if one.has_rows else widest,
-                is_inner=one.kind is not Kind.WHOLE,
+                is_tensor=one.kind is Kind.WHOLE,
             )
             for one in buffers
         ]

@@ -50,7 +50,9 @@ def placed(pieces: Sequence[GroupBytes], leads: Sequence[Lead], *, enough: int) 
     if found is not None:
         return found
     room = sum(piece.size + piece.alignment for piece in pieces)
-    best = _along_the_chain(pieces, leads, enough, room) or _in_some_order(pieces, leads)
+    in_order = _in_some_order(pieces, leads)
+    along_chain = _along_the_chain(pieces, leads, enough, room) or in_order
+    best = min(along_chain, in_order, key=lambda offsets: _end(pieces, offsets))
     lower, upper = enough + 1, _end(pieces, best)
     while lower + lower // NEAR < upper:
         cap = (lower + upper - 1) // 2
@@ -65,12 +67,25 @@ def placed(pieces: Sequence[GroupBytes], leads: Sequence[Lead], *, enough: int) 
 def _along_the_chain(
     pieces: Sequence[GroupBytes], leads: Sequence[Lead], enough: int, room: int
 ) -> dict[str, int]:
-    """Offsets where each group reads one whole tensor and writes one; none where that is not so."""
+    """Offsets for a chain of groups; empty where a group reads or writes several whole tensors.
+
+    The grid of a chain knows the buffers of one group and the tensors between two. Buffers that
+    several groups share, such as resident weights, take the lowest bytes, and the chain begins
+    above the last of them.
+    """
+    shared = [piece for piece in pieces if piece.is_shared]
+    if shared:
+        unit = max(piece.alignment for piece in pieces)
+        below = _in_some_order(shared, ())
+        base = -(-_end(shared, below) // unit) * unit
+        chain = [piece for piece in pieces if not piece.is_shared]
+        above = _along_the_chain(chain, leads, max(enough - base, 0), room)
+        return {**below, **{name: base + at for name, at in above.items()}} if above else {}
     groups = _chain(pieces, leads)
     if groups is None:
         return {}
     unit = max(piece.alignment for piece in pieces)
-    sizes = {piece.name: -(-piece.size // unit) * unit for piece in pieces if not piece.is_inner}
+    sizes = {piece.name: -(-piece.size // unit) * unit for piece in pieces if piece.is_tensor}
     best: dict[str, int] = {}
     lower, upper = enough, room
     while lower <= upper:
@@ -90,9 +105,9 @@ def _chain(pieces: Sequence[GroupBytes], leads: Sequence[Lead]) -> list[ChainGro
     groups: list[ChainGroup] = []
     for number in range(max((piece.end for piece in pieces), default=0)):
         alive = [piece for piece in pieces if piece.begin <= number < piece.end]
-        whole = sorted((one for one in alive if not one.is_inner), key=lambda one: one.begin)
-        old = [one.name for one in whole if one.begin < number or one.end == number + 1]
-        new = [one.name for one in whole if one.name not in old]
+        tensors = sorted((one for one in alive if one.is_tensor), key=lambda one: one.begin)
+        old = [one.name for one in tensors if one.begin < number or one.end == number + 1]
+        new = [one.name for one in tensors if one.name not in old]
         is_last = not new and len(old) == 2
         source, result = (old[0], old[1]) if is_last else (_only(old), _only(new))
         if source is None or result is None or (groups and source != groups[-1].result):
@@ -100,7 +115,7 @@ def _chain(pieces: Sequence[GroupBytes], leads: Sequence[Lead]) -> list[ChainGro
         inner = tuple(
             (one.name, -(-one.size // unit) * unit) for one in alive if one.is_inner and one.size
         )
-        whole_size = {one.name: one.size for one in whole}.get(result, 0)
+        whole_size = {one.name: one.size for one in tensors}.get(result, 0)
         lead = known.get((result, source), whole_size)
         groups.append(ChainGroup(source, result, -(-lead // unit) * unit, inner))
     return groups or None
@@ -408,14 +423,27 @@ def _buffer(piece: GroupBytes) -> Buffer:
 
 
 class GroupBytes(NamedTuple):
-    """Bytes over some groups. is_inner: whether they are of one group alone."""
+    """Bytes that the groups from `begin` to before `end` need.
+
+    is_tensor: a whole tensor, which groups read or write; otherwise rings, accumulators, weights.
+    """
 
     name: str
     size: int
     begin: int
     end: int
     alignment: int
-    is_inner: bool = False
+    is_tensor: bool = True
+
+    @property
+    def is_inner(self) -> bool:
+        """Whether the bytes belong to one group alone and are no whole tensor."""
+        return not self.is_tensor and self.end - self.begin == 1
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several groups need the bytes, which are no whole tensor."""
+        return not self.is_tensor and not self.is_inner
 
     def meets(self, other: GroupBytes) -> bool:
         """Whether a group has both."""

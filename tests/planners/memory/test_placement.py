@@ -3,11 +3,12 @@
 from itertools import pairwise, permutations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planners.memory.labels import undominated
-from planners.memory.placement import GroupBytes, Lead, placed
+from planners.memory.placement import ExactPlacement, GroupBytes, Lead, placed
 
 TRIPLES = st.lists(st.tuples(*(st.integers(0, 6),) * 3), min_size=1, max_size=40)
 
@@ -25,8 +26,11 @@ def test_every_triple_is_kept_or_covered_by_one_that_is_kept(triples):
 
 
 @st.composite
-def chains(draw, most_groups=4, most_inner=3):
-    """Whole tensors, each alive in two groups, pieces inside groups, and leads of each group."""
+def chains(draw, most_groups=4, most_inner=3, most_shared=0):
+    """Whole tensors, each alive in two groups, pieces inside groups, and leads of each group.
+
+    most_shared: pieces that several groups need and that are no tensors, such as resident weights.
+    """
     count = draw(st.integers(1, most_groups))
     sizes = [draw(st.integers(1, 40)) for _ in range(count + 1)]
     pieces = [
@@ -37,17 +41,35 @@ def chains(draw, most_groups=4, most_inner=3):
         for number in range(draw(st.integers(0, most_inner))):
             size, alignment = draw(st.integers(1, 30)), draw(st.sampled_from([1, 4]))
             pieces.append(
-                GroupBytes(f"i{group}{number}", size, group, group + 1, alignment, is_inner=True)
+                GroupBytes(f"i{group}{number}", size, group, group + 1, alignment, is_tensor=False)
             )
+    for number in range(draw(st.integers(0, most_shared))):
+        begin = draw(st.integers(0, count - 1))
+        end, size = draw(st.integers(begin + 1, count)), draw(st.integers(1, 30))
+        pieces.append(GroupBytes(f"s{number}", size, begin, end, 4, is_tensor=False))
     leads = [Lead(f"w{n + 1}", f"w{n}", draw(st.integers(0, 40))) for n in range(count)]
     return pieces, leads
 
 
 @settings(deadline=None)
-@given(chain=chains())
+@given(chain=chains(most_shared=2))
 def test_pieces_that_are_alive_together_lie_apart_unless_a_lead_allows_it(chain):
     pieces, leads = chain
-    offsets = placed(pieces, leads, enough=0)
+    assert_apart(pieces, leads, placed(pieces, leads, enough=0))
+
+
+@settings(deadline=None)
+@given(chain=chains(most_shared=2))
+def test_weights_of_several_groups_lie_apart_from_the_pieces_of_each(chain):
+    # Without the exact search, so that the chain of groups or first fit places everything.
+    pieces, leads = chain
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ExactPlacement, "within", lambda *_: None)
+        offsets = placed(pieces, leads, enough=0)
+    assert_apart(pieces, leads, offsets)
+
+
+def assert_apart(pieces, leads, offsets):
     allowed = {(lead.below, lead.above): lead.bytes for lead in leads}
     for one in pieces:
         assert offsets[one.name] >= 0
@@ -103,7 +125,7 @@ def test_tensors_that_lead_one_another_go_down_through_the_arena():
     # Each of 64 bytes lies 3 below the one before, and beside it are 29 bytes of its group: the first
     # at 36 of 100 leaves 33 below the second and 30 below the third, so that all 29 lie at the bottom.
     pieces = [GroupBytes(f"w{n}", 64, max(n - 1, 0), n + 1, 1) for n in range(3)]
-    pieces += [GroupBytes(f"i{n}", 29, n, n + 1, 1, is_inner=True) for n in range(2)]
+    pieces += [GroupBytes(f"i{n}", 29, n, n + 1, 1, is_tensor=False) for n in range(2)]
     leads = [Lead(f"w{n + 1}", f"w{n}", 3) for n in range(2)]
     offsets = placed(pieces, leads, enough=64 + 3 + 29)
     assert max(offsets[one.name] + one.size for one in pieces) <= 100
@@ -112,7 +134,7 @@ def test_tensors_that_lead_one_another_go_down_through_the_arena():
 def test_a_group_of_many_large_pieces_is_packed_without_a_gap():
     # One group by rows, as of a deep network: a result and sixty lines, so 2 ** 60 ways to share
     # them out below and above it. They fit beside one another in the sum of their sizes.
-    lines = [GroupBytes(f"i{n}", 30_011 + 7 * n * n, 0, 1, 1, is_inner=True) for n in range(60)]
+    lines = [GroupBytes(f"i{n}", 30_011 + 7 * n * n, 0, 1, 1, is_tensor=False) for n in range(60)]
     pieces = [GroupBytes("result", 1_000, 0, 1, 1), *lines]
     enough = sum(piece.size for piece in pieces)
     found = placed(pieces, [], enough=enough)
