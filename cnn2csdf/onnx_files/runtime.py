@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -26,11 +26,12 @@ def runtime_outputs(
 ) -> list[dict[str, Array]]:
     """Return what ONNX Runtime gives for the frames, by output layer of the network.
 
-    network: as read from the file; inputs that it left out are zeros. Raises ExecutionError where
-    the runtime cannot run the file.
+    network: as read from the file; inputs that it left out are zeros. Nodes of `cropped_windows` run
+    with their padding written out. Raises ExecutionError where the runtime cannot run the file.
     """
     try:
-        session = exact_session(path)
+        padding = import_module("cnn2csdf.onnx_files.runtime_padding")
+        session = exact_session(padding.with_written_padding(path) or path)
         found = [session.run(None, _given(session, network, frame)) for frame in frames]
     except Exception as error:  # noqa: BLE001 (the runtime has no base class of its own)
         line = str(error).strip().partition("\n")[0] or type(error).__name__
@@ -42,6 +43,12 @@ def runtime_outputs(
         }
         for outputs in found
     ]
+
+
+def cropped_windows(path: str) -> tuple[str, ...]:
+    """Return the nodes of a file at which ONNX Runtime crops the input instead of padding by 0."""
+    padding = import_module("cnn2csdf.onnx_files.runtime_padding")
+    return cast("tuple[str, ...]", padding.cropped_windows(path))
 
 
 def exact_session(model: str | bytes) -> Any:

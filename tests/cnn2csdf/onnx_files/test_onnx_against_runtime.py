@@ -6,6 +6,8 @@ from onnx import helper
 
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.onnx_files.reader import read_onnx
+from cnn2csdf.onnx_files.runtime import cropped_windows
+from csdf.cli.main import main
 from tests.cnn2csdf.onnx_models import graph_model, numbers, one_node, runtime_outputs, saved
 
 LIST = np.int64
@@ -16,6 +18,7 @@ THREE = [numbers(3, seed, 0.5, 1.5) for seed in range(4)]
 VECTOR = {"x": (1, 6)}
 NO_REGION = np.zeros(0, FLOAT)
 ROWS = {"x": (1, 5, 6)}
+TALL, FIT = {"x": (1, 3, 12, 3)}, {"x": (1, 3, 13, 3)}
 SEVEN = {"x": (1, 8, 6, 4)}
 
 
@@ -276,3 +279,27 @@ def test_a_node_gives_what_the_runtime_gives(model, tmp_path):
     for ours, theirs in zip(found.values(), expected, strict=True):
         assert ours.size == theirs.size
         np.testing.assert_allclose(ours.reshape(theirs.shape), theirs, rtol=2e-5, atol=2e-5)
+
+
+def test_a_stride_beyond_a_same_window_is_named_and_not_called_different(tmp_path, capsys):
+    # Rows: 12 with stride 4 and a window of 1 are 3 places, which end 3 rows before the end. ONNX
+    # Runtime takes these as a padding of -1 and -2 and begins with the second row.
+    network = saved(
+        one_node(
+            "Conv", numbers((2, 3, 1, 3), 1), auto_pad="SAME_UPPER", strides=[4, 1], inputs=TALL
+        ),
+        tmp_path,
+        "cropped.onnx",
+    )
+    assert main(["cnn", "verify", network]) == 0
+    printed = capsys.readouterr()
+    assert "equal" in printed.out
+    assert "ONNX Runtime crops the input (microsoft/onnxruntime#10086)" in printed.err
+    plain = saved(
+        one_node(
+            "Conv", numbers((2, 3, 1, 3), 1), auto_pad="SAME_UPPER", strides=[4, 1], inputs=FIT
+        ),
+        tmp_path,
+        "plain.onnx",
+    )
+    assert cropped_windows(plain) == ()

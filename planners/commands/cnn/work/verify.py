@@ -25,7 +25,7 @@ from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
 from cnn2csdf.execution.streaming_executor import Frame
 from cnn2csdf.granularity import require_few_parts
 from cnn2csdf.network import Network
-from cnn2csdf.onnx_files.runtime import has_runtime, runtime_outputs
+from cnn2csdf.onnx_files.runtime import cropped_windows, has_runtime, runtime_outputs
 from cnn2csdf.weights import Model
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.cli import answers
@@ -127,6 +127,14 @@ def _runtime(
     if not is_file or options.random_weights or not has_runtime():
         return None
     try:
+        cropped = cropped_windows(options.model)
+        if cropped:
+            print(
+                f"csdf cnn verify: {', '.join(cropped)}: SAME padding with a stride beyond the window, "
+                "where ONNX Runtime crops the input (microsoft/onnxruntime#10086); compared with ONNX "
+                "Runtime with the padding of 0 written out",
+                file=sys.stderr,
+            )
         with answers.working("running ONNX Runtime"):
             references = runtime_outputs(options.model, network, frames)
     except ExecutionError as error:
