@@ -58,6 +58,45 @@ def bytes_in_words(count: int) -> str:
     return f"{count} B"
 
 
+def needed_bytes_in_words(count: int) -> str:
+    """Return bytes rounded up to four digits: a limit of the size that is printed suffices."""
+    return _four_digits(count, is_rounded_up=True)
+
+
+def free_bytes_in_words(count: int) -> str:
+    """Return bytes rounded down to four digits: so many are free."""
+    return _four_digits(count, is_rounded_up=False)
+
+
+def _four_digits(count: int, *, is_rounded_up: bool) -> str:
+    for unit, size in (("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            parts = 10 ** max(0, 4 - len(str(count // size)))  # of a unit, that four digits tell
+            shown = (count * parts + (size - 1 if is_rounded_up else 0)) // size
+            text = (
+                f"{shown // parts}.{shown % parts:0{len(str(parts)) - 1}}"
+                if parts > 1
+                else str(shown)
+            )
+            return f"{text.rstrip('0').rstrip('.') if parts > 1 else text} {unit}"
+    return f"{count} B"
+
+
+def size_as_given(count: int) -> str:
+    """Return bytes exactly, in the largest unit that needs no more than four digits."""
+    for unit, size in (("MB", 10**6), ("MiB", 2**20), ("kB", 10**3), ("KiB", 2**10)):
+        shown = Fraction(count, size)
+        if shown >= 1 and shown.denominator == 1 and shown < 10**4:
+            return f"{shown} {unit}"
+    return f"{count} B"
+
+
+def rounded_integer(value: int, digits: int) -> int:
+    """Return the nearest integer with so many digits before its zeros."""
+    step: int = 10 ** max(0, len(str(abs(value))) - digits)
+    return (value + step // 2) // step * step
+
+
 def size(count: int, unit: str) -> str:
     """Return a storage size in its unit."""
     return bytes_in_words(count) if unit == "bytes" else f"{count} {unit}"

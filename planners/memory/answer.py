@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from cnn2csdf.platforms import NANOSECONDS, Core, Platform
 from csdf.model.shown import Tabular
 from csdf.status import Reason, Status, Why
-from csdf.units import bytes_in_words
+from csdf.units import bytes_in_words, needed_bytes_in_words, rounded_integer
 
 if TYPE_CHECKING:
     from cnn2csdf.platforms import BoardMemory
@@ -34,6 +34,8 @@ TWO_MEMORIES = "groups in fast and slow memory"
 SEARCHED = (LINES, STRIPS, IN_PARTS, TWICE)
 SEARCHED_FIRST = (LINES, STRIPS)  # of which there are far fewer
 PLAIN = (WHOLE_LAYERS, BY_ROWS)
+
+PREDICTED_DIGITS = 4  # of a predicted time; the cycles an instruction takes are known within 4x
 
 
 class GroupMode(Enum):
@@ -185,7 +187,7 @@ class Alternative(NamedTuple):
     @property
     def ram_in_words(self) -> str:
         """The RAM, as far as it is known."""
-        words = f"{bytes_in_words(self.ram_bytes)} of RAM"
+        words = f"{needed_bytes_in_words(self.ram_bytes)} of RAM"
         return words if self.is_complete else f"at most {words} (the search ended early)"
 
 
@@ -271,8 +273,14 @@ class Fit(Tabular):
         instructions = self.instructions(way)
         if instructions is None or self.core is None or way.nanoseconds is None:
             return {}
-        fast = self.core.at_best(way.nanoseconds)
+        fast = rounded_integer(self.core.at_best(way.nanoseconds), PREDICTED_DIGITS)
         return {"predicted_instructions": instructions, "predicted_nanoseconds_at_best": fast}
+
+    def shown_nanoseconds(self, time: int | None) -> int | None:
+        """A time of this answer as JSON has it: a predicted time is rounded, a measured one is not."""
+        if time is None or self.platform is None:
+            return time
+        return rounded_integer(time, PREDICTED_DIGITS)
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer as a JSON value."""
@@ -296,7 +304,7 @@ class Fit(Tabular):
                     "name": way.name,
                     "ram_bytes": way.ram_bytes,
                     "mac_ratio": str(way.mac_ratio),
-                    "predicted_nanoseconds": way.nanoseconds,
+                    "predicted_nanoseconds": self.shown_nanoseconds(way.nanoseconds),
                     **self._at_best(way),
                 }
                 for way in self.methods

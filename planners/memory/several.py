@@ -77,6 +77,11 @@ class Together:
         return sum(known) if len(known) == len(times) else None
 
     @property
+    def shown_nanoseconds(self) -> int | None:
+        """The time of a frame of each network as JSON has it."""
+        return self.fits[0].shown_nanoseconds(self.nanoseconds)
+
+    @property
     def verdict(self) -> tuple[Status, str]:
         """Whether they fit together: a status, and why."""
         for status in (Status.INFEASIBLE, Status.UNKNOWN):

@@ -10,7 +10,14 @@ from typing import NamedTuple
 
 from csdf.draw.report.sections import Contribution, Verdict
 from csdf.status import Status
-from csdf.units import bytes_in_words, nanoseconds_in_words, percent, rounded_to
+from csdf.units import (
+    bytes_in_words,
+    free_bytes_in_words,
+    nanoseconds_in_words,
+    needed_bytes_in_words,
+    percent,
+    rounded_to,
+)
 from planners.memory.command.answer import accounting, timing
 from planners.memory.command.answer import headline as fit_headline
 from planners.memory.plain_plans import Method, least_method
@@ -127,7 +134,8 @@ def headline(findings: NetworkFindings) -> Iterator[str]:
 
 def _needs(findings: NetworkFindings, method: Method) -> str:
     """Return the two numbers that a microcontroller has to have."""
-    return f"{bytes_in_words(method.buffers)} of RAM and {bytes_in_words(findings.flash)} of flash"
+    ram, flash = map(needed_bytes_in_words, (method.buffers, findings.flash))
+    return f"{ram} of RAM and {flash} of flash"
 
 
 def status(findings: NetworkFindings) -> Status | None:
@@ -150,13 +158,16 @@ def verdict(findings: NetworkFindings) -> Verdict | None:
     if least is None:
         return None
     if limit is None and len(findings.answers) > 1:
-        sizes = (f"{one.title}: {bytes_in_words(one.method.ram_bytes)}" for one in findings.answers)
+        sizes = (
+            f"{one.title}: {needed_bytes_in_words(one.method.ram_bytes)}"
+            for one in findings.answers
+        )
         return Verdict(", ".join(sizes), "of RAM", "yes")
     if limit is None:
         return Verdict(f"Needs {_needs(findings, least)}", _by(findings, least), "yes")
     if found is Status.FEASIBLE:
         spare = limit.room - least.buffers
-        free = "" if limit.room == sys.maxsize else f"{bytes_in_words(spare)} free"
+        free = "" if limit.room == sys.maxsize else f"{free_bytes_in_words(spare)} free"
         return Verdict(f"Fits {limit.title}", free, "yes")
     lacking = f"{bytes_in_words(least.buffers - limit.room)} too much, by the smallest plan found"
     if limit.flash_lacks:
@@ -197,7 +208,7 @@ def fitting(findings: NetworkFindings) -> Iterator[str]:
     if least is not None and limit.elsewhere is not None and least.buffers <= limit.elsewhere:
         yield (
             "With the parameters elsewhere, as in flash, it fits: "
-            f"{bytes_in_words(least.buffers)} of buffers."
+            f"{needed_bytes_in_words(least.buffers)} of buffers."
         )
     for one in findings.answers[:1]:
         for other in one.fit.alternatives:

@@ -6,10 +6,15 @@ from fractions import Fraction
 
 import pytest
 
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
+from planners.memory.command.answer import as_lines
+from planners.memory.fit import fit
 from planners.memory.plain_plans import whole_arena
+from planners.memory.several import Together
 from tests.cli.running import answer, run
 from tests.shared_data import SHARED, each
 
@@ -61,6 +66,52 @@ def test_what_does_not_fit_is_a_no_with_the_least_that_would_do(run):
     assert "does not fit: the smallest found is" in output
 
 
+def test_a_size_that_is_printed_can_be_given_back_as_the_limit(run):
+    line = run("fit", "keyword_spotting", *INT8, "--ram", "64")[1].splitlines()[0]
+    size = re.search(r"the smallest found is ([\d.]+) kB", line)[1]
+    code, output, _ = run("fit", "keyword_spotting", *INT8, "--ram", f"{size}kB")
+    assert code == 0
+    # The size was rounded up, so fewer bytes than its last digit are free.
+    assert re.search(r": fits: \d+ B of RAM.*; \d B of RAM free$", output.splitlines()[0])
+
+
+def test_a_refusal_repeats_the_limit_and_names_the_unit_that_may_be_missing(run):
+    line = run("fit", "keyword_spotting", *INT8, "--ram", "64")[1].splitlines()[0]
+    assert line.endswith("; limit 64 B; did you mean 64kB?")
+    line = run("fit", "keyword_spotting", *INT8, "--ram", "2kB")[1].splitlines()[0]
+    assert line.endswith("; limit 2 kB")
+
+
+def test_a_bound_far_below_every_plan_is_not_shown(run):
+    # By rows the bound is the result alone: two bytes, where plans take over 10,000.
+    code, output, _ = run("fit", "person_detection", *INT8, "--input", "rows", "--ram", "64kB")
+    assert code == 0
+    assert "lower bound" not in output
+    assert "lower bound 9.216 kB" in run("fit", "person_detection", *INT8, "--ram", "64kB")[1]
+
+
+def test_rows_that_no_layer_reads_are_named_where_macs_are_below_one(run):
+    build = NetworkBuilder("odd_rows")
+    build.input((2, 5, 5), name="x")
+    build.add(op.Convolution(filters=2, window=op.Window(kernel=(1, 1))), "x", name="c")
+    # Windows of 2 in steps of 2 over 5 rows: the fifth row of the convolution has no reader.
+    halves = op.Window(kernel=(2, 2), stride=(2, 2))
+    build.add(op.Pooling(function="max", window=halves), "c", name="p")
+    build.output("p")
+    both = Together(fits=(fit(build.network()),), flash=None, longest=None)
+    lines = as_lines(both, [], 0.0, [None])
+    assert any("  0.8x" in line for line in lines)
+    assert "  MACs     below 1x: rows that no layer reads are not computed" in lines
+    assert "below 1x" not in run("fit", "samos_example")[1]
+
+
+def test_predicted_times_in_json_have_four_digits(answer):
+    _, found = answer("fit", "resnet8", *INT8, "--ram", "64kB")
+    for way in found["methods"]:
+        for key in ("predicted_nanoseconds", "predicted_nanoseconds_at_best"):
+            assert len(str(way[key]).rstrip("0")) <= 4
+
+
 def test_below_what_comes_in_nothing_is_searched_any_more(answer):
     # 3 maps of 32 x 32 places come in, a byte each: 3072 bytes, and more than 3000.
     code, found = answer("fit", "resnet8", *INT8, "--ram", "3000")
@@ -71,7 +122,7 @@ def test_below_what_comes_in_nothing_is_searched_any_more(answer):
 def test_flash_is_a_limit_of_its_own(run):
     code, output, _ = run("fit", "resnet8", *INT8, "--ram", "64kB", "--flash", "10kB")
     assert code == 1
-    assert re.match(r"resnet8: does not fit: [\d.]+ kB of flash needed, 10 kB are there\n", output)
+    assert re.match(r"resnet8: does not fit: [\d.]+ kB of flash needed, limit 10 kB\n", output)
 
 
 def test_a_platform_that_nobody_chose_is_named(run):
@@ -182,7 +233,7 @@ def test_frames_of_all_networks_are_worked_in_turn(answer):
     assert answer("fit", two[0], *INT8, "--ram", "64kB", "--fps", rate)[0] == 0
     code, found = answer("fit", *two, *INT8, "--ram", "64kB", "--fps", rate)
     assert (code, found["status"]) == (1, "infeasible")
-    assert found["predicted_nanoseconds"] == sum(
+    both = sum(
         next(
             way["predicted_nanoseconds"]
             for way in network["methods"]
@@ -190,6 +241,8 @@ def test_frames_of_all_networks_are_worked_in_turn(answer):
         )
         for network in found["networks"]
     )
+    # Each is printed with four digits, and so is their sum.
+    assert found["predicted_nanoseconds"] == pytest.approx(both, rel=1e-3)
 
 
 def test_input_and_result_outside_the_arena_are_not_counted(answer):

@@ -23,7 +23,7 @@ from csdf.cli import answers
 from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError, InvalidPlan, UnsupportedOperator
 from csdf.status import Status
-from csdf.units import bytes_in_words
+from csdf.units import needed_bytes_in_words
 from planners.code.calls.cmsis_nn import TARGET_OF, Scratch
 from planners.code.library import library as library_of
 from planners.code.library import write_folder
@@ -128,8 +128,8 @@ def _bench(options: argparse.Namespace) -> int:
         return answers.ANSWERED
     lines = [
         f"{model.network.name}: {found.ways} ways to compute {found.layers} layers, to be timed in "
-        f"{bytes_in_words(found.arena_bytes)} of RAM, {bytes_in_words(found.weight_bytes)} of flash "
-        "for parameters",
+        f"{needed_bytes_in_words(found.arena_bytes)} of RAM, "
+        f"{needed_bytes_in_words(found.weight_bytes)} of flash for parameters",
         *answers.written(list(found.files), options.output),
         f"  next     make -C {options.output} profile",
     ]
@@ -285,8 +285,8 @@ def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Told:
         "files": list(found.files),
     }
     lines = [
-        f"{len(planned)} networks in turn in {bytes_in_words(found.arena_bytes)} of RAM "
-        f"({found.arena_bytes} bytes), {bytes_in_words(found.weight_bytes)} of flash for "
+        f"{len(planned)} networks in turn in {needed_bytes_in_words(found.arena_bytes)} of RAM "
+        f"({found.arena_bytes} bytes), {needed_bytes_in_words(found.weight_bytes)} of flash for "
         "parameters",
         *(
             f"  {_planned_line(one, written)}"
@@ -303,7 +303,7 @@ def _planned_line(one: Planned, written: Written) -> str:
     return (
         f"{one.fit.network}: {one.way.name}: {taken(one.way.plan)} "
         f"({one.way.ram_bytes} bytes), {float(one.way.mac_ratio):.4g}x MACs, "
-        f"{bytes_in_words(written.weight_bytes)} of flash for parameters"
+        f"{needed_bytes_in_words(written.weight_bytes)} of flash for parameters"
     )
 
 

@@ -16,7 +16,14 @@ from cnn2csdf.quantized_layers import stores_integers
 from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.status import Status
-from csdf.units import bytes_in_words, nanoseconds_in_words, time_in_words
+from csdf.units import (
+    bytes_in_words,
+    free_bytes_in_words,
+    nanoseconds_in_words,
+    needed_bytes_in_words,
+    size_as_given,
+    time_in_words,
+)
 from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, Fit, FitMethod, FitWhy, Hop
 from planners.memory.fit import GIVEN
 from planners.memory.several import Together, run_frames
@@ -51,6 +58,7 @@ def remark_on_elements(
 
 
 FRAMES = 50  # of a network that keeps a state
+LEAST_PART_OF_PLAN = 20  # a bound below this part of the smallest plan says nothing about it
 TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
 
 
@@ -112,6 +120,8 @@ def as_lines(
         else:
             lines += [headline(one), *_table(one), f"  reason   {one.reason}"]
             lines.append(f"  counted  {accounting(one)}")
+            if min(way.mac_ratio for way in one.methods) < 1 and any(map(_multiplies, one.methods)):
+                lines.append("  MACs     below 1x: rows that no layer reads are not computed")
         if one.platform is not None:
             lines.append(f"  timing   {timing(one, one.platform)}")
         if one.hop is not None:
@@ -129,6 +139,10 @@ def as_lines(
             + ("" if check.slow_bytes is None else f", {check.slow_bytes} slow bytes counted")
         )
     return [*lines, answers.Detail(f"  time     {time_in_words(seconds)}")]
+
+
+def _multiplies(way: FitMethod) -> bool:
+    return way.plan.multiply_accumulates > 0
 
 
 def timing(one: Fit, platform: Platform) -> str:
@@ -168,23 +182,46 @@ def headline(one: Fit) -> str:
         return next(_in_memories(one))
     way = one.best or one.least
     figures = (
-        f"{taken(way.plan)}{_kept(way.plan)}, {float(way.mac_ratio):.4g}x MACs, "
-        f"{bytes_in_words(one.flash_bytes)} of flash"
+        f"{_taken_near(way.plan, one.ram)}{_kept(way.plan)}, {float(way.mac_ratio):.4g}x MACs, "
+        f"{needed_bytes_in_words(one.flash_bytes)} of flash"
     )
     if one.ram is None and one.status == Status.FEASIBLE:
         words = "as planned" if way.name == GIVEN else "with the fewest MACs"
         return f"{one.network}: {words}: {figures}"
     if one.status == Status.FEASIBLE:
-        spare = bytes_in_words((one.ram or 0) - way.ram_bytes)
+        spare = free_bytes_in_words((one.ram or 0) - way.ram_bytes)
         return f"{one.network}: fits: {figures}; {spare} of RAM free"
     verdict = "does not fit" if one.status == Status.INFEASIBLE else "unknown"
     if one.reason.has(FitWhy.TOO_SLOW):
         return f"{one.network}: {verdict}: {one.reason}"
     if one.flash is not None and one.flash_bytes > one.flash:
-        needed, there = bytes_in_words(one.flash_bytes), bytes_in_words(one.flash)
-        return f"{one.network}: {verdict}: {needed} of flash needed, {there} are there"
+        needed = needed_bytes_in_words(one.flash_bytes)
+        limit = _limit(one.flash, one.flash_bytes)
+        return f"{one.network}: {verdict}: {needed} of flash needed, {limit}"
     words = "the plan takes" if way.name == GIVEN else "the smallest found is"
-    return f"{one.network}: {verdict}: {words} {figures}"
+    limit = "" if one.ram is None else f"; {_limit(one.ram, way.ram_bytes)}"
+    return f"{one.network}: {verdict}: {words} {figures}{limit}"
+
+
+def _limit(size: int, needed: int) -> str:
+    """Return a limit that a plan is above, and the limit that may be meant if its unit is missing."""
+    if _are_near(size, needed):
+        return f"limit {size} B"
+    is_unit_missing = size < 1000 and 1000 * size >= needed
+    meant = f"; did you mean {size}kB?" if is_unit_missing else ""
+    return f"limit {size_as_given(size)}{meant}"
+
+
+def _taken_near(plan: StreamingPlan, limit: int | None) -> str:
+    """Return the bytes that a plan takes: exactly, where four digits round to the limit."""
+    if limit is None or plan.memories or not _are_near(limit, plan.arena_bytes):
+        return taken(plan)
+    return f"{plan.arena_bytes} B of RAM"
+
+
+def _are_near(limit: int, needed: int) -> bool:
+    """Whether two sizes may be the same in four digits."""
+    return abs(limit - needed) * 1000 < needed
 
 
 def _in_memories(one: Fit) -> Iterator[str]:
@@ -196,7 +233,7 @@ def _in_memories(one: Fit) -> Iterator[str]:
         verdict = "fits" if one.best else str(one.status)
         yield (
             f"{one.network}: {verdict}: {taken(way.plan)}, {float(way.mac_ratio):.4g}x MACs, "
-            f"{bytes_in_words(one.flash_bytes)} of flash"
+            f"{needed_bytes_in_words(one.flash_bytes)} of flash"
         )
     else:
         yield f"{one.network}: {one.status}"
@@ -204,7 +241,8 @@ def _in_memories(one: Fit) -> Iterator[str]:
     yield f"  memories {', '.join(sizes)}; bytes of a frame to and from {slow}:"
     if found.moved is not None:
         yield f"    this plan      {bytes_in_words(found.moved)}{_by_memory(way.plan)}"
-    yield f"    any schedule   {bytes_in_words(found.lower_bound)} at least"
+    if found.lower_bound:
+        yield f"    any schedule   {bytes_in_words(found.lower_bound)} at least"
     for first in [one.name for one in found.memories if one.is_slow and not one.is_flash][:1]:
         yield f"    greedy split   {bytes_in_words(found.greedy)}, largest tensors out, layer by layer"
         yield f"    all in {first:7s} {bytes_in_words(found.all_slow)}, layer by layer"
@@ -243,8 +281,8 @@ def _of_weights(plan: StreamingPlan, weights: int) -> str:
 def taken(plan: StreamingPlan) -> str:
     """Return the bytes that a plan takes: of RAM, or of each memory, and those that move."""
     if not plan.memories:
-        return f"{bytes_in_words(plan.arena_bytes)} of RAM"
-    sizes = [f"{bytes_in_words(one.size)} of {one.name}" for one in plan.memories]
+        return f"{needed_bytes_in_words(plan.arena_bytes)} of RAM"
+    sizes = [f"{needed_bytes_in_words(one.size)} of {one.name}" for one in plan.memories]
     return f"{', '.join(sizes)}, {bytes_in_words(plan.slow_bytes)} a frame between them"
 
 
@@ -267,16 +305,15 @@ def _kept(plan: StreamingPlan) -> str:
 
 
 def accounting(one: Fit) -> str:
-    """Return what the bytes are those of, and the bound that no plan is below."""
+    """Return what the bytes are those of, and the lower bound of all plans where it tells something."""
     plan = (one.best or one.least).plan
+    is_bound_shown = one.lower_bound * LEAST_PART_OF_PLAN >= one.least.ram_bytes
+    bound = f"; lower bound {bytes_in_words(one.lower_bound)}" if is_bound_shown else ""
     if plan.memories:
-        return f"tensors, accumulators, staging; lower bound {bytes_in_words(one.lower_bound)}"
+        return f"tensors, accumulators, staging{bound}"
     collects = plan.collects_input
     source = WHERE[one.input] + (", collected before the first layer" if collects else "")
-    return (
-        f"tensors, accumulators, staging; input {source}, output {WHERE[one.output]}; "
-        f"lower bound {bytes_in_words(one.lower_bound)}"
-    )
+    return f"tensors, accumulators, staging; input {source}, output {WHERE[one.output]}{bound}"
 
 
 def _table(one: Fit) -> list[str]:
@@ -299,7 +336,7 @@ def _table(one: Fit) -> list[str]:
 def _cells(way: FitMethod) -> tuple[str, ...]:
     return (
         way.name,
-        *map(bytes_in_words, [one.size for one in way.plan.memories] or [way.ram_bytes]),
+        *map(needed_bytes_in_words, [one.size for one in way.plan.memories] or [way.ram_bytes]),
         f"{float(way.mac_ratio):.4g}x",
         "" if way.nanoseconds is None else nanoseconds_in_words(way.nanoseconds),
     )
@@ -317,7 +354,8 @@ def _together(all_of: Together) -> list[str]:
     how = "partly at the same time" if all_of.is_concurrent else "in turn"
     return [
         f"{answers.counted(len(all_of.fits), 'network')} {how} in one arena: {word}: "
-        f"{bytes_in_words(all_of.ram_bytes)} of RAM, {bytes_in_words(all_of.flash_bytes)} of flash"
+        f"{needed_bytes_in_words(all_of.ram_bytes)} of RAM, "
+        f"{needed_bytes_in_words(all_of.flash_bytes)} of flash"
         f"{each}",
         f"  reason   {reason}",
     ]
@@ -336,7 +374,7 @@ def as_json(all_of: Together, checks: Sequence[Check], seconds: float) -> dict[s
         "fits": None if status == Status.UNKNOWN else status == Status.FEASIBLE,
         "ram_bytes": all_of.ram_bytes,
         "flash_bytes": all_of.flash_bytes,
-        "predicted_nanoseconds": all_of.nanoseconds,
+        "predicted_nanoseconds": all_of.shown_nanoseconds,
         "lower_bound_bytes": all_of.lower_bound,
         "status": str(status),
         "reason": reason,

@@ -16,7 +16,7 @@ from csdf.cli.frame.long_work import limited
 from csdf.errors import GaveUp, InvalidNetwork, InvalidPlan
 from csdf.status import Status
 from csdf.time_limit import Stop
-from csdf.units import bytes_in_words, nanoseconds_in_words
+from csdf.units import nanoseconds_in_words, needed_bytes_in_words
 from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, SEARCHED, Fit
 from planners.memory.command.main import SECONDS
 from planners.memory.fit import fit, fit_of
@@ -91,7 +91,7 @@ def in_words(found: Together) -> str:
     time = "" if found.nanoseconds is None else f", {nanoseconds_in_words(found.nanoseconds)}"
     each = "" if len(shown) == 1 else f" for {answers.counted(len(shown), 'network')} in turn"
     figures = (
-        f"{bytes_in_words(found.ram_bytes)} of RAM{each}, {float(work):.4g}x MACs{time} "
+        f"{needed_bytes_in_words(found.ram_bytes)} of RAM{each}, {float(work):.4g}x MACs{time} "
         f"({', '.join(ways)}; {' or '.join(places)})"
     )
     limits = {one.ram for one in found.fits}
@@ -111,7 +111,7 @@ def as_json(found: Together | None) -> dict[str, Any] | None:
     return {
         "fits": None if limits == {None} else fits,
         "ram_bytes": found.ram_bytes,
-        "predicted_nanoseconds": found.nanoseconds,
+        "predicted_nanoseconds": found.shown_nanoseconds,
         "status": str(status),
         "reason": str(found.fits[0].reason if len(found.fits) == 1 else reason),
         "networks": [

@@ -151,7 +151,7 @@ def test_times_are_the_slow_end_and_measured_ones_take_their_place():
     assert value["not_calibrated"]["cycles_per_instruction"] == ["1/2", "2"]
     method = value["methods"][0]
     ratio = method["predicted_nanoseconds"] / method["predicted_nanoseconds_at_best"]
-    assert ratio == pytest.approx(4, rel=1e-4)
+    assert ratio == pytest.approx(4, rel=1e-3)  # both have four digits
     measured = fit(network, platform="cortex-m7", durations={"c": (5_000_000,)})
     assert "not_calibrated" not in measured.to_json()
     assert 5_000_000 <= min(one.nanoseconds for one in measured.methods) < 6_000_000
