@@ -216,9 +216,9 @@ def arrays_of(written: Written) -> str:
     """Return C for the array of the arena, or one for each memory, the slow one in its section."""
     capitals = written.name.upper()
     return "\n".join(
-        f"static {written.name}_element {one}[{capitals}_{one.upper()}_ELEMENTS]"
-        + (f" {capitals}_IN_{one.upper()};" if number else ";")
-        for number, one in enumerate(written.memories)
+        f"static {written.name}_element {array}[{capitals}_{memory.upper()}_ELEMENTS]"
+        + (f" {capitals}_IN_{memory.upper()};" if number else ";")
+        for number, (array, memory) in enumerate(zip(written.arrays, written.memories, strict=True))
     )
 
 
@@ -505,7 +505,11 @@ def _placing(written: Written, plan: StreamingPlan) -> str:
         return ""
     name, capitals = written.name, written.name.upper()
     sections = {one.name: "slow" if one.is_slow else "fast" for one in plan.memories[1:]}
-    slow = [identifier(one) for one, speed in sections.items() if speed == "slow"]
+    slow = [
+        word
+        for word, one in zip(written.memories[1:], plan.memories[1:], strict=True)
+        if one.is_slow
+    ]
     text = "".join(
         f"""
 `{capitals}_IN_{one.upper()}` is `EXT_RAM_BSS_ATTR` under ESP-IDF and the section `.ext_ram.bss` under

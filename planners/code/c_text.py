@@ -19,12 +19,23 @@ NULL = "NULL"
 WIDTH = 100
 LONGEST = 200  # letters of a name, whole as a rule: names of files end at 255
 TOGETHER = 2**16  # numbers that become text at once
-KEYWORDS = frozenset({
-    "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum",
-    "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict",
-    "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union",
-    "unsigned", "void", "volatile", "while", "main", "asm", "bool", "true", "false", "class", "new",
-    "delete", "this",
+KEYWORDS = frozenset({  # of C up to C23, and of C++ up to C++23, whose programs include headers
+    "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case",
+    "catch", "char", "char8_t", "char16_t", "char32_t", "class", "co_await", "co_return", "co_yield",
+    "compl", "concept", "const", "const_cast", "consteval", "constexpr", "constinit", "continue",
+    "decltype", "default", "delete", "do", "double", "dynamic_cast", "else", "enum", "explicit",
+    "export", "extern", "false", "float", "for", "friend", "goto", "if", "inline", "int", "long",
+    "main", "mutable", "namespace", "new", "noexcept", "not", "not_eq", "nullptr", "operator", "or",
+    "or_eq", "private", "protected", "public", "register", "reinterpret_cast", "requires",
+    "restrict", "return", "short", "signed", "sizeof", "static", "static_assert", "static_cast",
+    "struct", "switch", "template", "this", "thread_local", "throw", "true", "try", "typedef",
+    "typeid", "typename", "typeof", "typeof_unqual", "union", "unsigned", "using", "virtual", "void",
+    "volatile", "wchar_t", "while", "xor", "xor_eq",
+})  # fmt: skip
+MACROS = frozenset({  # in small letters, of standard headers and of compilers
+    "assert", "complex", "errno", "far", "fortran", "huge", "i386", "imaginary", "interface",
+    "linux", "near", "noreturn", "pascal", "setjmp", "small", "stderr", "stdin", "stdout", "unix",
+    "va_arg", "va_copy", "va_end", "va_start", "vax", "cdecl", "mips", "sun", "hpux",
 })  # fmt: skip
 FILES = frozenset({
     "assert", "complex", "ctype", "errno", "fenv", "float", "inttypes", "iso646", "limits", "locale",

@@ -8,9 +8,34 @@ from typing import Any
 
 from cnn2csdf.network import Network
 from cnn2csdf.quantized_layers import StoredAs
-from planners.code.c_text import identifier
+from planners.code.c_text import MACROS, unlike
 from planners.code.c_text import number as number_text
 from planners.code.schedule import Schedule
+from planners.plan.plan import Memory
+
+WORDS = (  # of the functions that this module writes: a parameter of that name would hide them
+    *("advance", "advance_in_order", "begin_frame", "element", "int8_t", "int16_t", "int32_t"),
+    *("int64_t", "memcpy", "number", "row", "size_t", "state", "uint8_t", "uint16_t", "uint32_t"),
+)
+SYMBOLS = (  # of a library, behind its name and a line
+    *("begin_copy", "block", "copy", "dequantize_output", "element", "end_copies", "init", "input"),
+    *("invoke", "output", "profile_begin", "profile_end", "push_row", "quantize_input", "reset"),
+    *("restore", "results", "run", "save", "state", "test"),
+)
+SIZES = ("arena", "kept", "saved", "scratch")  # of a library, in macros: NAME_ARENA_BYTES
+
+
+def reserved(library: str) -> tuple[str, ...]:
+    """Return the identifiers that no parameter of a library may have."""
+    return (*WORDS, *sorted(MACROS), *SIZES, *(f"{library}_{symbol}" for symbol in SYMBOLS))
+
+
+def memory_parameters(library: str, memories: Sequence[Memory]) -> tuple[str, ...]:
+    """Return the parameters of NAME_init for memories: the arena, or each memory by its name."""
+    taken = list(reserved(library))
+    for memory in memories:
+        taken.append(unlike(memory.name, taken))
+    return tuple(taken[-len(memories) :]) if memories else ("arena",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +53,11 @@ class Port:
     is_shifted: bool = (
         False  # unsigned integers in the file, which are less a half of their range in C
     )
+
+    @property
+    def array(self) -> str:
+        """The array of a program for this tensor: no name of ours begins with `port_`."""
+        return f"port_{self.parameter}"
 
     def to_json(self) -> dict[str, Any]:
         """Return it as a JSON value: its parameter, and how it lies in memory."""
@@ -66,8 +96,7 @@ class Interface:
     @property
     def memories(self) -> tuple[str, ...]:
         """The parameters of NAME_init for memories: the arena, or each memory by its name."""
-        names = [identifier(one.name) for one in self.schedule.plan.memories]
-        return tuple(names) or ("arena",)
+        return memory_parameters(self.name, self.schedule.plan.memories)
 
     def kept_declared(self) -> str:
         """Return the declarations of a library that keeps a state; none for others."""

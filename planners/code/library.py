@@ -99,7 +99,7 @@ def library(
             **target_files(),
             "Makefile": makefile(
                 sources,
-                arrays=written.memories,
+                arrays=written.arrays,
                 bench=f"-D{written.name.upper()}_PROFILE" if has_stages else None,
                 proved=written.source if has_stages and written.cmsis_nn is None else "",
                 cmsis_nn=written.cmsis_nn is not None,

@@ -16,7 +16,7 @@ from planners.code.sources import Written
 def _memory(written: Written, *, whole_inputs: bool = True) -> str:
     """C of what a call works in."""
     name, ports = written.name, (*(written.inputs if whole_inputs else ()), *written.outputs)
-    arrays = "".join(f"static {one.kind} {one.parameter}[{one.elements}];\n" for one in ports)
+    arrays = "".join(f"static {one.kind} {one.array}[{one.elements}];\n" for one in ports)
     return f"""{arrays_of(written)}
 static {name}_state state;
 {arrays}"""
@@ -24,7 +24,7 @@ static {name}_state state;
 
 def _call(written: Written) -> str:
     """C that works a frame."""
-    ports = [port.parameter for port in (*written.inputs, *written.outputs)]
+    ports = [port.array for port in (*written.inputs, *written.outputs)]
     verb = "invoke" if written.keeps_state else "run"
     return f"{written.name}_{verb}({', '.join(['&state', *ports])});"
 
@@ -78,7 +78,7 @@ void {name}_profile_end(int stage)
 int main(void)
 {{
     int frame, number;
-    {name}_init(&state, {", ".join(written.memories)});
+    {name}_init(&state, {", ".join(written.arrays)});
     for (frame = 0; frame < FRAMES; frame++) {{
         {_call(written)}
     }}
@@ -104,8 +104,11 @@ def proof_program(written: Written) -> str:
     name = written.name
     end = f"offsetof({name}_state, outside)" if "*outside[" in written.header else "sizeof state"
     (element,) = re.findall(rf"typedef (\w+) {name}_element;", written.header)
-    arrays = [(one, f"{name.upper()}_{one.upper()}_ELEMENTS", element) for one in written.memories]
-    arrays += [(one.parameter, str(one.elements), one.kind) for one in written.inputs]
+    arrays = [
+        (array, f"{name.upper()}_{one.upper()}_ELEMENTS", element)
+        for array, one in zip(written.arrays, written.memories, strict=True)
+    ]
+    arrays += [(one.array, str(one.elements), one.kind) for one in written.inputs]
     unknown = "".join(_unknown(*one) for one in arrays)
     counter = "    int i;\n" if "float" in unknown else ""
     oldest, within = "", ""
@@ -113,8 +116,8 @@ def proof_program(written: Written) -> str:
         oldest += f"    state.oldest[{number}] = (uint16_t)Frama_C_interval(0, {rows - 1});\n"
         within += f"    /*@ assert state.oldest[{number}] < {rows}; */\n"
     for first, count, most in written.kept_sums:
-        unknown += f"    any_sums({written.memories[0]} + {first}, {count}, {most});\n"
-        within += f"    check_sums({written.memories[0]} + {first}, {count}, {most});\n"
+        unknown += f"    any_sums({written.arrays[0]} + {first}, {count}, {most});\n"
+        within += f"    check_sums({written.arrays[0]} + {first}, {count}, {most});\n"
     return f"""/* Read by Frama-C (make prove): any frame of {name}, whatever is left of others. */
 #include <stddef.h>
 #include <string.h>
@@ -131,7 +134,7 @@ def proof_program(written: Written) -> str:
 {KEPT_SUMS.replace("element", f"{name}_element") if written.kept_sums else ""}int main(void)
 {{
 {counter}    Frama_C_make_unknown((char *)&state, sizeof state);
-    {name}_init(&state, {", ".join(written.memories)});
+    {name}_init(&state, {", ".join(written.arrays)});
     Frama_C_make_unknown((char *)&state.staged_offset,
                          {end} - offsetof({name}_state, staged_offset));
 {oldest}{unknown}    {_call(written)}
@@ -197,7 +200,7 @@ def example_program(written: Written) -> str:
         largest = LARGEST.replace("ELEMENTS", str(output.elements))
         choosing = ("        int32_t i, largest = 0;\n", largest)
     frame = _pushed(written) if written.is_streamed else _worked(written)
-    outside = [one.parameter for one in written.outputs if one.outside is not None]
+    outside = [one.array for one in written.outputs if one.outside is not None]
     pointed = ""
     if written.is_streamed and outside:
         pointed = f"    {name}_results({', '.join(['&state', *outside])});\n"
@@ -219,7 +222,7 @@ static float value_of(int32_t place)
 int main(void)
 {{
     int32_t frame;
-    {name}_init(&state, {", ".join(written.memories)});
+    {name}_init(&state, {", ".join(written.arrays)});
 {pointed}    for (frame = 0;; frame++) {{
 {choosing[0]}{frame}{choosing[1]}        say("\\n");
     }}
@@ -231,7 +234,7 @@ def _readers(written: Written) -> str:
     """C functions that read each input, or a row of it."""
     texts = []
     for number, one in enumerate(written.inputs):
-        count, array = str(one.elements), one.parameter
+        count, array = str(one.elements), one.array
         if written.is_streamed:
             count, array = f"{written.name.upper()}_ROW_ELEMENTS", "row"
         stored = f"{array}[i] = value;"
@@ -259,7 +262,7 @@ def _worked(written: Written) -> str:
     text = ""
     for number, one in enumerate(written.inputs):
         found = "IS_WRONG" if number else "found"
-        text += f"""        found = read_{one.parameter}();
+        text += f"""        found = read_{one.array}();
         if (found != IS_NUMBER) {{
             return ended(frame, {found});
         }}
@@ -271,7 +274,7 @@ def _pushed(written: Written) -> str:
     """C that reads a frame row by row, and works each row as it comes."""
     name = written.name
     copied = "".join(
-        f"        memcpy({one.parameter}, {name}_output(&state, {number}), sizeof {one.parameter});\n"
+        f"        memcpy({one.array}, {name}_output(&state, {number}), sizeof {one.array});\n"
         for number, one in enumerate(written.outputs)
         if one.outside is None
     )
@@ -290,7 +293,7 @@ def _from_stored(written: Written) -> str:
     """C that returns a number of the first output."""
     port = written.outputs[0]
     if not written.has_integers:
-        return f"return {port.parameter}[place];"
+        return f"return {port.array}[place];"
     return f"""float value;
-    {written.name}_dequantize_output(0, &{port.parameter}[place], &value, 1);
+    {written.name}_dequantize_output(0, &{port.array}[place], &value, 1);
     return value;"""

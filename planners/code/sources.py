@@ -11,7 +11,7 @@ from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan, UnsupportedOperator
 from planners.code.c_text import TYPES, Tables, array_items, comment, identifier, unlike, wrapped
 from planners.code.calls.cmsis_nn import ANY, COMMIT, TARGETS, CmsisNN, Scratch
-from planners.code.interface import Interface, Port
+from planners.code.interface import Interface, Port, memory_parameters, reserved
 from planners.code.layer_descriptor import TYPE, as_real, real_parts
 from planners.code.parts import (
     CMSIS_NN,
@@ -78,7 +78,6 @@ REAL_LIMITS = """#define LEAST_OF_REALS (-INFINITY)
 #define MOST_OF_REALS INFINITY
 #define SLOTS_OF_REALS ((int32_t)(sizeof(real) / sizeof(slot)))
 """
-RESERVED = ("state", "row", "arena", "number")  # names of parameters beside those of the network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +96,7 @@ class Written:
     state_bytes: int
     kernels: tuple[str, ...]
     memories: tuple[str, ...] = ("arena",)  # parameters of NAME_init
+    arrays: tuple[str, ...] = ("arena",)  # of programs, one for each memory
     stack_bytes: int = STACK_BYTES  # on a Cortex-M4, at most
     has_integers: bool = False  # at its ends, which stand for real numbers
     stages: tuple[str, ...] = ()  # their results, by number; none where they are not told
@@ -145,7 +145,8 @@ class _Writing:
         if self.cmsis_nn is not None:
             self.cmsis_nn.require_work(self.schedule.scratch * self.schedule.unit)
         self.streamed_input = None if plan.is_copied(0) else plan.groups[0].streamed_input
-        taken = list(RESERVED)
+        memories = memory_parameters(self.name, plan.memories)
+        taken = [*reserved(self.name), *memories]
         self._read = {layer.name for layer in self.network.inputs}
         self._written: set[str] = set()  # tensors with a port
         self.inputs = [self._port(layer, layer.name, taken) for layer in self.network.inputs]
@@ -219,6 +220,11 @@ class _Writing:
             kept_rows=tuple(previous.shape.rows for previous, _ in self.network.variables),
             kept_sums=tuple(self.schedule.kept_sums()),
             memories=self.interface.memories,
+            arrays=(
+                tuple(f"memory_{one}" for one in self.interface.memories)
+                if self.plan.memories
+                else ("arena",)
+            ),
             stack_bytes=self._stack_bytes(),
             cmsis_nn=self.cmsis_nn,
         )
@@ -341,12 +347,12 @@ void {self.name}_block(int by_cmsis_nn);
         """C for the sizes of the arena, or of the memories, and where arrays for them lie."""
         capitals, plan = self.capitals, self.plan
         found = []
-        for one in plan.memories or (Memory(name="arena", size=plan.arena_bytes),):
-            named = f"{capitals}_{identifier(one.name).upper()}"
+        memories = plan.memories or (Memory(name="arena", size=plan.arena_bytes),)
+        for one, word in zip(memories, self.interface.memories, strict=True):
+            named = f"{capitals}_{word.upper()}"
             elements = max(self.schedule.elements(one.size), 1)
             found += [f"#define {named}_BYTES {one.size}", f"#define {named}_ELEMENTS {elements}"]
-        for one in plan.memories[1:]:
-            word = identifier(one.name)
+        for one, word in zip(memories[1:], self.interface.memories[1:], strict=True):
             known = ""
             if one.is_slow:
                 known = f"""if defined(ESP_PLATFORM)
@@ -356,7 +362,7 @@ void {self.name}_block(int by_cmsis_nn);
 #include <zephyr/linker/section_tags.h>
 #define {capitals}_IN_{word.upper()} Z_GENERIC_SECTION(.ext_ram.bss)
 #el"""
-            section = f".{'slow' if one.is_slow else 'fast'}.{word}"
+            section = f".{'slow' if one.is_slow else 'fast'}.{identifier(one.name)}"
             found.append(f"""
 /* Put behind the name of the array for {comment(one.name)}; defined before, it is yours. */
 #ifndef {capitals}_IN_{word.upper()}

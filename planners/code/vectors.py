@@ -90,7 +90,7 @@ def test_program(written: Written, vectors: Sequence[TestVector]) -> str:
     }}
 #endif
 """
-    arena = " + ".join(f"sizeof {one}" for one in written.memories)
+    arena = " + ".join(f"sizeof {one}" for one in written.arrays)
     return f"""/* Runs {name} on test vectors and compares with what they are to give. */
 #include <math.h>
 #include <string.h>
@@ -138,7 +138,7 @@ def _tested(written: Written, vectors: Sequence[TestVector], parameters: str) ->
     if written.keeps_state:
         checks += _saving(written, vectors)
     results = "\n".join(
-        f"static {port.kind} found_{port.parameter}[{port.elements}];" for port in written.outputs
+        f"static {port.kind} found_{port.array}[{port.elements}];" for port in written.outputs
     )
     kinds = sorted({_test_of(port, one) for port in written.outputs for one in vectors})
     tests = "\n\n".join(
@@ -154,7 +154,7 @@ static {name}_state state;
 {_counting(written)}int {name}_test({parameters})
 {{
     int failed = 0;
-    {name}_init(&state, {", ".join(written.memories)});
+    {name}_init(&state, {", ".join(written.arrays)});
 {_counted(written)}{checks}
     return failed;
 }}"""
@@ -185,7 +185,7 @@ def _counted(written: Written) -> str:
     blocks[0] = blocks[1] = 0;
     {_run_of(written, 0)}
     failed |= blocks[1] != {shared[True]} || blocks[0] != {shared[False]};
-    {written.name}_init(&state, {", ".join(written.memories)});
+    {written.name}_init(&state, {", ".join(written.arrays)});
 #endif
 """
 
@@ -219,7 +219,7 @@ def _test_of(port: Port, vector: TestVector) -> str:
 
 def _compared(port: Port, number: int, vector: TestVector, found: str) -> str:
     """C that compares what was found with an output: elements within a tolerance, or bytes."""
-    test, array = _test_of(port, vector), f"{port.parameter}_{number}"
+    test, array = _test_of(port, vector), f"{port.array}_{number}"
     count = f"sizeof {array}" if test == "is_same" else str(port.elements)
     tolerance = f", {_tolerance(port, vector)}" if test.startswith("is_close") else ""
     return f"failed |= !{test}({found}, {array}, {count}{tolerance});"
@@ -262,7 +262,7 @@ def _array(port: Port, number: int, array: Array) -> str:
     values = placed(as_signed_array(np.asarray(array)))
     is_plain = values.dtype.kind == "f" and bool(np.isfinite(values).all())
     items = numbers(values) if is_plain else map(_shown, values)
-    head = f"static const {port.kind} {port.parameter}_{number}[{port.elements}]"
+    head = f"static const {port.kind} {port.array}_{number}[{port.elements}]"
     return f"{head} = {{\n{wrapped(items)}\n}};"
 
 
@@ -274,8 +274,8 @@ def _shown(value: np.generic) -> str:
 
 
 def _run_of(written: Written, number: int) -> str:
-    inputs = [f"{port.parameter}_{number}" for port in written.inputs]
-    results = [f"found_{port.parameter}" for port in written.outputs]
+    inputs = [f"{port.array}_{number}" for port in written.inputs]
+    results = [f"found_{port.array}" for port in written.outputs]
     verb = "invoke" if written.keeps_state else "run"
     return f"{written.name}_{verb}({', '.join(['&state', *inputs, *results])});"
 
@@ -300,7 +300,7 @@ static int is_close_{kind}(const void *numbers, const {kind} *wanted, int32_t co
 
 
 def _check(written: Written, number: int, vector: TestVector) -> str:
-    results = [f"found_{port.parameter}" for port in written.outputs]
+    results = [f"found_{port.array}" for port in written.outputs]
     lines = [f"    {_run_of(written, number)}"]
     lines += [
         f"    {_compared(port, number, vector, result)}"
@@ -313,7 +313,7 @@ def _check(written: Written, number: int, vector: TestVector) -> str:
 
 def _by_rows(written: Written, number: int, vector: TestVector) -> list[str]:
     name, capitals = written.name, written.name.upper()
-    row = f"{written.inputs[0].parameter}_{number} + row * {capitals}_ROW_ELEMENTS"
+    row = f"{written.inputs[0].array}_{number} + row * {capitals}_ROW_ELEMENTS"
     return [
         "    {",
         "        int32_t row;",

@@ -14,10 +14,10 @@ from cnn2csdf.quantized_layers import stored_as
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.code.c_text import comment, identifier, unlike
-from planners.code.interface import Port
+from planners.code.interface import Port, reserved
 from planners.code.parts import functions_in, used
 from planners.code.primitives.calls import FILES, Lying, WayCalls, WayTables
-from planners.code.sources import INLINED, RESERVED, Written, externs, weights_text
+from planners.code.sources import INLINED, Written, externs, weights_text
 from planners.plan.plan import Kind, PlannedStage, StreamBuffer, StreamingPlan
 from planners.primitives.library.primitive import ELEMENT_BYTES
 from planners.primitives.profile import CHW, HWC
@@ -51,7 +51,7 @@ class _Writing:
         self.tables = WayTables(name)
         self.calls = WayCalls(model, self.tables)
         self._buffers = {one.name: one for one in plan.buffers}
-        taken = [*RESERVED, *WORDS]
+        taken = [*reserved(name), *WORDS]
         self.inputs, self.outputs = (
             tuple(self._port(layer, taken) for layer in layers)
             for layers in (self.network.inputs, self.network.outputs)

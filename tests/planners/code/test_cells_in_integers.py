@@ -33,7 +33,7 @@ def test_a_recurrent_model_in_the_least_memory_gives_the_golden_bytes(name, tmp_
     made, outputs = golden_library(name, lambda network: least(network, "resident"), 0)
     for frame, wanted in enumerate(outputs):
         for port in made.written.outputs:
-            found = listed(made.files[MAIN], f"{port.parameter}_{frame}")
+            found = listed(made.files[MAIN], f"{port.array}_{frame}")
             assert found == stored(wanted[port.layer])
     assert run_all([made], tmp_path) == []
 

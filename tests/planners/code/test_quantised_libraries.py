@@ -57,7 +57,7 @@ def test_a_model_in_the_least_memory_gives_the_golden_bytes(name, tmp_path):
         # bytes it compares with have to be the golden ones
         for frame, wanted in enumerate(outputs):
             for port in one.written.outputs:
-                assert listed(one.files[MAIN], f"{port.parameter}_{frame}") == stored(
+                assert listed(one.files[MAIN], f"{port.array}_{frame}") == stored(
                     wanted[port.layer]
                 )
         made.append(one)
@@ -93,7 +93,7 @@ def test_attention_gives_the_golden_bytes_in_the_dims_of_the_file_and_by_tokens(
     for number, steps in enumerate({steps for name, steps in FORMS if name == file}):
         one, wanted = attention_library(file, number, steps)
         (port,) = one.written.outputs
-        expected = listed(one.files["test/main.c"], f"{port.parameter}_0", float)
+        expected = listed(one.files["test/main.c"], f"{port.array}_0", float)
         lies = stored(wanted[0]) if wanted.ndim == 4 else wanted.reshape(-1).tolist()
         assert np.array_equal(np.array(expected, wanted.dtype), np.array(lies, wanted.dtype))
         made.append(one)

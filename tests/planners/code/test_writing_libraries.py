@@ -224,11 +224,11 @@ int main(void)
     small_init(&states[0], arenas[0]);
     small_init(&states[1], arenas[1]);
     for (row = 0; row < SMALL_ROWS; row++) {
-        done += small_push_row(&states[0], input_0 + row * SMALL_ROW_ELEMENTS);
-        done += small_push_row(&states[1], input_1 + row * SMALL_ROW_ELEMENTS);
+        done += small_push_row(&states[0], port_input_0 + row * SMALL_ROW_ELEMENTS);
+        done += small_push_row(&states[1], port_input_1 + row * SMALL_ROW_ELEMENTS);
     }
-    failed |= !is_near(small_output(&states[0], 0), output_0, SMALL_OUTPUT_ELEMENTS);
-    failed |= !is_near(small_output(&states[1], 0), output_1, SMALL_OUTPUT_ELEMENTS);
+    failed |= !is_near(small_output(&states[0], 0), port_output_0, SMALL_OUTPUT_ELEMENTS);
+    failed |= !is_near(small_output(&states[1], 0), port_output_1, SMALL_OUTPUT_ELEMENTS);
     return failed || done != 2 || begun == 0 || begun != ended || small_test();
 }
 """
