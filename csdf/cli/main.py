@@ -22,3 +22,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:  # while that was loaded, or once more while it ended
         print("csdf: unknown: interrupted", file=sys.stderr)
         return int(import_module("csdf.cli.frame.output").UNKNOWN)
+    except MemoryError:  # where not even the remark found room; 1 would be an answer
+        sys.stderr.write("csdf: unknown: out of memory\n")
+        return 3

@@ -45,50 +45,65 @@ def run(words: Sequence[str]) -> int:
 
 
 def _exit_code(words: Sequence[str], output: Answers, interrupts: InterruptsBetweenImports) -> int:
-    """Run the command; every refusal of the project becomes one line that begins with its name.
+    """Run the command and write its output; return its exit code.
 
-    A fault of the program is shown with its traceback, and has an exit code of its own.
+    A reader of the output that has left, as `head` does, changes no exit code. Output that is lost
+    for another reason, such as a full disk, is an error.
     """
-    program = "csdf"
+    ended = Ended()
     try:
         try:
-            found = find([*words[1:], "--help"] if words[:1] == ["help"] else words)
-            program = found.program
-            if found.entry is None or found.is_group:
-                return _without_command(found)
-            module = entries.loaded(found.entry)
-            interrupts.let_in()
-            return interrupts.exit_code(_done(module, found.rest))
+            _run_command(words, interrupts, ended)
         finally:
             output.flush()  # of --help too, which ends by SystemExit
+    except OSError as error:
+        output.silence()
+        remark(ended.program, f"the output cannot be written: {error.strerror}")
+        return UNUSABLE
+    return ended.exit_code
+
+
+def _run_command(words: Sequence[str], interrupts: InterruptsBetweenImports, ended: Ended) -> None:
+    """Run the command; every refusal of the project becomes one line that begins with its name.
+
+    A fault of the program is shown with its traceback, and has an exit code of its own. Raises
+    OSError where standard output accepts no more, SystemExit after --help.
+    """
+    program = ended.program
+    try:
+        command = find([*words[1:], "--help"] if words[:1] == ["help"] else words)
+        program = ended.program = command.program
+        if command.entry is None or command.is_group:
+            ended.exit_code = _without_command(command)
+            return
+        module = entries.loaded(command.entry)
+        interrupts.let_in()
+        ended.exit_code = interrupts.exit_code(_done(module, command.rest))
     except GaveUp as error:
         remark(program, f"unknown: {error}")
-        return UNKNOWN
-    except MemoryError:
+        ended.exit_code = UNKNOWN
+    except MemoryError as error:
+        error.__traceback__ = None  # its frames hold what filled the memory
         remark(program, "unknown: out of memory")
-        return UNKNOWN
+        ended.exit_code = UNKNOWN
     except (Deadlocked, InconsistentGraph) as error:
         remark(program, str(error))
-        return NO
+        ended.exit_code = NO
     except CsdfError as error:
         remark(program, str(error))
-        return UNUSABLE
+        ended.exit_code = UNUSABLE
     except KeyboardInterrupt:
         remark(program, "unknown: interrupted")
-        return UNKNOWN
-    except OSError as error:  # standard output takes no more
-        output.silence()
-        if isinstance(error, BrokenPipeError):  # its reader has seen enough
-            return ANSWERED
-        remark(program, f"the output cannot be written: {error.strerror}")
-        return UNUSABLE
+        ended.exit_code = UNKNOWN
+    except OSError:  # standard output accepts no more
+        raise
     except Exception as error:  # noqa: BLE001 - no fault of ours may look like an answer, least of all "no"
         from traceback import print_exception  # slow to import, and seldom needed
 
         print_exception(error)
         fault = f"{type(error).__name__}: {error}".removesuffix(": ")
         remark(program, f"a fault of csdf, not of what it was given: {fault}; {REPORT}")
-        return FAULT
+        ended.exit_code = FAULT
 
 
 def _done(module: ModuleType, words: Sequence[str]) -> int:
@@ -131,6 +146,7 @@ class Ended:
     """How a command ended."""
 
     exit_code = ANSWERED
+    program = "csdf"
 
 
 @contextmanager

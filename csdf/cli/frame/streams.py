@@ -17,8 +17,8 @@ from csdf.names import quoted, quoted_lines
 class Answers(io.TextIOBase):
     """Standard output; what is printed on it where it is closed is an OSError, as on a full disk.
 
-    A reader who has seen enough, as `head` has, is no reason to leave work undone, such as a file
-    that is still to be written: only `flush` says so, by BrokenPipeError.
+    A reader that has left, as `head` does, is no error: the rest of the output is dropped, and the
+    command still writes its files and ends with the exit code of its answer.
     """
 
     def __init__(self, stream: TextIO | None) -> None:
@@ -37,18 +37,28 @@ class Answers(io.TextIOBase):
         try:
             self._open.write(self._as_shown(quoted_lines(text)))
         except BrokenPipeError as error:
-            self._lost = error
+            self._drop(error)
         except OSError as error:  # some printers, such as argparse, do not mind
             self._lost = error
             raise
         return len(text)
 
     def flush(self) -> None:
-        """Bring out what was written. Raises OSError if any of it is lost."""
+        """Write out the buffer. Raises OSError if text is lost that a reader still waits for."""
+        if isinstance(self._lost, BrokenPipeError):
+            return
         if self._lost is not None:
             raise self._lost
         if self._stream is not None:
-            self._stream.flush()
+            try:
+                self._stream.flush()
+            except BrokenPipeError as error:
+                self._drop(error)
+
+    def _drop(self, error: BrokenPipeError) -> None:
+        """Drop this output and all later output: nobody reads it."""
+        self.silence()
+        self._lost = error
 
     def silence(self) -> None:
         """Let what is left go nowhere: Python flushes at its end and would complain again."""
