@@ -42,7 +42,9 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "csdf.mapping": VALUES
     | {"csdf.analysis", "csdf.search", "csdf.time_limit"}
     | {"csdf.io", "csdf.io.files", "csdf.io.json_value"},
-    "csdf.scenarios": VALUES | {"csdf.analysis", "csdf.io", "csdf.io.files", "csdf.io.json_value"},
+    "csdf.scenarios": VALUES
+    | {"csdf.analysis", "csdf.time_limit"}
+    | {"csdf.io", "csdf.io.files", "csdf.io.json_value"},
     "csdf.io": VALUES | {"csdf.io.files", "csdf.io.json_value"},
     "csdf.comparison": ANALYSES | {"csdf.io", "csdf.io.files"},
     "csdf.parameters": VALUES

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 
 from csdf.cli import answers, parsers
-from csdf.cli.frame.long_work import working
+from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency
-from csdf.errors import CsdfError
+from csdf.errors import CsdfError, GaveUp
 from csdf.scenarios.files import read_scenarios
 from csdf.scenarios.model import ScenarioGraph
 from csdf.scenarios.throughput import ScenarioThroughput, StuckScenario, scenario_throughput
@@ -20,13 +20,15 @@ def work(options: argparse.Namespace) -> int:
     """Analyse the scenarios; return the exit code."""
     graph = concurrency.limited_scenarios(read_scenarios(options.file), options)
     try:
-        with working(f"analysing {graph.name}"):
-            found = scenario_throughput(graph)
+        with limited(options.time_limit) as stop:
+            found = scenario_throughput(graph, budget=telling(stop, f"analysing {graph.name}"))
     except StuckScenario as error:
         if options.json:
             print(answers.json_text({"graph": graph.name, "deadlock": str(error)}))
         remark("csdf scenarios", str(error))
         return answers.NO
+    except GaveUp:
+        raise
     except CsdfError as error:
         remark("csdf scenarios", f"{options.file}: {error}")
         return answers.UNUSABLE
@@ -51,6 +53,7 @@ def command_parser() -> argparse.ArgumentParser:
         "file", metavar="FILE", help="scenarios and automaton: JSON (.json) or SDF3 fsmsadf (.xml)"
     )
     parsers.add_json_option(parser)
+    parsers.add_time_limit(parser, "end after this time", None)
     concurrency.add_concurrency(parser)
     return parser
 

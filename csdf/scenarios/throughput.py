@@ -20,6 +20,7 @@ from csdf.model.indexed import indexed
 from csdf.model.shown import Shown
 from csdf.model.untimed import ValuedRun
 from csdf.scenarios.model import Scenario, ScenarioGraph
+from csdf.time_limit import Budget, Stop, stop_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,29 +49,31 @@ class ScenarioThroughput(Shown):
 
 
 @public
-def scenario_throughput(graph: ScenarioGraph) -> ScenarioThroughput:
+def scenario_throughput(graph: ScenarioGraph, *, budget: Budget = None) -> ScenarioThroughput:
     """Return the exact worst-case throughput over all runs of the automaton.
 
     It is the maximum cycle ratio of the max-plus automaton, whose nodes are the states with each
     of their tokens. Only states that the initial state reaches count.
     Raises StuckScenario for a scenario whose iteration cannot end, InconsistentGraph for a graph
     without repetition vector, InvalidGraph where a scenario leaves other tokens than the next
-    one takes, and for a cycle of the automaton without reward.
+    one takes, and for a cycle of the automaton without reward; GaveUp where the budget, a stop or
+    seconds, ends.
     Source: Geilen, Stuijk, CODES+ISSS 2010, section 5.
     """
+    stop = stop_of(budget)
     states = {one.name: graph.scenario(one.scenario) for one in graph.states}
     reachable = graph.reachable
     used = {states[name].name: states[name] for name in reachable}
     time_scale = lcm(*(one.graph.time_unit.denominator for one in used.values()))
-    matrices = {name: scenario_matrix(one, time_scale) for name, one in used.items()}
+    matrices = {name: scenario_matrix(one, time_scale, stop) for name, one in used.items()}
     _require_rewards(graph, reachable, states)
     for before, followers in reachable.items():
         for after in followers:
             _require_match(states[before], states[after], matrices)
     named = {name: one.name for name, one in states.items()}
-    period, cycle = _worst(reachable, named, used, matrices, time_scale)
+    period, cycle = _worst(reachable, named, used, matrices, time_scale, stop)
     alone = {
-        name: _worst({name: (name,)}, {name: name}, used, matrices, time_scale)[0]
+        name: _worst({name: (name,)}, {name: name}, used, matrices, time_scale, stop)[0]
         for name, matrix in matrices.items()
         if used[name].reward and matrix.rows.keys() >= matrix.taken
     }
@@ -88,6 +91,7 @@ def _worst(
     scenarios: Mapping[str, Scenario],
     matrices: Mapping[str, Matrix],
     time_scale: int,
+    stop: Stop,
 ) -> tuple[Fraction, tuple[str, ...]]:
     """Return the period of the slowest cycle and its states."""
     number: dict[tuple[str, str], int] = {}
@@ -106,7 +110,7 @@ def _worst(
                     for old, time in stamp.items()
                     if (before, old) in number
                 ]
-    found = maximum_cycle_ratio(len(number), edges)
+    found = maximum_cycle_ratio(len(number), edges, stop)
     if found is None or not found.ratio:
         return Fraction(0), ()
     owner = {place: state for (state, _), place in number.items()}
@@ -171,7 +175,9 @@ class RatioCycle(NamedTuple):
     edges: tuple[Edge, ...]
 
 
-def maximum_cycle_ratio(nodes: int, edges: Sequence[Edge]) -> RatioCycle | None:
+def maximum_cycle_ratio(
+    nodes: int, edges: Sequence[Edge], budget: Budget = None
+) -> RatioCycle | None:
     """Return a cycle with the largest sum of weights over sum of steps; None without a cycle.
 
     Every cycle needs a step. The search walks from ratio to ratio: it looks for a cycle that is
@@ -180,14 +186,17 @@ def maximum_cycle_ratio(nodes: int, edges: Sequence[Edge]) -> RatioCycle | None:
     time ratio problems, DAC 1999, Lawler's and Burns's methods.
     """
     best: RatioCycle | None = None
+    stop = stop_of(budget)
     while True:
-        found = _better_cycle(nodes, edges, None if best is None else best.ratio)
+        found = _better_cycle(nodes, edges, None if best is None else best.ratio, stop)
         if found is None:
             return best
         best = found
 
 
-def _better_cycle(nodes: int, edges: Sequence[Edge], ratio: Fraction | None) -> RatioCycle | None:
+def _better_cycle(
+    nodes: int, edges: Sequence[Edge], ratio: Fraction | None, stop: Stop
+) -> RatioCycle | None:
     """Return the best of the cycles that the longest paths close first, if above the ratio."""
     low = -1 - sum(abs(edge.weight) for edge in edges)  # below the ratio of any cycle
     known = Fraction(low) if ratio is None else ratio
@@ -195,6 +204,7 @@ def _better_cycle(nodes: int, edges: Sequence[Edge], ratio: Fraction | None) -> 
     value = [0] * nodes
     into: list[Edge | None] = [None] * nodes
     for _ in range(nodes + 1):
+        stop.look()
         if not _lengthen(edges, costs, value, into):
             return None
         cycles = _cycles(into)
@@ -270,13 +280,15 @@ class Matrix(NamedTuple):
     optional: frozenset[str]
 
 
-def scenario_matrix(scenario: Scenario, time_scale: int = 1) -> Matrix:
+def scenario_matrix(scenario: Scenario, time_scale: int = 1, budget: Budget = None) -> Matrix:
     """Return the max-plus matrix of one execution of a scenario, by symbolic execution.
 
     time_scale: times are in units of 1 / time_scale of the user's. Raises StuckScenario.
     """
     graph = bound_channels(scenario.graph)
-    return _SymbolicExecution(scenario, graph, int(graph.time_unit * time_scale)).matrix()
+    return _SymbolicExecution(scenario, graph, int(graph.time_unit * time_scale)).matrix(
+        stop_of(budget)
+    )
 
 
 class _SymbolicExecution:
@@ -312,8 +324,8 @@ class _SymbolicExecution:
             name for queue in self.run.queues for stamp, _ in queue for name in stamp
         }
 
-    def matrix(self) -> Matrix:
-        self.run.exhaust()
+    def matrix(self, stop: Stop) -> Matrix:
+        self.run.exhaust(look=stop.look)
         stuck = self.run.first_unfinished()
         if stuck is not None:
             raise StuckScenario(self._complaint(stuck))

@@ -10,7 +10,7 @@ import pytest
 from csdf.analysis.bound_channels import limit_concurrency
 from csdf.analysis.consistency import cycle_vector
 from csdf.analysis.throughput import throughput
-from csdf.errors import InvalidGraph, NotRead
+from csdf.errors import GaveUp, InvalidGraph, NotRead
 from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
 from csdf.scenarios.files import read_scenarios
@@ -330,3 +330,17 @@ def test_known_scenarios_have_their_known_period_and_matrices(case):
 def test_files_of_sdf3_have_their_known_period(case):
     graph = read_scenarios(SADF / "sdf3_fsmsadf" / case["file"])
     assert str(scenario_throughput(graph).period) == case["own_period"]
+
+
+def test_scenarios_that_would_fire_for_years_end_with_the_time_limit():
+    years = (
+        GraphBuilder("years")
+        .actor("a", 1)
+        .actor("b", 1)
+        .channel("a", 10**15, "b", 1)
+        .channel("a", 1, "a", 1, initial_tokens=1)
+        .graph()
+    )
+    graph = automaton([Scenario(name="years", graph=years)], [("s", "years")], [("s", "s")])
+    with pytest.raises(GaveUp, match="time limit"):
+        scenario_throughput(graph, budget=0.05)
