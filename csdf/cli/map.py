@@ -18,7 +18,7 @@ from csdf.cli import answers, loading, parsers
 from csdf.cli.frame.long_work import stop_after, working
 from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency
-from csdf.errors import CsdfError
+from csdf.errors import CsdfError, GaveUp
 from csdf.mapping.buffers import LeastBuffers, min_buffers
 from csdf.mapping.execution import MappedExecution, mapped_execution
 from csdf.mapping.files import (
@@ -56,7 +56,8 @@ def work(options: argparse.Namespace) -> int:
         options.refuse("--unit is for --minimize buffers")
     answer = _answer(options)
     is_live = answer.found is not None and answer.found.deadlock is None
-    aligned = _executed(answer) if is_live and options.tdma_start == "aligned" else None
+    is_aligned = is_live and options.tdma_start == "aligned"
+    aligned = _aligned_execution(answer, options) if is_aligned else None
     answers.show(as_json(answer, aligned), _lines(answer, aligned), options)
     if options.platform_output:
         write_platform(options.platform_output, answer.platform)
@@ -70,10 +71,11 @@ def work(options: argparse.Namespace) -> int:
             write_mapping(options.output, answer.mapping)
         remark(PROGRAM, f"wrote {options.output}: the mapping")
     if options.plot and is_live and answer.found is not None:
-        execution = _executed(answer, _drawn_iterations(answer))
+        execution = _executed(answer, options, _drawn_iterations(answer))
         about = (f"{answer.graph.name}: period {answer.found.period}", execution)
         loading.plot(options, "csdf.draw.charts", "gantt_picture", *about)
-    return answer.exit_code
+    is_unknown = is_aligned and aligned is None
+    return answers.UNKNOWN if is_unknown else answer.exit_code
 
 
 def _required(options: argparse.Namespace) -> Fraction | None:
@@ -179,7 +181,8 @@ def _answer(options: argparse.Namespace) -> Answer:
     if options.minimize == "buffers":
         return _with_least_buffers(graph, platform, mapping, options, None)
     with working(f"analysing the mapping of {graph.name}"):
-        found = mapped_throughput(graph, platform, mapping)
+        stop = stop_after(options.time_limit)
+        found = mapped_throughput(graph, platform, mapping, budget=stop)
     return Answer(graph, platform, mapping, found, required=required)
 
 
@@ -238,13 +241,24 @@ def _with_least_buffers(
     return Answer(graph, platform, found.mapping, found.found, best, found, required)
 
 
-def _executed(answer: Answer, iterations: int | None = None) -> MappedExecution:
+def _aligned_execution(answer: Answer, options: argparse.Namespace) -> MappedExecution | None:
+    """Return the execution with TDMA wheels from time 0 on; None, with a remark, where it gave up."""
+    try:
+        return _executed(answer, options)
+    except GaveUp as error:
+        remark(PROGRAM, f"unknown with all TDMA wheels from time 0 on: {error}")
+        return None
+
+
+def _executed(
+    answer: Answer, options: argparse.Namespace, iterations: int | None = None
+) -> MappedExecution:
     if answer.mapping is None:
         raise AssertionError("only a mapping is executed")
-    with working(f"executing {answer.graph.name}"):
-        return mapped_execution(
-            answer.graph, answer.platform, answer.mapping, iterations=iterations
-        )
+    stop = stop_after(options.time_limit, f"executing {answer.graph.name}")
+    return mapped_execution(
+        answer.graph, answer.platform, answer.mapping, iterations=iterations, budget=stop
+    )
 
 
 def _drawn_iterations(answer: Answer) -> int:

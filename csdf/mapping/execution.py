@@ -17,8 +17,12 @@ from csdf.mapping.binding import bound_graph, require_valid
 from csdf.mapping.model import Mapping, Platform
 from csdf.model.graph import Channel, Graph
 from csdf.model.schedule import Firing
+from csdf.time_limit import Budget, Stop, stop_of
 
 MOST_FIRINGS = 2_000_000  # of one execution, before it gives up
+# Numbers in all remembered states, about half a gigabyte. Tokens under way behind a long latency are
+# part of each state, so that the states grow with the square of the latency.
+MOST_REMEMBERED = 5_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,18 +53,24 @@ class _Active(NamedTuple):
 
 @public
 def mapped_execution(
-    graph: Graph, platform: Platform, mapping: Mapping, *, iterations: Positive | None = None
+    graph: Graph,
+    platform: Platform,
+    mapping: Mapping,
+    *,
+    iterations: Positive | None = None,
+    budget: Budget = None,
 ) -> MappedExecution:
     """Execute a mapped graph as early as its orders allow, and return its firings.
 
     All wheels start at time 0, each with the slice of the application; a firing that its slice does
     not hold is interrupted until the next one. iterations: how many to list; by default the
-    transient and one steady part, else no period is looked for. Raises InvalidMapping,
-    InconsistentGraph; NoRecurrence where no state recurs within two million firings, as where one
-    part runs ahead of another for ever.
+    transient and one steady part, else no period is looked for. budget: a stop, or seconds. Raises
+    InvalidMapping, InconsistentGraph; GaveUp where the budget ends; NoRecurrence where no state
+    recurs within two million firings, as where one part runs ahead of another for ever.
     """
     require_valid(graph, platform, mapping)
-    run = _Run(bound_graph(graph, platform, mapping, is_conservative=False), platform, mapping)
+    bound = bound_graph(graph, platform, mapping, is_conservative=False)
+    run = _Run(bound, platform, mapping, stop_of(budget))
     found = run.until_recurrence() if iterations is None else None
     wanted = iterations if found is None else found.transient + found.steady
     is_stuck = wanted is None or not run.complete(wanted)
@@ -86,8 +96,8 @@ class _Recurrence(NamedTuple):
 class _Run:
     """A mapped graph while it executes; times in units of the graph."""
 
-    def __init__(self, graph: Graph, platform: Platform, mapping: Mapping) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, platform: Platform, mapping: Mapping, stop: Stop) -> None:
+        self.graph, self.stop = graph, stop
         self.unit = graph.time_unit
         self.orders = mapping.orders
         self.places = dict.fromkeys(mapping.orders, 0)
@@ -122,7 +132,7 @@ class _Run:
         """Run until a state recurs; None where everything stops first."""
         seen: dict[object, tuple[int, int, int]] = {}
         reference = next(iter(self.repetitions))
-        complete = -1
+        complete, remembered = -1, 0
         self._start_all()
         while True:
             done = self.ended[reference] // self.repetitions[reference]
@@ -134,6 +144,12 @@ class _Run:
                     return _Recurrence(begun, done - before, self.now - time)
                 begun = max(-(-self.started[a] // count) for a, count in self.repetitions.items())
                 seen[state] = (done, begun, self.now)
+                remembered += len(self.tokens) + len(self.started) + 2 * len(self.active)
+                if remembered > MOST_REMEMBERED:
+                    raise NoRecurrence(
+                        f"no state recurred within {done} iterations, in each of which up to "
+                        f"{len(self.active)} firings and transfers are under way"
+                    )
             if not self.active:
                 return None
             self._advance()
@@ -179,6 +195,7 @@ class _Run:
 
     def _advance(self) -> None:
         """Go to the next time at which a firing ends, and let everything happen that does then."""
+        self.stop.look()
         if len(self.firings) > MOST_FIRINGS:
             raise NoRecurrence(f"no state recurred within {MOST_FIRINGS} firings")
         self.now = self.active[0].end

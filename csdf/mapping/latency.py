@@ -96,7 +96,7 @@ def source_latency(
         found = mapped_throughput(graph, platform, mapping, budget=stop)
         least = found.period
         if least and any(platform.core(core).wheel for core in mapping.orders):
-            least = mapped_execution(graph, platform, mapping).period
+            least = mapped_execution(graph, platform, mapping, budget=stop).period
     if least is None:
         raise Deadlocked(f"graph {graph.name!r} deadlocks and has no latency: {found.deadlock}")
     numbers: tuple[Fraction | None, ...] = (None,) * len(LATENCIES)
@@ -105,7 +105,7 @@ def source_latency(
         if platform is None or mapping is None:
             run = _self_timed_run(clocked, distance, stop)
         else:
-            run = _mapped_run(clocked, platform, mapping, distance)
+            run = _mapped_run(clocked, platform, mapping, distance, stop)
         numbers = _measured(repetition_vector(graph), run, source, sink, wanted, distance)
     return SourceLatency(
         source=source, sink=sink, period=wanted, min_period=least, distance=distance,
@@ -148,12 +148,12 @@ def _self_timed_run(graph: Graph, more: int, stop: Stop) -> _Run:
     return _Run(again.firings, first.transient, first.steady)
 
 
-def _mapped_run(graph: Graph, platform: Platform, mapping: Mapping, more: int) -> _Run:
-    first = mapped_execution(graph, platform, mapping)
+def _mapped_run(graph: Graph, platform: Platform, mapping: Mapping, more: int, stop: Stop) -> _Run:
+    first = mapped_execution(graph, platform, mapping, budget=stop)
     if first.transient is None or first.steady is None:
         raise Deadlocked(f"graph {graph.name!r} deadlocks under these orders and has no latency")
     count = first.transient + first.steady + more
-    again = mapped_execution(graph, platform, mapping, iterations=count)
+    again = mapped_execution(graph, platform, mapping, iterations=count, budget=stop)
     return _Run(again.firings, first.transient, first.steady)
 
 
@@ -213,7 +213,7 @@ def ordered_latency(
     distance = dependency_distance(graph, source, sink, budget=stop)
     stop.look()
     try:
-        run = _mapped_run(graph, platform, mapping, distance)
+        run = _mapped_run(graph, platform, mapping, distance, stop)
     except NoRecurrence as error:
         raise NoRecurrence(
             f"{error}: one part may run ahead of another for ever. Bound its buffers, or give the "

@@ -12,6 +12,8 @@ from csdf.mapping.problem import MappingProblem
 
 EJECTIONS = 20  # how often a firing may lose its place, on average, before the period is given up
 MOST_STEPS = 10_000  # beyond one for each firing
+# Firings of one prefix. Each is executed without times to check the order, about 2 s for so many.
+MOST_PREFIX = 200_000
 
 
 def modulo_schedule(
@@ -143,23 +145,55 @@ class _Schedule:
 
 def mapping_of(
     problem: MappingProblem, binding: Sequence[int], starts: Sequence[int], period: int
-) -> Mapping:
-    """Return the mapping of a binding, and of starts that repeat with a period, prefixes included."""
+) -> Mapping | None:
+    """Return the mapping of starts that repeat with a period, each order with its shortest prefix.
+
+    The prefix of a processor covers the stages between its own firings, not those between
+    processors: a long latency delays the whole order of the receiver. None where a prefix would have
+    more than MOST_PREFIX firings.
+    """
     names = [core.name for core in problem.platform.cores]
-    least = min(starts)
-    stages = max(start - least for start in starts) // period
-    events: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+    firings_on: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     for firing, start in enumerate(starts):
         actor = problem.firings[firing][0]
-        for turn in range(stages + 1):
-            events[binding[actor]].append((start - least + turn * period, firing, actor))
+        firings_on[binding[actor]].append((start, firing, actor))
     orders = {}
-    begin, end = stages * period, (stages + 1) * period
-    for core, listed in events.items():
-        listed.sort()
-        orders[names[core]] = StaticOrder(
-            prefix=tuple(problem.actors[a] for time, _, a in listed if time < begin),
-            periodic=tuple(problem.actors[a] for time, _, a in listed if begin <= time < end),
-        )
+    for core, listed in firings_on.items():
+        order = _static_order(listed, period)
+        if order is None:
+            return None
+        prefix, periodic = ([problem.actors[actor] for actor in part] for part in order)
+        orders[names[core]] = shortest_order(prefix, periodic)
     bound = {actor: names[core] for actor, core in zip(problem.actors, binding, strict=True)}
     return Mapping(binding=bound, orders=orders)
+
+
+def _static_order(
+    firings: Sequence[tuple[int, int, int]], period: int
+) -> tuple[list[int], list[int]] | None:
+    """Return the actors of a prefix and of a periodic list; None for a prefix that is too long.
+
+    firings: start, number and actor of each firing of one processor.
+    """
+    first = min(start for start, _, _ in firings)
+    stages = [(start - first) // period for start, _, _ in firings]
+    last = max(stages)
+    if sum(last - stage for stage in stages) > MOST_PREFIX:
+        return None
+    events = sorted(
+        (start - first + turn * period, firing, actor)
+        for (start, firing, actor), stage in zip(firings, stages, strict=True)
+        for turn in range(last - stage + 1)
+    )
+    begin = last * period
+    prefix = [actor for time, _, actor in events if time < begin]
+    return prefix, [actor for time, _, actor in events if time >= begin]
+
+
+def shortest_order(prefix: Sequence[str], periodic: Sequence[str]) -> StaticOrder:
+    """Return the same endless list of firings with the shortest prefix."""
+    kept, turned, count = len(prefix), 0, len(periodic)
+    while kept and prefix[kept - 1] == periodic[(turned - 1) % count]:
+        kept, turned = kept - 1, turned - 1
+    start = turned % count
+    return StaticOrder(prefix=tuple(prefix[:kept]), periodic=(*periodic[start:], *periodic[:start]))

@@ -149,6 +149,19 @@ def fewest_processors(
     return _Fewest(mapping_problem(graph, target), stop_of(budget), seed, required).answer()
 
 
+def largest_below(value: Fraction, denominator: int) -> Fraction:
+    """Return the largest fraction below the value whose denominator is at most the given one.
+
+    The predecessor in the Farey sequence: of neighbours p/q < a/b the difference aq - bp is 1.
+    """
+    a, b = value.numerator, value.denominator
+    if b > denominator:
+        return max(Fraction(ceil(value * q) - 1, q) for q in range(1, denominator + 1))
+    inverse = pow(a, -1, b) if b > 1 else 0
+    q = denominator - (denominator - inverse) % b
+    return Fraction(a * q - 1, b * q)
+
+
 def equal_processors(count: int) -> Platform:
     """Return a platform of so many equal processors, between which tokens move in no time."""
     cores = tuple(Core(name=f"p{number}") for number in range(count))
@@ -188,10 +201,15 @@ class _Search(ABC):
 
     def checked(
         self, binding: Sequence[int], starts: Sequence[int], period: Fraction, stop: Stop | None
-    ) -> tuple[Mapping, MappedThroughput]:
-        """Return the mapping of starts that repeat with a period, and its throughput."""
+    ) -> tuple[Mapping, MappedThroughput] | None:
+        """Return the mapping of starts that repeat with a period, and its throughput.
+
+        None where the prefix of an order would be too long.
+        """
         problem = self.problem
         mapping = mapping_of(problem, binding, starts, period.numerator)
+        if mapping is None:
+            return None
         return mapping, mapped_throughput(problem.graph, problem.platform, mapping, budget=stop)
 
     def schedule(self, binding: Sequence[int], period: Fraction) -> bool:
@@ -326,7 +344,7 @@ class _LeastPeriod(_Search):
     def keep(self, binding: Sequence[int], starts: Sequence[int], period: Fraction) -> bool:
         """Check a schedule; keep it if it is better than the best."""
         checked = self.checked(binding, starts, period, self.stop if self.best else None)
-        if checked[1].period is None:
+        if checked is None or checked[1].period is None:
             return False
         reached = checked[1].period / self.problem.time_unit
         if self.period is not None and reached >= self.period:
@@ -351,9 +369,7 @@ class _LeastPeriod(_Search):
         spans = int(self.problem.longest_time / self.bound) if self.bound else 1
         while self.period is not None and self._may_improve():
             self.look()
-            candidate = max(
-                Fraction(ceil(self.period * span) - 1, span) for span in range(1, max(1, spans) + 1)
-            )
+            candidate = largest_below(self.period, max(1, spans))
             if not candidate:  # no program says whether all can happen at once
                 return
             if candidate < self.bound:
@@ -454,8 +470,8 @@ class _Fewest(_Search):
     def keep(self, binding: Sequence[int], starts: Sequence[int], period: Fraction) -> bool:
         """Check a schedule; keep it if it is fast enough, and on fewer processors than the best."""
         checked = self.checked(binding, starts, period, self.stop)
-        reached = checked[1].period
-        if reached is None or reached > self.required:
+        reached = None if checked is None else checked[1].period
+        if checked is None or reached is None or reached > self.required:
             return False
         if self.best is None or len(checked[0].orders) < len(self.best[0].orders):
             self.best = checked

@@ -253,3 +253,23 @@ def test_scenarios_that_do_not_match_are_refused_with_the_file(run, tmp_path):
     code, _, error = run("scenarios", path)
     assert code == 2
     assert error.startswith(f"csdf scenarios: {path}: scenario ")
+
+
+def far_away(tmp_path):
+    path = tmp_path / "far.json"
+    path.write_text(BUS.read_text().replace('"latency": 2', '"latency": 1000000000'))
+    return path
+
+
+def test_a_map_over_a_latency_of_a_second_in_nanoseconds_is_exact(answer, tmp_path):
+    code, found = answer("map", EXAMPLE, "--platform", far_away(tmp_path))
+    assert (code, found["period"], found["status"]) == (0, "13", "optimal")
+
+
+@pytest.mark.slow
+def test_a_map_that_cannot_be_executed_is_still_shown(answer, run, tmp_path):
+    words = ("map", EXAMPLE, "--platform", far_away(tmp_path), "--tdma-start", "aligned")
+    code, found = answer(*words)
+    assert (code, found["period"]) == (3, "13")
+    assert "period_aligned" not in found
+    assert "no state recurred" in run(*words)[2]

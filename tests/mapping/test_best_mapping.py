@@ -12,8 +12,9 @@ from csdf.errors import CsdfError
 from csdf.generation import GraphShape, random_graph
 from csdf.io.graph_files import read_graph
 from csdf.mapping.model import Connection, Core, InvalidMapping, Mapping, Platform, StaticOrder
+from csdf.mapping.modulo import mapping_of, shortest_order
 from csdf.mapping.problem import mapping_problem
-from csdf.mapping.search import best_mapping, equal_processors
+from csdf.mapping.search import best_mapping, equal_processors, largest_below
 from csdf.mapping.throughput import mapped_throughput
 from csdf.model.builder import GraphBuilder
 from csdf.status import Status
@@ -185,3 +186,47 @@ def test_what_the_constraint_program_cannot_hold_is_not_proved(time):
     found = exact.find_mapping(problem, Fraction(2 * time - 1), 5)
     assert found.starts is None
     assert found.is_proved == (time == 4)
+
+
+def chain_of(*durations):
+    a, b, c = durations
+    return (
+        GraphBuilder("chain")
+        .actor("a", a)
+        .actor("b", b)
+        .actor("c", c)
+        .channel("a", 1, "b", 1)
+        .channel("b", 1, "c", 1)
+        .graph()
+    )
+
+
+@pytest.mark.parametrize("latency", [2, 10**9, 10**30])
+def test_a_latency_of_any_size_shifts_the_order_behind_it(latency):
+    # No channel leads back, so that only the load counts: a alone, b and c on the other processor.
+    found = best_mapping(chain_of(5, 3, 2), platform(2, latency), budget=BUDGET)
+    assert (found.period, found.status) == (5, Status.OPTIMAL)
+    assert max(len(order.prefix) for order in found.mapping.orders.values()) <= 3
+
+
+@pytest.mark.parametrize("value", [Fraction(5), Fraction(7, 3), Fraction(13, 4), Fraction(10, 7)])
+def test_the_next_smaller_period_of_a_proof_is_the_largest_fraction_below(value):
+    for most in range(1, 12):
+        listed = [Fraction(n, q) for q in range(1, most + 1) for n in range(q * 6)]
+        assert largest_below(value, most) == max(one for one in listed if one < value)
+
+
+def test_an_order_has_its_shortest_prefix():
+    order = shortest_order("aabab", "ab")
+    assert order == StaticOrder(prefix=("a",), periodic=("a", "b"))
+    endless = [*"aabab", *"ab" * 5]
+    assert [order.actor(place) for place in range(len(endless))] == endless
+    assert shortest_order("bab", "ab") == StaticOrder(periodic=("b", "a"))
+
+
+def test_a_prefix_too_long_to_list_makes_no_mapping():
+    # a and c share a processor, b answers from afar: c comes 2 * 10^9 / 5 iterations after a.
+    problem = mapping_problem(chain_of(3, 4, 2), platform(2, 10**9))
+    starts = [0, 10**9 + 3, 2 * 10**9 + 8]
+    assert mapping_of(problem, (0, 1, 0), starts, 5) is None
+    assert mapping_of(problem, (0, 1, 1), [0, 10**9 + 3, 10**9 + 7], 6) is not None
