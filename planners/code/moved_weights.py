@@ -61,8 +61,8 @@ class MovedWeights:
             self.is_ahead |= not is_resident and one.begin < layer.group
             fields = (
                 f"&layers[{layer.number}]" if is_read else NULL,
-                *(symbol if home is None else NULL, 0 if home is None else home.offset // unit),
-                *(one.offset // unit, one.size, f"sizeof({kind})"),
+                *(symbol if home is None else NULL, 0 if home is None else _slots(home, unit)),
+                *(_slots(one, unit), one.size, f"sizeof({kind})"),
                 f"offsetof({FIELDS[kind]}, weights)",
                 *(-1 if is_resident else one.begin, layer.group),
             )
@@ -82,6 +82,17 @@ class MovedWeights:
             return []
         fields = "".join(f"    {kind} of_{kind};\n" for kind in sorted(self.kinds))
         return [f"typedef union {{\n{fields}}} movable;"]
+
+
+def _slots(buffer: StreamBuffer, unit: int) -> int:
+    """The elements of the arena before a buffer. Raises InvalidPlan for a part of an element."""
+    slots, rest = divmod(buffer.offset, unit)
+    if rest:
+        raise InvalidPlan(
+            f"no C code for buffer {buffer.name!r} at byte {buffer.offset}; expected a multiple of "
+            f"{unit}, the bytes of an element of the arena"
+        )
+    return slots
 
 
 def _found(buffer: StreamBuffer, layer: PlacedLayer, tables: Tables) -> tuple[str, str]:

@@ -61,7 +61,7 @@ def require_carried_out(network: Network, plan: StreamingPlan) -> None:
         _require_counts(plan, machine)
         for layer in network.outputs:
             machine.output(layer.inputs[0])
-        if network.keeps_state:  # with what the first frame has left
+        if network.keeps_state:  # rings of rows begin elsewhere then
             machine.next_frame()
     except ExecutionError as error:
         raise InvalidPlan(f"the plan cannot be carried out: {error}") from None
@@ -104,6 +104,8 @@ class _Checked:
         ends = {layer.name: layer for layer in network.inputs} | self._outputs
         self._worked = self._works | ends
         self._group_of: dict[str, int] = {}
+        # C counts an arena in its smallest elements.
+        self._unit = min(self._element_bytes(layer.name) for layer in network.layers)
 
     def _sources(self, layer: Layer) -> list[str]:
         """The tensors that a layer reads, of the window of a ring those that it is of."""
@@ -349,6 +351,11 @@ class _Checked:
             raise InvalidPlan(f"{named} has {counted(buffer.rows, 'row')} of {buffer.tensor!r}")
         if buffer.kind is Kind.EXTERNAL:
             self._require_external(buffer)
+        elif buffer.size and buffer.offset % self._unit:
+            raise InvalidPlan(
+                f"{named} begins at byte {buffer.offset}; expected a multiple of {self._unit}, the "
+                "bytes in which the arena is counted"
+            )
         elif buffer.offset + buffer.size > self._plan.arena_bytes:
             raise InvalidPlan(f"{named} leaves the arena of {self._plan.arena_bytes} bytes")
 
@@ -433,6 +440,11 @@ class _Checked:
                     f"buffer {one.name!r} has {counted(one.size, 'byte')}; the weights of "
                     f"{one.tensor!r} that can be moved take {size}"
                 )
+            if one.offset % self._weight_element_bytes(one.tensor):
+                raise InvalidPlan(
+                    f"buffer {one.name!r} begins at byte {one.offset}; expected a multiple of "
+                    f"{self._weight_element_bytes(one.tensor)}, the bytes of a weight"
+                )
             groups = len(self._plan.groups)
             if one.kind is Kind.RESIDENT and (one.begin, one.end) != (0, groups):
                 raise InvalidPlan(
@@ -451,19 +463,24 @@ class _Checked:
             raise InvalidPlan(f"flash {self._plan.flash!r}, but the plan names no memories")
 
     def _weight_bytes(self, name: str) -> int:
-        """Bytes of the filters or the matrix of a layer, counted anew."""
-        layer, plan = self._worked[name], self._plan
+        """Bytes of the filters or the matrix of a layer; 0 for another layer."""
+        layer = self._worked[name]
         inputs = self._network.input_shapes(layer)
         match layer.operator:
             case Convolution(filters=filters, groups=groups, window=window):
                 weights = filters * (inputs[0].channels // groups) * prod(window.kernel)
-                role = "kernel"
             case FullyConnected(units=units):
-                weights, role = units * inputs[0].elements, "matrix"
+                weights = units * inputs[0].elements
             case _:
                 return 0
-        each = 4 if layer.quantization is None else layer.stored_as(role).element.bytes  # float
-        return weights * (plan.element_bytes or each)
+        return weights * self._weight_element_bytes(name)
+
+    def _weight_element_bytes(self, name: str) -> int:
+        """Bytes of each weight of a convolution or a fully connected layer."""
+        layer = self._worked[name]
+        role = "kernel" if isinstance(layer.operator, Convolution) else "matrix"
+        computed = 4 if layer.quantization is None else layer.stored_as(role).element.bytes
+        return self._plan.element_bytes or computed
 
     def _require_whole(self) -> None:
         """Require that tensors which another group reads, and results, lie whole."""

@@ -15,6 +15,7 @@ Inputs of a firing stay until it has ended: a layer may write at any time while 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from math import prod
 from typing import NamedTuple
 
@@ -48,6 +49,7 @@ from planners.plan.shadow_arena import (
     NOTHING,
     POISON,
     Computing,
+    Content,
     HeldTensor,
     JoinedTensor,
     MarkedArena,
@@ -55,15 +57,10 @@ from planners.plan.shadow_arena import (
 )
 from planners.plan.weights import weight_bytes
 
-SUMS = -2  # what bytes hold that are sums of the first group, one less for each further group
-WEIGHTS = -(2**41)  # what bytes hold that are weights of the first layer, one less for each further
-STATES = -(2**40)  # what bytes hold that the first layer keeps, one less for each further layer
-
 
 class Weights(NamedTuple):
-    """Weights of a layer: what their bytes hold, how many there are, and the buffers that have them."""
+    """Bytes of the weights of a layer, and the buffers that have them."""
 
-    mark: int
     size: int
     copied: StreamBuffer | None
     resident: StreamBuffer | None
@@ -97,6 +94,7 @@ class Machine:
         self.computing = computing
         self.needs = Needs(self.network)
         self._aliases = {one.tensor: one for one in plan.aliases}
+        self._scratch = [buffer for buffer in plan.buffers if buffer.kind is Kind.SCRATCH]
         self._whole: dict[str, HeldTensor] = {}
         self._rings = rings_of(self.network)
         self._begin_states()
@@ -119,11 +117,11 @@ class Machine:
     def _begin_weights(self) -> None:
         """Find the weights of layers, and put resident ones into their buffers."""
         self._weights: dict[str, Weights] = {}
-        for number, layer in enumerate(self.network.layers if self.plan.memories else ()):
+        for layer in self.network.layers if self.plan.memories else ():
             if size := weight_bytes(self.network, layer, self.plan.element_bytes):
                 found = {one.kind: one for one in self.plan.buffers if one.tensor == layer.name}
                 copied, resident = found.get(Kind.WEIGHTS), found.get(Kind.RESIDENT)
-                self._weights[layer.name] = Weights(WEIGHTS - number, size, copied, resident)
+                self._weights[layer.name] = Weights(size, copied, resident)
                 if resident is not None:
                     self._put_weights(resident)
 
@@ -136,49 +134,71 @@ class Machine:
                 self.arena.count(self.arena.writes, one.offset, one.size)
 
     def _put_weights(self, buffer: StreamBuffer) -> None:
-        place = slice(buffer.offset, buffer.offset + buffer.size)
-        self.arena.held[place] = self._weights[buffer.tensor].mark
-        self.arena.most = max(self.arena.most, place.stop)
+        self.arena.fill(Content.WEIGHTS, buffer.tensor, _bytes_of(buffer))
 
     def read_weights(self, layers: Sequence[str]) -> None:
         """Count the weights that a firing of some layers reads, and require that they are there."""
         for name in layers:
-            if found := self._weights.get(name):
-                self._read_weights(name, found.copied or found.resident)
+            if weights := self._weights.get(name):
+                self._read_weights(name, weights.copied or weights.resident)
+
+    def require_weights(self, layers: Sequence[str]) -> None:
+        """Raise ExecutionError unless the weights of some layers are there; count nothing."""
+        for name in layers:
+            if weights := self._weights.get(name):
+                for buffer in filter(None, (weights.copied or weights.resident,)):
+                    self._require_weights(buffer)
+
+    def _require_weights(self, buffer: StreamBuffer) -> None:
+        if not self.arena.holds(Content.WEIGHTS, buffer.tensor, _bytes_of(buffer)):
+            raise ExecutionError(
+                f"the weights of {buffer.tensor!r} in buffer {buffer.name!r} are overwritten"
+            )
 
     def _read_weights(self, name: str, buffer: StreamBuffer | None) -> None:
         """Count the weights that are read from a buffer, or from the flash where there is none."""
-        found = self._weights[name]
         if buffer is not None:
-            place = slice(buffer.offset, buffer.offset + buffer.size)
-            if not np.all(self.arena.held[place] == found.mark):
-                raise ExecutionError(f"the weights of {name!r} are overwritten")
+            self._require_weights(buffer)
             self.arena.count(self.arena.reads, buffer.offset, buffer.size)
         elif self.plan.flash is not None:
-            self.arena.reads[self.plan.flash] += found.size
+            self.arena.reads[self.plan.flash] += self._weights[name].size
+
+    def _require_next_frame(self) -> None:
+        """Raise ExecutionError unless the next frame finds resident weights, states and variables."""
+        for buffer in self.plan.buffers:
+            if buffer.kind is Kind.RESIDENT:
+                self._require_weights(buffer)
+            if buffer.kind is Kind.STATE:
+                self._require_state(buffer)
+        with self.arena.uncounted():
+            for previous, _ in self.network.variables:
+                self._all_of(previous.name, None)
 
     def keep(self, layer: Layer, states: dict[str, Array] | None) -> None:
         """Write what a layer keeps for the next frame."""
         buffer = self._buffer(layer.name, Kind.STATE, 0)
-        place = slice(buffer.offset, buffer.offset + buffer.size)
-        self.arena.held[place] = STATES - self.network.layers.index(layer)
+        place = _bytes_of(buffer)
+        self.arena.fill(Content.STATE, layer.name, place)
         if states is not None:
-            arrays = [np.ascontiguousarray(one).reshape(-1) for one in states.values()]
-            self.arena.memory[place] = np.concatenate([one.view(np.uint8) for one in arrays])
-        self.arena.most = max(self.arena.most, place.stop)
+            arrays = [np.ascontiguousarray(state).reshape(-1) for state in states.values()]
+            self.arena.memory[slice(*place)] = np.concatenate(
+                [row.view(np.uint8) for row in arrays]
+            )
+
+    def _require_state(self, buffer: StreamBuffer) -> None:
+        if not self.arena.holds(Content.STATE, buffer.tensor, _bytes_of(buffer)):
+            raise ExecutionError(f"what {buffer.tensor!r} keeps from frame to frame is overwritten")
 
     def kept(self, layer: Layer) -> dict[str, Array]:
         """Return what a layer has kept. Raises ExecutionError where something else lies there."""
         buffer = self._buffer(layer.name, Kind.STATE, 0)
-        place = slice(buffer.offset, buffer.offset + buffer.size)
-        if not np.all(self.arena.held[place] == STATES - self.network.layers.index(layer)):
-            raise ExecutionError(f"what {layer.name!r} keeps from frame to frame is overwritten")
-        memory, found = self.arena.memory[place].copy(), {}
-        for role, one in layer.operator.kept(self.network.input_shapes(layer)).items():
-            size = prod(one.dims) * one.element.bytes
-            found[role] = memory[:size].view(one.element.value).reshape(one.dims)
+        self._require_state(buffer)
+        memory, states = self.arena.memory[slice(*_bytes_of(buffer))].copy(), {}
+        for role, state in layer.operator.kept(self.network.input_shapes(layer)).items():
+            size = prod(state.dims) * state.element.bytes
+            states[role] = memory[:size].view(state.element.value).reshape(state.dims)
             memory = memory[size:]
-        return found
+        return states
 
     def next_frame(self, computing: Computing | None = None) -> None:
         """Forget all but what stays, and carry out all groups on another frame."""
@@ -224,6 +244,7 @@ class Machine:
             for one in taken:
                 if one.group == number:
                     self._take_over(one)
+        self._require_next_frame()
 
     def _join(self) -> None:
         """Let the windows of rings be read of which all rows are there."""
@@ -233,13 +254,28 @@ class Machine:
                 layer = self.network.layer(name)
                 self._whole[name] = JoinedTensor(layer, self.arena.element_bytes(name), *pieces)
 
-    def _take_over(self, one: TakeOver) -> None:
-        """Make the last rows of a tensor those of a variable."""
-        source, variable = self._whole[one.source], self._whole[one.variable]
-        first = source.layer.shape.rows - variable.layer.shape.rows
-        rows = [self.get(source, row).copy() for row in range(first, source.layer.shape.rows)]
-        for row, values in enumerate(rows):
-            self.put(variable, row, values)
+    def _take_over(self, take_over: TakeOver) -> None:
+        """Make the last rows of a tensor those of a variable, row by row as C does.
+
+        C writes the rows of a ring from its oldest row on, a place that moves from frame to frame.
+        So the rows that a frame has made must be intact afterwards, unless they lie where the
+        variable's do.
+        """
+        source, variable = self._whole[take_over.source], self._whole[take_over.variable]
+        height, kept_rows = source.layer.shape.rows, variable.layer.shape.rows
+        ring = self._rings.get(take_over.source)
+        made = source if ring is None else self._whole[ring.new]
+        is_in_place = ring is None and all(
+            source.place(row) == variable.place(row - height + kept_rows)
+            for row in range(height - kept_rows, height)
+        )
+        for row in range(height - kept_rows, height):
+            self.put(variable, row - height + kept_rows, self.get(source, row).copy())
+        if not is_in_place:
+            made_rows = made.layer.shape.rows
+            with self.arena.uncounted():
+                for row in range(max(made_rows - kept_rows, 0), made_rows):
+                    self.get(made, row)
 
     def output(self, name: str) -> Array:
         """Return a tensor that lies whole, or of which all rows went out; (rows, columns, channels)."""
@@ -288,9 +324,9 @@ class Machine:
 
     def spoil_scratch(self, layer: str, group: int) -> None:
         """Write over what a layer may use while it computes."""
-        for one in self.plan.buffers:
-            if one.kind is Kind.SCRATCH and one.begin <= group < one.end and layer in one.readers:
-                self.arena.spoil(one.offset, one.size)
+        for buffer in self._scratch:
+            if buffer.begin <= group < buffer.end and layer in buffer.readers:
+                self.arena.spoil(buffer.offset, buffer.size)
 
     def put(self, tensor: HeldTensor, row: int, values: Array | None) -> None:
         """Write a row of a tensor in its first buffer, or where it is staged."""
@@ -300,17 +336,22 @@ class Machine:
     def give_copies(self, tensor: HeldTensor, rows: Range) -> None:
         """Copy rows from the first buffer of a tensor to its others."""
         size = tensor.layer.shape.row_elements
-        for row in range(*rows) if len(tensor.buffers) > 1 else ():
-            values = self.get(tensor, row).copy()
-            for at in tensor.places(row)[1:]:
-                self.arena.write(at, tensor.layer.name, row * size, values, size)
+        for copy in range(1, len(tensor.buffers)):
+            for row in range(*rows):
+                with self.arena.uncounted() if copy > 1 else nullcontext():
+                    values = self.get(tensor, row).copy()
+                place = tensor.places(row)[copy]
+                self.arena.write(place, tensor.layer.name, row * size, values, size)
 
     def get(self, tensor: HeldTensor, row: int, reader: str | None = None) -> Array:
         """Return a row, (columns, channels). Raises ExecutionError where it is not there."""
+        return self.row_at(tensor, row, tensor.place(row, reader))
+
+    def row_at(self, tensor: HeldTensor, row: int, place: int) -> Array:
+        """Return a row from a place, (columns, channels)."""
         shape = tensor.layer.shape
-        at = tensor.place(row, reader)
-        found = self.arena.read(at, tensor.layer.name, row * shape.row_elements, shape.row_elements)
-        return found.reshape(shape.width, -1)
+        size = shape.row_elements
+        return self.arena.read(place, tensor.layer.name, row * size, size).reshape(shape.width, -1)
 
 
 class _Staged(NamedTuple):
@@ -347,6 +388,7 @@ class _GroupRun:
                 self.tensors[source].done[stage.result] = stage.still_needs(source, height)
         self._require_buffers()
         self.pool = machine._buffer(self.stages[-1].result, Kind.STAGING, number)
+        self.sums: dict[str, Array] = {}  # of the layers that add up rows
         self.pending: _Staged | None = None
 
     def _require_buffers(self) -> None:
@@ -427,8 +469,10 @@ class _GroupRun:
             staged = _Staged(tensor, first, end, 0 if bottom else size)
             bottom = bottom or size
         self._work(stage, self.pool.offset + bottom)
-        self.machine.give_copies(tensor, (first, end))
+        # A layer may write its scratch until its firing ends.
+        self._spoil_scratch(stage)
         require_intact(self.machine, self.tensors, stage, (first, end))
+        self.machine.give_copies(tensor, (first, end))
         tensor.made = max(tensor.made, end)
         stage.fired += 1
         for source in stage.needs:
@@ -448,18 +492,21 @@ class _GroupRun:
         assert self.pending is not None
         tensor, first, end, _ = self.pending
         self.pending = None
-        rows = [
-            (row, self.machine.get(tensor, row).copy())
-            for row in range(max(first, tensor.first), end)
-        ]
+        rows = range(max(first, tensor.first), end)
+        staged = [tensor.place(row) for row in rows]
         tensor.staged = None
         if rows and end - tensor.first > tensor.buffer.rows:
             raise ExecutionError(
                 f"group {self.number + 1}: {end - tensor.first} rows of {tensor.layer.name!r} are "
                 f"needed, but its line has room for {tensor.buffer.rows}"
             )
-        for row, values in rows:
-            self.machine.put(tensor, row, values)
+        # Row by row, as C does: a row of the line may lie over a staged row that is still to be moved.
+        for row, place in zip(rows, staged, strict=True):
+            self.machine.put(tensor, row, self.machine.row_at(tensor, row, place).copy())
+
+    def _spoil_scratch(self, stage: RunningStage) -> None:
+        for layer in stage.layers:
+            self.machine.spoil_scratch(layer.name, self.number)
 
     def _work(self, stage: RunningStage, strips: int) -> None:
         machine, computing = self.machine, self.machine.computing
@@ -479,9 +526,8 @@ class _GroupRun:
                 self.number,
             ).run()
             return
-        machine.read_weights([one.name for one in stage.layers])
-        for one in stage.layers:
-            machine.spoil_scratch(one.name, self.number)
+        machine.read_weights([layer.name for layer in stage.layers])
+        self._spoil_scratch(stage)
         if stage.planned.stage.mode is Mode.ACCUMULATING:
             self._add(stage, tensor)
             return
@@ -490,13 +536,12 @@ class _GroupRun:
             return
         if len(stage.layers) > 1:
             room = strips, self.pool.offset + self.pool.size
-            Sweep(machine, self.tensors, stage, room).run()
+            Sweep(machine, self.tensors, stage, room, self.number).run()
             return
         layer = stage.layers[0]
         if self._lies_there(layer):
-            reads = machine.arena.reads.copy()
-            self.whole_rows(layer, stage.ranges[stage.fired])
-            machine.arena.reads = reads  # nothing moves
+            with machine.arena.uncounted():  # nothing moves
+                self.whole_rows(layer, stage.ranges[stage.fired])
             return
         if machine.watch is not None:
             machine.watch(layer, (first, end), stage.ranges[stage.fired], self.tensors)
@@ -573,22 +618,25 @@ class _GroupRun:
             machine.get(self.tensors[layer.inputs[0]], row)  # still there behind what was written
             return
         buffer = machine._buffer(layer.name, Kind.ACCUMULATORS, self.number)
-        place = slice(buffer.offset, buffer.offset + buffer.size)
-        mark = SUMS - self.number
-        if buffer.offset % ACCUMULATOR_BYTES or place.stop > len(machine.arena.held):
+        if buffer.offset % ACCUMULATOR_BYTES:
             raise ExecutionError(f"the sums of {layer.name!r} lie at byte {buffer.offset}")
+        sums = Content.SUMS, layer.name, _bytes_of(buffer)
         if stage.fired == 0:
-            machine.arena.held[place] = mark
-            self.sums = np.zeros(layer.shape.elements, np.float32)
-        if not np.all(machine.arena.held[place] == mark):
+            machine.arena.fill(*sums)
+            self.sums[layer.name] = np.zeros(layer.shape.elements, np.float32)
+            with machine.arena.uncounted():  # sums are set to zero before the row is read
+                machine.get(self.tensors[layer.inputs[0]], row)
+        if not machine.arena.holds(*sums):
             raise ExecutionError(f"the sums of {layer.name!r} are overwritten")
         if computing is not None:
-            computing.add_row(layer, row, values, self.sums)
+            computing.add_row(layer, row, values, self.sums[layer.name])
         if stage.fired + 1 == len(stage.targets):
-            found = None if computing is None else computing.finished(layer, self.sums)
+            result = None
+            if computing is not None:
+                result = computing.finished(layer, self.sums[layer.name])
             for line in range(layer.shape.rows):
-                machine.put(tensor, line, None if found is None else found[line])
-            if not np.all(machine.arena.held[place] == mark):  # C rescales one sum after another
+                machine.put(tensor, line, None if result is None else result[line])
+            if not machine.arena.holds(*sums):  # C rescales one sum after another
                 raise ExecutionError(f"the result of {layer.name!r} lies over its sums")
 
     def _put_places(
@@ -606,6 +654,10 @@ class _GroupRun:
             at = tensor.place(line) + beside * tensor.place_bytes
             found = None if self.machine.computing is None else values[column]
             self.machine.arena.write(at, tensor.layer.name, place * channels, found, channels)
+
+
+def _bytes_of(buffer: StreamBuffer) -> Range:
+    return buffer.offset, buffer.offset + buffer.size
 
 
 def transfer(
@@ -655,29 +707,27 @@ def require_intact(
     A layer that works element by element may write each element over the one that it reads. Sums are
     written when all has been read. made: rows of the result.
     """
-    if stage.is_streamed_input or stage.planned.stage.mode is Mode.ACCUMULATING:
+    if stage.is_streamed_input:
         return
-    reads = machine.arena.reads.copy()
+    machine.require_weights([layer.name for layer in stage.layers])
+    if stage.planned.stage.mode is Mode.ACCUMULATING:
+        return
     result = tensors[stage.result]
     inside = {layer.name for layer in stage.layers}
     for layer in stage.layers:
         for source in layer.inputs:
-            if source in inside or not _may_meet(result, tensors[source]):
+            if source in inside or not _may_overlap(result, tensors[source]):
                 continue
             if not _is_in_place(layer, stage, result, tensors[source], made):
                 span = stage.ranges[stage.fired][source]
-                rows_read(machine.arena, tensors[source], span, layer.name)
-    machine.arena.reads = reads  # nothing of a frame reads here
+                with machine.arena.uncounted():
+                    rows_read(machine.arena, tensors[source], span, layer.name)
 
 
-def _may_meet(result: HeldTensor, source: HeldTensor) -> bool:
-    """Whether bytes of both are the same, as far as their buffers tell."""
-    if result.staged is not None or source.staged is not None:
-        return True
-    return any(
-        one.offset < other.offset + other.size and other.offset < one.offset + one.size
-        for one in result.buffers
-        for other in source.buffers
+def _may_overlap(result: HeldTensor, source: HeldTensor) -> bool:
+    """Whether a result may lie over a tensor, as far as their buffers tell."""
+    return result.staged is not None or any(
+        source.may_overlap(buffer.offset, buffer.offset + buffer.size) for buffer in result.buffers
     )
 
 

@@ -24,9 +24,14 @@ from csdf.errors import ExecutionError
 from planners.plan.plan import ACCUMULATOR_BYTES, Kind, Stage, StreamBuffer
 from planners.plan.regions import COLUMNS, ROWS, Needs, Region, TileRanges
 from planners.plan.running_stage import RunningStage, rows_of_input
-from planners.plan.shadow_arena import Computing, HeldStrip, HeldTensor, MarkedArena, rows_read
-
-SUMS_OF_PARTS = -(2**40)  # what bytes hold that are the first sum of a stage, one less for the next
+from planners.plan.shadow_arena import (
+    Computing,
+    Content,
+    HeldStrip,
+    HeldTensor,
+    MarkedArena,
+    rows_read,
+)
 
 
 class Surroundings(Protocol):
@@ -48,15 +53,16 @@ class _Sums(NamedTuple):
     offset: int
     rows: Range
 
-    def place(self, row: int, column: int) -> slice:
-        """The bytes of the sums of one place."""
-        size = self.layer.shape.channels * ACCUMULATOR_BYTES
-        at = ((row - self.rows[0]) * self.layer.shape.width + column) * size
-        return slice(self.offset + at, self.offset + at + size)
+    @property
+    def end(self) -> int:
+        """The byte past the sums."""
+        return self.at(self.rows[1], 0)[1][0]
 
-    def mark(self, row: int, column: int) -> int:
-        """The number that the bytes of one place hold."""
-        return SUMS_OF_PARTS - row * self.layer.shape.width - column
+    def at(self, row: int, column: int) -> tuple[str, Range, int]:
+        """Return the layer, the bytes of the sums of a pixel, and the first of them in the layer."""
+        size, width = self.layer.shape.channels * ACCUMULATOR_BYTES, self.layer.shape.width
+        begin = self.offset + ((row - self.rows[0]) * width + column) * size
+        return self.layer.name, (begin, begin + size), (row * width + column) * size
 
 
 class Sweep:
@@ -68,8 +74,10 @@ class Sweep:
         tensors: Mapping[str, HeldTensor],
         stage: RunningStage,
         room: Range,
+        group: int,
     ) -> None:
         """Take the tensors of the group, and the bytes in which strips and sums may lie."""
+        self._group = group
         self._around = around
         self._tensors = tensors
         self._stage = stage
@@ -94,8 +102,9 @@ class Sweep:
             offset = -(-end // ACCUMULATOR_BYTES) * ACCUMULATOR_BYTES
             layer = self._inside[accumulating_layer]
             self._sums = _Sums(layer, offset, self._ranges[accumulating_layer])
-            rows = self._sums.rows[1] - self._sums.rows[0]
-            end = self._sums.place(self._sums.rows[0] + rows, 0).start
+            end = self._sums.end
+        result = tensors[stage.result]
+        self._may_overlap = result.staged is not None or result.may_overlap(room[0], end)
         if end > room[1]:
             raise ExecutionError(f"the strips of {stage.result!r} leave the pool")
 
@@ -148,11 +157,8 @@ class Sweep:
         rows = self._ranges[layer.name]
         if rows[0] >= rows[1]:
             return
-        inputs = []
-        for index, source in enumerate(layer.inputs):
-            columns = self._columns(layer, index, column)
-            span = rows_of_input(self._around.network, layer, index, rows)
-            inputs.append((Region(span, columns), self._cells(source, span, columns, part)))
+        self._around.spoil_scratch(layer.name, self._group)
+        inputs = self._inputs(layer, rows, column, part)
         if self._sums is not None and layer is self._sums.layer:
             self._add(column, part)
             if part + 1 < self._parts:
@@ -168,12 +174,27 @@ class Sweep:
         if self._sums is not None and layer is self._sums.layer:
             self._require_sums(column, "the result lies over them")
 
+        self._around.spoil_scratch(layer.name, self._group)
+        if self._may_overlap:  # a result over strips or sums
+            with self._around.arena.uncounted():
+                self._inputs(layer, rows, column, part)
+
+    def _inputs(
+        self, layer: Layer, rows: Range, column: int, part: int
+    ) -> list[tuple[Region, Array]]:
+        """Return what a layer reads for some rows of a column."""
+        inputs = []
+        for index, source in enumerate(layer.inputs):
+            columns = self._columns(layer, index, column)
+            span = rows_of_input(self._around.network, layer, index, rows)
+            inputs.append((Region(span, columns), self._cells(source, span, columns, part)))
+        return inputs
+
     def _require_sums(self, column: int, otherwise: str) -> None:
         """Require that the sums of a column are there; they are rescaled one after another."""
         assert self._sums is not None
         for row in range(*self._sums.rows):
-            found = self._around.arena.held[self._sums.place(row, column)]
-            if not np.all(found == self._sums.mark(row, column)):
+            if not self._around.arena.holds(Content.BLOCK_SUMS, *self._sums.at(row, column)):
                 raise ExecutionError(f"the sums of {self._sums.layer.name!r}: {otherwise}")
 
     def _add(self, column: int, part: int) -> None:
@@ -182,8 +203,7 @@ class Sweep:
         if part:
             self._require_sums(column, "they are overwritten")
         for row in range(*self._sums.rows):
-            place = self._sums.place(row, column)
-            self._around.arena.held[place] = self._sums.mark(row, column)
+            self._around.arena.fill(Content.BLOCK_SUMS, *self._sums.at(row, column))
 
     def _whole_cells(self, region: Region, like: Array) -> Array:
         """Return the sums of the summing layer, all channels; they do not depend on their order.
@@ -362,6 +382,7 @@ class TileWork:
         if around.computing is not None:
             found = around.computing.region(layer, target, inputs)
         out.write(target, found)
+        around.spoil_scratch(layer.name, self._group)
         _require_intact(reads, out)
 
     def _whole(self, name: str) -> Rectangle:

@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import Enum
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -21,6 +23,18 @@ from planners.plan.regions import Region
 
 NOTHING = -1
 POISON = 0xFF  # a float of such bytes is no number
+
+
+MOST_BYTES = 2**40  # of a content of a layer: its marks leave room for as many
+
+
+class Content(Enum):
+    """Contents of bytes that are no elements of a tensor; each byte of each layer has its own mark."""
+
+    SUMS = "sums"  # of a layer that adds up rows
+    BLOCK_SUMS = "block sums"  # of a layer that adds up channel blocks
+    STATE = "state"  # of a layer, from frame to frame
+    WEIGHTS = "weights"
 
 
 class MarkedArena:
@@ -64,6 +78,8 @@ class MarkedArena:
             self._first[layer.name] = total
             total += layer.shape.elements
         self._widest = max(self.element_bytes(name) for name in self._layers)
+        self._contents: dict[tuple[Content, str], int] = {}
+        self._unused = total * self._widest
         self._beside = np.zeros(0 if all(map(self._fits, self._layers)) else total)
 
     def element_bytes(self, tensor: str) -> int:
@@ -98,6 +114,35 @@ class MarkedArena:
             return self._beside[numbers].astype(kind)
         return self.memory[place].view(kind)
 
+    def fill(self, content: Content, layer: str, place: Range, first: int = 0) -> None:
+        """Mark bytes as those of sums, weights or states of a layer, from its byte `first` on."""
+        self.held[slice(*self._inside_arena(place, layer))] = self._numbered(
+            content, layer, place, first
+        )
+        self.most = max(self.most, place[1])
+
+    def holds(self, content: Content, layer: str, place: Range, first: int = 0) -> bool:
+        """Whether each byte is that of the layer which `fill` has marked there."""
+        held = self.held[slice(*self._inside_arena(place, layer))]
+        return np.array_equal(held, self._numbered(content, layer, place, first))
+
+    def _inside_arena(self, place: Range, layer: str) -> Range:
+        if place[0] < 0 or place[1] > self._inside[1]:
+            raise ExecutionError(
+                f"bytes {place[0]} to {place[1]} for layer {layer!r} leave the arena of "
+                f"{self._inside[1]} bytes"
+            )
+        return place
+
+    def _numbered(self, content: Content, layer: str, place: Range, first: int) -> Array:
+        """The marks of bytes of a content; no two contents, layers or bytes have a mark in common."""
+        key = content, layer
+        if key not in self._contents:
+            self._contents[key] = self._unused
+            self._unused += MOST_BYTES
+        begin = self._contents[key] + first
+        return np.arange(begin, begin + place[1] - place[0])
+
     def spoil(self, offset: int, size: int) -> None:
         """Write over bytes; what they hold from now on is nobody's."""
         if offset < 0 or offset + size > self._inside[1]:
@@ -111,6 +156,13 @@ class MarkedArena:
         for name, memory in self._slow.items():
             if offset in memory:
                 kind[name] += size
+
+    @contextmanager
+    def uncounted(self) -> Iterator[None]:
+        """Count no bytes that are read meanwhile: reads that check, and that no frame has."""
+        reads = self.reads.copy()
+        yield
+        self.reads = reads
 
     @property
     def slow_bytes(self) -> int:
@@ -245,6 +297,12 @@ class HeldTensor:
             return [self.place(row)]
         return [self._place(one, row) for one in self.buffers]
 
+    def may_overlap(self, begin: int, end: int) -> bool:
+        """Whether bytes from begin to end may be some of the tensor, as far as its buffers tell."""
+        return self.staged is not None or any(
+            buffer.offset < end and begin < buffer.offset + buffer.size for buffer in self.buffers
+        )
+
     def _place(self, buffer: StreamBuffer, row: int) -> int:
         row += self._first_row
         if not buffer.has_all_rows:
@@ -304,6 +362,10 @@ class JoinedTensor(HeldTensor):
         super().__init__(layer, layer, alias, unit, first.buffer)
         self._pieces = first, new
         self.made = layer.shape.rows
+
+    def may_overlap(self, begin: int, end: int) -> bool:
+        """Whether bytes from begin to end may be some of either tensor."""
+        return any(piece.may_overlap(begin, end) for piece in self._pieces)
 
     def place(self, row: int, reader: str | None = None) -> int:
         """Return the place of a row."""

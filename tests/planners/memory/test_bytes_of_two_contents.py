@@ -1,0 +1,198 @@
+"""Plans in which bytes are to hold two contents at a time: refused, as their C is wrong."""
+
+from dataclasses import replace
+
+import pytest
+
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.execution.compare import difference
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
+from csdf.cli.main import main
+from csdf.errors import InvalidPlan
+from planners.memory.fit import fit
+from planners.memory.several import run_plan
+from planners.plan.checker import require_carried_out
+from planners.plan.plan import (
+    Kind,
+    Mode,
+    PlannedGroup,
+    PlannedStage,
+    Stage,
+    StreamBuffer,
+    StreamingPlan,
+    Turns,
+)
+from tests.planners.code.calibrated import integer_model, real_model
+from tests.planners.code.compiling import libraries, needs_compiler, run_all
+from tests.planners.memory.streamed import random_frame
+from tests.planners.memory.test_stateful import paired, read_twice
+from tests.planners.memory.test_weights_in_memories import chain, memories
+from tests.shared_data import SHARED
+
+
+def pooled_twice():
+    """The average and the maximum of a map, side by side."""
+    builder = NetworkBuilder("pooled twice")
+    source = builder.input((3, 6, 4), "x")
+    average = builder.add(op.GlobalPooling(function="average"), source, name="average")
+    largest = builder.add(op.GlobalPooling(function="max"), source, name="largest")
+    builder.output(builder.add(op.Concatenation(), average, largest, name="y"))
+    return builder.network()
+
+
+def buffer(tensor, kind, offset, size, rows=0):
+    return StreamBuffer(
+        name=f"{tensor} {kind.value}",
+        kind=kind,
+        tensor=tensor,
+        rows=rows,
+        size=size,
+        offset=offset,
+        begin=0,
+        end=1,
+    )
+
+
+def plan_of_pooled_twice(*, largest_sums):
+    """Both sums in one group; each row of the map, 48 bytes, is added to both as it comes in."""
+    stages = [
+        Stage(layers=("average",), mode=Mode.ACCUMULATING),
+        Stage(layers=("largest",), mode=Mode.ACCUMULATING),
+        Stage(layers=("y",)),
+    ]
+    return StreamingPlan(
+        network="pooled twice",
+        element_bytes=4,
+        groups=(
+            PlannedGroup(
+                stages=tuple(PlannedStage(stage=stage) for stage in stages),
+                streamed_input="x",
+                order=(
+                    Turns(times=6, results=("x", "average", "largest")),
+                    Turns(times=1, results=("y",)),
+                ),
+            ),
+        ),
+        buffers=(
+            buffer("x", Kind.RING, 0, 48, rows=1),
+            buffer("average", Kind.ACCUMULATORS, 48, 12),
+            buffer("largest", Kind.ACCUMULATORS, largest_sums, 12),
+            buffer("average", Kind.RING, 72, 12, rows=1),
+            buffer("largest", Kind.RING, 84, 12, rows=1),
+            buffer("y", Kind.WHOLE, 96, 24, rows=1),
+            buffer("y", Kind.STAGING, 120, 0),
+        ),
+        arena_bytes=120,
+        multiply_accumulates=0,
+    )
+
+
+def test_sums_of_two_layers_at_the_same_bytes_are_refused():
+    with pytest.raises(InvalidPlan, match="the sums of 'average' are overwritten"):
+        require_carried_out(pooled_twice(), plan_of_pooled_twice(largest_sums=48))
+
+
+def test_sums_of_two_layers_side_by_side_give_the_outputs_of_the_network():
+    model, plan = real_model(pooled_twice()), plan_of_pooled_twice(largest_sums=60)
+    require_carried_out(model.network, plan)
+    frame = random_frame(model.network, 3)
+    outputs = run_plan(model, plan, frame).outputs
+    for name, array in run_layer_by_layer(model, frame).items():
+        assert difference(outputs[name], array).relative < 1e-6
+
+
+@needs_compiler
+def test_c_with_sums_of_two_layers_side_by_side_is_equal(tmp_path):
+    model = real_model(pooled_twice())
+    made = libraries([(model, plan_of_pooled_twice(largest_sums=60))])
+    assert run_all(made, tmp_path) == []
+
+
+def with_buffer(plan, name, **changes):
+    buffers = tuple(replace(one, **changes) if one.name == name else one for one in plan.buffers)
+    return replace(plan, buffers=buffers)
+
+
+def test_weights_at_a_part_of_a_weight_are_refused():
+    model = real_model(chain(1))
+    plan = fit(model, memories=memories(2 * 1024 + 576 + 4)).best.plan
+    resident = next(one for one in plan.buffers if one.kind is Kind.RESIDENT)
+    assert not resident.offset % 4
+    for shift in (1, 2, 3):
+        wrong = with_buffer(plan, resident.name, offset=resident.offset + shift)
+        with pytest.raises(InvalidPlan, match="expected a multiple of 4"):
+            require_carried_out(model.network, wrong)
+
+
+def test_resident_weights_that_a_later_layer_overwrites_are_refused():
+    # The last tensor of 256 bytes lies over the weights of the first layer, which is done by then.
+    model = integer_model(chain(2))
+    plan = fit(model, memories=memories(2 * 256 + 2 * 144)).best.plan
+    resident = [one for one in plan.buffers if one.kind is Kind.RESIDENT]
+    assert len(resident) == 2
+    first = min(resident, key=lambda one: plan.groups[0].stages[0].stage.result != one.tensor)
+    last = next(
+        one
+        for one in plan.buffers
+        if one.kind is Kind.WHOLE and one.tensor == model.network.outputs[0].inputs[0]
+    )
+    wrong = with_buffer(plan, first.name, offset=last.offset)
+    with pytest.raises(InvalidPlan, match=f"the weights of '{first.tensor}'"):
+        require_carried_out(model.network, wrong)
+
+
+def test_a_copy_of_weights_shifted_over_its_own_home_is_refused():
+    model = integer_model(chain(1))
+    plan = fit(model, memories=memories(2 * 256 + 2 * 144)).best.plan
+    (home,) = (one for one in plan.buffers if one.kind is Kind.RESIDENT)
+    copy = replace(home, name="copy", kind=Kind.WEIGHTS, offset=home.offset + 8)
+    first, *further = plan.memories
+    larger = replace(
+        plan,
+        buffers=(*plan.buffers, copy),
+        arena_bytes=plan.arena_bytes + 8,
+        memories=(replace(first, size=first.size + 8), *further),
+    )
+    with pytest.raises(InvalidPlan, match=r"the weights of 'convolution' in .* are overwritten"):
+        require_carried_out(model.network, larger)
+
+
+def test_a_variable_overwritten_behind_its_take_over_is_refused():
+    network = paired("read twice", read_twice).network
+    plan = fit(network, element_bytes=4).best.plan
+    kept = next(one for one in plan.buffers if one.kind is Kind.KEPT)
+    results = {layer.inputs[0] for layer in network.outputs}
+    for result in plan.buffers:
+        if result.kind is Kind.WHOLE and result.tensor in results:
+            with pytest.raises(InvalidPlan):
+                require_carried_out(network, with_buffer(plan, result.name, offset=kept.offset))
+
+
+@pytest.mark.parametrize(
+    ("folder", "model", "plan", "options", "complaint"),
+    [
+        ("p1", "poc1.onnx", "poc1_same.json", (), "the sums of 'g' are overwritten"),
+        ("p1", "poc1.onnx", "poc1_apart.json", (), None),
+        ("p2", "hop.onnx", "bad.json", ("--hop", "3"), "do not hold elements 8 to 16"),
+        ("p2", "hop.onnx", "plan.json", ("--hop", "3"), None),
+        ("p3", "i16.onnx", "bad.json", (), "begins at byte 443; expected a multiple of 2"),
+        ("p9", "i16.onnx", "bad.json", (), "the weights of 'y0' in buffer 'y0 weights'"),
+        ("p9", "i16.onnx", "good.json", (), None),
+    ],
+)
+def test_verify_says_of_an_edited_plan_what_its_c_does(
+    folder, model, plan, options, complaint, capsys
+):
+    faults = SHARED / "faults" / folder
+    if not faults.exists():
+        pytest.skip(f"no edited plans at {faults}")
+    words = ["fit", str(faults / model), *options, "--plan", str(faults / plan), "--verify"]
+    status = main(words)
+    printed = capsys.readouterr()
+    if complaint is None:
+        assert status == 0
+        assert "equal: the whole network" in printed.out
+    else:
+        assert status == 2
+        assert complaint in printed.err
