@@ -47,6 +47,8 @@ ROWS = Granularity(rows=1)
 # Parts of all tensors. Each takes 3 microseconds and 200 bytes in csdf fit, more in a graph: at the
 # limit, a plan takes 2 seconds beyond its budget and 150 MB, at eight times as many 13 s and 1 GB.
 MOST_PARTS = 2**19
+# Columns of all tensors: at twice as many, a plan of column strips takes 4 s beyond its budget.
+MOST_COLUMNS = 2**22
 
 
 def parts(layer: Layer, inputs: Sequence[Shape], granularity: Granularity) -> tuple[int, ...]:
@@ -76,6 +78,17 @@ def require_few_parts(network: Network, granularity: Granularity = ROWS) -> None
             f"network {network.name!r} has {count:,} parts of rows in all tensors, {most:,} of them in "
             f"layer {largest!r}; at most {MOST_PARTS:,} are listed: take a frame of fewer rows, whose "
             f"buffers by rows are as large"
+        )
+
+
+def require_few_columns(network: Network) -> None:
+    """Raise InvalidNetwork where all layers together have more columns than column strips can list."""
+    count = sum(layer.shape.width for layer in network.layers)
+    if count > MOST_COLUMNS:
+        widest = max(network.layers, key=lambda layer: layer.shape.width)
+        raise InvalidNetwork(
+            f"network {network.name!r} has {count:,} columns in all tensors, {widest.shape.width:,} of "
+            f"them in layer {widest.name!r}; at most {MOST_COLUMNS:,} are listed: take a narrower frame"
         )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 
 from cnn2csdf import operators as op
@@ -218,15 +218,55 @@ def _moved(layer: Layer, inputs: Sequence[Shape]) -> Counts:
 
 
 def _taps(axis: Axis, length: int, outputs: int, ring: int = 0) -> Counter[tuple[int, bool]]:
-    """How many windows have so many taps on the tensor, that bend around its ring or do not."""
-    found: Counter[tuple[int, bool]] = Counter()
-    for place in range(outputs):
-        begin = place * axis.stride - axis.before
-        touched = range(begin, begin + axis.extent, axis.dilation)
-        inside = [one for one in touched if 0 <= one < length + min(axis.after, 0)]
-        bends = bool(ring and inside and inside[0] // ring != inside[-1] // ring)
-        found[len(inside), bends] += 1
-    return found
+    """Number of windows by their taps on the tensor, and by whether they bend around its ring.
+
+    The first and last tap inside are constant between breakpoints, one for each tap at each border;
+    between two of them windows that bend are counted as a sum of floors. O(kernel) for any length.
+    """
+    limit = length + min(axis.after, 0)
+    breakpoints = {0, outputs}
+    for tap in range(axis.kernel):
+        for border in (0, limit):
+            # The first window whose tap is at this border or beyond it.
+            place = -((tap * axis.dilation - axis.before - border) // axis.stride)
+            breakpoints.add(min(max(place, 0), outputs))
+    counts: Counter[tuple[int, bool]] = Counter()
+    for first, upto in pairwise(sorted(breakpoints)):
+        begin = first * axis.stride - axis.before
+        skipped = max(0, -(begin // axis.dilation))
+        inside = min(axis.kernel, -((begin - limit) // axis.dilation)) - skipped
+        windows, bending = upto - first, 0
+        if inside > 0 and ring:
+            start, reach = begin + skipped * axis.dilation, (inside - 1) * axis.dilation
+            ends, starts = (
+                _sum_of_floors(windows, ring, axis.stride, offset)
+                for offset in (start + reach, start)
+            )
+            # Windows shorter than the ring pass at most one of its ends.
+            bending = windows if reach >= ring else ends - starts
+        counts[max(0, inside), True] += bending
+        counts[max(0, inside), False] += windows - bending
+    return +counts
+
+
+def _sum_of_floors(count: int, divisor: int, factor: int, offset: int) -> int:
+    """Return the sum of (factor * i + offset) // divisor for i from 0 to count - 1.
+
+    Lattice points below a line, by the steps of Euclid's algorithm: O(log(divisor)).
+    """
+    total = 0
+    while count > 0:
+        whole, factor = divmod(factor, divisor)
+        total += whole * (count * (count - 1) // 2)
+        whole, offset = divmod(offset, divisor)
+        total += whole * count
+        top = factor * count + offset
+        if top < divisor:
+            break
+        # Count along the other axis, where the line has the inverse slope.
+        count, offset = divmod(top, divisor)
+        divisor, factor = factor, divisor
+    return total
 
 
 def _convolution(

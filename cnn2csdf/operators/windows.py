@@ -350,12 +350,15 @@ def window_cells(window: Window, part: Part, *, fill: float, dtype: str = "float
 def unfolded(cells: Array, window: Window, rows: int, columns: int) -> Array:
     """Return a view (channels, kernel rows, kernel columns, rows, columns) of what windows see."""
     channel, *places = cells.strides
+    counts = (*window.kernel, rows, columns)
+    # A step to a second place that does not exist may exceed 64 bits.
     steps = [
-        step * factor
-        for factors in (window.dilation, window.stride)
-        for step, factor in zip(places, factors, strict=True)
+        step * factor if count > 1 else 0
+        for step, factor, count in zip(
+            places * 2, (*window.dilation, *window.stride), counts, strict=True
+        )
     ]
-    shape = (cells.shape[0], *window.kernel, rows, columns)
+    shape = (cells.shape[0], *counts)
     return as_strided(cells, shape=shape, strides=(channel, *steps), writeable=False)
 
 

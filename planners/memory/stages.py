@@ -18,7 +18,7 @@ from itertools import accumulate, pairwise
 
 from cnn2csdf import operators as op
 from cnn2csdf.geometry import Range
-from cnn2csdf.granularity import require_few_parts
+from cnn2csdf.granularity import require_few_columns, require_few_parts
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
 from planners.memory.line_buffers import Keeping, kept_places
@@ -62,8 +62,9 @@ class StageTable:
         element_bytes: int | None = None,
         outside: frozenset[str] = frozenset(),
     ) -> None:
-        """Take the network. Raises InvalidNetwork where its rows are too many to be listed."""
+        """Take the network. Raises InvalidNetwork where its rows or columns are too many to list."""
         require_few_parts(network)
+        require_few_columns(network)
         self.network = network
         self.element_bytes = element_bytes
         self.outside = outside
