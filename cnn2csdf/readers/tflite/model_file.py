@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite, prod
 
@@ -173,11 +173,12 @@ class Graph:
     initial: Mapping[str, Tensor] = field(default_factory=dict)
 
 
-def parse_graph(content: bytes, known: Collection[str]) -> Graph:
+def parse_graph(content: bytes, known: Collection[str], rewrite: Callable[[Graph], Graph]) -> Graph:
     """Return the graph of a file.
 
-    known: kinds of operators that can be read. Raises UnsupportedOperator, naming all others of the
-    file at once, and UnreadableFile for a file that is damaged.
+    rewrite: applied before the kinds of operators are checked. known: kinds of operators that can
+    be read. Raises UnsupportedOperator, naming all others of the file at once, and UnreadableFile
+    for a file that is damaged.
     """
     first, *others = graphs_of(content)
     initial: dict[str, Tensor] = {}
@@ -194,6 +195,7 @@ def parse_graph(content: bytes, known: Collection[str]) -> Graph:
             )
     if others and not initial:
         raise UnreadableFile(f"has {1 + len(others)} graphs; expected one")
+    first = rewrite(replace(first, initial=initial))
     unknown = Counter(node.kind for node in first.nodes if node.kind not in known)
     if unknown:
         numbers = {node.kind: node.number for node in reversed(first.nodes)}
@@ -202,7 +204,7 @@ def parse_graph(content: bytes, known: Collection[str]) -> Graph:
             for kind, count in sorted(unknown.items())
         )
         raise UnsupportedOperator(f"operators that are not supported: {listed}")
-    return replace(first, initial=initial)
+    return first
 
 
 def graphs_of(content: bytes) -> list[Graph]:

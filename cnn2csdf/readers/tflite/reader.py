@@ -22,6 +22,7 @@ from cnn2csdf.operators.recurrences import CELL_GATES
 from cnn2csdf.parameters import with_shared_names
 from cnn2csdf.readers.tflite import moves, products, windows
 from cnn2csdf.readers.tflite.assembly import Assembly, Trained, quantization_of, refusal
+from cnn2csdf.readers.tflite.folding import folded
 from cnn2csdf.readers.tflite.model_file import Graph, Node, parse_graph
 from cnn2csdf.readers.tflite.moves import with_axes_of
 from cnn2csdf.readers.tflite.options import fused_behind, options_of, our_axis, require_centred
@@ -313,7 +314,7 @@ def parse_tflite(content: bytes, name: str, *, with_weights: bool = False) -> Mo
     Raises UnreadableFile, UnsupportedOperator or InvalidNetwork, naming the file and the operator.
     """
     try:
-        graph = parse_graph(content, CONVERTERS)
+        graph = parse_graph(content, CONVERTERS, folded)
         assembly = Assembly(graph, os.path.basename(name).removesuffix(".tflite") or "network")
         assembly.add_inputs()
         _add_layers(graph, assembly)

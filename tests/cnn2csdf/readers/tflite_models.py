@@ -12,6 +12,7 @@ from cnn2csdf.readers.tflite.model_file import root_record
 flatbuffers = pytest.importorskip("flatbuffers")
 
 CODES = {
+    "BROADCAST_TO": 130, "FILL": 94, "RANGE": 96, "SHAPE": 77, "TILE": 69,
     "ABS": 101, "ADD": 0, "AVERAGE_POOL_2D": 1, "BATCH_MATMUL": 126, "CONCATENATION": 2, "CONV_2D": 3,
     "DEPTHWISE_CONV_2D": 4, "DEPTH_TO_SPACE": 5, "DEQUANTIZE": 6, "DIV": 42, "ELU": 111,
     "FULLY_CONNECTED": 9, "HARD_SWISH": 117, "LEAKY_RELU": 98, "LOGISTIC": 14, "MAXIMUM": 55,
@@ -32,7 +33,16 @@ OPTIONS = {  # numbers of the union BuiltinOptions
     "SQUARED_DIFFERENCE": 76, "STRIDED_SLICE": 32, "SUB": 28, "SUM": 27,
     "TRANSPOSE": 26, "TRANSPOSE_CONV": 49, "UNPACK": 64,
 }  # fmt: skip
-TYPES = {"float32": 0, "int32": 2, "uint8": 3, "int64": 4, "bool": 6, "int16": 7, "int8": 9}
+TYPES = {
+    "float32": 0,
+    "float16": 1,
+    "int32": 2,
+    "uint8": 3,
+    "int64": 4,
+    "bool": 6,
+    "int16": 7,
+    "int8": 9,
+}
 FORMS = {"b": "Int8", "i": "Int32", "f": "Float32"}
 
 
@@ -75,7 +85,9 @@ def tflite_bytes(tensors, nodes, inputs, outputs):
         number += one.array is not None
         made.append(_tensor(b, one, number if one.array is not None else 0))
     kinds = sorted({node.kind for node in nodes})
-    codes = [_table(b, 4, {}, [(0, "b", CODES[kind]), (3, "i", CODES[kind])]) for kind in kinds]
+    codes = [
+        _table(b, 4, {}, [(0, "b", min(CODES[kind], 127)), (3, "i", CODES[kind])]) for kind in kinds
+    ]
     operators = [_operator(b, node, kinds.index(node.kind)) for node in nodes]
     graph = _table(
         b,

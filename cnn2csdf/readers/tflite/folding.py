@@ -1,0 +1,352 @@
+"""Constant folding of a TensorFlow Lite graph: nodes that depend on constants and static shapes alone.
+
+Converters write shapes as arithmetic (SHAPE, STRIDED_SLICE, PACK, FILL ...), and weights of two bytes
+before DEQUANTIZE. Each of these nodes is evaluated once, here, and its outputs become constants of
+the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn2csdf.readers.tflite.model_file import Graph, Node, Record, Tensor
+from csdf.errors import UnreadableFile
+
+Array = NDArray[Any]
+
+# Elements of all folded constants together: 512 MB in single precision. A damaged file asks for
+# more; the largest file tried, of 26 MB, has 12 million.
+ELEMENT_LIMIT = 2**27
+WITH_STATIC_SHAPE = ("SHAPE", "RANK", "ZEROS_LIKE")  # only the dims of the input count
+
+
+class _NotFolded(Exception):
+    """The node has a form that is not evaluated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operands:
+    """Inputs of a node that is evaluated: the tensors, and their elements as stored."""
+
+    node: Node
+    tensors: Sequence[Tensor]
+    arrays: Sequence[Array]
+
+    @property
+    def options(self) -> Record:
+        """Return the options. Raises UnreadableFile where there are none."""
+        if self.node.options is None:
+            raise UnreadableFile(f"{self.node} has no options")
+        return self.node.options
+
+    def integer(self, field: int, form: str = "i") -> int:
+        """Return a whole number among the options."""
+        return self.options.integer(field, form)
+
+    def integers(self, index: int) -> list[int]:
+        """Return an input as whole numbers."""
+        return [int(element) for element in self.arrays[index].reshape(-1)]
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether the first input stands for real numbers by a scale."""
+        return self.tensors[0].quantization() is not None
+
+
+Evaluate = Callable[[Operands], Sequence[Array]]
+
+
+def folded(graph: Graph) -> Graph:
+    """Return the graph where nodes of constants are evaluated, without those nodes.
+
+    Raises UnreadableFile for a node whose constants do not fit each other.
+    """
+    tensors, nodes = list(graph.tensors), []
+    elements = 0
+    for node in graph.nodes:
+        results = None
+        if node.kind in EVALUATORS and _is_foldable(graph, node, tensors):
+            results = _evaluated(node, tensors)
+        if results is None:
+            nodes.append(node)
+            continue
+        elements += sum(map(np.size, results))
+        if elements > ELEMENT_LIMIT:
+            raise UnreadableFile(
+                f"{node}: constants of {elements} elements, expected at most {ELEMENT_LIMIT}"
+            )
+        for number, result in zip(node.outputs, results, strict=True):
+            tensors[number] = _constant(tensors[number], result, len(tensors) + number)
+    return replace(graph, tensors=tuple(tensors), nodes=tuple(nodes))
+
+
+def _is_foldable(graph: Graph, node: Node, tensors: Sequence[Tensor]) -> bool:
+    """Whether a node depends on constants, or static shapes, alone and writes no input."""
+    if not set(graph.inputs).isdisjoint(node.outputs):
+        return False
+    if node.kind in WITH_STATIC_SHAPE:
+        return True
+    sources = [tensors[number] for number in node.inputs if number != -1]
+    return all(_is_constant(tensor) for tensor in sources)
+
+
+def _is_constant(tensor: Tensor) -> bool:
+    return not tensor.is_variable and (tensor.is_constant or 0 in tensor.dims)
+
+
+def _evaluated(node: Node, tensors: Sequence[Tensor]) -> Sequence[Array] | None:
+    """Return the outputs of a node of constants; None where the form is not evaluated."""
+    sources = [tensors[number] for number in node.inputs if number != -1]
+    has_elements = node.kind not in WITH_STATIC_SHAPE
+    arrays = [_array_of(tensor) if has_elements else np.zeros(0) for tensor in sources]
+    try:
+        with np.errstate(all="ignore"):
+            results = EVALUATORS[node.kind](Operands(node=node, tensors=sources, arrays=arrays))
+    except _NotFolded:
+        return None
+    except (ValueError, IndexError, OverflowError, TypeError) as error:
+        raise UnreadableFile(f"{node}: its constants do not fit: {error}") from None
+    if len(results) != len(node.outputs):
+        raise UnreadableFile(f"{node}: {len(node.outputs)} outputs, expected {len(results)}")
+    return results
+
+
+def _array_of(tensor: Tensor) -> Array:
+    if 0 in tensor.dims and tensor.element is not None:
+        return np.zeros(tensor.dims, tensor.element.value)
+    return tensor.array()
+
+
+def _constant(tensor: Tensor, value: Array, buffer: int) -> Tensor:
+    if tensor.element is None:
+        raise UnreadableFile(f"constant {tensor.name!r} is of a type that is not supported")
+    with np.errstate(all="ignore"):
+        stored = np.ascontiguousarray(value, np.dtype(tensor.element.value).newbyteorder("<"))
+    data = np.frombuffer(stored.tobytes(), np.uint8)
+    return replace(tensor, dims=tuple(np.shape(value)), data=data, buffer=buffer)
+
+
+def _require_size(dims: Sequence[int]) -> None:
+    if any(size < 0 for size in dims) or prod(dims) > ELEMENT_LIMIT:
+        raise ValueError(f"a constant of {'x'.join(map(str, dims))} elements")
+
+
+def _zeros(operands: Operands) -> Sequence[Array]:
+    _require_size(operands.tensors[0].dims)
+    return [np.zeros(operands.tensors[0].dims)]
+
+
+def _of_real(function: Callable[..., Array], count: int) -> Evaluate:
+    """Return an evaluator of arithmetic on so many operands; quantised integers are left alone."""
+
+    def evaluate(operands: Operands) -> Sequence[Array]:
+        if any(tensor.quantization() is not None for tensor in operands.tensors):
+            raise _NotFolded
+        if len(operands.arrays) != count:
+            raise ValueError(f"{len(operands.arrays)} operands, expected {count}")
+        _require_size(np.broadcast_shapes(*(array.shape for array in operands.arrays)))
+        return [function(*operands.arrays)]
+
+    return evaluate
+
+
+def _strided_slice(operands: Operands) -> Sequence[Array]:
+    begin_mask, end_mask, ellipsis, new_axis, shrink, offset = map(operands.integer, range(6))
+    index: list[Any] = []
+    limits = zip(*(operands.integers(place) for place in (1, 2, 3)), strict=True)
+    for axis, (begin, end, step) in enumerate(limits):
+        bit = 1 << axis
+        if ellipsis & bit:
+            index.append(...)
+        elif new_axis & bit:
+            index.append(None)
+        elif shrink & bit:
+            index.append(begin)
+        else:
+            first = None if begin_mask & bit else begin
+            last = None if end_mask & bit else end + (begin if offset else 0)
+            index.append(slice(first, last, step))
+    return [operands.arrays[0][tuple(index)]]
+
+
+def _slice(operands: Operands) -> Sequence[Array]:
+    (source, *_), begins, sizes = operands.arrays, operands.integers(1), operands.integers(2)
+    spans = zip(begins, sizes, source.shape, strict=True)
+    return [source[tuple(slice(first, end if n == -1 else first + n) for first, n, end in spans)]]
+
+
+def _reshaped(operands: Operands) -> Sequence[Array]:
+    dims = operands.integers(1) if len(operands.arrays) > 1 else operands.options.integers(0)
+    return [operands.arrays[0].reshape(dims)]
+
+
+def _squeezed(operands: Operands) -> Sequence[Array]:
+    axes = () if operands.node.options is None else operands.options.integers(0)
+    return [np.squeeze(operands.arrays[0], axes or None)]
+
+
+def _split(operands: Operands) -> Sequence[Array]:
+    count, axis = len(operands.node.outputs), operands.integers(0)[0]
+    return np.split(operands.arrays[1], count, axis)
+
+
+def _gathered(operands: Operands) -> Sequence[Array]:
+    if operands.integer(1):  # a list of positions for each batch
+        raise _NotFolded
+    positions, axis = operands.arrays[1], operands.integer(0)
+    _require_size((operands.arrays[0].size, positions.size))
+    return [np.take(operands.arrays[0], positions, axis)]
+
+
+def _filled(operands: Operands) -> Sequence[Array]:
+    dims = operands.integers(0)
+    _require_size(dims)
+    return [np.full(dims, operands.arrays[1].reshape(()))]
+
+
+def _tiled(operands: Operands) -> Sequence[Array]:
+    source, times = operands.arrays[0], operands.integers(1)
+    _require_size([size * count for size, count in zip(source.shape, times, strict=True)])
+    return [np.tile(source, times)]
+
+
+def _broadcast(operands: Operands) -> Sequence[Array]:
+    dims = operands.integers(1)
+    _require_size(dims)
+    return [np.broadcast_to(operands.arrays[0], dims)]
+
+
+def _broadcast_dims(operands: Operands) -> Sequence[Array]:
+    shapes = [tuple(operands.integers(index)) for index in range(len(operands.arrays))]
+    for dims in shapes:
+        _require_size(dims)
+    return [np.array(np.broadcast_shapes(*shapes))]
+
+
+def _range(operands: Operands) -> Sequence[Array]:
+    limits: list[Any] = [array.reshape(())[()] for array in operands.arrays]
+    begin, end, step = limits
+    if not step or not abs(float(end) - float(begin)) <= ELEMENT_LIMIT * abs(float(step)):
+        raise ValueError(f"a range from {begin} to {end} by {step}")
+    return [np.arange(begin, end, step)]
+
+
+def _reduced(function: Callable[..., Array]) -> Evaluate:
+    def evaluate(operands: Operands) -> Sequence[Array]:
+        if operands.is_quantized:
+            raise _NotFolded
+        axes, keeps = tuple(operands.integers(1)), bool(operands.integer(0, "b"))
+        return [function(operands.arrays[0], axis=axes, keepdims=keeps)]
+
+    return evaluate
+
+
+def _padded(operands: Operands) -> Sequence[Array]:
+    source, pairs = operands.arrays[0], operands.arrays[1].reshape(-1, 2).astype(int)
+    types = operands.tensors[0].quantization()
+    number: Any = 0 if types is None else types.zero_point
+    if len(operands.arrays) > 2:
+        number = operands.arrays[2].reshape(())[()]
+    _require_size((np.array(source.shape) + pairs.sum(1)).tolist())
+    return [np.pad(source, pairs, constant_values=number)]
+
+
+def _real_numbers(operands: Operands) -> Sequence[Array]:
+    """Return the numbers that a constant stands for, in single precision as DEQUANTIZE computes."""
+    tensor, values = operands.tensors[0], operands.arrays[0]
+    if tensor.element is None or not tensor.element.is_integer or not tensor.scales.size:
+        return [values.astype(np.float32)]
+    dims = [1] * values.ndim
+    if tensor.scales.size > 1:
+        dims[tensor.axis] = -1
+    zeros = tensor.zero_points if tensor.zero_points.size else np.zeros(1, np.int64)
+    centred = values.astype(np.int64) - zeros.reshape(dims if zeros.size > 1 else (1,))
+    scales = tensor.scales.astype(np.float32)
+    return [centred.astype(np.float32) * scales.reshape(dims if scales.size > 1 else (1,))]
+
+
+def _divided(first: Array, second: Array) -> Array:
+    if first.dtype.kind not in "iu":
+        return np.divide(first, second)
+    if not second.all():
+        raise ValueError("a division by zero")
+    signs = np.sign(first) * np.sign(second)
+    # Towards zero, as C divides integers.
+    quotient: Array = signs * (np.abs(first) // np.abs(second))
+    return quotient
+
+
+def _quotient(first: Array, second: Array) -> Array:
+    if not second.all():
+        raise ValueError("a division by zero")
+    return np.floor_divide(first, second)
+
+
+EVALUATORS: Mapping[str, Evaluate] = {
+    "ABS": _of_real(np.abs, 1),
+    "ADD": _of_real(np.add, 2),
+    "BROADCAST_ARGS": _broadcast_dims,
+    "BROADCAST_TO": _broadcast,
+    "CAST": lambda operands: [operands.arrays[0]],
+    "CEIL": _of_real(np.ceil, 1),
+    "CONCATENATION": lambda operands: [np.concatenate(operands.arrays, operands.integer(0))],
+    "COS": _of_real(np.cos, 1),
+    "DEQUANTIZE": _real_numbers,
+    "DIV": _of_real(_divided, 2),
+    "EQUAL": _of_real(np.equal, 2),
+    "EXP": _of_real(np.exp, 1),
+    "EXPAND_DIMS": lambda operands: [np.expand_dims(operands.arrays[0], operands.integers(1)[0])],
+    "FILL": _filled,
+    "FLOOR": _of_real(np.floor, 1),
+    "FLOOR_DIV": _of_real(_quotient, 2),
+    "FLOOR_MOD": _of_real(np.mod, 2),
+    "GATHER": _gathered,
+    "GATHER_ND": lambda operands: [
+        operands.arrays[0][tuple(np.moveaxis(operands.arrays[1], -1, 0))]
+    ],
+    "GREATER": _of_real(np.greater, 2),
+    "GREATER_EQUAL": _of_real(np.greater_equal, 2),
+    "LESS": _of_real(np.less, 2),
+    "LESS_EQUAL": _of_real(np.less_equal, 2),
+    "LOGICAL_AND": _of_real(np.logical_and, 2),
+    "LOGICAL_NOT": _of_real(np.logical_not, 1),
+    "LOGICAL_OR": _of_real(np.logical_or, 2),
+    "MAXIMUM": _of_real(np.maximum, 2),
+    "MEAN": _reduced(np.mean),
+    "MINIMUM": _of_real(np.minimum, 2),
+    "MUL": _of_real(np.multiply, 2),
+    "NEG": _of_real(np.negative, 1),
+    "NOT_EQUAL": _of_real(np.not_equal, 2),
+    "PACK": lambda operands: [np.stack(operands.arrays, operands.integer(1))],
+    "PAD": _padded,
+    "PADV2": _padded,
+    "RANGE": _range,
+    "RANK": lambda operands: [np.array(len(operands.tensors[0].dims))],
+    "REDUCE_MAX": _reduced(np.max),
+    "REDUCE_MIN": _reduced(np.min),
+    "REDUCE_PROD": _reduced(np.prod),
+    "RESHAPE": _reshaped,
+    "RSQRT": _of_real(lambda values: np.float32(1) / np.sqrt(values), 1),
+    "SELECT": _of_real(np.where, 3),
+    "SELECT_V2": _of_real(np.where, 3),
+    "SHAPE": lambda operands: [np.array(operands.tensors[0].dims)],
+    "SIN": _of_real(np.sin, 1),
+    "SLICE": _slice,
+    "SPLIT": _split,
+    "SQRT": _of_real(np.sqrt, 1),
+    "SQUARE": _of_real(np.square, 1),
+    "SQUEEZE": _squeezed,
+    "STRIDED_SLICE": _strided_slice,
+    "SUB": _of_real(np.subtract, 2),
+    "SUM": _reduced(np.sum),
+    "TILE": _tiled,
+    "TRANSPOSE": lambda operands: [operands.arrays[0].transpose(operands.integers(1))],
+    "UNPACK": lambda operands: list(np.moveaxis(operands.arrays[0], operands.integer(1), 0)),
+    "ZEROS_LIKE": _zeros,
+}

@@ -1,0 +1,123 @@
+"""TensorFlow Lite files whose constants are computed: shapes by arithmetic, weights of two bytes."""
+
+import numpy as np
+import pytest
+
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
+from cnn2csdf.readers.tflite.folding import ELEMENT_LIMIT
+from cnn2csdf.readers.tflite.reader import parse_tflite
+from csdf.errors import UnreadableFile
+from tests.cnn2csdf.readers.tflite_models import Node, Tensor, constant, tflite_bytes
+
+SLICE_ONE = [(0, "i", 0), (1, "i", 0), (2, "i", 0), (3, "i", 0), (4, "i", 1)]  # axis 0 shrinks
+PACK_TWO = [(0, "i", 2), (1, "i", 0)]
+
+
+def integers(name, *values):
+    return constant(name, np.array(values, np.int32))
+
+
+def with_reshape(shape_nodes, shape_tensors, frame_dims, result_dims):
+    """A file that reshapes its input to dims computed by nodes; the first tensors are x and y."""
+    tensors = [Tensor("x", frame_dims), Tensor("y", result_dims), *shape_tensors]
+    nodes = [*shape_nodes, Node("RESHAPE", [0, len(tensors) - 1], [1])]
+    return tflite_bytes(tensors, nodes, [0], [1])
+
+
+def test_a_reshape_by_the_shape_of_its_input_is_read():
+    tensors = [
+        Tensor("shape", (4,), "int32"),
+        integers("begin", 3),
+        integers("end", 4),
+        integers("step", 1),
+        Tensor("channels", (), "int32"),
+        integers("rest", -1),
+        Tensor("rest scalar", (), "int32"),
+        Tensor("zero", (0,), "int32"),
+        Tensor("dims", (2,), "int32"),
+    ]
+    nodes = [
+        Node("SHAPE", [0], [2]),
+        Node("STRIDED_SLICE", [2, 3, 4, 5], [6], SLICE_ONE),
+        Node("RESHAPE", [7, 9], [8]),
+        Node("PACK", [8, 6], [10], PACK_TWO),
+    ]
+    model = parse_tflite(with_reshape(nodes, tensors, (1, 2, 3, 4), (6, 4)), "a", with_weights=True)
+    frame = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    (result,) = run_layer_by_layer(model, {"x": np.moveaxis(frame, 2, 0)}).values()
+    assert np.array_equal(result, frame.reshape(6, 4))
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "expected"),
+    [
+        ("FILL", [integers("d", 3), constant("v", np.float32(2.5))], [2.5, 2.5, 2.5]),
+        ("RANGE", [constant(n, np.float32(v)) for n, v in zip("abc", (1, 2.5, 0.5), strict=True)],
+         [1, 1.5, 2]),
+        ("TILE", [constant("v", np.array([7], np.float32)), integers("t", 3)], [7, 7, 7]),
+        ("BROADCAST_TO", [constant("v", np.array([4], np.float32)), integers("d", 3)], [4, 4, 4]),
+        ("DEQUANTIZE", [constant("v", np.array([1, 0.5, 3], np.float16))], [1, 0.5, 3]),
+        ("DEQUANTIZE", [constant("v", np.array([3, 5, 1], np.uint8), (0.5,), 3)], [0, 1, -1]),
+    ],
+)  # fmt: skip
+def test_an_operand_that_is_computed_from_constants_is_added(kind, inputs, expected):
+    count = len(inputs)
+    tensors = [*inputs, Tensor("c", (3,)), Tensor("x", (1, 3)), Tensor("y", (1, 3))]
+    nodes = [
+        Node(kind, list(range(count)), [count]),
+        Node("ADD", [count + 1, count], [count + 2], [(0, "b", 0)]),
+    ]
+    content = tflite_bytes(tensors, nodes, [count + 1], [count + 2])
+    model = parse_tflite(content, "a", with_weights=True)
+    (result,) = run_layer_by_layer(model, {"x": np.zeros(3, np.float32)}).values()
+    assert result.tolist() == expected
+
+
+def test_a_convolution_with_weights_of_two_bytes_is_read():
+    weights = np.random.default_rng(0).standard_normal((4, 3, 3, 2)).astype(np.float16)
+    tensors = [
+        constant("w16", weights),
+        constant("b16", np.array([1, 2, 3, 4], np.float16)),
+        Tensor("w", (4, 3, 3, 2)),
+        Tensor("b", (4,)),
+        Tensor("x", (1, 5, 5, 2)),
+        Tensor("y", (1, 3, 3, 4)),
+    ]
+    nodes = [
+        Node("DEQUANTIZE", [0], [2]),
+        Node("DEQUANTIZE", [1], [3]),
+        Node("CONV_2D", [4, 2, 3], [5], [(0, "b", 1), (1, "i", 1), (2, "i", 1)]),
+    ]
+    model = parse_tflite(tflite_bytes(tensors, nodes, [4], [5]), "a", with_weights=True)
+    kernel = model.weights["y"]["kernel"]
+    assert np.array_equal(kernel, np.moveaxis(weights.astype(np.float32), 3, 1))
+    assert model.weights["y"]["bias"].tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "tensors", "message"),
+    [
+        ([Node("FILL", [2, 3], [4])],
+         [integers("d", 2**31 - 1, 9), integers("v", 1), Tensor("dims", (2,), "int32")],
+         "its constants do not fit: a constant of 2147483647x9 elements"),
+        ([Node("FILL", [2, 3], [4])] * 9,
+         [integers("d", 2**24), constant("v", np.int8(1)), Tensor("dims", (2,), "int8")],
+         f"expected at most {ELEMENT_LIMIT}"),
+        ([Node("TILE", [2, 3], [4])],
+         [integers("d", 1, 2), integers("v", -1), Tensor("dims", (2,), "int32")],
+         "a constant of -2 elements"),
+        ([Node("STRIDED_SLICE", [2, 3], [4], SLICE_ONE)],
+         [integers("d", 1, 2), integers("v", 0), Tensor("dims", (2,), "int32")],
+         "its constants do not fit"),
+        ([Node("PACK", [2, 3], [4], PACK_TWO)],
+         [integers("d", 1, 2), integers("v", 0), Tensor("dims", (2,), "int32")],
+         "its constants do not fit"),
+        ([Node("SPLIT", [2, 3], [4])],
+         [integers("d", 7), integers("v", 0, 1), Tensor("dims", (2,), "int32")],
+         "its constants do not fit"),
+    ],
+)  # fmt: skip
+def test_constants_that_do_not_fit_or_are_huge_are_refused_in_a_line(nodes, tensors, message):
+    with pytest.raises(UnreadableFile, match=message) as raised:
+        parse_tflite(with_reshape(nodes, tensors, (1, 4), (1, 4)), "a")
+    assert "\n" not in str(raised.value)
