@@ -221,7 +221,10 @@ def _self_padded(
 ) -> Merged | None:
     """The convolution behind a padding that is among those that store alike on both sides."""
     match before.operator, layer.operator:
-        case op.Pad(mode="constant", value=0.0, padding=added), op.Convolution(window=window):
+        case (
+            op.Pad(mode="constant", value=0.0, padding=added, channels=(0, 0)),
+            op.Convolution(window=window),
+        ):
             pass
         case _:
             return None

@@ -476,11 +476,16 @@ def _reduction(operator: op.Reduction, operands: _Operands) -> Nodes:
 
 
 def _padding(
-    padding: tuple[int, int, int, int], *, mode: str = "constant", value: float = 0.0
+    padding: tuple[int, int, int, int],
+    *,
+    mode: str = "constant",
+    value: float = 0.0,
+    channels: tuple[int, int] = (0, 0),
 ) -> Node:
-    """A node that adds rows and columns, or cuts off where negative."""
+    """A node that adds channels, rows and columns, or cuts off where negative."""
     top, left, bottom, right = padding
-    constants = [_integers("pads", 0, 0, top, left, 0, 0, bottom, right)]
+    first, last = channels
+    constants = [_integers("pads", 0, first, top, left, 0, last, bottom, right)]
     if mode == "constant":
         constants.append(("value", np.array(value, dtype=np.float32)))
     return node("Pad", *constants, mode=mode)
@@ -681,7 +686,9 @@ _WRITERS: Mapping[type, Writer] = {
         "LRN", size="size", alpha="alpha", beta="beta", bias="bias"
     ),
     op.MatrixProduct: _matrix_product,
-    op.Pad: lambda one, _: [_padding(one.padding, mode=one.mode, value=one.value)],
+    op.Pad: lambda one, _: [
+        _padding(one.padding, mode=one.mode, value=one.value, channels=one.channels)
+    ],
     op.PlaceOrder: _place_order,
     op.Pooling: _pooling,
     op.Ranking: _ranking,

@@ -54,6 +54,7 @@ from cnn2csdf.operators.recurrences import QuantizedSvdf as QuantizedSvdf
 from cnn2csdf.operators.recurrences import Recurrence as Recurrence
 from cnn2csdf.operators.resizes import Pad as Pad
 from cnn2csdf.operators.resizes import Resize as Resize
+from cnn2csdf.operators.resizes import padding_steps as padding_steps
 from cnn2csdf.operators.states import Next as Next
 from cnn2csdf.operators.states import Previous as Previous
 from cnn2csdf.operators.windows import Convolution as Convolution

@@ -18,24 +18,37 @@ from numpy.typing import NDArray
 from cnn2csdf.arrays import Array
 from cnn2csdf.geometry import Pair, Span
 from cnn2csdf.integers import quantized
+from cnn2csdf.operators.moves import Reshape
 from cnn2csdf.operators.operator import Operator, RowsNeeded, map_dims, same_row, strided_row
 from cnn2csdf.operators.windows import framed
 from cnn2csdf.part import Part, Types
 from cnn2csdf.shape import Dims, Shape
+from csdf.errors import InvalidNetwork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pad(Operator):
-    """Rows and columns added around: top, left, bottom, right; a negative one crops."""
+    """Rows and columns added around: top, left, bottom, right; a negative number crops.
+
+    channels: added before the channels of the input, and after them; both are constant.
+    """
 
     padding: tuple[int, int, int, int]
     mode: str = "constant"  # or "reflect", "edge"
     value: float = 0.0
+    channels: Pair = (0, 0)
+
+    def __post_init__(self) -> None:
+        if min(self.channels) < 0 or (any(self.channels) and self.mode != "constant"):
+            raise InvalidNetwork(
+                f"padding of channels by {self.channels} in mode {self.mode!r}; expected amounts of "
+                "at least 0 in mode 'constant'"
+            )
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         channels, height, width = map_dims(self, inputs)
         top, left, bottom, right = self.padding
-        return (channels, height + top + bottom, width + left + right)
+        return (channels + sum(self.channels), height + top + bottom, width + left + right)
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
         """Return the row itself; reflected rows come back from below, so all are needed."""
@@ -62,7 +75,10 @@ class Pad(Operator):
             columns = Span(-left, part.shape.width - left, width)
             stored = None if part.types is None else part.types.output
             dtype = "float32" if stored is None else stored.element.value
-            return framed(source, rows, columns, fill=self.value, dtype=dtype)
+            cells = framed(source, rows, columns, fill=self.value, dtype=dtype)
+            if not any(self.channels):
+                return cells
+            return np.pad(cells, (self.channels, (0, 0), (0, 0)), constant_values=self.value)
         places = (np.arange(part.begin, part.end) - top, np.arange(part.shape.width) - left)
         found = zip(places, (height, width), strict=True)
         if self.mode == "edge":  # places beyond the ends moved to the first or the last one
@@ -70,6 +86,42 @@ class Pad(Operator):
         # Places beyond the ends mirrored at the first and the last one.
         turns = [(one % max(2 * length - 2, 1), length) for one, length in found]
         return _picked(part, *(np.minimum(one, 2 * length - 2 - one) for one, length in turns))
+
+
+def padding_steps(
+    dims: Dims, amounts: Sequence[Pair], *, mode: str = "constant", value: float = 0.0
+) -> list[Operator]:
+    """Return the operators that pad a tensor of any rank: elements before and after along each axis.
+
+    Neighbouring axes without padding count as a single axis, and the tensor is viewed as a feature
+    map meanwhile. Where more than three axes are left, axes are padded one after another.
+    """
+    sizes: list[int] = []
+    added: list[Pair] = []
+    for size, amount in zip(dims, amounts, strict=True):
+        if sizes and not any(amount) and not any(added[-1]) and len(dims) != 3:
+            sizes[-1] *= size
+        else:
+            sizes.append(size)
+            added.append(amount)
+    if len(sizes) > 3:
+        steps: list[Operator] = []
+        for axis, amount in enumerate(amounts):
+            if any(amount):
+                alone = [(0, 0)] * len(dims)
+                alone[axis] = amount
+                steps += padding_steps(dims, alone, mode=mode, value=value)
+                dims = (*dims[:axis], dims[axis] + sum(amount), *dims[axis + 1 :])
+        return steps
+    missing = 3 - len(sizes)
+    sizes, added = [1] * missing + sizes, [(0, 0)] * missing + added
+    channels, rows, columns = added
+    padding = (rows[0], columns[0], rows[1], columns[1])
+    pad = Pad(padding=padding, mode=mode, value=value, channels=channels)
+    if len(dims) == 3:
+        return [pad]
+    padded = tuple(size + sum(amount) for size, amount in zip(dims, amounts, strict=True))
+    return [Reshape(dims=tuple(sizes)), pad, Reshape(dims=padded)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -127,30 +127,32 @@ def _ranges(node: Node, assembly: Assembly, tensor: str) -> dict[int, Range]:
 
 
 def pad(node: Node, assembly: Assembly) -> None:
-    """Add rows and columns around feature maps, or cut them off: constant, reflect, edge."""
-    shape = assembly.map_shape(node, 0)
+    """Add elements around a tensor along any axis, or cut them off: constant, reflect, edge."""
+    tensor = assembly.dynamic(node, 0)
+    dims, rank = assembly.shape(tensor).dims, len(assembly.values.dims(tensor))
     mode = node.text("mode", "constant")
     if mode not in ("constant", "reflect", "edge"):
         raise unsupported(node, f"mode {mode!r} is not supported")
-    # Amounts before each of the four axes, then behind each.
+    # Amounts before each axis, then behind each.
     if node.opset < 11:
         listed, axes, value = node.integers("pads") or (), None, node.real("value", 0.0)
     else:
         value = (assembly.reals(node, 2, "the padding value") or (0.0,))[0]
         listed = assembly.integers(node, 1, "the padding") or ()
         axes = assembly.integers(node, 3, "the axes")
-    places = range(4) if axes is None else axes
-    if len(listed) != 2 * len(places) or not all(-4 <= axis < 4 for axis in places):
+    places = range(rank) if axes is None else axes
+    if len(listed) != 2 * len(places) or not all(-rank <= axis < rank for axis in places):
         raise UnreadableFile(f"{node}: {len(listed)} pads for {len(places)} axes")
-    amounts = [0] * 8
+    amounts = [(0, 0)] * len(dims)
     for place, axis in enumerate(places):
-        amounts[axis % 4] = listed[place]
-        amounts[4 + axis % 4] = listed[len(places) + place]
-    if any(amounts[:2]) or any(amounts[4:6]):
-        raise unsupported(node, f"padding of another axis than height and width of {shape}")
-    padding = (amounts[2], amounts[3], amounts[6], amounts[7])
-    operator = op.Pad(padding=padding, mode=mode, value=value if mode == "constant" else 0.0)
-    assembly.add(node, operator)
+        amount = (listed[place], listed[len(places) + place])
+        frame_axis = assembly.frame_axis_or_batch(node, tensor, axis)
+        if frame_axis is not None:
+            amounts[frame_axis] = amount
+        elif any(amount):
+            raise unsupported(node, f"padding of the batch by {amount}")
+    steps = op.padding_steps(dims, amounts, mode=mode, value=value if mode == "constant" else 0.0)
+    assembly.add(node, *steps)
 
 
 def depth_to_space(node: Node, assembly: Assembly) -> None:

@@ -149,12 +149,12 @@ def pooling(node: Node, assembly: Assembly, *, function: str) -> None:
 
 
 def pad(node: Node, assembly: Assembly) -> None:
-    """Add rows and columns of zeros around maps."""
+    """Add zeros around a tensor, along any axis."""
     _add_padding(node, assembly, "constant", 0.0)
 
 
 def pad_with(node: Node, assembly: Assembly) -> None:
-    """Add rows and columns of a number around maps."""
+    """Add a number around a tensor, along any axis."""
     value = assembly.constant(node, 2)
     quantization = assembly.tensor(node, 2).quantization()
     if value.size != 1:
@@ -173,13 +173,15 @@ def mirrored_pad(node: Node, assembly: Assembly) -> None:
 
 
 def _add_padding(node: Node, assembly: Assembly, mode: str, value: float) -> None:
-    assembly.map_shape(node, 0)
-    listed = assembly.integers(node, 1)
-    if len(listed) != 8 or any(listed[:2]) or any(listed[6:]) or min(listed) < 0:
-        raise refusal(node, f"padding of {listed}; expected rows and columns")
-    top, bottom, left, right = listed[2:6]
-    operator = op.Pad(padding=(top, left, bottom, right), mode=mode, value=value)
-    assembly.add(node, operator, sources=[assembly.source(node, 0)])
+    dims, listed = assembly.tensor(node, 0).dims, assembly.integers(node, 1)
+    axes, amounts = assembly.axes(node, dims), list(zip(listed[::2], listed[1::2], strict=False))
+    if len(listed) != 2 * len(dims) or min(listed, default=0) < 0:
+        raise UnreadableFile(f"{node}: padding of {listed} for a tensor of {dims}")
+    if any(any(amounts[axis]) for axis in range(len(dims)) if axis not in axes):
+        raise refusal(node, f"padding of the batch by {amounts[0]}")
+    amounts = [amounts[axis] for axis in axes]
+    steps = op.padding_steps(assembly.shape(node, 0).dims, amounts, mode=mode, value=value)
+    assembly.add(node, *steps, sources=[assembly.source(node, 0)])
 
 
 def space_to_depth(node: Node, assembly: Assembly) -> None:

@@ -176,9 +176,9 @@ static void depth_to_space(const run *r, const layer *l, range rows, range colum
     finish_region(l, &out, rows, columns);
 }
 
-/* Rows and columns around: of a value, of the nearest place, or mirrored. */
+/* Rows and columns around: of a value, of the nearest place, or mirrored; channels of a value. */
 typedef struct {
-    int32_t top, left;
+    int32_t top, left, front;
     int32_t mode;
     element value;
 } padding;
@@ -209,12 +209,15 @@ static void pad_maps(const run *r, const layer *l, range rows, range columns)
         for (x = columns.first; x < columns.end; x++) {
             int32_t column = padded_place(p, x - p->left, in.width);
             element *to = row_at(&out, y) + column_at(&out, x);
-            if ((row >= 0) && (column >= 0)) {
-                copy_elements(to, row_at(&in, row) + column_at(&in, column), out.channels);
-            } else {
-                for (c = 0; c < out.channels; c++) {
-                    to[c] = p->value;
-                }
+            int32_t inner = ((row >= 0) && (column >= 0)) ? in.channels : 0;
+            if (inner > 0) {
+                copy_elements(to + p->front, row_at(&in, row) + column_at(&in, column), inner);
+            }
+            for (c = 0; c < p->front; c++) {
+                to[c] = p->value;
+            }
+            for (c = p->front + inner; c < out.channels; c++) {
+                to[c] = p->value;
             }
         }
     }

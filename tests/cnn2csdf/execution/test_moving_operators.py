@@ -5,6 +5,8 @@ from hypothesis import strategies as st
 from onnx_nodes import node_output
 from single_layers import SingleLayer, assert_near, row_by_row
 
+from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.operators import (
     ChannelShuffle,
     Concatenation,
@@ -16,7 +18,10 @@ from cnn2csdf.operators import (
     Slice,
     SpaceToDepth,
     Transpose,
+    padding_steps,
 )
+from cnn2csdf.weights import Model
+from csdf.errors import InvalidNetwork
 
 MAP = (8, 6, 4)
 
@@ -172,3 +177,26 @@ def test_pieces_of_resized_rows_make_the_whole(size, coordinates, function, ends
     operator = Resize(size=size, function=function, coordinates=coordinates)
     single = SingleLayer(operator, MAP)
     assert_near(single.in_pieces([end for end in ends if end < size[0]]), single.whole())
+
+
+@pytest.mark.parametrize("dims", [(4,), (3, 5), (2, 3, 4), (2, 3, 4, 5), (2, 2, 3, 2, 3)])
+def test_a_tensor_of_any_rank_is_padded_along_any_axis(dims):
+    source = np.random.default_rng(len(dims))
+    for _ in range(5):
+        amounts = [(0, 0)] * len(dims)
+        for axis in source.permutation(len(dims))[:2]:
+            amounts[axis] = tuple(source.integers(0, 3, 2).tolist())
+        builder = NetworkBuilder()
+        layer = builder.input(dims, name="input")
+        for step in padding_steps(dims, amounts, value=1.5):
+            layer = builder.add(step, layer)
+        builder.output(layer, name="output")
+        frame = {"input": source.standard_normal(dims, np.float32)}
+        model = Model(network=builder.network(), weights={})
+        (result,) = run_layer_by_layer(model, frame).values()
+        assert np.array_equal(result, np.pad(frame["input"], amounts, constant_values=1.5))
+
+
+def test_channels_are_padded_with_a_number_only():
+    with pytest.raises(InvalidNetwork, match="padding of channels by"):
+        Pad(padding=(0, 0, 0, 0), mode="edge", channels=(1, 0))

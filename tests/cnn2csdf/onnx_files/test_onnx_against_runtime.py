@@ -222,6 +222,11 @@ def moving_cases():
     yield one_node("Pad", ints(0, 0, 1, 2, 0, 0, 2, 1), scalar(3.0))
     yield one_node("Pad", ints(1, 2), scalar(3.0), ints(3), opset=18)
     yield one_node("Pad", ints(0, 0, -1, 0, 0, 0, 0, -2))
+    yield one_node("Pad", ints(0, 2, 0, 1, 0, 1, 0, 0), scalar(-1.0))
+    for dims, pads in (((1, 5), (0, 2, 0, 1)), ((1, 4, 6), (0, 1, 0, 0, 2, 3))):
+        yield one_node("Pad", ints(*pads), scalar(2.0), inputs={"x": dims})
+    wide = (1, 2, 3, 4, 5)
+    yield one_node("Pad", ints(0, 0, 0, 1, 0, 0, 0, 0, 2, 1), scalar(2.0), inputs={"x": wide})
 
 
 def resize_cases():

@@ -209,9 +209,9 @@ UNSUPPORTED = {
         one_node("Einsum", inputs={"x": (1, 3, 4), "z": (1, 4, 3)}, equation="...ij,...jk->...ik"),
         "an ellipsis in equation '...ij,...jk->...ik' is not supported",
     ),
-    "padded channels": (
-        one_node("Pad", np.array([0, 1, 0, 0, 0, 0, 0, 0])),
-        "padding of another axis",
+    "padded batch": (
+        one_node("Pad", np.array([1, 0, 0, 0, 0, 0, 0, 0])),
+        "padding of the batch by (1, 0)",
     ),
     "indices": (
         one_node("MaxPool", kernel_shape=[2, 2], outputs=("y", "i")),

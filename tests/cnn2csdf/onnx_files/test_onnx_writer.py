@@ -61,6 +61,7 @@ SAME = {  # an operator and the dims it reads, written as one node
     "nearest": (op.Resize(size=(9, 7), function="nearest", rounding="prefer ceil"), MAP),
     "linear": (op.Resize(size=(9, 7), function="linear", coordinates="half pixel"), MAP),
     "pad": (op.Pad(padding=(1, 0, -2, 3), value=2.0), MAP),
+    "pad of channels": (op.Pad(padding=(1, 0, 0, 3), value=2.0, channels=(2, 1)), MAP),
     "edge": (op.Pad(padding=(1, 0, 2, 3), mode="edge"), MAP),
     "space": (op.SpaceToDepth(block=2), MAP),
     "depth": (op.DepthToSpace(block=2, order="channel first"), MAP),

@@ -308,11 +308,13 @@ def moved(d, kind):
     return one_node(kind, [x], d.tensor("y", out, *one), [(0, "i", 2)])
 
 
-def padding(d, kind):
+def padding(d, kind, *, has_channels=False):
     dims, around = d.dims(), [d.size(0, 2) for _ in range(4)]
-    out = (1, dims[1] + sum(around[:2]), dims[2] + sum(around[2:]), dims[3])
+    around += [d.size(0, 3) for _ in range(2)] if has_channels else [0, 0]
+    pairs = [[0, 0], around[:2], around[2:4], around[4:]]
+    out = tuple(size + sum(pair) for size, pair in zip(dims, pairs, strict=True))
     x = d.tensor("x", dims)
-    amounts = constant("p", np.array([[0, 0], around[:2], around[2:], [0, 0]], np.int32))
+    amounts = constant("p", np.array(pairs, np.int32))
     given = [x, amounts]
     if kind == "PADV2":
         given.append(constant("v", np.array([7], d.dtype), x.scales, x.zero))
@@ -372,6 +374,7 @@ CASES = {  # operator: what makes a file of it, and the types that TensorFlow Li
     "QUANTIZE to uint8": (lambda d: conversion(d, "uint8"), BYTES),
     "PAD": (lambda d: padding(d, "PAD"), BOTH),
     "PADV2": (lambda d: padding(d, "PADV2"), BYTES),
+    "PAD of channels": (lambda d: padding(d, "PAD", has_channels=True), BOTH),
     **{
         kind: (lambda d, kind=kind: moved(d, kind), types)
         for kind, types in {

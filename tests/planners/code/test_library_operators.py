@@ -53,6 +53,8 @@ OTHERS = [
     op.Slice(axis=1, start=1, stop=6, step=2),
     op.Slice(axis=2, start=1, stop=4),
     op.ChannelShuffle(groups=3),
+    op.Pad(padding=(1, 0, 0, 2), value=0.5, channels=(2, 1)),
+    op.Pad(padding=(0, 0, 0, 0), channels=(0, 3)),
     op.Resize(size=(5, 9), function="nearest", coordinates="half pixel", rounding="prefer ceil"),
     op.Resize(size=(11, 4), function="linear", coordinates="align corners"),
     op.Resize(size=(10, 3), function="linear", coordinates="pytorch half pixel"),
