@@ -75,8 +75,8 @@ def command_parser() -> argparse.ArgumentParser:
         type=answers.share,
         metavar="PERCENT",
         default=Fraction(0),
-        help="fewer points: no size has a period that is shorter than listed by more than this, "
-        "such as 5%%; default: 0%%",
+        help="leave out points that are faster than the listed point before them by no more than "
+        "this, such as 5%%; default: 0%%",
     )
     storage.add_choice_options(parser)
     form = parser.add_mutually_exclusive_group()
@@ -120,7 +120,7 @@ def _lines(
 ) -> Iterator[str]:
     unit, points, rows = options.unit, front.points, list[tuple[str, str]]()
     state = (
-        "complete (all proved)"
+        _completeness(front)
         if front.is_complete
         else f"{'stopped at the limit' if front.is_at_limit else 'INCOMPLETE'}: {front.reason}"
     )
@@ -153,6 +153,14 @@ def _lines(
         yield f"next: {hint}; --points or --max-size go on, or end sooner"
     evaluated = answers.counted(front.evaluations, "distribution")
     yield answers.Detail(f"{evaluated} evaluated, {time_in_words(seconds)}")
+
+
+def _completeness(front: ParetoFront) -> str:
+    """Return how far a proved front is the whole one."""
+    if not front.gap:
+        return "complete (all proved)"
+    percent = answers.number(100 * front.gap)
+    return f"all proved; points are left out that are at most {percent}% faster"
 
 
 def _capacities(point: ParetoPoint) -> str:

@@ -72,11 +72,19 @@ class Exploration:
         """Whether no distribution is left, whatever its size."""
         return not self._queue
 
-    def cheapest(self, is_sufficient: Sufficient) -> tuple[int, ...] | None:
-        """Return the cheapest sufficient distribution; None if there is none, or no memory left."""
+    def cheapest(
+        self, is_sufficient: Sufficient, limit: int | None = None
+    ) -> tuple[int, ...] | None:
+        """Return the cheapest sufficient distribution; None if there is none, or no memory left.
+
+        None too where its cost is above the limit; the lower bound then is above it.
+        """
         self.cycles.tighten(is_sufficient)
         while self._queue and not self.is_full:
             self._look()
+            if limit is not None and self._queue[0][0] > limit:
+                self.lower_bound = max(self.lower_bound, self._queue[0][0])
+                return None
             bound, negative_size, capacities, known_then = heapq.heappop(self._queue)
             cost, cut = self._leaving(capacities)
             if known_then < self._news and cost - negative_size > bound:

@@ -117,9 +117,13 @@ class MemorySearch(NamedSearch):
     def run_ahead(self) -> None:
         """Raise no least capacities: steps begin where they do."""
 
-    def next_point(self, is_sufficient: Sufficient) -> Distribution | None:
+    def next_point(
+        self, is_sufficient: Sufficient, max_size: int | None = None
+    ) -> Distribution | None:
         """Return the cheapest sufficient distribution, every capacity at the end of a step."""
-        return self._steps.cheapest(is_sufficient)
+        if max_size is None:
+            return self._steps.cheapest(is_sufficient)
+        return self._steps.cheapest_of_all(is_sufficient, max_size - self._fixed_cost)
 
     def narrowing(
         self, is_sufficient: Sufficient, start: Distribution | None = None
@@ -193,13 +197,20 @@ class StepSearch:
             raise AssertionError("unbounded channels suffice, so some capacities do")
         return found
 
-    def cheapest_of_all(self, is_sufficient: Sufficient) -> tuple[int, ...] | None:
-        """Return the cheapest sufficient distribution, every capacity at the end of a step, or None."""
+    def cheapest_of_all(
+        self, is_sufficient: Sufficient, limit: int | None = None
+    ) -> tuple[int, ...] | None:
+        """Return the cheapest sufficient distribution, every capacity at the end of a step, or None.
+
+        None too where its cost is above the limit; the lower bound then is above it.
+        """
         while self._queue:
             self._look()
             if len(self._seen) * len(self._variables) > QUEUE_NUMBERS:
                 raise GaveUp("the queue of candidates is full")
             self.lower_bound, capacities = self._queue[0]
+            if limit is not None and self.lower_bound > limit:
+                return None
             cut = next((one for one in self._cuts if one.holds(capacities)), None)
             if cut is None:
                 found = self._evaluator.evaluate(capacities)

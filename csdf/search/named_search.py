@@ -191,11 +191,14 @@ class NamedSearch:
             self._variables = raised(self._variables, run.cuts)
             self._exploration = self._explored()
 
-    def next_point(self, is_sufficient: Sufficient) -> Distribution | None:
-        """Return the cheapest sufficient distribution, None if there is none."""
+    def next_point(
+        self, is_sufficient: Sufficient, max_size: int | None = None
+    ) -> Distribution | None:
+        """Return the cheapest sufficient distribution, None if there is none up to the size."""
+        limit = None if max_size is None else max_size - self._searched.fixed_size
         while True:
             try:
-                return self._exploration.cheapest(is_sufficient)
+                return self._exploration.cheapest(is_sufficient, limit)
             except _Proved:
                 return self._narrowed
             except _Impatient:
@@ -475,10 +478,12 @@ class PartedExploration:
         """Return what all parts have found out."""
         return _together(self._parts)
 
-    def cheapest(self, is_sufficient: Sufficient) -> tuple[int, ...] | None:
-        """Return the cheapest sufficient distribution; None if there is none, or no memory left."""
+    def cheapest(
+        self, is_sufficient: Sufficient, limit: int | None = None
+    ) -> tuple[int, ...] | None:
+        """Return the cheapest sufficient distribution; see `Exploration.cheapest`."""
         while True:
-            joined = self._joined(is_sufficient)
+            joined = self._joined(is_sufficient, limit)
             if joined is None:
                 return None
             evaluation = self.evaluator.evaluate(joined)
@@ -487,11 +492,18 @@ class PartedExploration:
             cut = Cut({place: joined[place] for place in evaluation.holding})
             self._learn(cut, Known([cut], list(evaluation.cycles)))
 
-    def _joined(self, is_sufficient: Sufficient) -> tuple[int, ...] | None:
-        """The cheapest of every part together; None where a part has none."""
+    def _joined(self, is_sufficient: Sufficient, limit: int | None) -> tuple[int, ...] | None:
+        """The cheapest of every part together; None where a part has none within the limit.
+
+        Each part may cost what the lower bounds of all other parts leave of the limit.
+        """
         capacities = [0] * len(self._variables)
         for part in self._parts:
-            found = part.exploration.cheapest(is_sufficient)
+            left = None
+            if limit is not None:
+                others = sum(other.lower_bound for other in self._parts if other is not part)
+                left = (limit - others) // len(part.images)
+            found = part.exploration.cheapest(is_sufficient, left)
             if found is None:
                 return None
             for image in part.images:

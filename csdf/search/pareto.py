@@ -66,12 +66,12 @@ class ParetoPoint(Shown):
 class ParetoFront(Tabular):
     """The pairs of size and period that no other distribution improves on.
 
-    points: by size; each is proved. is_complete: whether no point is missing, or none that is faster
-    by more than the `gap`, a share of the period. If not, points may be missing from size
-    `lower_bound` on, and `reason` says why the search ended; is_at_limit: whether it ended at a
-    limit that was given. best_period: of the graph without any bound; the last point of a complete
-    front has it, but for the gap. start: where no point was proved, live capacities all the same, if
-    there are any.
+    points: by size; each is proved Pareto-optimal. is_complete: whether no point is missing, but for
+    points that are at most the share `gap` faster than the listed point before them. If not, points
+    may be missing from size `lower_bound` on, and `reason` says why the search ended; is_at_limit:
+    whether it ended at a limit that was given. best_period: of the graph without any bound; the last
+    point of a complete front has it, but for the gap. start: where no point was proved, live
+    capacities all the same, if there are any.
     """
 
     JSON: ClassVar[tuple[str, ...]] = (

@@ -42,7 +42,8 @@ def pareto_front(
     reason says why there is no end.
     budget: a stop, or seconds; it ends the search with what is known, as Ctrl-C does.
     max_size, points: no larger size, no more points are asked for. gap: a share such as "5%" or
-    "1/20"; up to the last point no size has a period that is shorter than listed by more than it.
+    "1/20"; every point is one of the whole front, and those left out are at most that much faster
+    than the listed point before them.
     Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
     Source: Stuijk, Geilen, Basten, IEEE Trans. Computers 57(10), 2008.
     """
@@ -257,12 +258,26 @@ class FrontSearch:
             if found is None:
                 return search.is_exhausted
             best = search.add(found)
+            if self._extent.gap:
+                best = self._fastest_of_size(search.points[-1].size, best)
             if best is not None and best <= factor * (search.best_period or 0):
                 largest = self._extent.max_size
                 if largest is not None and search.points[-1].size > largest:
                     raise self._extent.too_large()
                 return True
             self._is_endless = not search.best_period
+
+    def _fastest_of_size(self, size: int, period: Fraction | None) -> Fraction | None:
+        """Replace the latest point by the fastest of its size; return its period.
+
+        Within a gap the search stops at any period that is short enough.
+        """
+        search = self._search
+        while True:
+            faster = search.next_point(_better_than(period, Fraction(1)), size)
+            if faster is None:
+                return period
+            period = search.add(faster)
 
     def _look(self, progress: Progress) -> None:
         """End where enough is known, a front without end after a few points."""
@@ -286,7 +301,7 @@ class FrontWhy(Why):
     SIZE = "stopped at the limit of size {size}"
     FEW = "ended after {points}"
     ENDLESS = "{end}; the front has no end: {why}"
-    GAP = "proved within {gap}"
+    GAP = "a left-out point is faster than the listed point before it by at most {gap}"
 
 
 class Reached(GaveUp):
@@ -297,8 +312,8 @@ class Reached(GaveUp):
 class Extent:
     """The limits of a front: where it may end.
 
-    max_size: no larger distribution is asked for. points: no more points are. gap: of two points
-    whose periods differ by no more than this share, the faster one is not searched for.
+    max_size: no larger distribution is asked for. points: no more points are. gap: points that are
+    faster than the listed point before them by no more than this share are left out.
     """
 
     max_size: int | None = None

@@ -1,5 +1,6 @@
 """Fronts that end where somebody asks for it, and fronts that have no end."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -9,10 +10,23 @@ from csdf.analysis.throughput import throughput
 from csdf.errors import CsdfError
 from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
+from csdf.search.memory_cost import memory_front
 from csdf.search.trade_off import pareto_front, smallest_storage
+from csdf.search.variables import SearchSpace
 from tests.search.front_graphs import known_points
 
 SHAPE = GraphShape(actors=3, extra_channels=0, max_repetitions=5, max_rate=5)
+
+
+def branched(seed):
+    """Return a graph that has distributions of one size with several periods."""
+    shape = GraphShape(actors=4, extra_channels=1, max_repetitions=4, max_rate=5)
+    return random_graph(seed, shape)
+
+
+def coarse(depth, _width):
+    """Return a cost that many depths share."""
+    return -(-depth // 3)
 
 
 def endless():
@@ -61,18 +75,28 @@ def test_a_part_of_a_front_is_the_part_of_the_whole(seed):
         ]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "graph", [*(random_graph(seed, SHAPE) for seed in range(10)), *map(branched, (14, 27, 37))]
+)
 @pytest.mark.parametrize("gap", ["5%", "1/3"])
-def test_no_size_is_faster_than_listed_by_more_than_the_gap(seed, gap):
-    graph = random_graph(seed, SHAPE)
+def test_a_gap_leaves_points_out_and_lists_none_that_is_not_optimal(graph, gap):
     whole, rough = pareto_front(graph), pareto_front(graph, gap=gap)
     factor = {"5%": Fraction(21, 20), "1/3": Fraction(4, 3)}[gap]
     assert rough.is_complete
     assert rough.gap == factor - 1
     assert len(rough.points) <= len(whole.points)
+    assert {*known_points(rough)} <= {*known_points(whole)}
     for size, period in known_points(whole):
         listed = min(one for known, one in known_points(rough) if known <= size)
         assert listed <= factor * period
+
+
+@pytest.mark.parametrize("seed", [27, 37])
+def test_a_gap_lists_only_optimal_points_of_memories_too(seed):
+    graph, space = branched(seed), SearchSpace(unit="bits")
+    graph = replace(graph, channels=tuple(replace(c, token_size=1) for c in graph.channels))
+    whole, rough = (memory_front(graph, space, coarse, gap=gap) for gap in (0, "20%"))
+    assert {*known_points(rough)} <= {*known_points(whole)}
 
 
 @pytest.mark.parametrize(
