@@ -74,6 +74,13 @@ def test_two_iterations_in_a_list_are_one_and_one():
     assert mapped_throughput(chain(), TWO, on_two("aacc", "b")).period == Fraction(13, 2)
 
 
+def test_of_two_equally_slow_parts_the_first_is_named():
+    pair = GraphBuilder("pair").actor("a", 5).actor("b", 5).graph()
+    orders = {core: StaticOrder(periodic=(actor,)) for core, actor in (("p", "a"), ("q", "b"))}
+    found = mapped_throughput(pair, TWO, Mapping(binding={"a": "p", "b": "q"}, orders=orders))
+    assert (found.period, found.critical_cycle.actors) == (5, ("a",))
+
+
 def test_an_order_that_asks_for_the_end_first_deadlocks():
     found = mapped_throughput(chain(), TWO, on_two("ca", "b"))
     assert found.period is None
