@@ -1,13 +1,14 @@
-"""Choice of the point of a front that becomes the plan, by what it needs with offsets in one arena.
+"""Pareto front of plans by the bytes of one arena with offsets, and the point that becomes the plan.
 
-The front of a search counts whole buffers. With offsets another order holds, and the simplest plans may
-win: all layers whole in one arena, as any runtime lays them, and all layers by parts. They are always
-candidates, beside those points of the front that are nearest, and the plan with the least live bytes.
+The front of a search counts whole buffers. With offsets the points have another order, and the
+simplest plans may win: all layers whole in one arena, as any runtime places them, and all layers by
+parts. They are always candidates, beside the points of the search and the plan with the least live
+bytes. The front that is printed and the choice count the same bytes, so the choice is on the front.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from random import Random
@@ -15,17 +16,14 @@ from typing import NamedTuple
 
 from csdf.errors import InvalidNetwork
 from csdf.time_limit import Budget, Stop, stop_of
-from planners.arena.allocation import plan_arena
-from planners.arena.problem import Problem
+from planners.arena.problem import loads
 from planners.reuse.application import Application
 from planners.reuse.evaluation import Evaluator
 from planners.reuse.local_search import least_live
 from planners.reuse.placement import tensor_places
 from planners.reuse.problem import WHOLE, Point, genes_at, score, search_problem
 
-MOST_ARENAS = 20  # points of a front whose arenas are looked at
 SEED = 1  # of the climb for the least live bytes
-MOST_STEPS = 100  # of the search for offsets of one candidate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,90 +88,70 @@ def least_points(evaluator: Evaluator, rows: Sequence[int], stop: Stop) -> tuple
     return (Point(chromosome=found, score=score(evaluator, found)),)
 
 
-class _Candidate(NamedTuple):
-    """A point with offsets. arena: bytes found in some steps; bound: no offsets need less."""
+class PlacedPoint(NamedTuple):
+    """A point and the bytes that its plan needs: arena with offsets, and weights."""
 
     point: Point
-    problem: Problem
-    arena: int
-    bound: int
+    memory: int
 
-    def looked_at(self, steps: int, stop: Stop) -> _Candidate:
-        """Return the candidate with the arena that so many steps find."""
-        memory = plan_arena(self.problem, budget=stop.part(steps=steps))
-        return self._replace(arena=memory.peak, bound=memory.lower_bound)
+    @property
+    def objectives(self) -> tuple[Fraction, ...]:
+        """Memory, and seconds a frame of each network; all are minimised."""
+        return tuple(map(Fraction, (self.memory, *self.point.periods)))
 
 
-def smallest(
+def placed_front(
     evaluator: Evaluator,
     points: Sequence[Point],
     rows: Sequence[int],
-    constraints: Constraints,
+    place: Callable[[Point], int],
     *,
     budget: Budget = None,
-) -> Point | None:
-    """Return the point of the smallest arena among those fast enough, of equal ones the fastest.
+) -> tuple[PlacedPoint, ...]:
+    """Return the Pareto front of the points by bytes with offsets and periods, by growing memory.
 
-    None if none is fast enough; what the constraints say of memory is not asked. rows: the alleles; all
-    layers by one of them are looked at beside the points. budget: a stop, or seconds; it ends the
-    search with the best by then.
+    rows: the alleles; all layers by one of them are candidates beside the points, and so is the plan
+    with the least live bytes. place: the arena bytes of a point. A point is not placed where its live
+    bytes, which no offsets are below, are dominated. budget: a stop, or seconds; when it ends only
+    all layers by one allele are placed, and what was placed before.
     """
     stop = stop_of(budget)
-    only_speed = replace(constraints, memory=None)
-    nearest = sorted(only_speed.met_by(evaluator.application, points), key=lambda one: one.memory)
-    least = only_speed.met_by(evaluator.application, least_points(evaluator, rows, stop))
-    candidates = _candidates(evaluator, [*least, *nearest[:MOST_ARENAS]], rows, only_speed, stop)
-    best: _Candidate | None = None
-    for found in sorted(candidates, key=lambda one: (one.bound, one.point.time)):
-        if best is not None and found.bound >= best.arena:
-            break
-        refined = found.looked_at(MOST_STEPS, stop)
-        if best is None or refined.arena < best.arena:
-            best = refined
-    return None if best is None else best.point
-
-
-def fastest(
-    evaluator: Evaluator,
-    points: Sequence[Point],
-    rows: Sequence[int],
-    constraints: Constraints,
-    *,
-    budget: Budget = None,
-) -> Point | None:
-    """Return the fastest point that fits the memory with offsets; None if none does.
-
-    Of points whose whole buffers are too large only the nearest are looked at, and those of `rows`.
-    budget: as in `smallest`.
-    """
-    stop = stop_of(budget)
-    memory = constraints.memory or 0
-    room = memory - evaluator.weights
-    safe = selected(evaluator.application, points, constraints)
-    only_speed = replace(constraints, memory=None)
-    fast = only_speed.met_by(evaluator.application, points)
-    above = sorted((one for one in fast if one.memory > memory), key=lambda one: one.memory)
-    least = only_speed.met_by(evaluator.application, least_points(evaluator, rows, stop))
-    nearest = [*([safe] if safe else []), *above[:MOST_ARENAS], *least]
-    candidates = _candidates(evaluator, nearest, rows, only_speed, stop)
-    for found in sorted(candidates, key=lambda one: (one.point.time, one.arena)):
-        if found.bound <= room and found.looked_at(MOST_STEPS, stop).arena <= room:
-            return found.point
-    return safe
-
-
-def _candidates(
-    evaluator: Evaluator,
-    nearest: Sequence[Point],
-    rows: Sequence[int],
-    only_speed: Constraints,
-    stop: Stop,
-) -> Iterator[_Candidate]:
-    """Each chromosome once, with the arena of a first look; the simple ones even without time."""
-    simple = only_speed.met_by(evaluator.application, uniform_points(evaluator, rows))
-    for point in {one.chromosome: one for one in (*simple, *nearest)}.values():
+    simple = uniform_points(evaluator, rows)
+    nearest = sorted(points, key=lambda point: (point.memory, point.time))
+    waiting = list({one.chromosome: one for one in (*simple, *nearest)}.values())
+    waiting += [one for one in least_points(evaluator, rows, stop) if one not in waiting]
+    front: list[PlacedPoint] = []
+    for point in waiting:
         if point not in simple and stop.is_over():
-            return
-        plan = evaluator.plan(genes_at(point.chromosome))
-        problem = tensor_places(evaluator, plan).tensors
-        yield _Candidate(point, problem, 0, 0).looked_at(1, stop)
+            break
+        tensors = tensor_places(evaluator, evaluator.plan(genes_at(point.chromosome))).tensors
+        live = loads((one.start, one.end, one.size) for one in tensors.buffers)
+        bound = PlacedPoint(point, evaluator.weights + max(live.values(), default=0))
+        if any(_dominates(placed, bound) for placed in front):
+            continue
+        placed = PlacedPoint(point, evaluator.weights + place(point))
+        if not any(_dominates(other, placed) for other in front):
+            front = [other for other in front if not _dominates(placed, other)] + [placed]
+    return tuple(sorted(front, key=lambda placed: placed.objectives))
+
+
+def _dominates(first: PlacedPoint, second: PlacedPoint) -> bool:
+    """Whether no objective of the first is larger; so of two equal points the earlier remains."""
+    pairs = zip(first.objectives, second.objectives, strict=True)
+    return all(mine <= others for mine, others in pairs)
+
+
+def chosen_point(
+    application: Application, front: Sequence[PlacedPoint], constraints: Constraints
+) -> PlacedPoint | None:
+    """Return the point of a placed front to take, None if none meets the constraints.
+
+    Without a limit of memory the smallest that is fast enough; with a limit the fastest that fits,
+    by the sum of the periods.
+    """
+    only_speed = replace(constraints, memory=None)
+    fast = [one for one in front if only_speed.met_by(application, [one.point])]
+    if constraints.memory is None:
+        return min(fast, key=lambda one: (one.memory, one.point.time), default=None)
+    fitting = [one for one in fast if one.memory <= constraints.memory]
+    return min(fitting, key=lambda one: (one.point.time, one.memory), default=None)

@@ -1,6 +1,8 @@
 """`csdf plan reuse` as its users see it."""
 
 import json
+from fractions import Fraction
+from operator import le
 
 import pytest
 
@@ -18,9 +20,22 @@ def test_the_front_and_the_methods(answer):
     sizes = [point["memory_bytes"] for point in found["front"]]
     assert sizes == sorted(sizes)
     assert found["lower_bound"] <= sizes[0] <= methods["pipelined_reuse"]
-    assert found["chosen"] in found["front"]  # of equal arenas the fastest
+    assert found["chosen"] in found["front"]
     assert found["arena_bytes"] == found["smallest_arena_bytes"] <= found["whole_arena_bytes"]
     assert found["lower_bound"] <= found["weight_bytes"] + found["arena_bytes"] <= sizes[0]
+
+
+@pytest.mark.parametrize("options", [(), ("--whole-buffers",), ("--total-memory", "151500B")])
+def test_the_chosen_plan_is_a_point_of_the_printed_front_which_no_point_dominates(answer, options):
+    _, found = answer("plan", "reuse", APPLICATION, *QUICK, *options)
+    assert found["chosen"] in found["front"]
+    assert found["chosen"]["memory_bytes"] == found["weight_bytes"] + found["arena_bytes"]
+    costs = [
+        (point["memory_bytes"], *map(Fraction, point["seconds_per_frame"].values()))
+        for point in found["front"]
+    ]
+    for mine in costs:
+        assert not any(all(map(le, other, mine)) for other in costs if other is not mine)
 
 
 @pytest.mark.slow
@@ -42,7 +57,7 @@ def test_a_limit_of_memory_chooses_the_fastest_that_fits(answer):
 def test_offsets_may_fit_where_whole_buffers_do_not(answer, run):
     _, free = answer("plan", "reuse", RESIDUAL, *QUICK)
     by_offsets = free["weight_bytes"] + free["smallest_arena_bytes"]
-    assert by_offsets < free["front"][0]["memory_bytes"]
+    assert by_offsets < min(point["whole_buffer_bytes"] for point in free["front"])
     code, found = answer("plan", "reuse", RESIDUAL, *QUICK, "--total-memory", by_offsets)
     assert code == 0
     assert found["weight_bytes"] + found["arena_bytes"] <= by_offsets

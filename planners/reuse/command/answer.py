@@ -19,6 +19,7 @@ from planners.reuse.application import Application
 from planners.reuse.deployment import Deployment
 from planners.reuse.evaluation import Evaluator
 from planners.reuse.problem import Front, FrontWhy, Point
+from planners.reuse.selection import PlacedPoint
 
 TOLERANCE = 1e-4  # of the largest output: single precision, sums in another order
 METHODS = {  # fields of Comparison, and what they are called
@@ -33,7 +34,8 @@ METHODS = {  # fields of Comparison, and what they are called
 class ReusePlans(NamedTuple):
     """All that is printed. whole, smallest, deployment: with offsets in one arena.
 
-    whole: all layers whole, the simplest plan. smallest: of all that were looked at. memory: bytes
+    front: of the search, in whole buffers. plans: the front that is printed, in the bytes of the
+    chosen plan. whole: all layers whole, the simplest plan. smallest: of all plans. memory: bytes
     of buffers and weights that the limits leave. rows: that a part may have; 0 is the whole.
     fit: what csdf fit finds, with inputs row by row. difference: largest relative one of the outputs,
     where the chosen plan was run.
@@ -43,6 +45,7 @@ class ReusePlans(NamedTuple):
     evaluator: Evaluator
     methods: Comparison
     front: Front
+    plans: Sequence[PlacedPoint]
     whole: Deployment
     smallest: Deployment
     limits: Limits
@@ -92,16 +95,17 @@ def as_lines(answer: ReusePlans, seconds: float) -> list[str]:
     for field, label in METHODS.items():
         total = weights + getattr(answer.methods, field)
         lines.append(f"    {label:<32} {bytes_in_words(total):>10}")
-    points, reason = answer.front.points, answer.front.reason
+    reason = answer.front.reason
+    smallest = min(point.memory for point in answer.front.points)
     after = f" after {answers.counted(answer.front.evaluations, 'evaluation')}"
     if reason.has(FrontWhy.EVALUATIONS):
         after = ""  # the reason says it
     lines += [
         _arena_line("whole tensors in one arena", answer.whole),
-        f"    {'smallest of the front':<32} {bytes_in_words(points[0].memory):>10}",
+        f"    {'smallest, whole buffers':<32} {bytes_in_words(smallest):>10}",
         _arena_line("smallest, offsets in one arena", answer.smallest),
         f"    {'lower bound of this kind':<32} {bytes_in_words(answer.bound):>10}",
-        f"  front  {answers.counted(len(points), 'point')}{after}; {reason}",
+        f"  front  {answers.counted(len(answer.plans), 'point')}{after}; {reason}",
     ]
     if answer.fit is not None:
         lines.append(f"  fit    csdf fit, without parameters: {in_words(answer.fit)}")
@@ -170,11 +174,12 @@ def _chosen_lines(answer: ReusePlans) -> list[str]:
     return lines
 
 
-def _point_as_json(answer: ReusePlans, point: Point) -> dict[str, Any]:
-    memory, *periods = point.score.objectives
+def _point_as_json(answer: ReusePlans, point: Point, memory: int) -> dict[str, Any]:
+    whole_buffers, *periods = point.score.objectives
     members = answer.application.members
     return {
-        "memory_bytes": int(memory),
+        "memory_bytes": memory,
+        "whole_buffer_bytes": int(whole_buffers),
         "seconds_per_frame": {
             member.name: str(period) for member, period in zip(members, periods, strict=True)
         },
@@ -190,7 +195,10 @@ def _point_as_json(answer: ReusePlans, point: Point) -> dict[str, Any]:
 
 def as_json(answer: ReusePlans, seconds: float) -> dict[str, Any]:
     """Return all under keys that stay; exact seconds as texts."""
-    chosen = answer.chosen
+    chosen = None
+    if answer.chosen is not None and answer.deployment is not None:
+        memory = answer.evaluator.weights + answer.deployment.arena_bytes
+        chosen = _point_as_json(answer, answer.chosen, memory)
     return {
         "application": answer.application.name,
         "networks": [member.name for member in answer.application.members],
@@ -200,11 +208,11 @@ def as_json(answer: ReusePlans, seconds: float) -> dict[str, Any]:
             field: answer.evaluator.weights + getattr(answer.methods, field) for field in METHODS
         },
         "lower_bound": answer.bound,
-        "front": [_point_as_json(answer, point) for point in answer.front.points],
+        "front": [_point_as_json(answer, *plan) for plan in answer.plans],
         "is_finished": answer.front.is_finished,
         "reason": str(answer.front.reason),
         "evaluations": answer.front.evaluations,
-        "chosen": None if chosen is None else _point_as_json(answer, chosen),
+        "chosen": chosen,
         "kind": answer.kind,
         "whole_arena_bytes": answer.whole.arena_bytes,
         "whole_arena_status": str(answer.whole.status),
@@ -231,7 +239,7 @@ def plot(path: str, answer: ReusePlans) -> None:
             "whole tensors, one arena",
         ),
     ]
-    front = [draw.DrawnPlan(point.memory, float(point.time)) for point in answer.front.points]
+    front = [draw.DrawnPlan(plan.memory, float(plan.point.time)) for plan in answer.plans]
     chosen = None
     if answer.chosen is not None and answer.deployment is not None:
         seconds = float(answer.chosen.time)

@@ -66,7 +66,13 @@ from planners.reuse.partition import PhaseTimes
 from planners.reuse.placement import free_offsets, whole_buffers
 from planners.reuse.problem import Front, FrontWhy, Point, Problem, genes_at, score, search_problem
 from planners.reuse.process_pool import cluster_executor, local_executor
-from planners.reuse.selection import Constraints, fastest, selected, smallest, uniform_points
+from planners.reuse.selection import (
+    Constraints,
+    PlacedPoint,
+    chosen_point,
+    placed_front,
+    uniform_points,
+)
 
 LAYERS = "_DNN__layers"  # only networks in JSON have this key
 OF_MODELS = "--shape, --simplify, and --repair are for models; an application says itself how"
@@ -277,18 +283,25 @@ def concluded(
         steps = stop.part(steps=MOST_STEPS, reason=reason)
         return deployment(evaluator, plan, free_offsets(evaluator, plan, budget=steps))
 
-    least = smallest(evaluator, front.points, options.rows, Constraints(), budget=stop)
-    taken = least
     is_published = options.selection == PUBLISHED
+    arenas = placed_front(
+        evaluator,
+        front.points,
+        options.rows,
+        lambda point: placed(point).arena_bytes,
+        budget=stop,
+    )
+    if is_published or options.whole_buffers:
+        printed = tuple(PlacedPoint(point, point.memory) for point in front.points)
+    else:
+        printed = arenas
+    taken: Point | None = None
     if is_published:
         (whole,) = uniform_points(evaluator, ())
         taken, step = selected_as_published(application, whole, front.points, constraints)
         print(f"csdf plan reuse: Algorithm 9: {step.value}", file=sys.stderr)
-    elif options.whole_buffers:
-        taken = selected(application, front.points, constraints)
-    elif constraints != Constraints():
-        choose = smallest if constraints.memory is None else fastest
-        taken = choose(evaluator, front.points, options.rows, constraints, budget=stop)
+    elif (selected := chosen_point(application, printed, constraints)) is not None:
+        taken = selected.point
     final = None
     if taken is not None and (options.whole_buffers or is_published):
         plan = evaluator.plan(genes_at(taken.chromosome))
@@ -301,7 +314,8 @@ def concluded(
         methods=comparison(application, known=evaluator),
         front=front,
         whole=placed(uniform_points(evaluator, ())[0]),
-        smallest=placed(least or front.points[0]),
+        plans=printed,
+        smallest=placed(arenas[0].point),
         limits=limits,
         memory=constraints.memory,
         rows=options.rows,
