@@ -221,11 +221,11 @@ def _taps(axis: Axis, length: int, outputs: int, ring: int = 0) -> Counter[tuple
     """Number of windows by their taps on the tensor, and by whether they bend around its ring.
 
     The first and last tap inside are constant between breakpoints, one for each tap at each border;
-    between two of them windows that bend are counted as a sum of floors. O(kernel) for any length.
+    between two of them windows that bend are counted as a sum of floors. O(min(kernel, outputs)).
     """
     limit = length + min(axis.after, 0)
-    breakpoints = {0, outputs}
-    for tap in range(axis.kernel):
+    breakpoints = {0, outputs} if axis.kernel < outputs else set(range(outputs + 1))
+    for tap in range(axis.kernel if axis.kernel < outputs else 0):
         for border in (0, limit):
             # The first window whose tap is at this border or beyond it.
             place = -((tap * axis.dilation - axis.before - border) // axis.stride)
