@@ -277,9 +277,10 @@ def shift_luts(depth: int, bits: int) -> int:
 
 
 def blocks(depth: int, width: int) -> int:
-    """Return the block RAMs of 18 kbit for a memory: the widest shape that holds it, side by side.
+    """Return the block RAMs of 18 kbit for a memory: copies of one shape, stacked and side by side.
 
-    width: of a word on the wire.
+    The shape is the narrowest one at least as wide as the word. For words wider than 18 bits it is
+    36 x 512 up to a depth of 512, and 18 x 1024 above. width: of a word on the wire.
     """
     for bits, words in BLOCK_SHAPES[:-1]:
         if width <= bits or (bits == BLOCK_SHAPES[-2][0] and depth > BLOCK_SHAPES[-1][1]):

@@ -13,7 +13,14 @@ from csdf.analysis.throughput import throughput
 from csdf.cli.main import main
 from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
-from csdf.search.memory_cost import OBJECTIVES, fifo_blocks, least_memory, memory_front, shift_luts
+from csdf.search.memory_cost import (
+    OBJECTIVES,
+    blocks,
+    fifo_blocks,
+    least_memory,
+    memory_front,
+    shift_luts,
+)
 from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import SearchSpace
 from csdf.time_limit import Stop
@@ -185,3 +192,17 @@ def test_buffers_prints_block_rams(capsys, tmp_path):
     assert main(["buffers", str(table), "--objective", "bram"]) == 0
     # 1024 words of 8 bits fit one block RAM (9 x 2048), of 16 bits one (18 x 1024).
     assert "storage 2 block RAMs, minimum (proved)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 8, 9, 16, 18, 24, 32, 36, 40, 72])
+@pytest.mark.parametrize("depth", [257, 512, 1024, 2048, 8192, 32768])
+def test_block_rams_are_copies_of_the_shape_that_the_page_names(depth, width):
+    shapes = {1: 16384, 2: 8192, 4: 4096, 9: 2048, 18: 1024}
+    if width > 18:
+        bits, words = (36, 512) if depth <= 512 else (18, 1024)
+    else:
+        bits = min(bits for bits in shapes if bits >= width)
+        words = shapes[bits]
+    columns = sum(1 for start in range(0, width, bits) if start < width)
+    rows = sum(1 for start in range(0, depth, words) if start < depth)
+    assert blocks(depth, width) == rows * columns
