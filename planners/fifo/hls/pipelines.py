@@ -28,8 +28,9 @@ from typing import NamedTuple
 
 from csdf.errors import InvalidGraph
 from planners.fifo.design import LEAST_DEPTH
+from planners.fifo.hls.process_modules import Members, is_of_module, modules_of_processes, shortened
 from planners.fifo.hls.synthesis_report import ReportedLoop, SynthesisReport
-from planners.fifo.hls.trace import Access, Iteration, Loop, Repeat, Trace, TracedProcess
+from planners.fifo.hls.trace import Access, Iteration, Loop, Repeat, Trace
 from planners.kernels.stage_times import NEED, READ, RELEASE, WRITE
 
 LOOP_GAP = 2  # stages from the last of a loop to the first of the next one
@@ -113,8 +114,8 @@ def staged(
     Raises InvalidGraph where report and trace are not of the same design.
     """
     builders = [
-        _Builder(trace, report, process, module, skew, skews or {})
-        for process, module in _processes(trace, report)
+        _builder(trace, report, members, modules, skew, skews or {})
+        for members, modules in modules_of_processes(trace, report)
     ]
     owner: dict[int, int] = {}
     for number, builder in enumerate(builders):
@@ -207,69 +208,25 @@ def _fifos(trace: Trace, processes: Sequence[StagedProcess]) -> tuple[StagedFifo
     return tuple(found)
 
 
-def _processes(
-    trace: Trace, report: SynthesisReport
-) -> Iterator[tuple[tuple[tuple[int, TracedProcess], ...], str]]:
-    """Yield the processes of the design with their modules; loops that Vitis joins are one process."""
-    modules = list(report.loops)
-    groups: list[tuple[list[tuple[int, TracedProcess]], str]] = []
-    for number, process in enumerate(trace.processes):
-        name = re.escape(process.name)
-        is_loop = _is_loop(process)
-        if is_loop:
-            pattern = rf"(?:.*_)?Loop_{_loop_name(process)}_proc\d*"
-        else:
-            pattern = rf"(?:{re.escape(trace.top)}_)?{name}(?:_.*)?"
-        exact = [one for one in modules if one == process.name]
-        found = exact or sorted(
-            (one for one in modules if re.fullmatch(pattern, one) and "_Pipeline_" not in one),
-            key=len,
-        )
-        if not found and is_loop and groups and _is_joined(process, groups[-1], report):
-            groups[-1][0].append((number, process))
-            continue
-        if not found:
-            starts = [one.split("_Pipeline_")[0] for one in modules if re.match(pattern, one)]
-            found = [one for one in starts if re.fullmatch(pattern, one)]
-        if not found:
-            raise InvalidGraph(
-                f"{report.file}: no module for process {process.name!r} ({trace.file}:{process.line}); "
-                f"it has {_some(modules)}. Is it the report of another design, or is --top another one?"
-            )
-        groups.append(([(number, process)], found[0]))
-    for members, module in groups:
-        yield tuple(members), module
-
-
-def _is_loop(process: TracedProcess) -> bool:
-    """Whether a process is a loop of the region, not a call."""
-    first = process.body[0] if len(process.body) == 1 else None
-    return isinstance(first, Loop) and first.line == process.line
-
-
-def _loop_name(process: TracedProcess) -> str:
-    """The pattern of the name that a report gives the loop of a process."""
-    first = process.body[0]
-    label = first.label if isinstance(first, Loop) else ""
-    return re.escape(label) if label else rf"VITIS_LOOP_{process.line}_\d+"
-
-
-def _is_joined(
-    process: TracedProcess,
-    group: tuple[list[tuple[int, TracedProcess]], str],
+def _builder(
+    trace: Trace,
     report: SynthesisReport,
-) -> bool:
-    """Whether the module of the loops before holds the loop of this process, too."""
-    return _is_loop(group[0][0][1]) and any(
-        re.match(rf"{_loop_name(process)}(_|$)", loop.tag)
-        for module, loops in report.loops.items()
-        if module == group[1] or module.startswith(f"{group[1]}_Pipeline_")
-        for loop in loops
-    )
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    members: Members,
+    modules: Sequence[str],
+    skew: Skew,
+    skews: Mapping[str, int],
+) -> _Builder:
+    """Return the builder of a process with the first module whose loops are those of the trace."""
+    mismatch: InvalidGraph | None = None
+    for module in modules:
+        builder = _Builder(trace, report, members, module, skew, skews)
+        try:
+            builder.find_pipelines()
+        except InvalidGraph as error:
+            mismatch = mismatch or error
+        else:
+            return builder
+    raise mismatch or AssertionError("a process without a module is refused before")
 
 
 @dataclass(slots=True)
@@ -294,7 +251,7 @@ class _Builder:
         self,
         trace: Trace,
         report: SynthesisReport,
-        members: tuple[tuple[int, TracedProcess], ...],
+        members: Members,
         module: str,
         skew: Skew,
         skews: Mapping[str, int],
@@ -312,7 +269,7 @@ class _Builder:
         self._reported = [
             loop
             for name, loops in report.loops.items()
-            if name == module or name.startswith(f"{module}_")
+            if is_of_module(name, module)
             for loop in loops
         ]
         self._pipelines: dict[Key, _Pipeline | None] = {}  # by loop that begins the nest
@@ -326,10 +283,16 @@ class _Builder:
             ),
         )  # fmt: skip
 
-    def tracks(self) -> tuple[tuple[Track, ...], int]:
-        """Return the tracks of the process and its last stage."""
+    def find_pipelines(self) -> None:
+        """Match the loops of the process with those of its module.
+
+        Raises InvalidGraph where a loop has no counterpart, or another number of iterations.
+        """
         for body in self._bodies:
             self._find(body)
+
+    def tracks(self) -> tuple[tuple[Track, ...], int]:
+        """Return the tracks of the process, whose pipelines are found, and its last stage."""
         found = [self._straight, *filter(None, self._pipelines.values())]
         for pipeline in found:
             self._place(pipeline)
@@ -399,7 +362,7 @@ class _Builder:
                 raise InvalidGraph(
                     f"{self._report.file}: no loop for {label!r} of process {self.name!r} "
                     f"({self.file}:{run.line}); {self.module!r} has "
-                    f"{_some([one.tag for one in self._reported])}"
+                    f"{shortened([loop.tag for loop in self._reported])}"
                 )
         return None
 

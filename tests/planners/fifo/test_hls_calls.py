@@ -297,6 +297,51 @@ def test_a_report_of_another_design_is_refused(tmp_path, module, tag, trips, say
 
 
 @pytest.mark.parametrize(
+    ("process", "module"),
+    [
+        ("add<40>", "add_40_s"),
+        ("ns::add<40>", "add_40_s"),
+        ("add<ap_fixed<16, 6>, 3>", "add_ap_fixed_16_6_3_s"),
+        ("add<N>", "add_10_s"),  # a constant is its value in the report
+        ("add", "add_10_s"),  # arguments that are deduced
+    ],
+)
+def test_a_template_is_the_process_of_its_instance_in_the_report(process, module):
+    put = small.loop("put", [Repeat(10, ((small.write(0),),))])
+    take = small.loop("take", [Repeat(10, ((small.read(0),),))])
+    trace, report = small.design(
+        [(process, [(put, "put", 1, 3)]), ("sink", [(take, "take", 1, 6)])],
+        small.fifos(("lane", 1)),
+    )
+    named = {module: report.loops[process], "sink": report.loops["sink"], "top": ()}
+    found = staged(trace, replace(report, loops=named))
+    assert [one.module for one in found.processes] == [module, "sink"]
+    assert (
+        CallModel(found).outcome([2]).cycles == CallModel(staged(trace, report)).outcome([2]).cycles
+    )
+
+
+def test_of_two_instances_of_a_template_the_one_with_these_iterations_counts():
+    loops = [
+        small.loop("put", [Repeat(words, ((small.write(words == 20),),))]) for words in (10, 20)
+    ]
+    take = [
+        small.loop("take", [Repeat(words, ((small.read(words == 20),),))]) for words in (10, 20)
+    ]
+    trace, report = small.design(
+        [("put<A>", [(loops[0], "put", 1, 3)]), ("put<B>", [(loops[1], "put", 1, 3)]),
+         ("first", [(take[0], "take", 1, 3)]), ("second", [(take[1], "take", 1, 3)])],
+        small.fifos(("x", 1), ("y", 1)),
+    )  # fmt: skip
+    of = {
+        f"put_{words}_s": (replace(report.loops["put<A>"][0], trips=words),) for words in (20, 10)
+    }
+    named = of | {name: report.loops[name] for name in ("first", "second")}
+    found = staged(trace, replace(report, loops=named))
+    assert [one.module for one in found.processes[:2]] == ["put_10_s", "put_20_s"]
+
+
+@pytest.mark.parametrize(
     "text", ["", "<a/>", "<profile/>", "<!DOCTYPE a [<!ENTITY b 'c'>]><profile/>"]
 )
 def test_what_is_no_report_is_refused(tmp_path, text):
