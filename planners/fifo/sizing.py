@@ -48,6 +48,7 @@ class SizingWhy(Why):
     PROVED = "no fewer {of} suffice"
     CHEAPEST = "no cheaper memories suffice"
     NO_DEPTHS = "no depths reach it"
+    UNCALIBRATED = "not proved, timing is not calibrated: {accesses}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,7 @@ from planners.fifo.hls.pipelines import Skew, StagedDesign, staged
 from planners.fifo.hls.synthesis_report import SynthesisReport, read_report, read_skews
 from planners.fifo.hls.trace import Trace, record
 from planners.fifo.hls.writing import tcl_directives, with_pragmas
+from planners.fifo.sizing import SizingWhy
 
 SHOWN = 4  # processes and names in a line
 INFERRED = (
@@ -342,6 +343,7 @@ class _Told:
             "without_skew": None if found.plain is None else self._sizing_json(found.plain),
             "points": [self._sizing_json(one) for one in found.points],
             "is_complete": found.is_complete,
+            "uncalibrated": list(found.uncalibrated),
             "fifos": rows,
             "processes": [
                 {"name": one.name, "line": one.line, "module": one.module, "loops": list(one.loops)}
@@ -404,6 +406,7 @@ class _Told:
             ]
         fewest = "none: it deadlocks in any depths" if found.least.cycles is None else (
             f"{self._cycles(found.least.cycles)}: no depths are faster"
+            + " by timing that is not calibrated" * bool(found.uncalibrated)
         )  # fmt: skip
         facts.append(("fewest", fewest))
         if found.given.outcome.cycles is not None and found.idle:
@@ -469,6 +472,8 @@ class _Told:
         objective = self._question.objective
         if sizing.status is Status.OPTIMAL:
             proof = f"proved the {FEWEST.get(objective, 'fewest bits')}"
+        elif sizing.reason.has(SizingWhy.UNCALIBRATED):
+            proof = str(sizing.reason)
         else:
             bound = sizing.lower_bound
             above = answers.gap_above(sizing.cost, bound) if bound else "lower bound 0"
@@ -515,10 +520,13 @@ class _Told:
                 (
                     str(point.cost), str(point.cycles),
                     *(str(total_cost(self._model, point.depths, one)) for one in bits),
-                    "yes" if is_proved else f"at least {point.lower_bound}",
+                    "yes" if is_proved
+                    else "not calibrated" if self._found.uncalibrated
+                    else f"at least {point.lower_bound}",
                 )
             )  # fmt: skip
         lines = terminal.aligned(rows, texts=(len(rows[0]) - 1,), indent="  ")
         if self._found.is_complete:
             lines.append("  complete: no other depths are cheaper or faster")
+        lines += (f"  timing is not calibrated: {access}" for access in self._found.uncalibrated)
         return lines

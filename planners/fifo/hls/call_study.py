@@ -12,13 +12,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from csdf.errors import InvalidGraph
-from csdf.status import Status
+from csdf.status import Status, because
 from csdf.time_limit import Stop
 from planners.fifo.design import LEAST_DEPTH
 from planners.fifo.hls.call import CallModel, Outcome
 from planners.fifo.hls.critical import Limit, limit
 from planners.fifo.hls.depths import CallSizing, fewest_cycles, front, sized, total_cost
 from planners.fifo.hls.pipelines import Skew, StagedDesign
+from planners.fifo.sizing import SizingWhy
 
 MOST_TRIED = 50_000_000  # stages of the calls that look for depths that are not needed
 Staging = Callable[[Skew], StagedDesign]  # the design for a skew
@@ -60,6 +61,7 @@ class CallStudy:
     is_complete: bool = False
     idle: tuple[int, ...] = ()
     unneeded: tuple[int, ...] = ()
+    uncalibrated: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,14 +110,39 @@ def study(runs: Sequence[Staging], question: Question, stops: Callable[[], Stop]
                 and (model is nominal or _is_no_slower(model, trial, tried.assumed))
             ):
                 unneeded.append(place)
+    uncalibrated = tuple(
+        dict.fromkeys(note for run in models for note in run.at(0).design.uncalibrated)
+    )
+    if uncalibrated:
+        points = tuple(_unproved(point, model, question, uncalibrated) for point in points)
+        sizing = sizing and _unproved(sizing, model, question, uncalibrated)
+        plain = plain and _unproved(plain, nominal, question, uncalibrated)
     return CallStudy(
         model=model, skew=question.skew, largest_skew=nominal.design.largest_skew, least=least,
         given=tried, shallow=_tried(first, shallow, question.skew),
         limit=None if why.cycles is None else limit(nominal, why), sizing=sizing, plain=plain,
-        points=points, is_complete=is_complete,
+        points=points, is_complete=is_complete and not uncalibrated, uncalibrated=uncalibrated,
         idle=tuple(one for one in range(len(given)) if one not in why.full),
         unneeded=tuple(unneeded),
     )  # fmt: skip
+
+
+def _unproved(
+    sizing: CallSizing, model: CallModel, question: Question, uncalibrated: Sequence[str]
+) -> CallSizing:
+    """Take back what rests on cycles that were never compared with RTL.
+
+    A deadlock in any depths needs no cycles, and stays proved.
+    """
+    reason = because(SizingWhy.UNCALIBRATED, accesses="; ".join(uncalibrated))
+    floor = total_cost(model, [LEAST_DEPTH] * len(model.members), question.objective)
+    if sizing.depths:
+        return replace(
+            sizing, status=Status.FEASIBLE, reason=reason, lower_bound=min(sizing.cost, floor)
+        )
+    if sizing.status is Status.INFEASIBLE and sizing.goal is not None:
+        return replace(sizing, status=Status.UNKNOWN, reason=reason)
+    return sizing
 
 
 class _Models:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
@@ -90,7 +90,10 @@ class StagedProcess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedDesign:
-    """Processes and FIFOs of one call of the top function."""
+    """Processes and FIFOs of one call of the top function.
+
+    uncalibrated: accesses whose stages follow from no rule that was compared with RTL.
+    """
 
     name: str
     file: str
@@ -98,6 +101,7 @@ class StagedDesign:
     processes: tuple[StagedProcess, ...]
     assumptions: tuple[str, ...] = ()
     largest_skew: int = 0
+    uncalibrated: tuple[str, ...] = ()
 
 
 Skew = int | None  # stages; None for as many as the reader of each lane has
@@ -150,6 +154,7 @@ def staged(
         processes=tuple(processes),
         assumptions=assumptions,
         largest_skew=max((one.largest_skew for one in builders), default=0),
+        uncalibrated=tuple(dict.fromkeys(chain(*(one.uncalibrated for one in builders)))),
     )
 
 
@@ -266,6 +271,7 @@ class _Builder:
         self.assumptions: list[str] = []
         self.loops: list[str] = []
         self.largest_skew = 0
+        self.uncalibrated: list[str] = []
         self._reported = [
             loop
             for name, loops in report.loops.items()
@@ -320,6 +326,7 @@ class _Builder:
             loose = tuple(one for one in iteration if isinstance(one, Access))
             if loose:
                 self._straight.iterations.append(loose)
+                self._note_uncalibrated(loose, "outside its pipelined loops")
             for item in iteration:
                 if isinstance(item, Access):
                     continue
@@ -329,7 +336,23 @@ class _Builder:
                 if pipeline is None:
                     self._find(item.iterations)
                 else:
-                    pipeline.iterations += (one for one, _ in self._inner(item, pipeline.loop))
+                    inner = [accesses for accesses, _ in self._inner(item, pipeline.loop)]
+                    pipeline.iterations += inner
+                    if not pipeline.reported.is_pipelined:
+                        self._note_uncalibrated(
+                            chain(*inner),
+                            f"in loop {pipeline.reported.tag!r}, which is no pipeline",
+                        )
+                    outer = _outer_accesses(item, pipeline.loop)
+                    self._note_uncalibrated(outer, f"in an outer loop of {pipeline.reported.tag!r}")
+
+    def _note_uncalibrated(self, accesses: Iterable[Access], where: str) -> None:
+        """Note accesses whose stages were never compared with RTL."""
+        names = list(dict.fromkeys(self._trace.fifos[access.fifo].group for access in accesses))
+        if names:
+            self.uncalibrated.append(
+                f"{self.name} (line {self.process.line}) accesses {shortened(names)} {where}"
+            )
 
     def _pipeline(self, run: Loop) -> _Pipeline | None:
         """The pipelined loop whose nest this loop begins; None if it only holds others."""
@@ -572,6 +595,18 @@ def _counted(body: Body, times: int = 1) -> Iterator[tuple[Iteration, int]]:
 def _iterations(body: Body) -> list[Iteration]:
     """All different iterations."""
     return list({id(one): one for one, _ in _counted(body)}.values())
+
+
+def _outer_accesses(run: Loop, pipelined: Key) -> Iterator[Access]:
+    """The accesses of a nest in the loops around its pipelined one, each kind of iteration once."""
+    if _key(run) == pipelined:
+        return
+    for iteration in _iterations(run.iterations):
+        for item in iteration:
+            if isinstance(item, Loop):
+                yield from _outer_accesses(item, pipelined)
+            else:
+                yield item
 
 
 def _key(loop: Loop) -> Key:

@@ -70,7 +70,7 @@ MOST_BYTES = 1 << 30  # of a report, unpacked
 class ReportedLoop:
     """A loop of a module: initiation interval, depth in stages, iterations where they are fixed.
 
-    A loop that is not pipelined has the latency of an iteration as both.
+    A loop that is not pipelined has the latency of an iteration as interval and depth.
     """
 
     module: str
@@ -78,6 +78,7 @@ class ReportedLoop:
     interval: int
     depth: int
     trips: int | None
+    is_pipelined: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +182,10 @@ def _loops(module: str, parent: ElementTree.Element, file: Path) -> Iterator[Rep
                 "both are 1 at least"
             )
         trips = _number(loop, ("TripCount",))
-        yield ReportedLoop(module=module, tag=name, interval=interval, depth=depth, trips=trips)
+        yield ReportedLoop(
+            module=module, tag=name, interval=interval, depth=depth, trips=trips,
+            is_pipelined=loop.find("PipelineII") is not None,
+        )  # fmt: skip
 
 
 def _number(loop: ElementTree.Element, names: tuple[str, ...]) -> int | None:

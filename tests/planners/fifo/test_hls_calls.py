@@ -419,3 +419,46 @@ def test_a_schedule_says_how_far_lanes_are_apart(tmp_path):
     assert skews == {"sink": 2}
     trace, report = small.pipe(40)
     assert staged(trace, report, None, skews).largest_skew == 2
+
+
+def nest_with_a_read_around(is_in_tag):
+    """A process that reads x before each run of an inner pipelined loop."""
+    inner = small.loop("li", [Repeat(9, ((small.read(0), small.write(1)),))], line=3)
+    nest = small.loop("lo", [Repeat(4, ((small.read(0), inner),))])
+    put = small.loop("put", [Repeat(40, ((small.write(0),),))])
+    take = small.loop("take", [Repeat(36, ((small.read(1),),))])
+    return small.design(
+        [("source", [(put, "put", 1, 3)]), ("mid", [(nest, "lo_li" if is_in_tag else "li", 1, 3)]),
+         ("sink", [(take, "take", 1, 3)])],
+        small.fifos(("x", 1), ("y", 1)),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("is_in_tag", [False, True])
+@pytest.mark.parametrize("has_front", [False, True])
+def test_a_read_around_a_pipelined_loop_is_not_called_proved(is_in_tag, has_front):
+    trace, report = nest_with_a_read_around(is_in_tag=is_in_tag)
+    question = Question(has_front=has_front, objective="bram" if has_front else "bits")
+    found = study([lambda skew: staged(trace, report, skew)], question, Stop)
+    sizings = found.points if has_front else [found.sizing]
+    assert sizings
+    assert all(one.status is Status.FEASIBLE for one in sizings)
+    assert all("not calibrated: mid (line 21) accesses x" in str(one.reason) for one in sizings)
+    assert not found.is_complete
+
+
+def test_cycles_by_uncalibrated_timing_are_not_called_impossible():
+    trace, report = nest_with_a_read_around(is_in_tag=False)
+    found = study([lambda skew: staged(trace, report, skew)], Question(cycles=5), Stop)
+    assert found.sizing.status is Status.UNKNOWN
+    assert "not calibrated" in str(found.sizing.reason)
+
+
+def test_a_loop_that_is_no_pipeline_is_not_called_proved():
+    trace, report = small.pipe(10)
+    slow = {
+        name: tuple(replace(loop, is_pipelined=name != "sink") for loop in loops)
+        for name, loops in report.loops.items()
+    }
+    found = study([lambda skew: staged(trace, replace(report, loops=slow), skew)], Question(), Stop)
+    assert "in loop 'take', which is no pipeline" in str(found.sizing.reason)
