@@ -14,8 +14,13 @@ from math import gcd, isqrt
 from random import Random
 from typing import NamedTuple
 
-from csdf.analysis.bound_channels import SPACE, limit_concurrency, without_auto_concurrency
-from csdf.analysis.liveness import deadlock
+from csdf.analysis.bound_channels import (
+    SPACE,
+    bound_channels,
+    limit_concurrency,
+    without_auto_concurrency,
+)
+from csdf.analysis.liveness_repair import added_tokens
 from csdf.arguments import public
 from csdf.errors import InvalidGraph
 from csdf.model.graph import Actor, Channel, Graph
@@ -140,12 +145,14 @@ def _drawn_ends(random: Random, shape: GraphShape) -> list[tuple[int, int]]:
         for place in range(1, shape.actors):
             pair = (order[_drawn(random, 0, place - 1)], order[place])
             ends.append(pair if random.randrange(2) else pair[::-1])
+    joined = set(ends)
     for _ in range(shape.extra_channels if shape.actors > 1 else 0):
         producer = random.randrange(shape.actors)
         consumer = (producer + _drawn(random, 1, shape.actors - 1)) % shape.actors
-        is_first = (producer, consumer) not in ends and (consumer, producer) not in ends
+        is_first = joined.isdisjoint(((producer, consumer), (consumer, producer)))
         if is_first or shape.has_parallel_channels:
             ends.append((producer, consumer))
+            joined.add((producer, consumer))
     return ends
 
 
@@ -206,18 +213,15 @@ def made_live(random: Random, graph: Graph) -> Graph:
 
     It ends, because a channel with the tokens or the space of a whole iteration never blocks.
     """
-    while (found := deadlock(graph)) is not None:
-        channels = {channel.name: channel for channel in graph.channels}
-        blocked = found.cycle[random.randrange(len(found.cycle))]
-        name = blocked.channel.removesuffix(SPACE)
-        one, missing = channels[name], blocked.needed - blocked.tokens
-        channels[name] = replace(
-            one,
-            capacity=None if one.capacity is None else one.capacity + missing,
-            initial_tokens=one.initial_tokens + (missing if blocked.channel == name else 0),
-        )
-        graph = replace(graph, channels=tuple(channels.values()))
-    return graph
+    bounded = bound_channels(graph)
+    added = added_tokens(bounded, random.randrange)
+    channels = []
+    for channel in graph.channels:
+        tokens, space = added[channel.name], added.get(channel.name + SPACE, 0)
+        room = None if channel.capacity is None else channel.capacity + tokens + space
+        initial_tokens = channel.initial_tokens + tokens
+        channels.append(replace(channel, capacity=room, initial_tokens=initial_tokens))
+    return replace(graph, channels=tuple(channels))
 
 
 GRAIN = 2**20  # steps of a number drawn evenly from 0 to 1
