@@ -139,5 +139,12 @@ class ExecutionError(CsdfError):
     """A run that left its schedule or its buffers: an access outside, or an order that cannot be."""
 
 
+class InternalError(Exception):
+    """An answer of this program that its own checker refuses: a fault of the program, not of its input.
+
+    No CsdfError: a command ends with exit code 70 and asks for a report.
+    """
+
+
 class InvalidPlan(CsdfError):
     """A memory plan, or the problem it is for, that breaks a rule of the model."""

@@ -36,6 +36,7 @@ from planners.code.vectors import (
     test_program,
     vectors_of,
 )
+from planners.plan.checker import require_carried_out
 from planners.plan.plan import StreamingPlan
 from planners.primitives.library.winograd import ROUNDING
 
@@ -74,7 +75,7 @@ def library(
     frames: inputs for the test program, by layer name; a random one by default.
 
     Raises UnsupportedOperator for a layer that no kernel computes, InvalidNetwork for a model
-    without weights, InvalidPlan where the plan does not fit the model.
+    without weights, InvalidPlan where the checker refuses the plan for this network.
     """
     written = written_sources(model, plan, name or model.network.name, kernels, scratch)
     vectors = frames_of(model, plan, frames)
@@ -123,9 +124,13 @@ def written_sources(
     kernels: str = OWN,
     scratch: Scratch = ANY,
 ) -> Written:
-    """Return the texts of a library for a plan of lines and strips, or a selection of primitives."""
+    """Return the texts of a library for a plan of lines and strips, or a selection of primitives.
+
+    The checker has to accept the plan first: C does not look where buffers lie.
+    """
     if kernels not in KERNELS:
         raise InvalidArgument(f"kernels {kernels!r}; expected one of {', '.join(KERNELS)}")
+    require_carried_out(model.network, plan)
     if not is_selection(plan):
         return library_sources(model, plan, name, kernels, scratch)
     if kernels != OWN:

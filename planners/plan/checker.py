@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import combinations, pairwise, permutations, product
 from math import prod
 
@@ -51,6 +52,12 @@ def require_carried_out(network: Network, plan: StreamingPlan) -> None:
 
     Every byte that is read is checked, which for large networks takes a while: bytes of all tensors.
     """
+    _check(network, plan)
+
+
+# A plan is checked where it is found or read, and again where C of it is written.
+@lru_cache(maxsize=8)
+def _check(network: Network, plan: StreamingPlan) -> None:
     worked = worked_network(network, plan.rematerialised)
     require_same(network, worked)
     _Checked(worked, plan).require()

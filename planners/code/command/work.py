@@ -36,6 +36,7 @@ from planners.memory.command.answer import alternatives, taken
 from planners.memory.command.main import take_memories
 from planners.memory.fit import fit_of, fit_with_alternatives
 from planners.memory.several import with_states_apart
+from planners.plan.own_plans import require_own
 from planners.plan.plan import StreamingPlan
 from planners.plan.text import plans_for, worked_part
 
@@ -97,6 +98,9 @@ def work(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return answers.NO
+    if not plans:
+        with answers.working("checking plans"):
+            require_own([(one.model.network, one.way.plan) for one in planned])
     with answers.working(f"writing {options.output}"):
         try:
             told = _single(planned[0], options) if len(planned) == 1 else _several(planned, options)

@@ -13,6 +13,7 @@ from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.chosen import with_weights
 from cnn2csdf.fixed_point.flash import and_in_flash, flash_bytes
+from cnn2csdf.network import Network
 from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.platforms import platform_named
 from cnn2csdf.weights import Model
@@ -40,8 +41,8 @@ from planners.memory.command.beside import fit_beside, in_words
 from planners.memory.order import TopologicalOrder, chain_of
 from planners.memory.several import Together
 from planners.memory.times import measured_work
+from planners.plan.own_plans import format_own_plans
 from planners.plan.regions import layer_range
-from planners.plan.text import format_plans
 from planners.published.mafat import (
     MB,
     Predictor,
@@ -148,7 +149,7 @@ def work(options: argparse.Namespace) -> int:
         part = (
             None if (first, end) == (0, None) else (first, first + len(model.network.layers) - ends)
         )
-        _write(options.output, answer.plan, part)
+        _write(options.output, model.network, answer.plan, part)
     if options.plot:
         _plot(options.plot, answer, options.model, limit)
     if check is not None and not check.is_equal:
@@ -193,15 +194,17 @@ def chosen_answer(
     return FusionAnswer(plan=plan, status=status, reason=reason, lower_bound=least)
 
 
-def _write(path: str, plan: FusionPlan | None, layers: tuple[int, int] | None) -> None:
+def _write(
+    path: str, network: Network, plan: FusionPlan | None, layers: tuple[int, int] | None
+) -> None:
     """Write a plan. layers: of the whole network that it works, first and one past the last."""
     if plan is None:
         print(f"csdf plan fusion: {path} is not written: there is no plan", file=sys.stderr)
-    elif loading.suffix_of(path) == "h":
-        output.write("csdf plan fusion", path, format_header([plan.arena]))
-    else:
-        text = format_plans([replace(plan.plan, layers=layers)])
-        output.write("csdf plan fusion", path, text)
+        return
+    text = format_own_plans([(network, replace(plan.plan, layers=layers))])
+    if loading.suffix_of(path) == "h":
+        text = format_header([plan.arena])
+    output.write("csdf plan fusion", path, text)
 
 
 def _plot(path: str, answer: FusionAnswer, name: str, limit: int | None) -> None:

@@ -35,8 +35,9 @@ from planners.memory.command.main import take_memories
 from planners.memory.fit import fit, fit_with_alternatives
 from planners.memory.memories import FRONT, slow_front
 from planners.memory.several import Together, with_states_apart
+from planners.plan.own_plans import format_own_plans
 from planners.plan.plan import StreamingPlan
-from planners.plan.text import format_plans, plans_for, worked_part
+from planners.plan.text import plans_for, worked_part
 
 STEPS = 200  # of the search for an interpreter's arena; the plans of 17 files tried took less
 
@@ -69,6 +70,9 @@ def work(options: argparse.Namespace) -> int:
         fits = with_states_apart(fits, again)
     all_of = Together(fits=tuple(fits), flash=options.flash, longest=_longest(options))
     checks = [one.check for one in found if one.check is not None]
+    shown = [(fit.best or fit.least).plan for fit in fits]
+    plans = [(one.network, plan) for one, plan in zip(found, shown, strict=True)]
+    text = format_own_plans(plans) if options.output else ""
     arenas = [_interpreted(source, options) for source in options.models]
     if options.json:
         document = as_json(all_of, checks, seconds)
@@ -80,9 +84,7 @@ def work(options: argparse.Namespace) -> int:
         interpreted = [None if one is None else one[0].in_words(one[1]) for one in arenas]
         print(answers.in_words(as_lines(all_of, checks, seconds, interpreted), options))
     if options.output:
-        _write(options.output, fits)
-        shown = [(fit.best or fit.least).plan for fit in fits]
-        plans = [(one.network, plan) for one, plan in zip(found, shown, strict=True)]
+        output.write("csdf fit", options.output, text)
         remark_on_elements("csdf fit", options.output, plans)
     if options.plot:
         _draw(options, found)
@@ -207,10 +209,6 @@ def _searched(network: Network, options: argparse.Namespace, ram: int | None) ->
         memories=options.memories,
         budget=stop,
     )
-
-
-def _write(path: str, fits: Sequence[Fit]) -> None:
-    output.write("csdf fit", path, format_plans([(one.best or one.least).plan for one in fits]))
 
 
 def _exit_code(all_of: Together, checks: Sequence[Check]) -> int:

@@ -21,7 +21,7 @@ from csdf.errors import UnreadableFile
 from csdf.status import Status
 from csdf.time_limit import ENDS, Progress, Stop, reason_of
 from csdf.units import bytes_in_words, nanoseconds_in_words, time_in_words
-from planners.plan.text import format_plans
+from planners.plan.own_plans import format_own_plans
 from planners.primitives.command.main import BUDGETS, PUBLISHED
 from planners.primitives.execution import (
     largest_difference,
@@ -141,7 +141,7 @@ def work(options: argparse.Namespace) -> int:
         output.remark(PROGRAM, f"{options.output} is not written: there is no plan")
     elif options.output and selection is not None:
         plan = streaming_plan(network, selection)
-        output.write(PROGRAM, options.output, format_plans([plan]))
+        output.write(PROGRAM, options.output, format_own_plans([(network, plan)]))
     if options.plot and front is not None:
         _plot(options.plot, report, front)
     if run is not None and not run.is_equal:

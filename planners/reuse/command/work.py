@@ -36,8 +36,8 @@ from planners.arena.allocation import ArenaWhy
 from planners.memory.answer import Limits
 from planners.memory.command.beside import fit_beside
 from planners.memory.several import Together, run_in_turn
+from planners.plan.own_plans import format_own_plans
 from planners.plan.plan import StreamingPlan
-from planners.plan.text import format_plans
 from planners.published.nsga2 import SearchLimits, Settings, evolve
 from planners.published.todaes import (
     as_published,
@@ -110,11 +110,11 @@ def work(options: argparse.Namespace) -> int:
     if len(measured) < len(application.members):
         shared.remark_on_platform("csdf plan reuse", options, tuple(measured))
     if options.output and answer.deployment is not None:
-        text = (
-            format_tables(answer.deployment)
-            if suffix_of(options.output) == "h"
-            else format_plans(plans_of(application, answer.deployment, options))
-        )
+        networks = [member.network for member in application.members]
+        plans = plans_of(application, answer.deployment, options)
+        text = format_own_plans(list(zip(networks, plans, strict=True)))
+        if suffix_of(options.output) == "h":
+            text = format_tables(answer.deployment)
         output.write("csdf plan reuse", options.output, text)
     elif options.output:
         print(

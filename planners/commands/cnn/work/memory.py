@@ -30,7 +30,7 @@ from planners.memory.command.beside import as_json as fit_as_json
 from planners.memory.command.beside import fit_beside, in_words
 from planners.memory.plain_plans import MemoryComparison, memory_comparison
 from planners.memory.several import Together
-from planners.plan.text import format_plans
+from planners.plan.own_plans import format_own_plans
 from planners.published.samos import PUBLISHED_STEPS, PublishedMemory, published_memory
 
 NANOSECONDS = 10**9
@@ -168,9 +168,8 @@ def work(options: argparse.Namespace) -> int:
     else:
         print(answers.in_words(_lines(rows), options))
     if options.output:
-        plans = [row.comparison.plan() for row in rows]
-        output.write("csdf cnn memory", options.output, format_plans(plans))
-        works = [(row.comparison.network, plan) for row, plan in zip(rows, plans, strict=True)]
+        works = [(row.comparison.network, row.comparison.plan()) for row in rows]
+        output.write("csdf cnn memory", options.output, format_own_plans(works))
         remark_on_elements("csdf cnn memory", options.output, works)
     if options.plot:
         bars = [
