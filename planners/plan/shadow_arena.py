@@ -16,6 +16,7 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.rings import rings_of
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
 from planners.plan.plan import Alias, Kind, StreamBuffer, StreamingPlan
@@ -58,6 +59,12 @@ class MarkedArena:
             if one.kind is Kind.EXTERNAL
         }
         self._inside = 0, plan.arena_bytes
+        # Windows of rings whose last rows are those of a tensor outside the arena.
+        self._windows = {
+            name: self._bounds[ring.new]
+            for name, ring in rings_of(network).items()
+            if ring.new in self._bounds
+        }
         self._slow = {
             one.name: range(begin, begin + one.size)
             for one, begin in plan.placed_memories
@@ -180,6 +187,8 @@ class MarkedArena:
         """The bytes of elements of one row, and the numbers of the elements."""
         size = self.element_bytes(tensor)
         first_byte, end = self._bounds.get(tensor, self._inside)
+        if tensor in self._windows and offset >= self._windows[tensor][0]:
+            first_byte, end = self._windows[tensor]
         numbers = self._numbers(tensor, first, count)
         length = count
         if tensor in self._strides:
