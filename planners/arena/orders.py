@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from random import Random
 from typing import NamedTuple
 
@@ -45,6 +46,7 @@ class Greedy:
         self._lifetimes = backend.kernel(placement.Lifetimes)(
             *map(backend.array, (self._starts, self._ends, blocks.size))
         )
+        self._window, self._window_first = _windows(self._starts, self._ends)
         self._free = [block for block in range(len(blocks)) if not blocks.is_fixed[block]]
         placed = [int(fixed) for fixed in blocks.is_fixed]
         self._start = placed, [at * one for at, one in zip(blocks.lowest, placed, strict=True)]
@@ -66,8 +68,13 @@ class Greedy:
             placed = backend.kernel(placement.Placed)(is_placed, offset)
             self._place(backend.array(free), self._ground, self._conflicts, placed)
         else:
-            columns = (backend.blank(len(blocks)) for _ in range(4))
-            stack = backend.kernel(placement.Stack)(*columns)
+            columns = (backend.blank(self._window_first[-1]) for _ in range(4))
+            stack = backend.kernel(placement.Stack)(
+                *columns,
+                backend.array(self._window_first),
+                backend.blank(len(self._window_first)),
+                self._window,
+            )
             for block in range(len(blocks)):
                 if blocks.is_fixed[block]:
                     backend.kernel(placement.put_by_time)(
@@ -152,6 +159,20 @@ class Greedy:
             moved = highest if not near or random.randrange(2) else random.choice(near)
             place = current.index(int(moved))
             current.insert(random.randrange(place + 1), current.pop(place))
+
+
+def _windows(starts: Sequence[int], ends: Sequence[int]) -> tuple[int, list[int]]:
+    """Return the length of the windows of time, and where the entries of each window begin.
+
+    A window is as long as the longest lifetime; the last number is that of all entries.
+    """
+    lives = list(zip(starts, ends, strict=True))
+    width = max((end - start for start, end in lives), default=1)
+    counts = [0] * (max(ends, default=1) // width + 1)
+    for start, end in lives:
+        for window in range(start // width, (end - 1) // width + 1):
+            counts[window] += 1
+    return width, list(accumulate(counts, initial=0))
 
 
 class Order(NamedTuple):

@@ -134,70 +134,107 @@ def first_room(ground, block, taken):
 
 
 class Stack:
-    """The lifetimes and places of `placed` blocks, in ascending order of where they begin. All (B,)."""
+    """Placed blocks by windows of time, in each window in ascending order of where they begin.
 
-    def __init__(self, start, end, begin, top):
-        """Begin empty."""
+    A window is `width` times long, at least as long as any lifetime, so that a block is in at most two
+    windows. The blocks of window w are the first count[w] entries from first[w] on. start, end, begin,
+    top: the lifetimes and places; room for each block in each of its windows.
+    """
+
+    def __init__(self, start, end, begin, top, first, count, width):
+        """Begin empty: all counts are 0."""
         self.start = start
         self.end = end
         self.begin = begin
         self.top = top
-        self.placed = 0
+        self.first = first
+        self.count = count
+        self.width = width
 
 
 def fit_by_time(order, lifetimes, ground, stack, offset, is_tight):
     """Place the blocks in this order where no placed block with a meeting lifetime is in the way.
 
     The same places as by `lowest_fit`, or with `is_tight` the smallest gap that holds the block; but no
-    list of conflicts is needed, which would not fit into memory. offset: (B,) out. Time: O(P * placed).
+    list of conflicts is needed, which would not fit into memory. offset: (B,) out. Time: O(P * placed
+    blocks of a window).
     """
     for position in range(len(order)):
         block = order[position]
         offset[block] = room_by_time(
-            stack.start, stack.end, stack.begin, stack.top, stack.placed, lifetimes, ground, block,
+            stack.start,
+            stack.end,
+            stack.begin,
+            stack.top,
+            stack,
+            lifetimes,
+            ground,
+            block,
             is_tight,
-        )  # fmt: skip
+        )
         put_by_time(stack, lifetimes, block, offset[block])
 
 
-def room_by_time(starts, ends, begins, tops, placed, lifetimes, ground, block, is_tight):
-    """Return the lowest, or the tightest, offset for a block."""
+def room_by_time(starts, ends, begins, tops, stack, lifetimes, ground, block, is_tight):
+    """Return the lowest, or the tightest, offset for a block.
+
+    The blocks of its two windows are merged; a block that is in both is looked at twice, which changes
+    nothing.
+    """
     start = lifetimes.start[block]
     end = lifetimes.end[block]
     size = lifetimes.size[block]
     unit = ground.alignment[block]
     place = ground.lowest[block]
+    window = start // stack.width
+    last = (end - 1) // stack.width
+    k = stack.first[window]
+    upto = k + stack.count[window]
+    other = stack.first[last]
+    other_upto = other
+    if last > window:
+        other_upto = other + stack.count[last]
     chosen = -1
     least = 0
-    for k in range(placed):
-        if starts[k] < end and start < ends[k]:
-            room = begins[k] - place
+    while k < upto or other < other_upto:
+        if other == other_upto or (k < upto and begins[k] <= begins[other]):
+            entry = k
+            k += 1
+        else:
+            entry = other
+            other += 1
+        if starts[entry] < end and start < ends[entry]:
+            room = begins[entry] - place
             if room >= size:
                 if is_tight == 0:
                     return place
                 if chosen < 0 or room < least:
                     chosen = place
                     least = room
-            if tops[k] > place:
-                place = (tops[k] + unit - 1) // unit * unit
+            if tops[entry] > place:
+                place = (tops[entry] + unit - 1) // unit * unit
     return place if chosen < 0 else chosen
 
 
 def put_by_time(stack, lifetimes, block, place):
-    """Add a block at this place, which may be fixed."""
-    low = 0
-    high = stack.placed
-    while low < high:
-        middle = (low + high) // 2
-        if stack.begin[middle] < place:
-            low = middle + 1
-        else:
-            high = middle
-    insert_at(stack.start, low, stack.placed, lifetimes.start[block])
-    insert_at(stack.end, low, stack.placed, lifetimes.end[block])
-    insert_at(stack.begin, low, stack.placed, place)
-    insert_at(stack.top, low, stack.placed, place + lifetimes.size[block])
-    stack.placed += 1
+    """Add a block at this place, which may be fixed, in each of its windows."""
+    first_window = lifetimes.start[block] // stack.width
+    last_window = (lifetimes.end[block] - 1) // stack.width
+    for window in range(first_window, last_window + 1):
+        low = stack.first[window]
+        upto = low + stack.count[window]
+        high = upto
+        while low < high:
+            middle = (low + high) // 2
+            if stack.begin[middle] < place:
+                low = middle + 1
+            else:
+                high = middle
+        insert_at(stack.start, low, upto, lifetimes.start[block])
+        insert_at(stack.end, low, upto, lifetimes.end[block])
+        insert_at(stack.begin, low, upto, place)
+        insert_at(stack.top, low, upto, place + lifetimes.size[block])
+        stack.count[window] += 1
 
 
 def insert_at(numbers, place, count, number):

@@ -35,6 +35,8 @@ typedef struct Blocks {
     int64_t count, unit, grain, peak, bound, is_exact, is_listed, turn;
     Numbers number, size, room, alignment, heat; /* number: of each in the problem */
     Numbers best, trial, is_placed, zeros, stacked[4], current, chosen;
+    Numbers window_first, window_count; /* of placed blocks by windows of time */
+    int64_t window;                     /* as long as the longest lifetime */
     double *feature[FEATURES], *mixed;
     Keyed *keyed;
     Conflicts conflicts;
@@ -151,7 +153,9 @@ static int try_order(Solve *solve, Blocks *blocks, Numbers order, int64_t is_tig
         placement_lowest_fit(order, &blocks->ground, &blocks->conflicts, &placed);
     } else {
         Stack stack;
-        Stack_begin(&stack, blocks->stacked[0], blocks->stacked[1], blocks->stacked[2], blocks->stacked[3]);
+        memset(blocks->window_count.at, 0, (size_t)blocks->window_count.count * sizeof(int64_t));
+        Stack_begin(&stack, blocks->stacked[0], blocks->stacked[1], blocks->stacked[2], blocks->stacked[3],
+                    blocks->window_first, blocks->window_count, blocks->window);
         int64_t step = COMPARISONS / blocks->count + 1;
         for (int64_t done = 0; done < blocks->count; done += step) {
             Numbers some = {order.at + done, min_of(step, blocks->count - done)};
@@ -472,6 +476,28 @@ static Numbers sorted_by(Blocks *blocks, Memory *memory, Numbers column)
     return order;
 }
 
+/* Make the windows of time in which placed blocks are kept; a block is in at most two. */
+static void make_windows(Blocks *blocks, Memory *memory)
+{
+    const int64_t *start = blocks->lifetimes.start.at, *end = blocks->lifetimes.end.at;
+    int64_t last = 0;
+    blocks->window = 1;
+    for (int64_t k = 0; k < blocks->count; k++) {
+        blocks->window = max_of(blocks->window, end[k] - start[k]);
+        last = max_of(last, end[k]);
+    }
+    int64_t windows = last / blocks->window + 1;
+    blocks->window_count = zeros(memory, windows);
+    blocks->window_first = zeros(memory, windows + 1);
+    for (int64_t k = 0; k < blocks->count; k++)
+        for (int64_t at = start[k] / blocks->window; at <= (end[k] - 1) / blocks->window; at++)
+            blocks->window_first.at[at + 1]++;
+    for (int64_t at = 0; at < windows; at++)
+        blocks->window_first.at[at + 1] += blocks->window_first.at[at];
+    for (int k = 0; k < 4; k++)
+        blocks->stacked[k] = zeros(memory, blocks->window_first.at[windows]);
+}
+
 /* Make all of a part but its first plan. times: of the whole problem; pairs: of blocks of the part. */
 static int make_part(Solve *solve, Blocks *blocks, Numbers times, const int64_t *pairs, int64_t pairs_count)
 {
@@ -479,8 +505,7 @@ static int make_part(Solve *solve, Blocks *blocks, Numbers times, const int64_t 
     Memory *memory = &solve->memory;
     int64_t count = blocks->count;
     Numbers *columns[] = {&blocks->size, &blocks->room, &blocks->alignment, &blocks->best, &blocks->trial,
-                          &blocks->is_placed, &blocks->zeros, &blocks->current, &blocks->chosen,
-                          &blocks->stacked[0], &blocks->stacked[1], &blocks->stacked[2], &blocks->stacked[3]};
+                          &blocks->is_placed, &blocks->zeros, &blocks->current, &blocks->chosen};
     for (size_t k = 0; k < sizeof columns / sizeof *columns; k++)
         *columns[k] = zeros(memory, count);
     for (int k = 0; k < FEATURES; k++)
@@ -505,6 +530,8 @@ static int make_part(Solve *solve, Blocks *blocks, Numbers times, const int64_t 
     }
     scale(blocks, alignment);
     Lifetimes_begin(&blocks->lifetimes, start, end, blocks->size);
+    if (!blocks->is_listed)
+        make_windows(blocks, memory);
     Numbers by_start = sorted_by(blocks, memory, start), by_end = sorted_by(blocks, memory, end);
     Numbers begun = zeros(memory, count), ended = zeros(memory, count);
     for (int64_t k = 0; k < count; k++) {

@@ -44,8 +44,8 @@ cdef int64_t first_room(Ground ground, int64_t block, int64_t taken) noexcept
 
 
 cdef class Stack:
-    cdef int64_t[::1] start, end, begin, top
-    cdef int64_t placed
+    cdef int64_t[::1] start, end, begin, top, first, count
+    cdef int64_t width
 
 
 @cython.locals(position=int64_t, block=int64_t)
@@ -55,15 +55,19 @@ cpdef int64_t fit_by_time(
 )
 
 @cython.locals(
-    start=int64_t, end=int64_t, size=int64_t, unit=int64_t, place=int64_t, chosen=int64_t,
-    least=int64_t, k=int64_t, room=int64_t,
+    start=int64_t, end=int64_t, size=int64_t, unit=int64_t, place=int64_t, window=int64_t,
+    last=int64_t, k=int64_t, upto=int64_t, other=int64_t, other_upto=int64_t, entry=int64_t,
+    chosen=int64_t, least=int64_t, room=int64_t,
 )
 cdef int64_t room_by_time(
-    int64_t[::1] starts, int64_t[::1] ends, int64_t[::1] begins, int64_t[::1] tops, int64_t placed,
+    int64_t[::1] starts, int64_t[::1] ends, int64_t[::1] begins, int64_t[::1] tops, Stack stack,
     Lifetimes lifetimes, Ground ground, int64_t block, int64_t is_tight,
 ) noexcept
 
-@cython.locals(low=int64_t, high=int64_t, middle=int64_t)
+@cython.locals(
+    first_window=int64_t, last_window=int64_t, window=int64_t, low=int64_t, upto=int64_t,
+    high=int64_t, middle=int64_t,
+)
 cpdef int64_t put_by_time(Stack stack, Lifetimes lifetimes, int64_t block, int64_t place)
 
 @cython.locals(k=int64_t)

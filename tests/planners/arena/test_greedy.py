@@ -89,3 +89,40 @@ def test_a_training_step_of_more_buffers_than_are_searched_exactly_is_proved_in_
     plan = plan_arena(problem_of(*rows))
     assert plan.status == Status.OPTIMAL
     check_plan(plan)
+
+
+def tightest(buffers, order):
+    """Each buffer in the smallest gap that holds it, else on top: all placed buffers are looked at."""
+    offsets = {}
+    for number in order:
+        mine, place, gaps = buffers[number], 0, []
+        near = [
+            (at, at + buffers[other].size)
+            for other, at in offsets.items()
+            if buffers[other].start < mine.end and mine.start < buffers[other].end
+        ]
+        for begin, top in sorted(near):
+            if begin - place >= mine.size:
+                gaps.append((begin - place, place))
+            place = max(place, top)
+        offsets[number] = min(gaps)[1] if gaps else place
+    return [offsets[number] for number in range(len(buffers))]
+
+
+@pytest.mark.parametrize("longest", [1, 4, 300])
+def test_short_lifetimes_are_placed_by_windows_of_time_as_without_windows(monkeypatch, longest):
+    random = Random(longest)
+    starts = [random.randrange(200) for _ in range(90)]
+    problem = problem_of(
+        *(
+            (str(number), random.randint(1, 30), start, start + random.randint(1, longest))
+            for number, start in enumerate(starts)
+        )
+    )
+    listed = Greedy(blocks_of(problem))
+    monkeypatch.setattr(blocks_module, "MOST_EXACT", 1)
+    by_time = Greedy(blocks_of(problem))
+    for _ in range(5):
+        order = random.sample(range(90), 90)
+        assert by_time.offsets(order) == listed.offsets(order)
+        assert by_time.offsets(order, is_tight=True) == tightest(problem.buffers, order)
