@@ -100,7 +100,7 @@ def test_a_no_says_of_which_groups_and_what_csdf_fit_finds(fuse, run):
     assert (
         "infeasible: no groups in these modes (halo-cached, halo-recomputed, rows, whole)" in output
     )
-    assert "csdf fit            fits: 14.14 kB of RAM" in output
+    assert "csdf fit            fits: 14.15 kB of RAM" in output
     assert found["ram_bytes"] == 14_144 == json.loads(fuse(*limit, "--json")[1])["fit"]["ram_bytes"]
 
 
