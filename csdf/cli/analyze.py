@@ -53,6 +53,7 @@ class Analysis(NamedTuple):
 
 def work(options: argparse.Namespace) -> int:
     """Analyse the files; return the exit code of the worst answer."""
+    options.json = options.json or options.json_lines
     if options.symbolic or any(len(values) > 1 for _, values in options.set):
         from csdf.cli import parameters  # with SymPy, which takes long to import
 
@@ -61,7 +62,7 @@ def work(options: argparse.Namespace) -> int:
         return _judge_all(options)
     if options.plot or options.table:
         options.refuse("--plot and --table are about several values of --set, or --symbolic")
-    if len(options.file) == 1 and not options.csv:
+    if len(options.file) == 1 and not (options.csv or options.json_lines):
         answer = _analysed(options.file[0], options)
         answers.show(as_json(answer), _lines(answer), options)
         return answer.exit_code
@@ -93,6 +94,9 @@ def command_parser() -> argparse.ArgumentParser:
     form = parser.add_mutually_exclusive_group()
     parsers.add_json_option(form)
     form.add_argument("--csv", action="store_true", help="print one line for each file")
+    form.add_argument(
+        "--json-lines", action="store_true", help="print one JSON object a line for each file"
+    )
     parsers.add_time_limit(parser, "stop after this time and print the bounds proved so far", None)
     concurrency.add_concurrency(parser)
     answers.add_reading_options(parser)

@@ -134,6 +134,7 @@ def output_file(*suffixes: str) -> Callable[[str], str]:
         require_writable(path)
         return path
 
+    parse.writes_a_file = True  # type: ignore[attr-defined]
     return parse
 
 

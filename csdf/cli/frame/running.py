@@ -16,16 +16,15 @@ from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from types import FrameType, ModuleType, TracebackType
 
-from csdf.cli.frame import entries
+from csdf.cli.frame import batches, entries
 from csdf.cli.frame.commands import ROOT, Found, below, find, listing_of
-from csdf.cli.frame.output import ANSWERED, FAULT, NO, UNKNOWN, UNUSABLE, remark
+from csdf.cli.frame.output import ANSWERED, UNKNOWN, UNUSABLE, remark
+from csdf.cli.frame.refusals import Ended, refusal_as_json, run_guarded
 from csdf.cli.frame.streams import Answers, Remarks, own_streams
 from csdf.draw.column import in_column
-from csdf.errors import CsdfError, Deadlocked, GaveUp, InconsistentGraph
 
 MOST_DIGITS = 100_000  # of a number in an answer; Python's own limit is too low for huge rates
 HELP = ("-h", "--help")
-REPORT = "please report it, with the lines above, the command and its files"
 
 
 def run(words: Sequence[str]) -> int:
@@ -64,49 +63,21 @@ def _exit_code(words: Sequence[str], output: Answers, interrupts: InterruptsBetw
 
 
 def _run_command(words: Sequence[str], interrupts: InterruptsBetweenImports, ended: Ended) -> None:
-    """Run the command; every refusal of the project becomes one line that begins with its name.
+    """Find and run the command; see `run_guarded` for how it ends."""
 
-    A fault of the program is shown with its traceback, and has an exit code of its own. Raises
-    OSError where standard output accepts no more, SystemExit after --help.
-    """
-    program = ended.program
-    try:
+    def work() -> int:
         command = find([*words[1:], "--help"] if words[:1] == ["help"] else words)
-        program = ended.program = command.program
+        ended.program = command.program
         if command.entry is None or command.is_group:
-            ended.exit_code = _without_command(command)
-            return
+            return _without_command(command)
         module = entries.loaded(command.entry)
         interrupts.let_in()
-        ended.exit_code = interrupts.exit_code(_done(module, command.rest))
-    except GaveUp as error:
-        remark(program, f"unknown: {error}")
-        ended.exit_code = UNKNOWN
-    except MemoryError as error:
-        error.__traceback__ = None  # its frames hold what filled the memory
-        remark(program, "unknown: out of memory")
-        ended.exit_code = UNKNOWN
-    except (Deadlocked, InconsistentGraph) as error:
-        remark(program, str(error))
-        ended.exit_code = NO
-    except CsdfError as error:
-        remark(program, str(error))
-        ended.exit_code = UNUSABLE
-    except KeyboardInterrupt:
-        remark(program, "unknown: interrupted")
-        ended.exit_code = UNKNOWN
-    except OSError:  # standard output accepts no more
-        raise
-    except Exception as error:  # noqa: BLE001 - no fault of ours may look like an answer, least of all "no"
-        from traceback import print_exception  # slow to import, and seldom needed
+        return interrupts.exit_code(_done(module, command.rest, interrupts))
 
-        print_exception(error)
-        fault = f"{type(error).__name__}: {error}".removesuffix(": ")
-        remark(program, f"a fault of csdf, not of what it was given: {fault}; {REPORT}")
-        ended.exit_code = FAULT
+    run_guarded(ended, work)
 
 
-def _done(module: ModuleType, words: Sequence[str]) -> int:
+def _done(module: ModuleType, words: Sequence[str], interrupts: InterruptsBetweenImports) -> int:
     """Parse the words, and do the work that the parser names; return the exit code."""
     parser = module.command_parser()
     options, work = parser.parse_args(words), parser.work
@@ -116,6 +87,8 @@ def _done(module: ModuleType, words: Sequence[str]) -> int:
     if isinstance(work, str):
         work = entries.loaded(entries.Entry(parser.prog, work, entries.PROJECT)).work
     with in_column(getattr(options, "column", None)):
+        if batches.is_batch(options):
+            return batches.work_on_all(work, options, parser, interrupts.were_any)
         return int(work(options))
 
 
@@ -142,13 +115,6 @@ def _without_command(found: Found) -> int:
     return ANSWERED if found.rest else UNUSABLE
 
 
-class Ended:
-    """How a command ended."""
-
-    exit_code = ANSWERED
-    program = "csdf"
-
-
 @contextmanager
 def errors_as_json(words: Sequence[str], output: Answers, remarks: Remarks) -> Iterator[Ended]:
     """Print what was said on standard error as JSON, if the block fails and prints nothing.
@@ -167,10 +133,7 @@ def errors_as_json(words: Sequence[str], output: Answers, remarks: Remarks) -> I
         if ended.exit_code != ANSWERED and not output.last and "--json" in options:
             import json  # slow to import, and seldom needed
 
-            command, _, text = remarks.last.partition(": ")
-            is_named = command.startswith("csdf") and text
-            message = text.removeprefix("error: ") if is_named else remarks.last  # as of argparse
-            said = json.dumps({"error": message, "exit_code": ended.exit_code})
+            said = json.dumps(refusal_as_json(remarks.last, ended.exit_code))
             try:
                 print(said, file=output, flush=True)
             except OSError:  # nothing can be printed; the remark says the same
@@ -227,6 +190,10 @@ class InterruptsBetweenImports(AbstractContextManager["InterruptsBetweenImports"
         A "no", and a refusal, stay what they are.
         """
         return UNKNOWN if self._count and code == ANSWERED else code
+
+    def were_any(self) -> bool:
+        """Return whether Ctrl-C was pressed."""
+        return self._count > 0
 
     def _interrupt(self, _number: int, frame: FrameType | None) -> None:
         self._forget()

@@ -40,8 +40,21 @@ def add_concurrency(parser: argparse._ActionsContainer) -> None:
 
 
 def add_graph(parser: argparse.ArgumentParser, what: str = parsers.GRAPH_HELP) -> None:
-    """Add the file of a graph, and the options that say how it is understood."""
-    parser.add_argument("file", metavar="FILE", help=what)
+    """Add the files of graphs, and the options that say how they are read and answered about."""
+    parser.add_argument("file", nargs="+", metavar="FILE", help=f"{what}; several: one answer each")
+    parser.add_argument(
+        "--json-lines",
+        action="store_true",
+        help="print one JSON object a line for each file, with the file's name",
+    )
+    parser.add_argument(
+        "--workers",
+        type=answers.positive,
+        metavar="N",
+        default=1,
+        help="analyse N files at a time, in processes; default: 1",
+    )
+    parser.set_defaults(takes_batches=True)
     add_concurrency(parser)
     answers.add_reading_options(parser)
 

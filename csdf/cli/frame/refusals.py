@@ -1,0 +1,59 @@
+"""From exceptions to exit codes: one line on standard error for each way in which a command ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from csdf.cli.frame.output import ANSWERED, FAULT, NO, UNKNOWN, UNUSABLE, remark
+from csdf.errors import CsdfError, Deadlocked, GaveUp, InconsistentGraph
+
+REPORT = "please report it, with the lines above, the command and its files"
+
+
+class Ended:
+    """How a command ended."""
+
+    exit_code = ANSWERED
+    program = "csdf"
+
+
+def run_guarded(ended: Ended, work: Callable[[], int]) -> None:
+    """Run the work and set the exit code; every refusal becomes one line with the program's name.
+
+    A fault of the program is shown with its traceback, and has an exit code of its own. Raises
+    OSError where standard output accepts no more, SystemExit after --help.
+    """
+    try:
+        ended.exit_code = work()
+    except GaveUp as error:
+        _refuse(ended, UNKNOWN, f"unknown: {error}")
+    except MemoryError as error:
+        error.__traceback__ = None  # its frames hold what filled the memory
+        _refuse(ended, UNKNOWN, "unknown: out of memory")
+    except (Deadlocked, InconsistentGraph) as error:
+        _refuse(ended, NO, str(error))
+    except CsdfError as error:
+        _refuse(ended, UNUSABLE, str(error))
+    except KeyboardInterrupt:
+        _refuse(ended, UNKNOWN, "unknown: interrupted")
+    except OSError:  # standard output accepts no more
+        raise
+    except Exception as error:  # noqa: BLE001 - no fault of ours may look like an answer, least of all "no"
+        from traceback import print_exception  # slow to import, and seldom needed
+
+        print_exception(error)
+        fault = f"{type(error).__name__}: {error}".removesuffix(": ")
+        _refuse(ended, FAULT, f"a fault of csdf, not of what it was given: {fault}; {REPORT}")
+
+
+def _refuse(ended: Ended, exit_code: int, text: str) -> None:
+    ended.exit_code = exit_code
+    remark(ended.program, text)
+
+
+def refusal_as_json(remarked: str, exit_code: int) -> dict[str, object]:
+    """Return what was said on standard error in place of an answer, as a JSON object."""
+    command, _, text = remarked.partition(": ")
+    is_named = command.startswith("csdf") and text
+    message = text.removeprefix("error: ") if is_named else remarked  # as of argparse
+    return {"error": message, "exit_code": exit_code}
