@@ -103,7 +103,7 @@ def test_scratch_is_that_of_the_largest_block_on_each_target():
     # 5 x 5 taps of 6 channels in 16 bits, or of four columns of 124 channels.
     deep = network_of(op.Convolution(filters=6, groups=6, window=window(5)), dims=(6, 9, 6))
     model = quantised(deep, 0)
-    sizes = written(model, method(deep, "layer by layer")).cmsis_nn.scratch
+    sizes = written(model, method(model.network, "layer by layer")).cmsis_nn.scratch
     assert sizes == {"mve": 4 * 124 * 25, "dsp": 2 * 6 * 25, "plain": 4}
 
 
