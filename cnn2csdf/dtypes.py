@@ -40,11 +40,14 @@ class Arithmetic(Enum):
     """How quantised integers are computed: whose rounding is followed.
 
     FIXED_POINT: as TensorFlow Lite Micro, with 31-bit multipliers and two roundings.
+    UNSIGNED_FIXED_POINT: of weights of uint8, as TensorFlow Lite, which multiplies the scales of
+    inputs and weights in single precision.
     SINGLE_PRECISION: as ONNX Runtime, which rescales sums of integers in single precision, rounds
     halves to even numbers, and computes other operators in real numbers between the two scales.
     """
 
     FIXED_POINT = "fixed point"
+    UNSIGNED_FIXED_POINT = "fixed point of unsigned weights"
     SINGLE_PRECISION = "single precision"
 
 
@@ -64,7 +67,7 @@ class Quantization:
     @property
     def is_fixed_point(self) -> bool:
         """Whether it is computed as TensorFlow Lite Micro does."""
-        return self.arithmetic is Arithmetic.FIXED_POINT
+        return self.arithmetic is not Arithmetic.SINGLE_PRECISION
 
     def __post_init__(self) -> None:
         if not self.element.is_integer:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.dtypes import Element, Quantization
+from cnn2csdf.dtypes import Arithmetic, Element, Quantization
 
 Integers = NDArray[np.int64]
 
@@ -151,6 +151,9 @@ def channel_ratios(
 ) -> list[float]:
     """Return for each channel what a sum of products is worth in steps of the output."""
     scales = weights.scales if len(weights.scales) > 1 else weights.scales * channels
+    if weights.arithmetic is Arithmetic.UNSIGNED_FIXED_POINT:
+        given_scale = np.float32(given.scale)
+        return [float(given_scale * np.float32(scale)) / result.scale for scale in scales]
     if result.is_fixed_point:
         return [given.scale * scale / result.scale for scale in scales]
     products = np.float32(given.scale) * np.array(scales, np.float32)

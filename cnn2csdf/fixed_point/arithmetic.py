@@ -25,7 +25,8 @@ from cnn2csdf.integers import (
     stored,
 )
 
-SUM_BITS = {Element.INT8: 20, Element.INT16: 15}  # room for fractions while operands are added
+# Room for fractions while operands are added.
+SUM_BITS = {Element.INT8: 20, Element.UINT8: 20, Element.INT16: 15}
 SQUARED_BITS = 7  # the same while a difference is squared
 
 Operands = Sequence[Array]

@@ -15,6 +15,7 @@ from math import log2
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element, Quantization
@@ -95,7 +96,22 @@ def _saturated(found: Integers, whole: Integers, radius: int, result: Quantizati
     return np.clip(found, limits.min, limits.max).astype(result.element.value)
 
 
+def _by_real_numbers(
+    values: Array,
+    given: Quantization,
+    result: Quantization,
+    function: Callable[[NDArray[np.float32]], NDArray[np.float32]],
+) -> Array:
+    """Stored integers of a function in single precision: TensorFlow Lite's table for uint8."""
+    real = np.float32(given.scale) * centred(values, given).astype(np.float32)
+    scaled = function(real) * (np.float32(1) / np.float32(result.scale))
+    return stored(away_from_zero(scaled).astype(np.int64), result)
+
+
 def _sigmoid(values: Array, given: Quantization, result: Quantization) -> Array:
+    if given.element is Element.UINT8:
+        one = np.float32(1)
+        return _by_real_numbers(values, given, result, lambda real: one / (one + np.exp(-real)))
     whole = centred(values, given)
     if given.element is Element.INT16:
         return short_sigmoid(whole, given.scale).astype(np.int16)
@@ -109,6 +125,8 @@ def _sigmoid(values: Array, given: Quantization, result: Quantization) -> Array:
 
 
 def _hyperbolic_tangent(values: Array, given: Quantization, result: Quantization) -> Array:
+    if given.element is Element.UINT8:
+        return _by_real_numbers(values, given, result, np.tanh)
     whole = centred(values, given)
     if given.element is Element.INT16:
         # Tanh x of 16-bit integers of that scale, in steps of 1 / 2 ** 15.

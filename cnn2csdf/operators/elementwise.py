@@ -278,6 +278,12 @@ class ExtremePlace(AlongOneAxis):
     def size_of(self, source: Shape) -> int:
         return 1
 
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return the places of extremes among stored integers, which are in the order of numbers."""
+        if types.output is None and types.inputs[0] is not None:
+            return self.computed(part)
+        return super(ExtremePlace, self).computed_in_integers(part, types)
+
     def formula(self, tensors: Sequence[Array], part: Part) -> Array:
         (values,), axis = tensors, self.axis
         ordered = np.flip(values, axis) if self.takes_last else values

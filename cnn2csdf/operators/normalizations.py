@@ -186,7 +186,9 @@ class Softmax(SameDims):
         elif given.element is Element.INT16:
             found = short_softmax(values, given.scale, axes)
         else:
-            found = softmax_of(values, given.scale, axes, 8 * result.element.bytes)
+            bits = 8 * result.element.bytes
+            found = softmax_of(values, given.scale, axes, bits)
+            found += np.iinfo(result.element.value).min + 2 ** (bits - 1)
         found = found.astype(result.element.value)
         return found if by_rows else cut(found, part)
 

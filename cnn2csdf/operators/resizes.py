@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn2csdf.arrays import Array
+from cnn2csdf.dtypes import Element
 from cnn2csdf.geometry import Pair, Span
 from cnn2csdf.integers import quantized
 from cnn2csdf.operators.moves import Reshape
@@ -152,6 +153,8 @@ class Resize(Operator):
         is_fixed = len(known) == 2 and known[-1].is_fixed_point
         if self.function == "nearest" and (is_fixed or set(types.inputs) == {types.output}):
             return self.computed(part)
+        if self.function == "linear" and is_fixed and known[-1].element is Element.UINT8:
+            return self._mixed_in_single_precision(part)
         if self.function == "linear" and is_fixed:
             # Elements weighed in steps of 2 ** -20; halves go away from zero.
             down, across = self.axes(part.inputs[0].shape)
@@ -166,6 +169,23 @@ class Resize(Operator):
             means: Array = np.sign(sums) * ((np.abs(sums) + 2**19) >> 20)
             return means.astype(read.dtype)
         return super(Resize, self).computed_in_integers(part, types)
+
+    def _mixed_in_single_precision(self, part: Part) -> Array:
+        """Return means of four unsigned integers, weighed in single precision; halves go up."""
+        down, across = self.axes(part.inputs[0].shape)
+        above, below, from_above = down.single_neighbours(np.arange(part.begin, part.end))
+        left, right, from_left = across.single_neighbours(np.arange(self.size[1]))
+        exact_above, exact_below, _ = down.neighbours(np.arange(part.begin, part.end))
+        first, upto = int(exact_above.min()), int(exact_below.max()) + 1
+        read = part.inputs[0].rows(first, upto).astype(np.float32)
+        upper, lower = (read[:, np.clip(rows, first, upto - 1) - first] for rows in (above, below))
+        one, down_weight = np.float32(1), from_above[:, None]
+        sums = upper[:, :, left] * (one - down_weight) * (one - from_left)
+        sums += lower[:, :, left] * down_weight * (one - from_left)
+        sums += upper[:, :, right] * (one - down_weight) * from_left
+        sums += lower[:, :, right] * down_weight * from_left
+        means: Array = (sums + np.float32(0.5)).astype(np.uint8)
+        return means
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         return (map_dims(self, inputs)[0], *self.size)
@@ -263,6 +283,20 @@ class ResizedAxis:
         above = np.clip(above, 0, (self.length - 1) * below)
         before, behind = above // below, -(-above // below)
         return before, behind, ((above - before * below) / below).astype(np.float32)
+
+    def single_neighbours(self, places: Places) -> tuple[Places, Places, Reals]:
+        """Return the input places before and after, and how far from the first.
+
+        In single precision, as TensorFlow Lite computes them.
+        """
+        step = np.float32(self.length) / np.float32(self.size)
+        if self.coordinates == "align corners" and self.size > 1:
+            step = np.float32(self.length - 1) / np.float32(self.size - 1)
+        half = np.float32(0.5 if self.coordinates == "half pixel" else 0)
+        found = (places.astype(np.float32) + half) * step - half
+        before = np.maximum(np.floor(found), 0).astype(np.int64)
+        after = np.minimum(np.ceil(found), self.length - 1).astype(np.int64)
+        return np.minimum(before, self.length - 1), after, found - before.astype(np.float32)
 
     def binary_neighbours(self, places: Places) -> tuple[Places, Places, Places]:
         """Return the input places before and behind, and how far from the first in 1024ths.

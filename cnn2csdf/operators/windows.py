@@ -211,11 +211,16 @@ class TransposedConvolution(Operator):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pooling(Operator):
-    """The largest or the mean element under a window, for each feature map on its own."""
+    """The largest or the mean element under a window, for each feature map on its own.
+
+    rounds_up: whether halves of means of integers in fixed point go up, as those of unsigned
+    integers do in TensorFlow Lite; else away from zero.
+    """
 
     function: str  # "max" or "average"
     window: Window
     counts_padding: bool = False  # whether padding counts in the mean
+    rounds_up: bool = False
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         channels, height, width = map_dims(self, inputs)
@@ -252,6 +257,8 @@ class Pooling(Operator):
         )
         if not given.is_fixed_point:
             return averaged(sums, counts, given, result)
+        if self.rounds_up:
+            return ((sums + counts // 2) // counts).astype(dtype)
         halves = np.where(sums > 0, counts // 2, -(counts // 2))
         # towards zero, as C divides
         means: Array = np.sign(sums) * (np.abs(sums + halves) // counts)

@@ -13,8 +13,9 @@ import numpy as np
 
 from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.network import Layer
-from cnn2csdf.operators import Previous
+from cnn2csdf.operators import Activation, Previous, Resize
 from cnn2csdf.weights import Array, Model
+from csdf.errors import UnsupportedOperator
 
 SIGNED = {Element.UINT8: Element.INT8, Element.UINT16: Element.INT16}
 
@@ -57,10 +58,23 @@ def _shifted(types: Quantization) -> Quantization:
     return replace(types, element=SIGNED[types.element], zero_point=zero_point)
 
 
+def _require_same_bits(layer: Layer) -> None:
+    """Raise UnsupportedOperator for a layer that TensorFlow Lite computes otherwise when unsigned."""
+    if layer.quantization is None or not layer.quantization.is_fixed_point:
+        return
+    match layer.operator:
+        case Activation(function="sigmoid" | "tanh") | Resize(function="linear"):
+            raise UnsupportedOperator(
+                f"layer {layer.name!r}: {layer.operator.in_words()} of {layer.element.value} is "
+                "computed in single precision, and has no C code; convert the network to int8"
+            )
+
+
 def _signed(layer: Layer) -> Layer:
     found = replace(layer, stored=tuple(map(_signed_stored, layer.stored)))
     if layer.quantization is None or not _is_unsigned(layer.quantization):
         return found
+    _require_same_bits(layer)
     types, operator = _shifted(layer.quantization), layer.operator
     if isinstance(operator, Previous) and operator.begin is not None:
         operator = replace(operator, begin=operator.begin - less_of(layer.quantization.element))

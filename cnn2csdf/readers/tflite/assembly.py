@@ -8,14 +8,14 @@ of a batch product of matrices, and all tensors behind and before it that no win
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.arrays import Array
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.dtypes import Element, Quantization, Stored
+from cnn2csdf.dtypes import Arithmetic, Element, Quantization, Stored
 from cnn2csdf.readers.tflite.model_file import Dims, Graph, Node, Tensor
 from cnn2csdf.shape import Shape
 from csdf.errors import UnreadableFile, UnsupportedOperator
@@ -31,7 +31,7 @@ TANH = 4
 
 
 QUANTIZED = (Element.INT8, Element.INT16, Element.UINT8, Element.INT32)
-AT_ENDS = (Element.UINT8, Element.INT32)  # what other integers are made of, or made into
+AT_ENDS = (Element.INT32,)  # what other integers are made of, or made into
 ENDS = ("QUANTIZE", "DEQUANTIZE")
 MATRICES = "BATCH_MATMUL"
 WITH_ANY_AXES = frozenset(  # kinds that work along axes of the file, wherever they lie in a layer
@@ -255,11 +255,14 @@ class Assembly:
     def trained(self, node: Node, index: int, role: str, array: Array) -> Trained:
         """Return parameters that were put into our order of axes."""
         tensor = self.tensor(node, index)
+        types = None if role == "bias" else quantization_of(tensor)
+        if types is not None and types.element is Element.UINT8 and role in ("kernel", "matrix"):
+            types = replace(types, arithmetic=Arithmetic.UNSIGNED_FIXED_POINT)
         stored = Stored(
             role=role,
             element=_element(tensor),
             name=f"buffer {tensor.buffer}",
-            quantization=None if role == "bias" else quantization_of(tensor),
+            quantization=types,
         )
         return Trained(array=np.ascontiguousarray(array), stored=stored)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from cnn2csdf import operators as op
+from cnn2csdf.dtypes import Element
 from cnn2csdf.geometry import same_padding
 from cnn2csdf.readers.tflite.assembly import Assembly, Trained, refusal
 from cnn2csdf.readers.tflite.model_file import Dims, Node, Record
@@ -80,14 +81,19 @@ def require_scales(node: Node, trained: Trained, channels: int) -> None:
 
 
 def require_centred(node: Node, trained: Trained, channels: int = 1) -> None:
-    """Raise an error for weights with a zero point, and for scales of another number of channels."""
+    """Raise an error for signed weights with a zero point, or another number of scales than channels.
+
+    Unsigned weights have a zero point.
+    """
     require_scales(node, trained, channels)
     quantization = trained.stored.quantization
-    if quantization is not None and quantization.zero_point:
+    if quantization is None or quantization.element is Element.UINT8:
+        return
+    if quantization.zero_point:
         raise refusal(
             node,
             f"weights of {quantization.element.value} with a zero point of "
-            f"{quantization.zero_point}; expected int8 with 0, as converters of TensorFlow 2 write",
+            f"{quantization.zero_point}; expected 0, or uint8",
         )
 
 

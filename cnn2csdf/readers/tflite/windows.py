@@ -144,7 +144,8 @@ def pooling(node: Node, assembly: Assembly, *, function: str) -> None:
     options, shape = options_of(node), assembly.map_shape(node, 0)
     kernel = (options.integer(4, "i"), options.integer(3, "i"))
     window = padded(node, window_of(node, kernel, dilations=None), shape)
-    operator = op.Pooling(function=function, window=window)
+    rounds_up = function == "average" and assembly.tensor(node, 0).element is Element.UINT8
+    operator = op.Pooling(function=function, window=window, rounds_up=rounds_up)
     assembly.add(node, operator, sources=[assembly.source(node, 0)], fused=fused_behind(node, 5))
 
 

@@ -305,9 +305,12 @@ static void transposed_conv(const run *r, const layer *l, range rows, range colu
     }
 }
 
-static element mean_of(int32_t sum, int32_t count)
+/* Halves go away from zero. offset: what unsigned integers are less by here. */
+static element mean_of(int32_t sum, int32_t count, int32_t offset)
 {
-    return (element)(((sum > 0) ? (sum + (count / 2)) : (sum - (count / 2))) / count);
+    int32_t above = sum + (offset * count);
+    int32_t half = (above > 0) ? (count / 2) : -(count / 2);
+    return (element)(((above + half) / count) - offset);
 }
 
 /* The sums of up to four channels of what lies under a window, from a channel on. */
@@ -341,7 +344,7 @@ static void mean_under(const void *numbers, const footprint *under, element *to,
         int32_t sums[4] = {0, 0, 0, 0}, some = smaller(all - first, 4);
         sums_under(under, first, some, sums);
         for (k = 0; k < some; k++) {
-            to[first + k] = mean_of(sums[k], count);
+            to[first + k] = mean_of(sums[k], count, ((const pooling *)numbers)->offset);
         }
     }
 }
@@ -447,7 +450,7 @@ static int32_t summed(const summing *s, int32_t sum, int32_t value)
 static element sum_as_stored(const summing *s, int32_t sum)
 {
     if (s->kind == SUM_MEAN) {
-        return mean_of(sum, s->to.count);
+        return mean_of(sum, s->to.count, s->to.zero_in);
     }
     return (s->kind == SUM_LARGEST) ? (element)sum : average_of(sum, &s->to);
 }

@@ -176,6 +176,7 @@ INLINED static void all_windows(const run *r, const layer *l, range rows, range 
 typedef struct {
     window at;
     int32_t counts_padding;
+    int32_t offset; /* of unsigned integers, whose means are rounded as they were */
 } pooling;
 
 /* Places along an axis that count in a mean. */

@@ -185,11 +185,15 @@ class LayerCalls:
         return first, len(found)
 
 
+SUMMING = op.Convolution | op.TransposedConvolution | op.FullyConnected | op.MatrixProduct
+
+
 def _has_zeros(layer: Layer) -> bool:
     """Whether it sums up products with trained integers that have a zero point."""
-    is_summing = isinstance(layer.operator, op.Convolution | op.FullyConnected | op.MatrixProduct)
     kinds = [one.quantization for one in layer.stored]
-    return is_summing and any(types is not None and types.zero_point != 0 for types in kinds)
+    return isinstance(layer.operator, SUMMING) and any(
+        types is not None and types.zero_point != 0 for types in kinds
+    )
 
 
 REAL = 4  # elements of one byte that a real number takes

@@ -275,7 +275,7 @@ def _has_equal_bits(one: Described, function: str) -> bool:
             return is_like and _has_plain_sums(one, "kernel")
         case op.Pooling(window=window):
             return (
-                not operator.counts_padding
+                not (operator.counts_padding or operator.rounds_up)
                 and window.dilation == (1, 1)
                 and _has_places(window, one)
             )

@@ -40,6 +40,7 @@ from planners.code.calls.layers import (
     convolution_call,
     dense_convolution,
     fully_connected_call,
+    mean_offset,
     operands,
     pooling_call,
     row_order,
@@ -178,14 +179,15 @@ def _summing(one: Described) -> str:
     source = one.inputs[0]
     size = (source.height, source.width)
     match one.layer.operator:
-        case op.Pooling(function=function, window=window):
+        case op.Pooling(function=function, window=window) as pooling:
             size, count = window.extent, prod(window.extent)
             if _is_single(one) and function != "max":
                 return one.structure("summing", *size, "SUM_AVERAGE", averaging(one, count))
             if not _is_single(one) and given_types(one) != result_types(one):
                 raise one.refusal(OTHER_SCALES)
             kind = "SUM_LARGEST" if function == "max" else "SUM_MEAN"
-            return one.structure("summing", *size, kind, (count, 0, 0, 0, 0))
+            ends = (mean_offset(pooling), 0)
+            return one.structure("summing", *size, kind, (count, 0, 0, *ends))
         case op.GlobalPooling(function="max"):
             return one.structure("summing", *size, "SUM_LARGEST", (1, 0, 0, 0, 0))
         case op.Reduction(function="mean") | op.GlobalPooling(function="average"):

@@ -176,8 +176,13 @@ def fully_connected_call(
 def pooling_call(one: Described, operator: op.Pooling) -> Call:
     """Return the call for a pooling."""
     function = "max_pool" if operator.function == "max" else "average_pool"
-    fields = (window_fields(operator.window), operator.counts_padding)
+    fields = (window_fields(operator.window), operator.counts_padding, mean_offset(operator))
     return one.call(function, "pooling", *fields)
+
+
+def mean_offset(operator: op.Pooling) -> int:
+    """Return what integers are less by than the unsigned ones whose means are rounded."""
+    return 128 if operator.rounds_up else 0
 
 
 def _strides(dims: Sequence[int], operand: Sequence[int]) -> tuple[int, ...]:

@@ -258,7 +258,7 @@ def single_conversion(one: Described, _operator: op.Conversion) -> Call:
 def _pooling(one: Described, operator: op.Pooling) -> Call:
     if operator.function == "max":
         return pooling_call(one, operator)
-    pooling = (window_fields(operator.window), operator.counts_padding)
+    pooling = (window_fields(operator.window), operator.counts_padding, 0)
     return one.call("pool_scaled", "scaled_pooling", pooling, averaging(one, 1))
 
 

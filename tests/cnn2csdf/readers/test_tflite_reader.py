@@ -196,9 +196,16 @@ BAD = {
         "'x' of shape 2x4; expected a batch of 1",
     ),
     "unsigned": (
-        one_node("RELU", [Tensor("x", (1, 4), "uint8", (0.1,))], Tensor("y", (1, 4))),
+        one_node(
+            "FULLY_CONNECTED",
+            [
+                Tensor("x", (1, 4), "uint8", (0.1,)),
+                constant("w", np.ones((2, 4), np.uint8), (0.1,), 3),
+            ],
+            Tensor("y", (1, 2), "uint8", (0.1,)),
+        ),
         UnsupportedOperator,
-        "quantised uint8; int8 and int16 are supported, as converters of TensorFlow 2 write",
+        "weights of uint8, whose sums TensorFlow Lite rounds in another way",
     ),
     "16 bits around a number": (
         one_node("RELU", [Tensor("x", (1, 4), "int16", (0.1,), 5)], Tensor("y", (1, 4))),

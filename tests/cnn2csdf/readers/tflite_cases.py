@@ -15,17 +15,19 @@ class Draw:
     def __init__(self, seed, dtype):
         self.random = np.random.default_rng(seed)
         self.dtype = dtype
+        self.is_byte = dtype in ("int8", "uint8")
+        self.offset = 128 * (dtype == "uint8")  # more than integers with a sign
 
     def size(self, low=1, high=7):
         return int(self.random.integers(low, high + 1))
 
     def scale(self, largest=8.0):
         """Of a tensor with numbers up to about that size."""
-        steps = 128 if self.dtype == "int8" else 32768
+        steps = 128 if self.is_byte else 32768
         return float(np.float32(largest * self.random.uniform(0.3, 1) / steps))
 
     def zero(self):
-        return int(self.random.integers(-128, 128)) if self.dtype == "int8" else 0
+        return int(self.random.integers(-128, 128)) + self.offset if self.is_byte else 0
 
     def dims(self):
         return (1, self.size(), self.size(), self.size(1, 5))
@@ -35,6 +37,10 @@ class Draw:
         return Tensor(name, dims, self.dtype, (scale,), self.zero() if zero is None else zero)
 
     def weights(self, dims, channels=1, dtype="int8"):
+        if self.dtype == "uint8":  # one scale and a zero point, as converters of TensorFlow 1 write
+            array = self.random.integers(0, 256, dims).astype(np.uint8)
+            scale = float(np.float32(self.random.uniform(0.001, 0.02)))
+            return constant("weights", array, (scale,), int(self.random.integers(0, 256)))
         low, high = LIMITS[dtype]
         array = self.random.integers(low + 1, high + 1, dims).astype(dtype)
         scales = np.float32(self.random.uniform(0.001, 0.02, channels)).tolist()
@@ -72,7 +78,7 @@ def convolution(d, *, is_depthwise=False):
         options += [(3, "i", multiple), (4, "b", d.fused()), (5, "i", 1), (6, "i", 1)]
     else:
         options += [(3, "b", d.fused()), (4, "i", 1), (5, "i", 1)]
-    kind = None if is_depthwise or d.dtype == "int8" else ("int32", "int64")[d.size(0, 1)]
+    kind = None if is_depthwise or d.is_byte else ("int32", "int64")[d.size(0, 1)]
     return one_node(
         "DEPTHWISE_CONV_2D" if is_depthwise else "CONV_2D",
         [d.tensor("x", dims), found, d.bias(filters, kind)],
@@ -117,7 +123,7 @@ def fully_connected(d):
 
 def product_of_vectors(d):
     units, dims = d.size(1, 8), (1, d.size(2, 6), d.size(1, 20))
-    scales = 1 if d.dtype == "int8" else units
+    scales = 1 if d.is_byte else units
     return one_node(
         "FULLY_CONNECTED",
         [d.tensor("x", dims), d.weights((units, dims[2]), scales), d.bias(units)],
@@ -177,7 +183,7 @@ def binary(d, kind):
     dims = d.dims()
     other = [dims, (1, 1, 1, dims[3]), (dims[3],)][d.size(0, 2)]
     if kind == "DIV":  # by a constant so small that no shift has 32 bits, which C leaves undefined
-        numbers = d.random.integers(1, 8, other).astype(np.int8)
+        numbers = d.random.integers(1, 8, other).astype(d.dtype)
         second = constant("b", numbers, (0.02,))
     else:
         second = d.tensor("b", other)
@@ -206,7 +212,7 @@ def limit(d, kind):
     x = d.tensor("x", dims)
     if kind == "RELU6":
         x.scales = (7 * x.scales[0] / 8 + d.scale(8),)
-        x.zero = -128 if d.dtype == "int8" else 0
+        x.zero = d.offset - 128 if d.is_byte else 0
     y = d.tensor("y", dims, *((x.scales[0], x.zero) if kind == "RELU6" else ()))
     return one_node(kind, [x], y)
 
@@ -243,7 +249,7 @@ def reduction(d, kind):
 
 def softmax(d):
     dims = (1, d.size(1, 30))
-    scale, zero = (1 / 256, -128) if d.dtype == "int8" else (1 / 32768, 0)
+    scale, zero = (1 / 256, d.offset - 128) if d.is_byte else (1 / 32768, 0)
     return one_node(
         "SOFTMAX", [d.tensor("x", dims)], d.tensor("y", dims, scale, zero), [(0, "f", 1.0)]
     )
@@ -349,13 +355,13 @@ CASES = {  # operator: what makes a file of it, and the types that TensorFlow Li
     ),
     "LOGISTIC": (
         lambda d: unary(
-            d, "LOGISTIC", (1 / 256, -128) if d.dtype == "int8" else (1 / 32768, 0), largest=15.0
+            d, "LOGISTIC", (1 / 256, d.offset - 128) if d.is_byte else (1 / 32768, 0), largest=15.0
         ),
         BOTH,
     ),
     "TANH": (
         lambda d: unary(
-            d, "TANH", (1 / 128, 0) if d.dtype == "int8" else (1 / 32768, 0), largest=10.0
+            d, "TANH", (1 / 128, d.offset) if d.is_byte else (1 / 32768, 0), largest=10.0
         ),
         BOTH,
     ),
@@ -384,6 +390,11 @@ CASES = {  # operator: what makes a file of it, and the types that TensorFlow Li
         }.items()
     },
 }  # fmt: skip
+WITHOUT_UNSIGNED = {  # not computed with uint8, by TensorFlow Lite or here
+    "BATCH_MATMUL", "SQUARED_DIFFERENCE", "RSQRT", "ABS", "ELU",
+    "FULLY_CONNECTED", "FULLY_CONNECTED of vectors",
+}  # fmt: skip
+UNSIGNED = [kind for kind in CASES if kind not in WITHOUT_UNSIGNED]
 NAMES = [(kind, dtype) for kind, (_, types) in CASES.items() for dtype in types]
 
 

@@ -1,0 +1,41 @@
+"""Networks of uint8 in C, against the whole network."""
+
+import pytest
+
+from cnn2csdf.readers.tflite.reader import parse_tflite
+from csdf.errors import UnsupportedOperator
+from planners.code.library import library
+from planners.memory.fit import fit
+from tests.cnn2csdf.readers.test_tflite_operators import frames_of, ours
+from tests.cnn2csdf.readers.tflite_cases import case
+from tests.planners.code.compiling import needs_compiler, run_all
+
+IN_SINGLE_PRECISION = ("LOGISTIC", "TANH", "RESIZE_BILINEAR")
+IN_C = (
+    *("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "AVERAGE_POOL_2D"),
+    *("MAX_POOL_2D", "ADD", "SUB", "MUL", "HARD_SWISH", "LEAKY_RELU"),
+    *("RELU", "RELU6", "PRELU", "RESIZE_NEAREST_NEIGHBOR", "MEAN", "SOFTMAX", "PAD", "PADV2"),
+    *("PAD of channels", "SLICE", "STRIDED_SLICE", "SPLIT", "PACK", "CONCATENATION"),
+    *("DEPTH_TO_SPACE", "SPACE_TO_DEPTH"),
+)
+
+
+def made(kind, seed, number=0):
+    model = parse_tflite(case(kind, "uint8", seed), "one.tflite", with_weights=True)
+    plan = fit(model.network, budget=1).least.plan
+    frames = [ours(model.network, frames_of(model.network, draw)) for draw in range(2)]
+    return library(model, plan, name=f"net{number}", frames=frames)
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_operators_of_uint8_give_the_same_bytes_in_c(tmp_path):
+    pairs = [(kind, seed) for kind in IN_C for seed in range(4)]
+    libraries = [made(*pair, number) for number, pair in enumerate(pairs)]
+    assert run_all(libraries, tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", IN_SINGLE_PRECISION)
+def test_a_function_of_uint8_in_single_precision_is_refused_in_c(kind):
+    with pytest.raises(UnsupportedOperator, match="of uint8 is computed in single precision"):
+        made(kind, 0)
