@@ -47,6 +47,28 @@ class Span(NamedTuple):
         return (min(max(self.first, 0), self.limit), min(max(self.upto, 0), self.limit))
 
 
+class Region(NamedTuple):
+    """A rectangle of every feature map of a tensor."""
+
+    rows: Range
+    columns: Range
+
+    @property
+    def height(self) -> int:
+        """Rows."""
+        return self.rows[1] - self.rows[0]
+
+    @property
+    def width(self) -> int:
+        """Columns."""
+        return self.columns[1] - self.columns[0]
+
+    @property
+    def places(self) -> int:
+        """Elements of one feature map."""
+        return self.height * self.width
+
+
 class Axis(NamedTuple):
     """A window along its rows or its columns.
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from planners.memory.several import run_frames as run_frames
     from planners.memory.several import run_plan as run_plan
     from planners.memory.several import with_states_apart as with_states_apart
-    from planners.plan.checker import require_carried_out as require_carried_out
+    from planners.plan.carried_out import require_carried_out as require_carried_out
     from planners.plan.plan import Memory as Memory
     from planners.plan.plan import StreamingPlan as StreamingPlan
     from planners.plan.text import read_plan as read_plan

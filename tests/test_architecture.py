@@ -213,21 +213,12 @@ def refusal(module, name, root):
 
 
 CHECKER = "planners.plan.checker"  # of plans, with the executor
-OF_THE_CHECKER = {  # what it reaches of the planners: the plan, the executor, the network's geometry
-    *(
-        f"planners.plan.{name}"
-        for name in ("plan", "executor", "kept", "shadow_arena", "running_stage", "copied_layers")
-    ),
-    *(
-        f"planners.plan.{name}"
-        for name in (
-            *("fused_stages", "firing", "rematerialisation", "head_by_head", "aliases", "weights"),
-        )
-    ),
-    *("planners.plan.regions", "planners.plan.accumulators", "planners.memory.order"),
-    "planners.plan.column_tiles",
-    *("planners.arena.problem", "planners.plan.regions", CHECKER),
+OF_THE_CHECKER = {  # all of the planners that it reaches: the form of plans, and modules of its own
+    *("planners.plan.plan", CHECKER, "planners.plan.executor", "planners.plan.fused_stages"),
+    *("planners.plan.shadow_arena", "planners.plan.copied_layers"),
+    *("planners.plan.checked_geometry", "planners.plan.checked_rules"),
 }
+OF_THE_CHECKER_ALONE = ("planners.plan.checked_geometry", "planners.plan.checked_rules")
 
 
 def reached(module, root):
@@ -249,7 +240,20 @@ def reached(module, root):
 
 
 def test_the_checker_of_plans_reaches_nothing_of_the_search():
-    assert reached(CHECKER, ROOT) - OF_THE_CHECKER == set()
+    assert reached(CHECKER, ROOT) == OF_THE_CHECKER
+
+
+def test_no_planner_and_no_writer_of_c_uses_the_geometry_of_the_checker():
+    for path in sorted(ROOT.joinpath("planners").rglob("*.py")):
+        name = module_name(path, ROOT)
+        if name in OF_THE_CHECKER:
+            continue
+        imported = {
+            module
+            for node, _ in imports(path.read_text())
+            for module in imported_modules(node, ROOT)
+        }
+        assert imported.isdisjoint(OF_THE_CHECKER_ALONE), name
 
 
 def loaded_when_needed(text):

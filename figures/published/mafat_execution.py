@@ -17,7 +17,7 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.execution.layer_by_layer import Step, checked_frame, computation
 from cnn2csdf.execution.streaming_executor import run_row_by_row
-from cnn2csdf.geometry import Axis, meeting
+from cnn2csdf.geometry import Axis, Region, meeting
 from cnn2csdf.granularity import ROWS
 from cnn2csdf.network import Layer, Shape
 from cnn2csdf.part import HeldRows, along_channels
@@ -30,7 +30,7 @@ from planners.memory.answer import GroupMode
 from planners.memory.tiles import scratch_elements
 from planners.plan.computing import TensorPiece, bordered_layer, compute_rows
 from planners.plan.plan import Kind, StreamingPlan
-from planners.plan.regions import Needs, Region, TileRanges, can_be_tiled, whole_region
+from planners.plan.regions import Needs, TileRanges, can_be_tiled, whole_region
 from planners.published.mafat import tiles_of
 from planners.published.samos import network_memory
 

@@ -36,7 +36,7 @@ from planners.code.vectors import (
     test_program,
     vectors_of,
 )
-from planners.plan.checker import require_carried_out
+from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import StreamingPlan
 from planners.primitives.library.winograd import ROUNDING
 

@@ -65,7 +65,7 @@ from planners.memory.search import WIDTHS, Finding
 from planners.memory.stages import StageTable
 from planners.memory.stateful import stateful_plan
 from planners.memory.times import PlanTimes, measured_work
-from planners.plan.checker import require_carried_out
+from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import Kind, Memory, StreamingPlan
 
 NEARLY_AS_FAST = Fraction(1, 100)  # no difference that a model of a platform can tell

@@ -222,8 +222,9 @@ def run_plan(
     a byte that is read does not hold what the layer is to read.
     """
     given = checked_frame(model.network, frame)
-    computing = ModelComputing(worked_model(model, plan.rematerialised), given)
-    machine = Machine(model.network, plan, computing, memory=memory)
+    worked = worked_model(model, plan.rematerialised)
+    computing = ModelComputing(worked, given)
+    machine = Machine(worked.network, plan, computing, memory=memory)
     machine.run()
     slow_bytes = machine.arena.slow_bytes
     outputs = {
@@ -245,7 +246,7 @@ def run_frames(model: Model, plan: StreamingPlan, frames: Sequence[Frame]) -> li
     for frame in frames:
         computing = ModelComputing(worked, checked_frame(model.network, frame))
         if machine is None:
-            machine = Machine(model.network, plan, computing)
+            machine = Machine(worked.network, plan, computing)
             machine.run()
         else:
             machine.next_frame(computing)

@@ -1,34 +1,40 @@
 """The checker of plans that come from elsewhere: whether a network can be worked in this way.
 
-First what a plan says is compared with the network: layers, their order, the manners in which they
-may work, the sizes of buffers, which buffer each layer reads, and when that is written; all of it
-found anew, from the plan and the network alone. Then planners.plan.executor carries the plan out
-without computing, in an arena whose bytes know what they hold.
+planners.plan.plan has the rules of a valid plan. First the statements of a plan are compared with the
+network: layers, their order and modes, the sizes of buffers, the buffer that each layer reads, and
+when it is written. Then planners.plan.executor carries the plan out without computing, in an arena
+whose bytes have the mark of the element that they hold.
 
-Layouts of tensors in a plan: a primitive reads and writes what lies as it says.
-
-Groups that work at the same time in one arena have bytes of their own.
+All is found from the plan and the network, with the geometry of planners.plan.checked_geometry and the
+rules of planners.plan.checked_rules, which no planner and no writer of C uses.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import combinations, pairwise, permutations, product
-from math import prod
 
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Convolution, FullyConnected, Input, Output
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.rings import rings_of
-from csdf.arguments import public
 from csdf.errors import ExecutionError, InvalidPlan, counted
-from planners.plan.accumulators import has_wide_sums, sums_over_rows, takes_rows, works_by_channels
-from planners.plan.aliases import channels_of, is_reached
+from planners.plan.checked_geometry import Firings, InputNeeds, TiledStage
+from planners.plan.checked_rules import (
+    adds_up_rows,
+    bytes_kept,
+    bytes_of_weight,
+    bytes_of_weights,
+    can_lie_apart,
+    has_wide_accumulators,
+    makes_rectangles,
+    may_accumulate,
+    pixel_elements,
+    works_on_blocks,
+)
 from planners.plan.copied_layers import require_same
 from planners.plan.executor import Machine
-from planners.plan.kept import state_bytes
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
     Alias,
@@ -39,31 +45,21 @@ from planners.plan.plan import (
     StreamBuffer,
     StreamingPlan,
 )
-from planners.plan.regions import TileRanges, can_be_tiled
-from planners.plan.rematerialisation import worked_network
-from planners.plan.running_stage import RunningStage
 
 WITH_OTHERS = 2**27  # bytes of an arena that any network may have: larger ones may share it
 
 
-@public
-def require_carried_out(network: Network, plan: StreamingPlan) -> None:
+def require_plan(network: Network, worked: Network, plan: StreamingPlan) -> None:
     """Raise InvalidPlan, naming the layer or buffer, unless the plan works this network.
 
-    Every byte that is read is checked, which for large networks takes a while: bytes of all tensors.
+    worked: the network with the copies of layers that the plan names, from whoever made it; it is
+    compared with the network first.
     """
-    _check(network, plan)
-
-
-# A plan is checked where it is found or read, and again where C of it is written.
-@lru_cache(maxsize=8)
-def _check(network: Network, plan: StreamingPlan) -> None:
-    worked = worked_network(network, plan.rematerialised)
     require_same(network, worked)
     _Checked(worked, plan).require()
     require_apart([plan])
     try:
-        machine = Machine(network, plan)
+        machine = Machine(worked, plan)
         machine.run()
         _require_counts(plan, machine)
         for layer in network.outputs:
@@ -97,6 +93,7 @@ class _Checked:
 
     def __init__(self, network: Network, plan: StreamingPlan) -> None:
         self._network, self._plan = network, plan
+        self._needs = InputNeeds(network)
         self._windows = rings_of(network)
         self._works = {
             layer.name: layer
@@ -154,7 +151,7 @@ class _Checked:
         """Require one buffer in all groups for each variable, and for what each layer keeps."""
         wanted = dict.fromkeys(self._variables, Kind.KEPT)
         for layer in self._works.values():
-            if state_bytes(self._network, layer):
+            if bytes_kept(self._network, layer):
                 wanted[layer.name] = Kind.STATE
         found = Counter((one.tensor, one.kind) for one in self._plan.buffers if one.stays)
         for name, kind in wanted.items():
@@ -226,7 +223,7 @@ class _Checked:
             )
         modes = {
             Mode.ACCUMULATING: len(stage.layers) == 1
-            and takes_rows(self._network, self._network.layer(stage.result)),
+            and may_accumulate(self._network, self._network.layer(stage.result)),
             Mode.CHANNELS: self._can_go_by_channels(stage.layers),
             Mode.ROWS: self._can_be_stage(stage.layers),
             Mode.TILES: self._can_be_stage(stage.layers) and self._are_tiled(stage.layers),
@@ -268,7 +265,7 @@ class _Checked:
         return is_inside and self._are_tiled(layers)
 
     def _are_tiled(self, layers: tuple[str, ...]) -> bool:
-        return all(can_be_tiled(self._network, self._network.layer(name)) for name in layers)
+        return all(makes_rectangles(self._network, self._network.layer(name)) for name in layers)
 
     def _can_go_by_channels(self, layers: tuple[str, ...]) -> bool:
         """Whether these are a convolution and a layer that sums up each of its feature maps."""
@@ -277,7 +274,7 @@ class _Checked:
         first, last = (self._network.layer(name) for name in layers)
         return (
             isinstance(first.operator, Convolution)
-            and sums_over_rows(self._network, last)
+            and adds_up_rows(self._network, last)
             and not isinstance(last.operator, FullyConnected)
         )
 
@@ -299,9 +296,9 @@ class _Checked:
         return (
             isinstance(operator, Convolution)
             and operator.groups == 1
-            and not has_wide_sums(self._network, chain[-1])
-            and works_by_channels(chain[0], is_first=True)
-            and all(works_by_channels(layer, is_first=False) for layer in chain[1:-1])
+            and not has_wide_accumulators(self._network, chain[-1])
+            and works_on_blocks(chain[0], is_first=True)
+            and all(works_on_blocks(layer, is_first=False) for layer in chain[1:-1])
         )
 
     def _require_parts(self, planned: PlannedStage, named: str) -> None:
@@ -340,7 +337,7 @@ class _Checked:
             Kind.RING: buffer.rows * shape.row_elements * unit,
             Kind.ACCUMULATORS: shape.elements * ACCUMULATOR_BYTES,
             Kind.KEPT: shape.elements * unit,
-            Kind.STATE: state_bytes(self._network, self._network.layer(buffer.tensor)),
+            Kind.STATE: bytes_kept(self._network, self._network.layer(buffer.tensor)),
         }
         for name in buffer.readers if buffer.kind not in (Kind.SCRATCH, Kind.STATE) else ():
             if name not in self._network.consumers[buffer.tensor]:
@@ -391,15 +388,14 @@ class _Checked:
         ends = (
             alias.row + layer.shape.height - host.shape.height,
             alias.column + layer.shape.width - host.shape.width,
-            alias.channel + channels_of(layer.shape) - channels_of(host.shape),
+            alias.channel + pixel_elements(layer.shape) - pixel_elements(host.shape),
         )
         sizes = {self._element_bytes(name) for name in alias[:2]}
         if max(ends) > 0 or len(sizes) > 1:
             raise InvalidPlan(f"{named}, but does not fit into it")
         in_one_piece = not any((*ends[1:], alias.column, alias.channel))
-        if layer.name in self._results or not is_reached(
-            self._network, layer, in_one_piece=in_one_piece
-        ):
+        is_read = in_one_piece or can_lie_apart(self._network, layer)
+        if layer.name in self._results or not is_read:
             raise InvalidPlan(f"{named}; who reads it needs its rows in one piece")
 
     def _require_arena(self) -> None:
@@ -441,16 +437,18 @@ class _Checked:
         for one in self._plan.buffers:
             if one.kind not in (Kind.WEIGHTS, Kind.RESIDENT):
                 continue
-            size = self._weight_bytes(one.tensor)
-            if not size or one.size != size or one.rows:
+            element_bytes = self._plan.element_bytes
+            layer = self._works.get(one.tensor)
+            size = 0 if layer is None else bytes_of_weights(self._network, layer, element_bytes)
+            if layer is None or not size or one.size != size or one.rows:
                 raise InvalidPlan(
                     f"buffer {one.name!r} has {counted(one.size, 'byte')}; the weights of "
                     f"{one.tensor!r} that can be moved take {size}"
                 )
-            if one.offset % self._weight_element_bytes(one.tensor):
+            if one.offset % (weight := bytes_of_weight(layer, element_bytes)):
                 raise InvalidPlan(
                     f"buffer {one.name!r} begins at byte {one.offset}; expected a multiple of "
-                    f"{self._weight_element_bytes(one.tensor)}, the bytes of a weight"
+                    f"{weight}, the bytes of a weight"
                 )
             groups = len(self._plan.groups)
             if one.kind is Kind.RESIDENT and (one.begin, one.end) != (0, groups):
@@ -468,26 +466,6 @@ class _Checked:
             )
         if self._plan.flash is not None and not names:
             raise InvalidPlan(f"flash {self._plan.flash!r}, but the plan names no memories")
-
-    def _weight_bytes(self, name: str) -> int:
-        """Bytes of the filters or the matrix of a layer; 0 for another layer."""
-        layer = self._worked[name]
-        inputs = self._network.input_shapes(layer)
-        match layer.operator:
-            case Convolution(filters=filters, groups=groups, window=window):
-                weights = filters * (inputs[0].channels // groups) * prod(window.kernel)
-            case FullyConnected(units=units):
-                weights = units * inputs[0].elements
-            case _:
-                return 0
-        return weights * self._weight_element_bytes(name)
-
-    def _weight_element_bytes(self, name: str) -> int:
-        """Bytes of each weight of a convolution or a fully connected layer."""
-        layer = self._worked[name]
-        role = "kernel" if isinstance(layer.operator, Convolution) else "matrix"
-        computed = 4 if layer.quantization is None else layer.stored_as(role).element.bytes
-        return self._plan.element_bytes or computed
 
     def _require_whole(self) -> None:
         """Require that tensors which another group reads, and results, lie whole."""
@@ -682,8 +660,7 @@ class _Checked:
                 for name, count in Counter(one.results).items():
                     turns[name] += one.times * count
             firings = {
-                one.stage.result: len(RunningStage(one, self._network, None).targets)
-                for one in group.stages
+                one.stage.result: len(Firings(one, self._needs).targets) for one in group.stages
             }
             if group.streamed_input is not None:
                 firings[group.streamed_input] = self._height(group.streamed_input)
@@ -706,12 +683,12 @@ class _Checked:
         """Multiply-accumulates of a stage, rows and tiles that are computed again included."""
         stage = planned.stage
         if stage.mode is Mode.TILES:
-            return TileRanges(self._network, stage).work
+            return TiledStage(stage, self._needs).multiply_accumulates
         layers = [self._network.layer(name) for name in stage.layers]
         every = [multiply_accumulates(one, self._network.input_shapes(one)) for one in layers]
         if stage.mode is not Mode.ROWS or isinstance(layers[0].operator, Input):
             return sum(every)
-        ranges = RunningStage(planned, self._network, None).ranges
+        ranges = Firings(planned, self._needs).ranges
         return sum(
             macs
             // layer.shape.rows

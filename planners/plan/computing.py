@@ -15,12 +15,12 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.execution.layer_by_layer import Computation, Step, computation, first_states
-from cnn2csdf.geometry import Range
+from cnn2csdf.geometry import Range, Region
 from cnn2csdf.network import Layer, Shape
 from cnn2csdf.part import HeldRows, Reader
 from cnn2csdf.weights import Array, Model
 from csdf.errors import ExecutionError
-from planners.plan.regions import COLUMNS, ROWS, Need, Needs, Region
+from planners.plan.regions import COLUMNS, ROWS, Need, Needs
 
 
 class ModelComputing:

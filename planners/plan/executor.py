@@ -1,11 +1,10 @@
 """The machine that carries out a plan in one arena: every byte knows what it holds.
 
-It takes from the plan which stages work together, and where buffers lie; from the network which
-rows a layer needs. It finds the order of firings, the staging of batches and their way into the
-lines anew. Of the planners' code it shares the values of a plan, the network's geometry (which rows
-and columns a layer needs) and the network with copies of layers, which the checker compares with the
-network. It refuses every read of a byte that does not hold what the layer is to read. Without a
-computation it is the checker of a plan; with it, the plan runs.
+From the plan: which stages are in a group, and where buffers lie; from the network, which rows a layer
+needs. The executor finds the order of firings, the rows and columns of each, the staging of batches and
+their way into the lines anew. With the planners it shares the form of plans alone. It refuses every
+read of a byte that does not hold the element that the layer is to read. Without a computation the
+executor is the checker of a plan; with a computation, the plan runs.
 
 Tensors that pass between groups that work at the same time: copied from buffer to buffer.
 
@@ -22,16 +21,23 @@ from typing import NamedTuple
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.geometry import Range
+from cnn2csdf.geometry import Range, Region
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators.moves import as_it_lies
 from cnn2csdf.rings import rings_of
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
-from planners.plan.aliases import COLUMNS as WIDTH
-from planners.plan.firing import results_in_order
+from planners.plan.checked_geometry import Firings, InputNeeds, streamed_input_firings
+from planners.plan.checked_rules import (
+    WIDTH,
+    VariableUpdate,
+    bytes_kept,
+    bytes_of_weights,
+    firings_in_order,
+    joins_columns,
+    variable_updates,
+)
 from planners.plan.fused_stages import Sweep, TileWork
-from planners.plan.kept import TakeOver, state_bytes, take_overs
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
     Alias,
@@ -42,9 +48,6 @@ from planners.plan.plan import (
     StreamingPlan,
     Transfer,
 )
-from planners.plan.regions import Needs, Region
-from planners.plan.rematerialisation import worked_network
-from planners.plan.running_stage import RunningStage, rows_of_input, streamed_input_stage
 from planners.plan.shadow_arena import (
     NOTHING,
     POISON,
@@ -55,7 +58,6 @@ from planners.plan.shadow_arena import (
     MarkedArena,
     rows_read,
 )
-from planners.plan.weights import weight_bytes
 
 
 class Weights(NamedTuple):
@@ -74,7 +76,7 @@ Watch = Callable[[Layer, Range, Mapping[str, Range], Mapping[str, HeldTensor]], 
 class Machine:
     """A plan at work on one frame.
 
-    computing: of the model that the plan works on, as rematerialisation.worked_model gives it.
+    computing: of the model that the plan works on, with copies of layers.
     """
 
     def __init__(
@@ -86,13 +88,16 @@ class Machine:
         memory: Array | None = None,
         watch: Watch | None = None,
     ) -> None:
-        """Take a plan for the network. memory: bytes that others have used before."""
+        """Take a plan, and the network that it works on, with copies of layers.
+
+        memory: bytes that others have used before.
+        """
         self.watch = watch
-        self.network = worked_network(network, plan.rematerialised)
+        self.network = network
         self.plan = plan
         self.arena = MarkedArena(plan, self.network, memory)
         self.computing = computing
-        self.needs = Needs(self.network)
+        self.needs = InputNeeds(network)
         self._aliases = {one.tensor: one for one in plan.aliases}
         self._scratch = [buffer for buffer in plan.buffers if buffer.kind is Kind.SCRATCH]
         self._whole: dict[str, HeldTensor] = {}
@@ -111,14 +116,14 @@ class Machine:
                 for row in range(layer.shape.rows):
                     found = None if values is None else values.reshape(layer.shape.rows, -1)[row]
                     self.put(tensor, row, found)
-            elif state_bytes(self.network, layer):
+            elif bytes_kept(self.network, layer):
                 self.keep(layer, first.get(layer.name))
 
     def _begin_weights(self) -> None:
         """Find the weights of layers, and put resident ones into their buffers."""
         self._weights: dict[str, Weights] = {}
         for layer in self.network.layers if self.plan.memories else ():
-            if size := weight_bytes(self.network, layer, self.plan.element_bytes):
+            if size := bytes_of_weights(self.network, layer, self.plan.element_bytes):
                 found = {one.kind: one for one in self.plan.buffers if one.tensor == layer.name}
                 copied, resident = found.get(Kind.WEIGHTS), found.get(Kind.RESIDENT)
                 self._weights[layer.name] = Weights(size, copied, resident)
@@ -233,7 +238,7 @@ class Machine:
             tensor = self.held(previous.name, self._buffer(previous.name, Kind.KEPT, 0))
             tensor.made = previous.shape.rows
             self._whole[previous.name] = tensor
-        taken = take_overs(self.network, self.plan)
+        updates = variable_updates(self.network, self.plan)
         for number, group in enumerate(self.plan.groups):
             self.group = number
             self._copy_weights(number)
@@ -241,9 +246,9 @@ class Machine:
             self._join()
             _GroupRun(self, group, number).run()
             self._join()
-            for one in taken:
-                if one.group == number:
-                    self._take_over(one)
+            for update in updates:
+                if update.group == number:
+                    self._take_over(update)
         self._require_next_frame()
 
     def _join(self) -> None:
@@ -254,16 +259,16 @@ class Machine:
                 layer = self.network.layer(name)
                 self._whole[name] = JoinedTensor(layer, self.arena.element_bytes(name), *pieces)
 
-    def _take_over(self, take_over: TakeOver) -> None:
+    def _take_over(self, update: VariableUpdate) -> None:
         """Make the last rows of a tensor those of a variable, row by row as C does.
 
         C writes the rows of a ring from its oldest row on, a place that moves from frame to frame.
         So the rows that a frame has made must be intact afterwards, unless they lie where the
         variable's do.
         """
-        source, variable = self._whole[take_over.source], self._whole[take_over.variable]
+        source, variable = self._whole[update.source], self._whole[update.variable]
         height, kept_rows = source.layer.shape.rows, variable.layer.shape.rows
-        ring = self._rings.get(take_over.source)
+        ring = self._rings.get(update.source)
         made = source if ring is None else self._whole[ring.new]
         is_in_place = ring is None and all(
             source.place(row) == variable.place(row - height + kept_rows)
@@ -370,10 +375,9 @@ class _GroupRun:
         self.machine = machine
         self.group = group
         self.number = number
-        network = machine.network
-        self.stages = [RunningStage(one, network, None) for one in group.stages]
+        self.stages = [Firings(stage, machine.needs) for stage in group.stages]
         if group.streamed_input is not None:
-            self.stages.insert(0, streamed_input_stage(network, group.streamed_input))
+            self.stages.insert(0, streamed_input_firings(machine.needs, group.streamed_input))
         self.tensors = dict(machine._whole)
         for stage in self.stages:
             self.tensors[stage.result] = self._new_tensor(stage)
@@ -405,12 +409,12 @@ class _GroupRun:
                         f"{buffer.name!r}, which groups {buffer.begin + 1} to {buffer.end} have"
                     )
 
-    def _is_copied(self, stage: RunningStage) -> bool:
+    def _is_copied(self, stage: Firings) -> bool:
         """Whether rows of a tensor that lies whole are copied into rings."""
         arrives = stage.result == self.group.streamed_input
         return arrives and self.machine.plan.is_copied(self.number)
 
-    def _new_tensor(self, stage: RunningStage) -> HeldTensor:
+    def _new_tensor(self, stage: Firings) -> HeldTensor:
         machine = self.machine
         host = machine.host_of(stage.result)
         written = machine.plan.written(host, self.number)
@@ -425,7 +429,7 @@ class _GroupRun:
     def run(self) -> None:
         """Fire until every stage has made its result."""
         maker = {stage.result: stage for stage in self.stages}
-        for result in results_in_order(self.group.order):
+        for result in firings_in_order(self.group.order):
             named = f"group {self.number + 1}: {result!r}"
             stage = maker.get(result)
             if stage is None or stage.is_done:
@@ -446,14 +450,14 @@ class _GroupRun:
                 self.machine._whole[name] = self.machine.held(name, *kept)
                 self.machine._whole[name].made = tensor.made
 
-    def lacking(self, stage: RunningStage) -> str | None:
+    def lacking(self, stage: Firings) -> str | None:
         """Return a tensor of which the next firing of a stage lacks rows; None where it lacks none."""
         for source in stage.needs:
             if self.tensors[source].made < stage.wants(source):
                 return source
         return None
 
-    def fire(self, stage: RunningStage) -> None:
+    def fire(self, stage: Firings) -> None:
         """Carry out the next firing of a stage."""
         self.machine.firings += 1
         if self.pending is not None and self.pending.tensor.layer.name not in stage.needs:
@@ -504,11 +508,11 @@ class _GroupRun:
         for row, place in zip(rows, staged, strict=True):
             self.machine.put(tensor, row, self.machine.row_at(tensor, row, place).copy())
 
-    def _spoil_scratch(self, stage: RunningStage) -> None:
+    def _spoil_scratch(self, stage: Firings) -> None:
         for layer in stage.layers:
             self.machine.spoil_scratch(layer.name, self.number)
 
-    def _work(self, stage: RunningStage, strips: int) -> None:
+    def _work(self, stage: Firings, strips: int) -> None:
         machine, computing = self.machine, self.machine.computing
         tensor = self.tensors[stage.result]
         first, end = stage.targets[stage.fired]
@@ -546,7 +550,7 @@ class _GroupRun:
         if machine.watch is not None:
             machine.watch(layer, (first, end), stage.ranges[stage.fired], self.tensors)
         inputs = self.whole_rows(layer, stage.ranges[stage.fired])
-        found, keeps = None, state_bytes(machine.network, layer) > 0
+        found, keeps = None, bytes_kept(machine.network, layer) > 0
         if keeps:
             machine.kept(layer)
         if computing is not None:
@@ -560,7 +564,7 @@ class _GroupRun:
         if keeps:
             machine.kept(layer)  # still there behind what was written
 
-    def _streamed_row(self, stage: RunningStage, row: int) -> Array | None:
+    def _streamed_row(self, stage: Firings, row: int) -> Array | None:
         machine = self.machine
         if self._is_copied(stage):
             return machine.get(machine._whole[stage.result], row).copy()
@@ -569,9 +573,7 @@ class _GroupRun:
     def _lies_there(self, layer: Layer) -> bool:
         """Whether a layer joins columns that lie in its own tensor, where they belong."""
         aliases, place = self.machine._aliases, 0
-        if not isinstance(layer.operator, op.Concatenation) or layer.epilogue:
-            return False
-        if layer.operator.axis != WIDTH or not layer.shape.is_map:
+        if not joins_columns(layer):
             return False
         for source in layer.inputs:
             if aliases.get(source) != Alias(source, layer.name, column=place):
@@ -592,7 +594,7 @@ class _GroupRun:
             inputs.append((Region(span, columns), rows))
         return inputs
 
-    def _sum_channels(self, stage: RunningStage, tensor: HeldTensor) -> None:
+    def _sum_channels(self, stage: Firings, tensor: HeldTensor) -> None:
         """The first layer, map by map, each summed up by the second at once."""
         machine, computing = self.machine, self.machine.computing
         layer, last = stage.layers
@@ -602,13 +604,13 @@ class _GroupRun:
             shape = layer.shape
             maps = computing.region(layer, Region((0, shape.rows), (0, shape.width)), inputs)
             sums = np.zeros(last.shape.elements, np.float32)
-            for row in range(*rows_of_input(machine.network, last, 0, (0, last.shape.rows))):
+            for row in range(*machine.needs.rows(last, 0, (0, last.shape.rows))):
                 computing.add_row(last, row, maps[row], sums)
             found = computing.finished(last, sums)
         for row in range(last.shape.rows):
             machine.put(tensor, row, None if found is None else found[row])
 
-    def _add(self, stage: RunningStage, tensor: HeldTensor) -> None:
+    def _add(self, stage: Firings, tensor: HeldTensor) -> None:
         machine, computing = self.machine, self.machine.computing
         layer = stage.layers[0]
         row = stage.needs[layer.inputs[0]][stage.fired][0]
@@ -700,7 +702,7 @@ ELEMENT_BY_ELEMENT = (op.Elementwise, op.Activation, op.BatchNormalization, op.I
 
 
 def require_intact(
-    machine: Machine, tensors: Mapping[str, HeldTensor], stage: RunningStage, made: Range
+    machine: Machine, tensors: Mapping[str, HeldTensor], stage: Firings, made: Range
 ) -> None:
     """Raise ExecutionError unless all that a firing read is there behind it.
 
@@ -732,7 +734,7 @@ def _may_overlap(result: HeldTensor, source: HeldTensor) -> bool:
 
 
 def _is_in_place(
-    layer: Layer, stage: RunningStage, result: HeldTensor, source: HeldTensor, made: Range
+    layer: Layer, stage: Firings, result: HeldTensor, source: HeldTensor, made: Range
 ) -> bool:
     """Whether each element of the result lies where that of the source lies."""
     is_whole = len(stage.layers) == 1 and made == (0, layer.shape.rows) and not layer.epilogue

@@ -17,13 +17,12 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from cnn2csdf.geometry import Range
+from cnn2csdf.geometry import Range, Region
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
+from planners.plan.checked_geometry import Firings, InputNeeds, TiledStage
 from planners.plan.plan import ACCUMULATOR_BYTES, Kind, Stage, StreamBuffer
-from planners.plan.regions import COLUMNS, ROWS, Needs, Region, TileRanges
-from planners.plan.running_stage import RunningStage, rows_of_input
 from planners.plan.shadow_arena import (
     Computing,
     Content,
@@ -39,7 +38,7 @@ class Surroundings(Protocol):
 
     network: Network
     arena: MarkedArena
-    needs: Needs
+    needs: InputNeeds
     computing: Computing | None
 
     def spoil_scratch(self, layer: str, group: int) -> None:
@@ -72,7 +71,7 @@ class Sweep:
         self,
         around: Surroundings,
         tensors: Mapping[str, HeldTensor],
-        stage: RunningStage,
+        stage: Firings,
         room: Range,
         group: int,
     ) -> None:
@@ -150,8 +149,7 @@ class Sweep:
         return None
 
     def _columns(self, layer: Layer, index: int, column: int) -> Range:
-        need = self._around.needs.of(layer, COLUMNS)[index]
-        return need.clipped((column, column + 1))
+        return self._around.needs.columns(layer, index, (column, column + 1))
 
     def _column(self, layer: Layer, column: int, part: int) -> None:
         rows = self._ranges[layer.name]
@@ -186,7 +184,7 @@ class Sweep:
         inputs = []
         for index, source in enumerate(layer.inputs):
             columns = self._columns(layer, index, column)
-            span = rows_of_input(self._around.network, layer, index, rows)
+            span = self._around.needs.rows(layer, index, rows)
             inputs.append((Region(span, columns), self._cells(source, span, columns, part)))
         return inputs
 
@@ -340,7 +338,7 @@ class TileWork:
     ) -> None:
         self._around, self._tensors, self._stage = around, tensors, stage
         self._room, self._group = room, group
-        self._ranges = TileRanges(around.network, stage, around.needs)
+        self._ranges = TiledStage(stage, around.needs)
 
     def run(self) -> None:
         """Carry out all tiles."""
@@ -373,11 +371,11 @@ class TileWork:
         around = self._around
         around.spoil_scratch(layer.name, self._group)
         reads = []
-        needs = zip(around.needs.of(layer, ROWS), around.needs.of(layer, COLUMNS), strict=True)
-        for down, across in needs:
-            region = Region(down.clipped(target.rows), across.clipped(target.columns))
-            reads.append((there[down.source], region))
-        inputs = [(region, source.read(region)) for source, region in reads]
+        for index, source in enumerate(layer.inputs):
+            rows = around.needs.tile_rows(layer, index, target.rows)
+            columns = around.needs.columns(layer, index, target.columns)
+            reads.append((there[source], Region(rows, columns)))
+        inputs = [(region, rectangle.read(region)) for rectangle, region in reads]
         found = None
         if around.computing is not None:
             found = around.computing.region(layer, target, inputs)
@@ -434,11 +432,10 @@ class TileWork:
         """Keep what tiles after this one need."""
         if not self._ranges.tiles.halo_cached:
             return
-        columns, (left, right) = self._ranges.columns[tile.layer.name], tile.region.columns
-        begin = max(left, columns[across - 1][1] if across else 0)
         below = self._rows_below(tile.layer, down)
         if below is not None:
-            region = Region(below.region.rows, (begin, right))
+            columns = self._ranges.kept_columns(tile.layer.name, across)
+            region = Region(below.region.rows, columns)
             _copy(tile, below, region)
         beside = self._columns_beside(tile.layer, down, across)
         if beside is not None:

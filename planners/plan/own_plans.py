@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from cnn2csdf.network import Network
 from csdf.errors import InternalError, InvalidPlan
-from planners.plan.checker import require_apart, require_carried_out
+from planners.plan.carried_out import require_carried_out
+from planners.plan.checker import require_apart
 from planners.plan.plan import StreamingPlan
 from planners.plan.text import format_plans
 

@@ -19,6 +19,25 @@ behind which nobody reads the window, or the variable, ends by taking over the r
 Groups of one network, or of several in one arena, may work at the same time, on frames behind one
 another. A tensor between two such groups lies in two buffers: when both groups have finished their
 frames, one buffer is copied to the other.
+
+A valid plan, as planners.plan.checker checks it:
+
+- Layers: each layer of the network once, in a group and stage after the layers that it reads. A stage
+  has a mode that its layers can have, between 1 and all rows a firing, a strip of each inner layer, and
+  tiles that end where the result does.
+- Buffers: of a tensor of the network, within the groups and the arena, as large as its rows, at a
+  multiple of the bytes in which the arena is counted; sums at a multiple of 4, weights at a multiple
+  of a weight. A tensor that outlives its group lies whole; so do results of the network.
+- Reading: each layer finds one buffer of each tensor that it reads, in its group, which is written
+  before. Two buffers of a tensor are for different readers.
+- Bytes: a byte that is read holds the element, sum, weight or state that the reader expects. All that a
+  firing reads is there until the firing ends, unless the layer works element by element in place.
+- Frames: weights, states and variables that the next frame begins with are there when a frame ends.
+- Orders: a group with an order has as many turns of each stage as the stage has firings.
+- Aliases: a tensor lies inside one host, which has the buffer, and all readers reach its pixels.
+- Memories: each buffer lies in one memory; a slow memory has whole tensors and resident weights only.
+- Counts: multiply-accumulates, and bytes from and to each slow memory, are those of a frame.
+- Concurrent groups, and bytes that stay while another network works, have no byte in common.
 """
 
 from __future__ import annotations

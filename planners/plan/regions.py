@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 from cnn2csdf import operators as op
-from cnn2csdf.geometry import Range
+from cnn2csdf.geometry import Range, Region
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators import Input, Operator, Output
 from cnn2csdf.parameters import multiply_accumulates
@@ -27,28 +27,6 @@ from planners.plan.plan import Stage, Tiles
 RangeNeeded = Callable[[Range], Range]  # of the output -> of the input, not clipped
 
 ROWS, COLUMNS = 0, 1  # axes
-
-
-class Region(NamedTuple):
-    """A rectangle of every feature map of a tensor."""
-
-    rows: Range
-    columns: Range
-
-    @property
-    def height(self) -> int:
-        """Rows."""
-        return self.rows[1] - self.rows[0]
-
-    @property
-    def width(self) -> int:
-        """Columns."""
-        return self.columns[1] - self.columns[0]
-
-    @property
-    def places(self) -> int:
-        """Elements of one feature map."""
-        return self.height * self.width
 
 
 def length(shape: Shape, axis: int) -> int:

@@ -14,13 +14,12 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.geometry import Range
+from cnn2csdf.geometry import Range, Region
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.rings import rings_of
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
 from planners.plan.plan import Alias, Kind, StreamBuffer, StreamingPlan
-from planners.plan.regions import Region
 
 NOTHING = -1
 POISON = 0xFF  # a float of such bytes is no number

@@ -35,7 +35,7 @@ from csdf.status import because
 from csdf.time_limit import Stop
 from planners.arena.allocation import ArenaWhy, plan_arena
 from planners.arena.problem import Buffer, MemoryPlan, Problem
-from planners.plan.checker import require_carried_out
+from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import (
     Kind,
     NamedPrimitive,

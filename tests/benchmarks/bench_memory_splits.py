@@ -17,7 +17,7 @@ from figures.branched_networks import yolov8n_like
 from figures.fit_networks import Subject, network_of
 from planners.memory.answer import SlowTraffic
 from planners.memory.memories import planned_in_memories
-from planners.plan.checker import require_carried_out
+from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import Memory
 
 SUBJECTS = (

@@ -9,7 +9,7 @@ from cnn2csdf.simplify import simplified
 from csdf.cli import answers
 from csdf.cli.main import main
 from planners.fusion import search
-from planners.plan.checker import require_carried_out
+from planners.plan.carried_out import require_carried_out
 from planners.plan.text import parse_plans
 from tests.cli.schemas import require_valid_answers
 from tests.shared_data import SHARED, each

@@ -29,7 +29,7 @@ from csdf.parameters.graph import read_parametric_graph
 from csdf.time_limit import Stop
 from figures.published.reuse_example import worked_example
 from planners.arena.command.main import read_problems
-from planners.plan.checker import require_carried_out
+from planners.plan.carried_out import require_carried_out
 from planners.plan.text import format_plans, plans_for
 from planners.primitives.profile import read_profile
 from planners.published.nsga2 import SearchLimits, Settings, evolve

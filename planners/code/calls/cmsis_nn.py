@@ -109,7 +109,7 @@ def blocks_of(network: Network, plan: StreamingPlan) -> dict[str, list[Block]]:
         block = Block(rows[1] - rows[0], above, size, together, can_gather)
         found.setdefault(layer.name, []).append(block)
 
-    Machine(network, plan, watch=watch).run()
+    Machine(worked_network(network, plan.rematerialised), plan, watch=watch).run()
     return {name: blocks for name, blocks in found.items() if name not in moved}
 
 

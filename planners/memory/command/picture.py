@@ -17,7 +17,7 @@ from csdf.units import bytes_in_words
 from planners.arena.command.picture import Box, arena_picture, draw_arena, draw_boxes
 from planners.memory.answer import Fit, SlowTraffic
 from planners.memory.command.lifetimes import firings_and_lives
-from planners.plan.checker import require_carried_out
+from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import StreamingPlan
 
 LOWER = (

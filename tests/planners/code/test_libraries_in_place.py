@@ -7,7 +7,7 @@ import pytest
 from planners.code.library import library
 from planners.memory import making as making
 from planners.memory import making as rings
-from planners.plan.checker import require_carried_out
+from planners.plan.carried_out import require_carried_out
 from planners.plan.executor import Machine
 from tests.planners.code import compiling
 from tests.planners.code.calibrated import integer_model

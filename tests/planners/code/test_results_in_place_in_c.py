@@ -7,7 +7,7 @@ import pytest
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from csdf.errors import InvalidPlan
-from planners.plan.checker import require_carried_out
+from planners.plan.carried_out import require_carried_out
 from tests.planners.code.calibrated import integer_model, real_model
 from tests.planners.code.compiling import FLAGS, libraries, needs_compiler, run_all
 from tests.planners.memory.plain import whole_plan

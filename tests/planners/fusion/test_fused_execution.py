@@ -24,7 +24,7 @@ from planners.memory.answer import GroupMode, Scratch
 from planners.memory.fit import fit_of
 from planners.memory.order import chain_of
 from planners.memory.several import run_plan
-from planners.plan.checker import require_carried_out
+from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import Kind
 from planners.plan.text import format_plans, parse_plans
 from tests.planners.fusion.chains import TERMS, model_of, plain_chain, planned, yolo_chain

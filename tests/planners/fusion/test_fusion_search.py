@@ -28,7 +28,7 @@ from planners.memory.answer import GroupMode, Scratch
 from planners.memory.order import chain_of
 from planners.memory.stages import StageTable
 from planners.memory.times import PlanTimes
-from planners.plan.checker import require_carried_out
+from planners.plan.carried_out import require_carried_out
 from planners.plan.regions import layer_range
 from tests.planners.fusion.chains import TERMS, mixed, networks, plain_chain, yolo_chain
 

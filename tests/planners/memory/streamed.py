@@ -69,9 +69,8 @@ def random_plan(network, seed, *, is_streamed, element_bytes=4, is_outside=False
 
 def outputs(model, plan, frame):
     """The outputs of a run of the plan, by the name of the output, in the order of the model's dims."""
-    machine = Machine(
-        model.network, plan, ModelComputing(worked_model(model, plan.rematerialised), frame)
-    )
+    worked = worked_model(model, plan.rematerialised)
+    machine = Machine(worked.network, plan, ModelComputing(worked, frame))
     machine.run()
     assert machine.arena.most <= plan.arena_bytes
     found = {}

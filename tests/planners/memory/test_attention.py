@@ -24,7 +24,7 @@ from planners.code.library import library
 from planners.memory.answer import HEADS, LINES_AGAIN, WHOLE_LAYERS
 from planners.memory.fit import fit
 from planners.memory.several import run_plan
-from planners.plan.checker import require_carried_out
+from planners.plan.carried_out import require_carried_out
 from planners.plan.copied_layers import require_same
 from planners.plan.plan import Mode, Span
 from planners.plan.rematerialisation import worked_model, worked_network

@@ -12,7 +12,7 @@ from csdf.cli.main import main
 from csdf.errors import InvalidPlan
 from planners.memory.fit import fit
 from planners.memory.several import run_plan
-from planners.plan.checker import require_carried_out
+from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import (
     Kind,
     Mode,
@@ -156,6 +156,15 @@ def test_a_copy_of_weights_shifted_over_its_own_home_is_refused():
     )
     with pytest.raises(InvalidPlan, match=r"the weights of 'convolution' in .* are overwritten"):
         require_carried_out(model.network, larger)
+
+
+def test_weights_of_a_tensor_that_no_layer_makes_are_refused_in_one_line():
+    network = paired("read twice", read_twice).network
+    plan = fit(network, element_bytes=4).best.plan
+    kept = next(one for one in plan.buffers if one.kind is Kind.KEPT)
+    weights = replace(kept, name="weights", kind=Kind.WEIGHTS, rows=0)
+    with pytest.raises(InvalidPlan, match="the weights of 'a' that can be moved take 0"):
+        require_carried_out(network, replace(plan, buffers=(*plan.buffers, weights)))
 
 
 def test_a_variable_overwritten_behind_its_take_over_is_refused():

@@ -15,7 +15,7 @@ from csdf.errors import UnreadableFile
 from planners.memory.answer import RESIDENT, ROWS, SEARCHED, WHOLE_LAYERS
 from planners.memory.fit import fit, fit_of
 from planners.memory.labels import front
-from planners.plan.checker import require_carried_out
+from planners.plan.carried_out import require_carried_out
 from planners.plan.text import format_plans, parse_plans
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.memory.gated import gated_block, gated_network

@@ -9,7 +9,7 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from csdf.errors import InvalidPlan
 from planners.memory.several import run_plan
-from planners.plan.checker import require_carried_out
+from planners.plan.carried_out import require_carried_out
 from planners.plan.column_tiles import in_columns
 from planners.plan.copied_layers import require_same
 from planners.plan.text import format_plans, parse_plans

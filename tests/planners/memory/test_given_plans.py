@@ -19,7 +19,7 @@ from csdf.errors import CsdfError, ExecutionError, InvalidPlan, UnreadableFile
 from planners.memory.answer import INPUTS, SEARCHED
 from planners.memory.fit import fit, fit_of
 from planners.memory.stages import StageTable
-from planners.plan.checker import require_carried_out
+from planners.plan.carried_out import require_carried_out
 from planners.plan.executor import Machine
 from planners.plan.plan import Kind, Span
 from planners.plan.text import format_plans, parse_plans, plan_as_json

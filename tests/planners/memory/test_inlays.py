@@ -19,7 +19,7 @@ from planners.memory.making import plan_of
 from planners.memory.moves import GroupWay, Move
 from planners.plan import executor
 from planners.plan.aliases import aliases_of, most_bytes, worth_it
-from planners.plan.checker import require_carried_out
+from planners.plan.carried_out import require_carried_out
 from planners.plan.executor import Machine
 from planners.plan.plan import Alias, Kind, Stage
 from planners.plan.text import format_plans, parse_plans

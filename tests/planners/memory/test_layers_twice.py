@@ -17,7 +17,7 @@ from planners.memory.moves import WHOLE, GroupWay
 from planners.memory.order import topological_order
 from planners.memory.search import TwiceMoves
 from planners.memory.stages import StageTable
-from planners.plan.checker import require_carried_out
+from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import Span
 from planners.plan.rematerialisation import worked_model, worked_network
 from planners.plan.text import format_plans, parse_plans

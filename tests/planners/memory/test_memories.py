@@ -15,7 +15,7 @@ from csdf.errors import CsdfError, InvalidPlan
 from planners.memory.fit import fit
 from planners.memory.memories import planned_in_memories
 from planners.memory.several import run_plan
-from planners.plan.checker import require_carried_out
+from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import Memory
 from planners.plan.text import format_plans, parse_plans
 from planners.traffic.layer_text import layers_from_text

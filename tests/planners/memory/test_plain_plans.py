@@ -31,7 +31,7 @@ from planners.memory.plain_plans import (
     whole_arena,
     whole_tensors,
 )
-from planners.plan.checker import require_carried_out
+from planners.plan.carried_out import require_carried_out
 from tests.cnn2csdf.execution.random_networks import models
 from tests.planners.memory.plain import ordered_plan
 

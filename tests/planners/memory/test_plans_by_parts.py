@@ -17,7 +17,7 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidPlan
 from planners.memory.plain_plans import whole_arena
-from planners.plan.checker import require_carried_out
+from planners.plan.carried_out import require_carried_out
 from planners.plan.executor import Machine
 from planners.plan.firing import results_in_order, turns_of
 from planners.plan.plan import Kind, Turns

@@ -16,7 +16,7 @@ from planners.memory.memories import planned_in_memories
 from planners.memory.several import run_plan
 from planners.memory.stages import StageTable
 from planners.memory.times import PlanTimes
-from planners.plan.checker import require_carried_out
+from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import Kind
 from planners.plan.text import format_plans, parse_plans
 from planners.plan.weights import weight_bytes

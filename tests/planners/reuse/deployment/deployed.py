@@ -7,7 +7,8 @@ from cnn2csdf.weights import Model
 from csdf.errors import GaveUp
 from csdf.time_limit import Progress, Stop
 from planners.memory.several import run_in_turn
-from planners.plan.checker import require_apart, require_carried_out
+from planners.plan.carried_out import require_carried_out
+from planners.plan.checker import require_apart
 from planners.reuse.deployment import deployment, streaming_plans
 from planners.reuse.placement import free_offsets, whole_buffers
 

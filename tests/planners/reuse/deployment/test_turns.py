@@ -7,7 +7,8 @@ import pytest
 
 from csdf.errors import ExecutionError, InvalidPlan
 from figures.published.reuse_example import example_cnn1, worked_example
-from planners.plan.checker import require_apart, require_carried_out
+from planners.plan.carried_out import require_carried_out
+from planners.plan.checker import require_apart
 from planners.reuse.application import Application, divided
 from planners.reuse.deployment import concurrent_partitions
 from planners.reuse.evaluation import Evaluator

@@ -1,0 +1,181 @@
+"""Rules of layers and tensors that the checker of plans finds itself, apart from planners and C.
+
+Which layers may add up their input, in rows or in blocks of channels, or work in tiles; which tensors
+may lie inside a host; the bytes of weights and states; and when a variable takes over its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import NamedTuple
+
+from cnn2csdf import operators as op
+from cnn2csdf.dtypes import Element
+from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.rings import rings_of
+from planners.plan.plan import StreamingPlan, Turns
+
+POINTWISE = (op.BatchNormalization, op.Activation, op.Identity)  # of the channels of a block
+OF_ONE_PIXEL = (  # that read and write pixel by pixel, whatever lies between two pixels
+    *(op.Activation, op.AttentionProduct, op.BatchNormalization, op.ChannelShuffle),
+    *(op.Concatenation, op.Conversion, op.Convolution, op.DepthToSpace, op.Elementwise),
+    *(op.GlobalPooling, op.Identity, op.LocalResponseNormalization, op.Pad, op.Pooling),
+    *(op.Reduction, op.Resize, op.Slice, op.SpaceToDepth, op.TransposedConvolution),
+)
+WIDTH = 2  # axis of a map
+SINGLE_BYTES = 4  # of a weight of a layer that computes in floating point
+
+
+def pixel_elements(shape: Shape) -> int:
+    """Return the channels of a pixel; all elements of a tensor that is no map."""
+    return shape.channels if shape.is_map else shape.elements
+
+
+def has_wide_accumulators(network: Network, layer: Layer) -> bool:
+    """Return whether sums of a layer need more than the 32 bits of an accumulator: of int16 inputs."""
+    types = network.layer(layer.inputs[0]).quantization
+    return types is not None and types.element is Element.INT16
+
+
+def adds_up_rows(network: Network, layer: Layer) -> bool:
+    """Return whether a layer makes its one row of the sums, or maxima, of all rows of a map."""
+    if not layer.inputs or layer.shape.rows != 1:
+        return False
+    source = network.layer(layer.inputs[0]).shape
+    if not source.is_map or source.rows < 2:
+        return False
+    match layer.operator:
+        case op.GlobalPooling():
+            return True
+        case op.FullyConnected():
+            return not has_wide_accumulators(network, layer)
+        case op.Reduction(function=function, axes=axes):
+            return function in ("mean", "sum", "max") and sorted(set(axes)) == [1, 2]
+        case op.Pooling(window=window):
+            is_plain = window.dilation == (1, 1) and not any((*window.padding, *window.overhang))
+            return is_plain and layer.shape.width == 1
+    return False
+
+
+def may_accumulate(network: Network, layer: Layer) -> bool:
+    """Return whether a layer may be a stage to which each firing brings a row of the input."""
+    return isinstance(layer.operator, op.PlaceOrder) or adds_up_rows(network, layer)
+
+
+def works_on_blocks(layer: Layer, *, is_first: bool) -> bool:
+    """Return whether a block of channels of a result needs that of the input, or, first, any."""
+    if not all(isinstance(step, POINTWISE) for step in layer.epilogue):
+        return False
+    if isinstance(layer.operator, op.Convolution):
+        is_depthwise = layer.operator.groups == layer.operator.filters > 1
+        return is_first or is_depthwise
+    return isinstance(layer.operator, (op.Pooling, *POINTWISE))
+
+
+def makes_rectangles(network: Network, layer: Layer) -> bool:
+    """Return whether each rectangle of a map is made of one rectangle of each input."""
+    shapes = [network.layer(name).shape for name in layer.inputs] + [layer.shape]
+    if not all(shape.is_map for shape in shapes):
+        return False
+    for step in (layer.operator, *layer.epilogue):
+        constant = step.constant if isinstance(step, op.Elementwise) else None
+        if constant and any(size > 1 for size in constant[-2:]):
+            return False
+    match layer.operator:
+        case op.Convolution(window=window) | op.Pooling(window=window):
+            return all(size >= 0 for size in window.padding)
+        case op.Pad(mode=mode, padding=padding):
+            return mode == "constant" and all(size >= 0 for size in padding)
+        case op.Concatenation(axis=axis) | op.Slice(axis=axis):
+            return axis == 0
+        case op.SpaceToDepth(order=order):
+            return order == "block first"
+        case op.LayerNormalization(axis=axis, last=last):
+            return axis == last == 0
+        case op.Softmax(axis=axis, last=last):
+            return axis == 0 and last is None
+        case op.Reduction(axes=axes, keeps=keeps):
+            return axes == (0,) and bool(keeps)
+    of_one_pixel = (op.ChannelShuffle, op.Conversion, op.AttentionProduct)
+    pointwise = (*POINTWISE, op.Elementwise, op.LocalResponseNormalization)
+    return isinstance(layer.operator, (*of_one_pixel, *pointwise))
+
+
+def can_lie_apart(network: Network, layer: Layer) -> bool:
+    """Return whether a layer and its readers reach pixels of its result that do not adjoin."""
+    if layer.shape.height * layer.shape.width == 1:
+        return True
+    readers = [network.layer(name) for name in network.consumers[layer.name]]
+    reach = all(isinstance(one.operator, OF_ONE_PIXEL) for one in (layer, *readers))
+    return reach and not isinstance(layer.operator, op.Reduction)
+
+
+def joins_columns(layer: Layer) -> bool:
+    """Return whether a layer puts maps side by side, column by column, and computes nothing."""
+    if not isinstance(layer.operator, op.Concatenation) or layer.epilogue:
+        return False
+    return layer.shape.is_map and layer.operator.axis == WIDTH
+
+
+def bytes_kept(network: Network, layer: Layer) -> int:
+    """Return the bytes of the state that a layer itself has from frame to frame."""
+    states = layer.operator.kept(network.input_shapes(layer))
+    return sum(prod(state.dims) * state.element.bytes for state in states.values())
+
+
+def bytes_of_weight(layer: Layer, element_bytes: int | None) -> int:
+    """Return the bytes of each weight of a convolution or a fully connected layer."""
+    role = "kernel" if isinstance(layer.operator, op.Convolution) else "matrix"
+    computed = SINGLE_BYTES
+    if layer.quantization is not None:
+        computed = layer.stored_as(role).element.bytes
+    return element_bytes or computed
+
+
+def bytes_of_weights(network: Network, layer: Layer, element_bytes: int | None) -> int:
+    """Return the bytes of the filters or the matrix of a layer; 0 for another layer."""
+    match layer.operator:
+        case op.Convolution(filters=filters, groups=groups, window=window):
+            channels = network.layer(layer.inputs[0]).shape.channels // groups
+            weights = filters * channels * prod(window.kernel)
+        case op.FullyConnected(units=units):
+            weights = units * network.layer(layer.inputs[0]).shape.elements
+        case _:
+            return 0
+    return weights * bytes_of_weight(layer, element_bytes)
+
+
+class VariableUpdate(NamedTuple):
+    """After a group the last rows of a tensor become those of a variable."""
+
+    group: int
+    variable: str
+    source: str
+
+
+def variable_updates(network: Network, plan: StreamingPlan) -> list[VariableUpdate]:
+    """Return when each variable is updated: after the last group that reads it, and makes its source.
+
+    The source may be the window of a ring, of which the variable is the first part: then after the
+    last group that reads the window, or makes its new rows.
+    """
+    windows, updates = rings_of(network), []
+    for previous, following in network.variables:
+        source = following.inputs[0]
+        layers = {source, *network.consumers[previous.name]}
+        if source in windows:
+            layers = {windows[source].new, *network.consumers[source]}
+        group = 0
+        for number, planned in enumerate(plan.groups):
+            if any(layers & set(stage.stage.layers) for stage in planned.stages):
+                group = number
+        updates.append(VariableUpdate(group, previous.name, source))
+    return sorted(updates, key=lambda update: update.group)
+
+
+def firings_in_order(order: tuple[Turns, ...]) -> Iterator[str]:
+    """Yield the result of each firing that turns stand for."""
+    for turns in order:
+        for _ in range(turns.times):
+            yield from turns.results

@@ -1,0 +1,105 @@
+"""The geometry of the checker beside that of the planners: two derivations, one answer."""
+
+import pytest
+
+from cnn2csdf import operators as op
+from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.simplify import simplified
+from cnn2csdf.weights import Model
+from planners.plan import accumulators, aliases, kept, weights
+from planners.plan.checked_geometry import Firings, InputNeeds, TiledStage
+from planners.plan.checked_rules import (
+    adds_up_rows,
+    bytes_kept,
+    bytes_of_weights,
+    can_lie_apart,
+    has_wide_accumulators,
+    makes_rectangles,
+    may_accumulate,
+    pixel_elements,
+    variable_updates,
+    works_on_blocks,
+)
+from planners.plan.plan import Mode
+from planners.plan.regions import TileRanges, can_be_tiled
+from planners.plan.rematerialisation import worked_network
+from planners.plan.running_stage import RunningStage
+from tests.planners.memory.wrong_plans import right_plans
+
+
+def network_of(name):
+    return simplified(Model(network=from_catalogue(name))).network
+
+
+def cases():
+    return [
+        (worked_network(one.model.network, one.plan.rematerialised), one.plan)
+        for one in right_plans()
+    ]
+
+
+def test_firings_of_plans_make_and_need_the_same_rows():
+    compared = 0
+    for network, plan in cases():
+        needs = InputNeeds(network)
+        for planned in (stage for group in plan.groups for stage in group.stages):
+            ours, theirs = Firings(planned, needs), RunningStage(planned, network, None)
+            assert (ours.targets, ours.needs) == (theirs.targets, theirs.needs)
+            assert list(ours.needs) == list(theirs.needs)
+            if planned.stage.mode is not Mode.ACCUMULATING and theirs.needs:
+                assert ours.ranges == theirs.ranges
+            compared += len(ours.targets)
+    assert compared > 1000
+
+
+def test_tiles_of_plans_hold_and_compute_the_same_rectangles():
+    compared = 0
+    for network, plan in cases():
+        for stage in (one.stage for group in plan.groups for one in group.stages):
+            if stage.tiles is None:
+                continue
+            ours, theirs = TiledStage(stage, InputNeeds(network)), TileRanges(network, stage)
+            assert ours.multiply_accumulates == theirs.work
+            for name in stage.layers:
+                for down in range(len(stage.tiles.row_ends)):
+                    assert ours.rows_below(name, down) == theirs.rows_below(name, down)
+                    for across in range(len(stage.tiles.column_ends)):
+                        at = name, down, across
+                        assert ours.held(*at) == theirs.held(*at)
+                        assert ours.computed(*at) == theirs.computed(*at)
+                        assert ours.columns_beside(*at) == theirs.columns_beside(*at)
+                        compared += 1
+    assert compared > 20
+
+
+@pytest.mark.parametrize(
+    "name", ["mobilenet_v2", "densenet121", "keyword_spotting", "inception_v2"]
+)
+def test_rules_of_layers_are_those_of_the_planners(name):
+    network = network_of(name)
+    for layer in network.layers:
+        if isinstance(layer.operator, op.Input | op.Output):
+            continue
+        assert adds_up_rows(network, layer) == accumulators.sums_over_rows(network, layer)
+        assert may_accumulate(network, layer) == accumulators.takes_rows(network, layer)
+        assert has_wide_accumulators(network, layer) == accumulators.has_wide_sums(network, layer)
+        for is_first in (False, True):
+            blocks = accumulators.works_by_channels(layer, is_first=is_first)
+            assert works_on_blocks(layer, is_first=is_first) == blocks
+        assert makes_rectangles(network, layer) == can_be_tiled(network, layer)
+        reach = aliases.is_reached(network, layer, in_one_piece=False)
+        assert can_lie_apart(network, layer) == reach
+        assert pixel_elements(layer.shape) == aliases.channels_of(layer.shape)
+        assert bytes_kept(network, layer) == kept.state_bytes(network, layer)
+        for element in (None, 1, 4):
+            size = weights.weight_bytes(network, layer, element)
+            assert bytes_of_weights(network, layer, element) == size
+
+
+def test_variables_take_over_their_rows_behind_the_same_groups():
+    updates = 0
+    for network, plan in cases():
+        ours = [tuple(update) for update in variable_updates(network, plan)]
+        assert ours == [tuple(update) for update in kept.take_overs(network, plan)]
+        updates += len(ours)
+    assert updates > 4
