@@ -9,6 +9,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.granularity import Granularity
 from cnn2csdf.simplify import simplified
+from cnn2csdf.streams import as_stream
 from cnn2csdf.weights import Model
 from planners.fusion.planning import fusion_plan
 from planners.fusion.search import configuration
@@ -188,6 +189,29 @@ def stateful_cases():
         yield Case("state", model, fit(model, element_bytes=4).best.plan)
 
 
+def hops():
+    """Plans of windows that slide: rings of rows that stay, and windows that are joined."""
+    for seed, rows in enumerate((1, 3)):
+        builder = NetworkBuilder("hop")
+        source = builder.input((2, 10, 4))
+        window = op.Window(kernel=(4 - seed, 2), padding=(0, 0, 0, 1))
+        first = builder.add(op.Convolution(filters=3, window=window), source)
+        window = op.Window(kernel=(1 + 2 * seed, 3), padding=(0, 1, 0, 1))
+        builder.output(builder.add(op.Convolution(filters=2, window=window), first))
+        model = as_stream(real_model(builder.network()), rows)
+        for way in fit(model, element_bytes=4).methods:
+            yield Case("hops", model, way.plan)
+
+
+def resident_weights():
+    """Plans in which the weights of several layers stay, or are copied, beside tensors of two bytes."""
+    for model in (real_model(chain(3, height=6, channels=2)), integer_model(chain(3))):
+        for size in (300, 700, 1100, 1500):
+            best = fit(model, memories=with_flash(size)).best
+            if best is not None:
+                yield Case("resident weights", model, best.plan)
+
+
 def any_right(random, *, without=()):
     """A case of `right_plans`, of each method as often."""
     method = random.choice(sorted({case.method for case in right_plans()} - set(without)))
@@ -207,6 +231,7 @@ def right_plans():
     for make in (real_model, integer_model):
         found += tiled_cases(make(residual(sums=False)))
     found += [*primitive_cases(), *in_memories(), *head_by_head(), *stateful_cases()]
+    found += [*hops(), *resident_weights()]
     return tuple({repr((one.model.network, one.plan)): one for one in found}.values())
 
 
@@ -418,8 +443,99 @@ def change_the_plan(plan, random):
             plan["network"] = "another"
 
 
+def lay_over(plan, random):
+    """A buffer lies over another, at its first or last bytes, or a few bytes beside."""
+    one, other = random.sample(plan["buffers"], 2) if plan["buffers"][1:] else plan["buffers"] * 2
+    shift = random.choice((0, 0, other["size"] - one["size"], other["size"] - 4, -one["size"] + 4))
+    one["offset"] = max(0, other["offset"] + shift + random.choice((0, 0, 0, 1, -1, 2, 4, -4)))
+    plan["arena_bytes"] = max(plan["arena_bytes"], one["offset"] + one["size"])
+    grow_the_last_memory(plan)
+
+
+def move_by_odd_bytes(plan, random):
+    """A buffer, or all from one on, begin a few bytes later; the arena grows by as many."""
+    shift = random.choice((1, 2, 3, 4, 5, 8))
+    chosen = random.choice(plan["buffers"])
+    for buffer in plan["buffers"]:
+        is_behind = buffer["offset"] >= chosen["offset"] and random.random() < 0.8
+        if buffer is chosen or (is_behind and shift % 4):
+            buffer["offset"] += shift
+    plan["arena_bytes"] += shift
+    grow_the_last_memory(plan)
+
+
+def change_the_lifetimes(plan, random):
+    """Buffers live for one group, for all, or exchange their lifetimes."""
+    groups = len(plan["groups"])
+    for one in random.sample(plan["buffers"], min(2, len(plan["buffers"]))):
+        begin = random.randrange(groups)
+        one |= random.choice(
+            (
+                {"begin": 0, "end": groups},
+                {"begin": begin, "end": begin + 1},
+                {"begin": 0},
+                {"end": groups},
+            )
+        )
+
+
+def pack(plan, random):
+    """Buffers are placed again, first fit in any order, and one of them is forgotten."""
+    placed, forgotten = [], random.choice(plan["buffers"])["name"]
+    order = [one for one in plan["buffers"] if one["kind"] != "external"]
+    random.shuffle(order)
+    for one in order:
+        barred = [
+            other
+            for other in placed
+            if other["name"] != forgotten
+            and (other["begin"] < one["end"] and one["begin"] < other["end"])
+        ]
+        ends = sorted({0, *(-(-(other["offset"] + other["size"]) // 4) * 4 for other in barred)})
+        one["offset"] = next(
+            end
+            for end in ends
+            if all(
+                end + one["size"] <= other["offset"] or other["offset"] + other["size"] <= end
+                for other in barred
+            )
+        )
+        placed.append(one)
+    if not plan["memories"]:
+        plan["arena_bytes"] = max(one["offset"] + one["size"] for one in order)
+
+
+def change_the_memories(plan, random):
+    """Memories, what is slow, the flash, and what moves."""
+    if not plan["memories"]:
+        return lay_over(plan, random)
+    memory = random.choice(plan["memories"])
+    match random.randrange(5):
+        case 0:
+            memory["size"] += random.choice((-4, -1, 1, 4, 64))
+        case 1:
+            memory["is_slow"] = not memory["is_slow"]
+        case 2:
+            random.shuffle(plan["memories"])
+        case 3:
+            plan["flash"] = random.choice((None, "flash", memory["name"]))
+        case _ if plan["traffic"]:
+            random.choice(plan["traffic"])[random.choice(("read", "written"))] += random.choice(
+                (-1, 1)
+            )
+    return None
+
+
+def grow_the_last_memory(plan):
+    """Let the memories add up to the arena."""
+    if plan["memories"]:
+        missing = plan["arena_bytes"] - sum(one["size"] for one in plan["memories"])
+        plan["memories"][-1]["size"] = max(0, plan["memories"][-1]["size"] + missing)
+
+
 KINDS = tuple(one.value for one in Kind)
-WAYS = (spoil_a_value, drop_or_double, swap, change_a_buffer, add_a_buffer)
+WAYS = (lay_over, lay_over, move_by_odd_bytes, change_the_lifetimes, pack, change_the_memories)
+WAYS += (spoil_a_value, drop_or_double, swap, change_a_buffer, add_a_buffer)
 WAYS += (change_a_group, change_a_stage, change_the_plan)
 
 
