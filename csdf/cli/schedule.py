@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from itertools import chain
 from typing import Any, NamedTuple
@@ -18,10 +19,12 @@ from csdf.analysis.schedules import (
     strictly_periodic_schedule,
 )
 from csdf.analysis.self_timed import self_timed_execution
+from csdf.analysis.throughput import throughput
 from csdf.cli import answers, loading, parsers
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.options import concurrency
+from csdf.errors import GaveUp
 from csdf.io.csv_text import csv_text
 from csdf.io.trace import schedule_to_trace
 from csdf.model.graph import Graph
@@ -130,6 +133,10 @@ def command_parser() -> argparse.ArgumentParser:
 def _self_timed(graph: Graph, options: argparse.Namespace, stop: Stop) -> ListedFirings:
     execution = self_timed_execution(graph, iterations=options.iterations, budget=stop)
     times: list[Fraction] = []
+    period = execution.period
+    if period is None:  # too few iterations are listed to show a recurrence
+        with suppress(GaveUp):
+            period = throughput(graph, budget=stop).period
     if execution.period is not None:
         times = iteration_times(graph, execution.firings, source=options.source, sink=options.sink)
     facts = {
@@ -137,7 +144,7 @@ def _self_timed(graph: Graph, options: argparse.Namespace, stop: Stop) -> Listed
         "iterations": execution.iterations,
         "transient_iterations": execution.transient,
         "steady_iterations": execution.steady,
-        "period": None if execution.period is None else str(execution.period),
+        "period": None if period is None else str(period),
         "latency": str(max(times)) if times else None,
         "max_occupancy": execution.max_occupancy,
     }

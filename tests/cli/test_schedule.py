@@ -161,3 +161,15 @@ def test_an_unknown_source_is_one_message(run):
     code, output, remarks = run("schedule", GRAPHS / "csdf_example.xml", "--source", "z")
     assert (code, output) == (2, "")
     assert remarks == "csdf schedule: graph 'csdf_example': there is no actor 'z'\n"
+
+
+def test_a_schedule_whose_states_never_recur_has_the_period_that_analyze_has(run, answer, tmp_path):
+    # The producer runs ahead of the slower consumer for ever.
+    path = tmp_path / "ahead.json"
+    builder = GraphBuilder("ahead").actor("quick", 1).actor("slow", 12)
+    for actor in ("quick", "slow"):
+        builder.channel(actor, 1, actor, 1, initial_tokens=1)
+    write_graph(path, builder.channel("quick", 1, "slow", 1).graph())
+    assert answer("analyze", path)[1]["period"] == "12"
+    assert answer("schedule", path)[1]["period"] == "12"
+    assert run("schedule", path)[1].startswith("ahead: self-timed schedule, period 12")
