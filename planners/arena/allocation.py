@@ -186,8 +186,15 @@ def _evidence(blocks: Blocks, bound: Bound) -> Reason:
         end=end,
         buffers=Names(buffer.name for buffer in buffers),
         least=counted(bound.peak, "byte"),
-        proof=", proved by search" if bound.by_search else "",
+        proof=_proof(bound),
     )
+
+
+def _proof(bound: Bound) -> str:
+    """Say how a bound was proved where sizes do not simply add up."""
+    if bound.by_search:
+        return ", proved by search"
+    return " in any order, with alignments and fixed offsets" if bound.is_stacked else ""
 
 
 def _started(blocks: Blocks, capacity: int | None) -> Portfolio:
