@@ -29,6 +29,7 @@ class Ended(Why):
 
     TIME_LIMIT = "the time limit of {seconds:g} s is reached"
     STEPS = "{steps} steps are done, as many as were allowed"
+    EFFORT = "the effort of {seconds:g} s is spent; a larger --effort searches longer"
     INTERRUPTED = "interrupted"
     TOLD = "{text}"
 

@@ -12,6 +12,11 @@ has found by then:
 
 Ctrl-C ends a search in the same way: KeyboardInterrupt is one of ENDS. No other module looks at a
 clock to find out whether work has to end.
+
+A budget that does not depend on the load of the machine is an effort: a search spends it where it
+computes (`spend`), in microseconds that the computation takes on a usual machine. The same search on
+the same input ends at the same step, and gives the same answer, on every machine. Seconds of the
+clock are then a limit far away; an answer that they cut short says so.
 """
 
 from __future__ import annotations
@@ -28,6 +33,7 @@ from typing import Any, NamedTuple, cast
 from csdf.errors import CsdfError, GaveUp
 from csdf.status import Ended, Reason, because, told
 
+MICROSECONDS = 10**6  # of a second of effort
 LEAST_GRACE = 0.4  # seconds, or
 GRACE = 0.04  # this share of the budget, after which work ends that did not end by itself,
 
@@ -55,7 +61,8 @@ Report = Callable[[Progress], object]
 class Stop:
     """When work has to end: after some seconds, after some steps, or when somebody says so.
 
-    seconds: count from the making of the stop. steps: as the work counts them itself in its
+    seconds: count from the making of the stop. effort: seconds that the computation takes on a usual
+    machine, as searches spend them; no clock is asked. steps: as the work counts them itself in its
     progress; where it counts none, every look is followed by one step. report: is called with the
     progress at each look, and may end the work by raising GaveUp. reason: to be given in place of
     the usual one. One stop may be given to several searches, which then share its seconds.
@@ -65,15 +72,18 @@ class Stop:
         self,
         seconds: float | None = None,
         *,
+        effort: float | None = None,
         steps: int | None = None,
         report: Report | None = None,
         reason: Reason | None = None,
     ) -> None:
-        for name, limit in (("seconds", seconds), ("steps", steps)):
+        for name, limit in (("seconds", seconds), ("seconds of effort", effort), ("steps", steps)):
             if limit is not None and not limit >= 0:
                 raise CsdfError(f"a stop after {limit} {name}; expected at least 0")
         self._begin = 0.0 if seconds is None else time.monotonic()
         self.seconds: float | None = seconds
+        self._effort = None if effort is None else int(effort * MICROSECONDS)
+        self._spent = 0  # microseconds
         self._steps = steps
         self._report = report
         self._reason = reason
@@ -92,18 +102,31 @@ class Stop:
             raise
 
     def _look(self, progress: Progress) -> None:
-        if self._outer is not None:
-            self._outer(progress)
-        if self._is_interrupted:
-            raise GaveUp(because(Ended.INTERRUPTED))
-        if self.seconds is not None and time.monotonic() - self._begin > self.seconds:
-            raise GaveUp(self._out_of_seconds)
+        self._look_outside(progress)
+        if self._effort is not None and self._spent > self._effort:
+            raise GaveUp(self._out_of_effort)
         done = self._looks if progress.done is None else progress.done
         if self._steps is not None and done >= self._steps:
             raise GaveUp(self._reason or because(Ended.STEPS, steps=self._steps))
         self._looks += 1
         if self._report is not None:
             self._report(progress)
+
+    def _look_outside(self, progress: Progress) -> None:
+        """Look at what ends the work other than its own count: the clock, an interrupt, the whole."""
+        if self._outer is not None:
+            self._outer(progress)
+        if self._is_interrupted:
+            raise GaveUp(because(Ended.INTERRUPTED))
+        if self.seconds is not None and time.monotonic() - self._begin > self.seconds:
+            raise GaveUp(self._out_of_seconds)
+
+    def spend(self, microseconds: int) -> None:
+        """Count a computation that takes so long on a usual machine; the next look ends the work."""
+        stop: Stop | None = self
+        while stop is not None:
+            stop._spent += microseconds
+            stop = stop._whole
 
     def interrupt(self) -> None:
         """End the work at its next look; may be called from another thread."""
@@ -113,6 +136,7 @@ class Stop:
         self,
         *,
         share: float | None = None,
+        effort: float | None = None,
         steps: int | None = None,
         report: Report | None = None,
         reason: Reason | None = None,
@@ -120,16 +144,35 @@ class Stop:
     ) -> Stop:
         """Return the stop of a part of the work: it ends with the whole, or before.
 
-        share: of the seconds that are left. as_whole: makes of the progress of the part that of the
-        whole.
+        share: of the effort that is left; where none limits the work, of the seconds. effort: of the
+        part, in seconds. as_whole: makes of the progress of the part that of the whole.
         """
-        left = self.seconds_left
-        seconds = None if share is None or left is None else share * left
-        usual = None if self.seconds is None or steps is not None else self._out_of_seconds
-        part = Stop(seconds, steps=steps, report=report, reason=reason or usual)
+        seconds, usual = None, None
+        if share is not None and (left := self._effort_left) is not None:
+            effort, usual = share * left / MICROSECONDS, self._out_of_effort
+        elif share is not None and self.seconds_left is not None:
+            seconds, usual = share * self.seconds_left, self._out_of_seconds
+        part = Stop(seconds, effort=effort, steps=steps, report=report, reason=reason or usual)
         part._whole = self
         part._outer = self.look if as_whole is None else lambda one: self.look(as_whole(one))
         return part
+
+    def question(self, share: float) -> Stop:
+        """Return the stop of a question beside this one, with an effort of its own.
+
+        share: of the effort of this stop, whatever was spent of it; both have the same seconds and
+        interrupts. Where no effort is limited, the question has this share of the seconds left.
+        """
+        if self._effort is None:
+            return self.part(share=share)
+        stop = Stop(effort=share * self._effort / MICROSECONDS, reason=self._reason)
+        stop._outer = self._look_outside
+        return stop
+
+    @property
+    def has_effort(self) -> bool:
+        """Whether the effort of this stop itself is limited."""
+        return self._effort is not None
 
     def is_over(self) -> bool:
         """Whether the work has to end; so may a caller ask who has an answer at hand."""
@@ -151,6 +194,15 @@ class Stop:
             raise GaveUp(self._ended)
 
     @property
+    def _effort_left(self) -> int | None:
+        """Microseconds of effort until the end of this or of the work that it is a part of."""
+        left = None if self._whole is None else self._whole._effort_left
+        if self._effort is None:
+            return left
+        own = max(0, self._effort - self._spent)
+        return own if left is None else min(own, left)
+
+    @property
     def seconds_left(self) -> float | None:
         """Seconds until the end, at least 0; None where they are not limited."""
         if self.seconds is None:
@@ -163,6 +215,13 @@ class Stop:
         whole = None if self._whole is None else self._whole.seconds_of_all
         left = [one for one in (self.seconds_left, whole) if one is not None]
         return min(left, default=None)
+
+    @property
+    def _out_of_effort(self) -> Reason:
+        if self._effort is None and self._reason is None and self._whole is not None:
+            return self._whole._out_of_effort
+        seconds = (self._effort or 0) / MICROSECONDS
+        return self._reason or because(Ended.EFFORT, seconds=seconds)
 
     @property
     def _out_of_seconds(self) -> Reason:

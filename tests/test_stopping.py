@@ -67,6 +67,34 @@ def test_seconds_count_from_the_making_of_the_stop(clock):
     assert stop.is_over()
 
 
+def test_effort_is_counted_and_asks_no_clock(clock):
+    stop = Stop(100, effort=2)
+    first, second = stop.part(share=0.5), stop.part(effort=0.5)
+    first.spend(1_000_000)
+    first.look()
+    first.spend(1)
+    clock.now += 50
+    with pytest.raises(GaveUp, match=r"the effort of 2 s is spent; a larger --effort"):
+        first.look()
+    second.spend(500_000)
+    second.look()
+    second.spend(499_999)  # more than its own half second; of the whole, 2 s are spent, not more
+    assert second.is_over()
+    assert not stop.is_over()
+
+
+def test_another_question_has_an_effort_of_its_own_and_the_same_clock(clock):
+    stop = Stop(100, effort=2)
+    stop.spend(3_000_000)
+    assert stop.is_over()
+    other = stop.question(0.5)
+    other.spend(1_000_000)
+    other.look()
+    clock.now += 101
+    with pytest.raises(GaveUp, match=r"the time limit of 100 s is reached"):
+        other.look()
+
+
 def test_two_searches_share_the_seconds_of_one_stop(clock):
     stop = Stop(10)
     clock.now += 6

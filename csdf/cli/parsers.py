@@ -190,6 +190,31 @@ def add_time_limit(
     )
 
 
+def add_effort(parser: argparse._ActionsContainer, what: str, default: float) -> None:
+    """Add how much is searched, counted in steps; how long it may take; what counts as an answer."""
+    parser.add_argument(
+        "--effort",
+        type=answers.seconds,
+        metavar="TIME",
+        default=default,
+        help=f"{what}: steps of the search that take this time on a usual machine. They are counted, "
+        f"so the answer does not depend on the load of the machine; default: {default:g}s",
+    )
+    parser.add_argument(
+        "--time-limit",
+        type=answers.seconds,
+        metavar="TIME",
+        default=None,
+        help="end after this time of the clock, with the best by then; the exit code is then 3. "
+        "Default: 20 times the effort, 60s at least",
+    )
+    parser.add_argument(
+        "--best-effort",
+        action="store_true",
+        help="take the best by then as the answer where the time limit ends the search",
+    )
+
+
 PERIODIC = re.compile(r"periodic-([1-9][0-9]{0,5})")
 BOUND = (
     "periodic-K: of schedules in which K cycles of each actor repeat, such as periodic-1: sooner "

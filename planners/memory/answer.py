@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from cnn2csdf.platforms import NANOSECONDS, Core, Platform
 from csdf.model.shown import Tabular
-from csdf.status import Reason, Status, Why
+from csdf.status import Ended, Reason, Status, Why
 from csdf.units import bytes_in_words, needed_bytes_in_words, rounded_integer
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ SEARCHED = (LINES, STRIPS, IN_PARTS, TWICE)
 SEARCHED_FIRST = (LINES, STRIPS)  # of which there are far fewer
 PLAIN = (WHOLE_LAYERS, BY_ROWS)
 
+CUT_SHORT = "the time limit ended the search"
 PREDICTED_DIGITS = 4  # of a predicted time; the cycles an instruction takes are known within 4x
 
 
@@ -239,6 +240,11 @@ class Fit(Tabular):
             }
             for one in self.methods
         ]
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether the clock ended the search of an answer that is not proved."""
+        return self.status is not Status.INFEASIBLE and self.reason.has(Ended.TIME_LIMIT)
 
     @property
     def least(self) -> FitMethod:

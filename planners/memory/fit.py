@@ -70,6 +70,7 @@ from planners.plan.plan import Kind, Memory, StreamingPlan
 
 NEARLY_AS_FAST = Fraction(1, 100)  # no difference that a model of a platform can tell
 OWN_SHARE = 0.75  # of the time, for the question that was asked; the rest is for those nearby
+NEARBY_SHARE = 0.25  # of the effort of the question that was asked, for those nearby
 
 
 @public
@@ -179,6 +180,7 @@ def fit(
     inputs = () if is_streamed else (course.at(0), *course.others)
     lower_bound = max(sum(map(table.arena_bytes, names)) for names in (inputs, course.results))
     is_hopeless = ram is not None and lower_bound > ram  # no search changes the answer
+    stop = stop_of(budget)
     finding = Finding(
         course,
         table,
@@ -187,9 +189,11 @@ def fit(
         labels=labels[:1] if is_hopeless else labels,
         ram=ram,
         times=_times(table, platform, durations, parameter_bytes),
-        stop=stop_of(budget),
+        stop=stop,
     )
     finding.run()
+    if ram is not None and not is_hopeless and min(one.ram_bytes for one in finding.methods) > ram:
+        finding.run_without_ram(stop.question(1.0))
     methods = tuple(_worth_showing(finding.methods))
     fitting = [
         one
@@ -494,7 +498,8 @@ def fit_with_alternatives(network: Network | Model, *, budget: Budget = None, **
     limits = [terms.get(one) for one in ("ram", "flash", "nanoseconds")]
     if all(one is None for one in limits) or terms.get("memories"):
         return fit(network, budget=stop, **terms)
-    found = fit(network, budget=stop.part(share=OWN_SHARE), **terms)
+    own = stop if stop.has_effort else stop.part(share=OWN_SHARE)
+    found = fit(network, budget=own, **terms)
     is_short = found.ram is not None and found.least.ram_bytes > found.ram
     if found.best is not None or found.reason.has(Ended.INTERRUPTED):
         return found
@@ -503,6 +508,7 @@ def fit_with_alternatives(network: Network | Model, *, budget: Budget = None, **
         _questions(network, found, size) if is_short else _other_limits(network, found, size)
     )
     nearby: dict[frozenset[str], Alternative] = {}
+    rest = stop.question(NEARBY_SHARE if stop.has_effort else 1.0)
     for number, (options, changes) in enumerate(questions):
         smaller = [one for words, one in nearby.items() if words < options]
         if any(one.fits for one in smaller):
@@ -510,7 +516,7 @@ def fit_with_alternatives(network: Network | Model, *, budget: Budget = None, **
         share = 1 / (len(questions) - number)
         asked = {**terms, **changes, "labels": WIDTHS[:1], "searched": SEARCHED_FIRST}
         with suppress(InvalidNetwork):
-            other = fit(network, budget=stop.part(share=share), **asked)
+            other = fit(network, budget=rest.part(share=share), **asked)
             taken = (other.best or other.least).ram_bytes
             least = min((one.ram_bytes for one in smaller), default=found.least.ram_bytes)
             is_nearer = taken < least if is_short else other.best is not None

@@ -36,6 +36,13 @@ from planners.memory.placed_chains import PlacedChains
 ALL = 10**9  # labels at a place: more than there ever are
 ANY_WORK = 2**60  # multiply-accumulates: more than any plan has
 
+# Effort of the search, in microseconds of a usual machine: least squares over the catalogue.
+PLACE_EFFORT = 20  # to extend the labels of a place
+STAGE_EFFORT = 30  # to compute the bytes that a move retains, for each of its stages
+PLANS_EFFORT = 22  # to append a group to a plan, and to compare the plan with others
+LABELS = 3  # that are compared with others in a microsecond
+EXTENSIONS = 270  # of labels by moves, all in arrays, in a microsecond
+
 
 Chains = dict[int, list[PlanWay]]  # to each cut, those that no other improves on
 
@@ -110,6 +117,7 @@ class _GroupSearch:
                 self._chains.groups[cut, is_streamed] = groups
                 for best in alike:
                     for end, some in groups.items():
+                        self._stop.spend(PLANS_EFFORT * len(best[cut]) * len(some))
                         found = best[end] + _joined(best[cut], some)
                         best[end] = improving(found, lambda one: (one.memory, one.work))
         plans = [plan for best in chains for plan in best[last]]
@@ -137,7 +145,7 @@ class _GroupSearch:
     def _groups(self, begin: int, work: int, *, is_streamed: bool) -> dict[int, list[GroupWay]]:
         """The groups behind a cut that no other improves on, by their end."""
         limits = self._limits._replace(work=work)
-        search = GroupLabels(self._moves, begin, limits, is_streamed=is_streamed)
+        search = GroupLabels(self._moves, begin, limits, self._stop, is_streamed=is_streamed)
         found: dict[int, list[Labels]] = defaultdict(list)
         for end, labels in search.ends():
             self._stop.look()
@@ -264,9 +272,14 @@ class Limits(NamedTuple):
 class GroupLabels:
     """All labels of groups that begin at one cut."""
 
-    def __init__(self, moves: Moves, begin: int, limits: Limits, *, is_streamed: bool) -> None:
-        """Take the limits for this group alone: work counts from its begin to the network's end."""
-        self._moves = moves
+    def __init__(
+        self, moves: Moves, begin: int, limits: Limits, stop: Stop, *, is_streamed: bool
+    ) -> None:
+        """Take the limits for this group alone: work counts from its begin to the network's end.
+
+        stop: whose effort is spent.
+        """
+        self._moves, self._stop = moves, stop
         self._limits = limits
         self._begin = begin
         beside = 0 if is_streamed else moves.whole_bytes(begin)
@@ -290,7 +303,14 @@ class GroupLabels:
 
     def _follow(self, key: tuple[int, int], found: list[Labels]) -> Iterator[tuple[int, Labels]]:
         labels = self._pruned(found)
+        computed = self._moves.computed
         choices = self._moves.arrays(*key)
+        self._stop.spend(
+            PLACE_EFFORT
+            + STAGE_EFFORT * (self._moves.computed - computed)
+            + len(labels.lines) * len(choices.moves) // EXTENSIONS
+        )
+        self._stop.look()
         if not len(choices.moves):
             return
         number = len(self._places)
@@ -312,6 +332,7 @@ class GroupLabels:
 
     def _pruned(self, found: list[Labels]) -> Labels:
         labels = Labels(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
+        self._stop.spend(len(labels.lines) // LABELS)
         kept = undominated(labels.lines, labels.passing, labels.work)
         if len(kept) > self._limits.labels:
             self.has_left_out = True

@@ -78,6 +78,12 @@ ENOUGH_TILES = 2  # numbers of tiles with which a group fits
 MOST_MISSES = 3  # ends behind one another to which no number of tiles fits
 LONGEST_SPAN = 48  # layers that work in tiles
 MOST_ATTEMPTS = 8  # searches with less memory where offsets take more than is counted
+
+# Effort of the search, in microseconds of a usual machine.
+GROUP_EFFORT = 35  # to size the rings of a group, for each of its stages
+LABEL_EFFORT = 8  # to extend a label by a group
+TILE_EFFORT = 100  # to cut a tile out of the network, for each of its layers
+
 READ_ONCE = (
     *(op.Elementwise, op.Activation, op.BatchNormalization, op.Identity),
     *(op.Concatenation, op.Slice, op.Conversion, op.View),
@@ -431,7 +437,7 @@ class Groups:
             return
         limits = Limits(most, ANY_WORK, WIDTH)
         for is_streamed in streamed:
-            search = GroupLabels(self._moves, cut, limits, is_streamed=is_streamed)
+            search = GroupLabels(self._moves, cut, limits, self.stop, is_streamed=is_streamed)
             found = defaultdict[int, list[tuple[int, int, Labels, int]]](list)
             for end, labels in search.ends():
                 self.stop.look()
@@ -512,6 +518,7 @@ class Groups:
             tiles, enough = 1, MOST_TILES
         least, groups = self._fast + 1, list[Group]()
         while tiles <= MOST_TILES and len(groups) < enough:
+            self.stop.spend(TILE_EFFORT * tiles * len(inside))
             found = in_columns(part, inside, tiles)
             parts = None if found is None else self._tiles_of(begin, end, found, stages)
             if parts is None:
@@ -620,6 +627,7 @@ class Groups:
 
         table: of the stages, if they are not those of the network.
         """
+        self.stop.spend(GROUP_EFFORT * len(geometry))
         table, pinned = table or self.table, self.costs.pinned
         if pinned and not pinned.intersection(self.layers[begin:end]) <= can_be_copied(geometry):
             return None
@@ -720,6 +728,7 @@ class Search:
             least = sorted(labels, key=lambda one: (labels[one][:2], sorted(one)))
             labels = self._labels[place] = {one: labels[one] for one in least[:MOST_LABELS]}
         for group in self._groups.at(place):
+            self._groups.stop.spend(LABEL_EFFORT * len(labels))
             for fast, label in labels.items():
                 self._extend(group, fast, label)
 

@@ -128,6 +128,7 @@ class Moves:
         self.course = course
         self.table = table
         self._parts = parts
+        self.computed = 0  # moves whose costs were computed, for the effort of a search
         self._left = _work_left(course)
         self._all_bytes = sum(map(table.tensor_bytes, course.layers))
         self._arrays: dict[tuple[int, int], Choices] = {}
@@ -265,6 +266,7 @@ class Moves:
             found = defaultdict(list)
             for move in self.from_cut(begin, entry):
                 found[move.end, move.rows].append((self.cost(move, entry), move))
+                self.computed += len(move.stages)
             self._choices[begin, entry] = {key: _best(every) for key, every in found.items()}
         return self._choices[begin, entry]
 

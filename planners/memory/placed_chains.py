@@ -16,11 +16,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cnn2csdf.weights import Array
+from csdf.time_limit import Stop
 from planners.kernels import ranges
 from planners.memory.moves import GroupWay, PlanWay, collecting
 
 BEFORE = -1  # stands for a cut in front of the first
 MOST_RANGES = 48  # at a cut, those with the least work
+
+# Effort of the search, in microseconds of a usual machine: least squares over the catalogue.
+PAIRS_EFFORT = 400  # to extend the ranges of a cut by groups
+PAIRS = 2  # of ranges and groups, all in arrays, in a microsecond
+RANGE_EFFORT = 4  # to compare a range with others
 
 
 class _Ranges(NamedTuple):
@@ -48,15 +54,19 @@ class PlacedChains(NamedTuple):
     sizes: tuple[int, ...]
     groups: dict[tuple[int, bool], dict[int, list[GroupWay]]]
 
-    def within(self, cap: int, most_work: int) -> PlanWay | None:
-        """Return the chain with the least work, below some, that finds places within `cap` bytes."""
-        return _Places(self, cap, most_work).best()
+    def within(self, cap: int, most_work: int, stop: Stop) -> PlanWay | None:
+        """Return the chain with the least work, below some, that finds places within `cap` bytes.
+
+        stop: ends the search by GaveUp.
+        """
+        return _Places(self, cap, most_work, stop).best()
 
 
 class _Places:
     """The places of tensors within one arena."""
 
-    def __init__(self, chains: PlacedChains, cap: int, most_work: int) -> None:
+    def __init__(self, chains: PlacedChains, cap: int, most_work: int, stop: Stop) -> None:
+        self._stop = stop
         self._sizes, self._groups = chains
         self._cap, self._most_work = cap, most_work
         largest = max(cap, *self._sizes)
@@ -74,6 +84,7 @@ class _Places:
         for cut in range(last):
             self._known[cut] = kept = self._kept(cut)
             for end, groups in self._groups.get((cut, False), {}).items():
+                self._stop.look()
                 self._extend(cut, end, kept, groups)
         self._known[last] = found = self._kept(last)
         return self._chain(last, int(found.work.argmin())) if len(found.work) else None
@@ -93,6 +104,7 @@ class _Places:
         some = [one for one in groups if one.memory <= self._cap]
         if some and len(found.work):
             source = 0 if begin == BEFORE else self._sizes[begin]
+            self._stop.spend(PAIRS_EFFORT + len(some) * len(found.work) // PAIRS)
             pairs = _Pairs(self._cap, (source, self._sizes[end]), found, some, self._kind)
             self._add(begin, end, some, list(pairs.found()))
 
@@ -113,6 +125,7 @@ class _Places:
             for found, begin, groups in self._open.pop(cut, [])
             for numbers in zip(*(column.tolist() for column in found), strict=True)
         ]
+        self._stop.spend(RANGE_EFFORT * len(every))
         every.sort(key=lambda one: (one[2], one[0] - one[1]))
         for low, high, work, group, number, begin, groups in every:
             if any(other[1] <= low and other[2] >= high for other in kept):

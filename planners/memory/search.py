@@ -52,6 +52,7 @@ ANY_BYTES = 2**62  # more than any arena has
 SMALL_GAP = 256  # part of the bytes counted; no other chain is looked for
 PARTS_OF_GAP = 4  # arenas that are tried between what is counted and what is taken
 MOST_CAPS = 12  # arenas that are tried after a search
+PLAN_EFFORT = 100  # of a plan: microseconds of a usual machine for each of its stages
 WIDTHS = (12, 100, ALL)  # labels at a place, one search after the other
 
 
@@ -103,6 +104,18 @@ class Finding:
             self._search()
         except ENDS as end:
             self.ended = reason_of(end)
+
+    def run_without_ram(self, stop: Stop) -> None:
+        """Search as without a limit of RAM: each plan that is listed then is found with a limit too.
+
+        The limits of a search decide which of equal counts are kept, and how far an effort goes.
+        """
+        self._ram, self._stop = None, stop
+        before = self.ended
+        try:
+            self._search()
+        except ENDS as end:
+            self.ended = before or reason_of(end)
 
     def _add(self, name: str, plan: StreamingPlan) -> None:
         if name == LINES and plan.rematerialised:
@@ -164,7 +177,7 @@ class Finding:
         for cap in _caps(gaps, self._ram):
             self._stop.look()
             works = (one.plan.multiply_accumulates for one in self.methods if one.ram_bytes <= cap)
-            chain = found.chains.within(cap, min(works, default=ANY_WORK))
+            chain = found.chains.within(cap, min(works, default=ANY_WORK), self._stop)
             if chain is not None:
                 self._tried(name, chain)
         if gaps:
@@ -182,7 +195,7 @@ class Finding:
         while lower + lower // SMALL_GAP < upper:
             self._stop.look()
             cap = (lower + upper) // 2
-            chain = chains.within(cap, ANY_WORK)
+            chain = chains.within(cap, ANY_WORK, self._stop)
             if chain is None:
                 lower = cap + 1
                 continue
@@ -197,6 +210,8 @@ class Finding:
             return None
         self._planned.add(key)
         known = (one for one in self.methods if one.plan.multiply_accumulates <= way.work)
+        stages = sum(len(move.stages) for group in way.groups for move in group.moves)
+        self._stop.spend(PLAN_EFFORT * stages)
         plan = smaller_plan(
             self._course,
             self._table,

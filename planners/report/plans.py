@@ -21,6 +21,7 @@ from csdf.errors import CsdfError, GaveUp, InvalidNetwork, counted
 from csdf.time_limit import Stop
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitMethod
 from planners.memory.command.beside import checked_fit
+from planners.memory.command.main import EFFORT
 from planners.memory.fit import fit_with_alternatives, layer_times
 from planners.plan.plan import Kind, Mode, PlannedGroup, Stage, StreamingPlan
 from planners.plan.rematerialisation import worked_layers
@@ -28,7 +29,6 @@ from planners.plan.text import plans_for, worked_part
 
 FIT = "csdf fit"
 MILLISECONDS = "time of a frame (ms)"
-SHARE = 0.45  # of the time for a page: what csdf fit has by itself
 
 
 class Answer(NamedTuple):
@@ -84,7 +84,7 @@ def answers_of(
     if not plans:
         network = model.network
         try:
-            part = telling(stop.part(share=SHARE), f"{network.name}: line buffers and strips")
+            part = telling(stop.part(effort=EFFORT), f"{network.name}: line buffers and strips")
             told = fit_with_alternatives(
                 network,
                 ram=room,

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from fractions import Fraction
 
 import pytest
@@ -103,6 +104,56 @@ def test_rows_that_no_layer_reads_are_named_where_macs_are_below_one(run):
     assert any("  0.8x" in line for line in lines)
     assert "  MACs     below 1x: rows that no layer reads are not computed" in lines
     assert "below 1x" not in run("fit", "samos_example")[1]
+
+
+EFFORTS = [
+    ("person_detection", "--ram", "11kB"),  # refused: the search, all over, and what lies nearby
+    ("resnet8", "--ram", "10kB"),
+    ("person_detection", "--memory", "sram=12kB", "--memory", "psram=2MB:slow"),
+    ("resnet8", "keyword_spotting", "--ram", "10kB"),
+]
+
+
+@pytest.mark.parametrize("words", EFFORTS)
+def test_a_loaded_machine_gives_the_same_answer(words, run, monkeypatch):
+    command = ("fit", *words, *INT8, "--effort", "20ms", "--time-limit", "60s")
+    usual = run(*command)
+    slow, begin = time.monotonic, time.monotonic()
+    # A clock that runs 100 times faster: the machine does a hundredth of the work in a second.
+    monkeypatch.setattr("csdf.time_limit.time.monotonic", lambda: begin + 100 * (slow() - begin))
+    command = (*command[:-1], "10h")
+    assert run(*command) == usual
+    assert "the effort of" in usual[1]
+
+
+def test_where_the_clock_ends_the_search_the_first_line_says_so(run):
+    command = ("fit", "person_detection", *INT8, "--ram", "64kB", "--time-limit", "1us")
+    code, output, _ = run(*command)
+    first = output.splitlines()[0]
+    assert (code, "person_detection: the time limit ended the search: fits: " in first) == (3, True)
+    assert run(*command, "--best-effort")[0] == 0
+
+
+def test_a_refusal_that_is_proved_needs_no_time(run):
+    command = ("fit", "resnet8", *INT8, "--ram", "3000", "--time-limit", "1us")
+    assert run(*command)[0] == 1
+
+
+def test_a_plan_that_is_listed_without_a_limit_is_found_with_one(answer):
+    effort = ("--effort", "50ms")
+    _, found = answer("fit", "person_detection", *INT8, *effort)
+    for way in found["methods"][:3]:
+        ram = str(way["ram_bytes"])
+        code, limited = answer("fit", "person_detection", *INT8, *effort, "--ram", ram)
+        assert (code, limited["ram_bytes"] <= way["ram_bytes"]) == (0, True)
+
+
+def test_the_last_line_names_the_command_that_writes_c_of_the_plan(run, tmp_path):
+    path = tmp_path / "plan.json"
+    _, _, remarks = run("fit", "samos_example", "-o", path)
+    assert remarks.splitlines()[-1] == (
+        f"csdf fit: C code of the plan: csdf deploy samos_example --plan {path} -o FOLDER"
+    )
 
 
 def test_predicted_times_in_json_have_four_digits(answer):
@@ -211,7 +262,7 @@ MCUNET = SHARED / "networks" / "tflite" / "mcunet_vww1_int8.tflite"
 @pytest.mark.slow
 @each("path", [MCUNET] if MCUNET.exists() else [])
 def test_strips_of_a_quantised_network_are_computed_in_integers(path, run):
-    code, output, _ = run("fit", path, "--ram", "90kB", "--time-limit", "5s", "--verify")
+    code, output, _ = run("fit", path, "--ram", "90kB", "--effort", "5s", "--verify")
     assert code == 0
     assert "mcunet_vww1_int8: equal" in output
     assert "largest difference 0 of" in output

@@ -12,6 +12,8 @@ from csdf.cli.frame.streams import Remarks
 from csdf.cli.frame.terminal import progress_line
 from csdf.time_limit import NOTHING_KNOWN, Progress, Report, Stop, now_and_then
 
+FAR = 20  # times the effort: seconds of the clock; a machine with eight busy processes takes 5 to 8
+LEAST_FAR = 60.0  # seconds, however small the effort: what comes before a search takes time too
 PATIENCE = 0.5  # seconds before progress is shown
 EVERY = 0.1  # seconds between two states of it
 SILENCE = 1.0  # seconds between signs of life from work that knows no progress
@@ -21,12 +23,21 @@ AGAIN = 2.0  # seconds until it is ended once more
 Describe = Callable[[Progress], str]
 
 
-def stop_after(seconds: float | None, what: str | Describe | None = None) -> Stop:
+def stop_after(
+    seconds: float | None, what: str | Describe | None = None, *, effort: float | None = None
+) -> Stop:
     """Return the stop of a command's work.
 
-    what: is being done; with it, progress is shown on a terminal.
+    what: is being done; with it, progress is shown on a terminal. effort: seconds that the work takes
+    on a usual machine, counted by its steps; without `seconds` the clock ends it much later.
     """
-    return Stop(seconds, report=None if what is None else shown(what, seconds))
+    if effort is not None and seconds is None:
+        seconds = max(FAR * effort, LEAST_FAR)
+    return Stop(
+        seconds,
+        effort=effort,
+        report=None if what is None else shown(what, effort or seconds),
+    )
 
 
 def telling(stop: Stop, what: str | Describe) -> Stop:
@@ -49,9 +60,9 @@ def shown(what: str | Describe, budget: float | None = None) -> Report:
 
 
 @contextmanager
-def limited(seconds: float | None) -> Iterator[Stop]:
+def limited(seconds: float | None, *, effort: float | None = None) -> Iterator[Stop]:
     """Give a stop to all that a command does; what does not look at it is ended soon after."""
-    stop = stop_after(seconds)
+    stop = stop_after(seconds, effort=effort)
     with stop.enforced():
         yield stop
 

@@ -7,7 +7,7 @@ import argparse
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
 from planners.code.parts import KERNELS, OWN
-from planners.memory.command.main import SECONDS, SinglePlan, add_plan_options
+from planners.memory.command.main import EFFORT, SinglePlan, add_plan_options
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -66,7 +66,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--seed", type=answers.from_zero, default=0, metavar="N", help="of random weights"
     )
-    parsers.add_time_limit(parser, "for each plan; then the best by then", SECONDS)
+    parsers.add_effort(parser, "of the search for each plan; then the best by then", EFFORT)
     parsers.add_json_option(parser)
     parsers.add_folder_option(parser, "a new folder, or one of its own")
     return parser

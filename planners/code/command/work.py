@@ -31,7 +31,7 @@ from planners.code.parts import OWN
 from planners.code.primitives.bench import bench
 from planners.code.several import Member, together
 from planners.code.sources import Written, cmsis_nn_of
-from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitMethod
+from planners.memory.answer import CUT_SHORT, RESIDENT, SEARCHED, Fit, FitMethod
 from planners.memory.command.answer import alternatives, taken
 from planners.memory.command.main import take_memories
 from planners.memory.fit import fit_of, fit_with_alternatives
@@ -67,6 +67,11 @@ def work(options: argparse.Namespace) -> int:
             else _fitted(model, options, options.ram)
         )
         found = _with_cmsis_nn(model, found, options)
+        is_cut_short = found.is_cut_short and not options.best_effort
+        if is_cut_short and found.best is not None:
+            words = f"{CUT_SHORT}: {found.reason}; give more time, or --best-effort"
+            print(f"csdf deploy: {found.network}: {words}", file=sys.stderr)
+            return answers.UNKNOWN
         if found.best is None or found.status != Status.FEASIBLE:
             print(f"csdf deploy: {found.network}: {found.status}: {found.reason}", file=sys.stderr)
             for line in alternatives(found):
@@ -230,7 +235,8 @@ def _scratch(plan: StreamingPlan, options: argparse.Namespace) -> Scratch:
 
 
 def _fitted(model: Model, options: argparse.Namespace, ram: int | None) -> Fit:
-    stop = stop_after(options.time_limit, f"{model.network.name}: line buffers and strips")
+    what = f"{model.network.name}: line buffers and strips"
+    stop = stop_after(options.time_limit, what, effort=options.effort)
     size = None if stores_integers(model.network) else REAL_BYTES
     return fit_with_alternatives(
         model.network,

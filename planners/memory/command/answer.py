@@ -24,7 +24,16 @@ from csdf.units import (
     size_as_given,
     time_in_words,
 )
-from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, Fit, FitMethod, FitWhy, Hop
+from planners.memory.answer import (
+    CUT_SHORT,
+    EXTERNAL,
+    RESIDENT,
+    ROWS,
+    Fit,
+    FitMethod,
+    FitWhy,
+    Hop,
+)
 from planners.memory.fit import GIVEN
 from planners.memory.several import Together, run_frames
 from planners.plan.plan import Kind, StreamingPlan
@@ -36,11 +45,12 @@ WHERE = {RESIDENT: "in the arena", ROWS: "row by row", EXTERNAL: "external"}
 
 def remark_on_elements(
     command: str, path: str, plans: Sequence[tuple[Network, StreamingPlan]]
-) -> None:
-    """Say which plans of a file count other bytes for an element than C computes it in.
+) -> bool:
+    """Say which plans of a file count other bytes for an element than C computes it in; whether any do.
 
     `csdf deploy` refuses them; they tell what the network would take, quantised.
     """
+    remarks = 0
     for network, plan in plans:
         is_real = not stores_integers(network)
         for layer in network.layers:
@@ -54,7 +64,9 @@ def remark_on_elements(
                     f"have {counted}. For this model plan with --element-bytes {computed}",
                     file=sys.stderr,
                 )
+                remarks += 1
                 break
+    return remarks > 0
 
 
 FRAMES = 50  # of a network that keeps a state
@@ -116,7 +128,7 @@ def as_lines(
     fits = all_of.fits
     for one, arena in zip(fits, interpreted, strict=True):
         if one.slow is not None:
-            lines += [*_in_memories(one), f"  reason   {one.reason}"]
+            lines += [headline(one), *list(_in_memories(one))[1:], f"  reason   {one.reason}"]
         else:
             lines += [headline(one), *_table(one), f"  reason   {one.reason}"]
             lines.append(f"  counted  {accounting(one)}")
@@ -178,8 +190,14 @@ def alternatives(one: Fit) -> list[str]:
 
 def headline(one: Fit) -> str:
     """Return the answer about a network in one line."""
-    if one.slow is not None:
-        return next(_in_memories(one))
+    line = next(_in_memories(one)) if one.slow is not None else _verdict(one)
+    if not one.is_cut_short:
+        return line
+    name, _, words = line.partition(": ")
+    return f"{name}: {CUT_SHORT}: {words}"
+
+
+def _verdict(one: Fit) -> str:
     way = one.best or one.least
     figures = (
         f"{_taken_near(way.plan, one.ram)}{_kept(way.plan)}, {float(way.mac_ratio):.4g}x MACs, "

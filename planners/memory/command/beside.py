@@ -18,7 +18,7 @@ from csdf.status import Status
 from csdf.time_limit import Stop
 from csdf.units import nanoseconds_in_words, needed_bytes_in_words
 from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, SEARCHED, Fit
-from planners.memory.command.main import SECONDS
+from planners.memory.command.main import EFFORT
 from planners.memory.fit import fit, fit_of
 from planners.memory.search import WIDTHS
 from planners.memory.several import Together
@@ -38,17 +38,16 @@ def fit_beside(
     is_streamed: bool = False,
     platform: Platform = PLATFORMS[USUAL_PLATFORM],
 ) -> Together | None:
-    """Return what `csdf fit` finds for networks that work in turn, in the time that is left.
+    """Return what `csdf fit` finds for networks that work in turn, with its own effort for all.
 
     Within some RAM, or, without it, the least RAM in which nothing is computed twice. is_streamed:
     whether inputs come row by row, where they can, and results go out, as they do by parts. None
     where the stop has ended, or nothing was found.
     """
-    left = stop.seconds_of_all
     if stop.is_over():
         return None
     try:
-        with limited(SECONDS if left is None else min(left, SECONDS)) as own:
+        with limited(None, effort=EFFORT) as own:
             fits = [
                 fit(
                     network,

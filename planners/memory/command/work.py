@@ -85,10 +85,14 @@ def work(options: argparse.Namespace) -> int:
         print(answers.in_words(as_lines(all_of, checks, seconds, interpreted), options))
     if options.output:
         output.write("csdf fit", options.output, text)
-        remark_on_elements("csdf fit", options.output, plans)
+        if not remark_on_elements("csdf fit", options.output, plans):
+            models = " ".join(options.models)
+            deploy = f"csdf deploy {models} --plan {options.output} -o FOLDER"
+            output.remark("csdf fit", f"C code of the plan: {deploy}")
     if options.plot:
         _draw(options, found)
-    return _exit_code(all_of, checks)
+    is_cut_short = any(one.is_cut_short for one in fits) and not options.best_effort
+    return _exit_code(all_of, checks, is_cut_short=is_cut_short)
 
 
 def _interpreted(source: str, options: argparse.Namespace) -> tuple[InterpreterArena, int] | None:
@@ -135,14 +139,14 @@ def _draw(options: argparse.Namespace, found: Sequence[Fitted]) -> None:
 
 def _front(network: Network, options: argparse.Namespace) -> list[SlowTraffic]:
     """Return what moves with the first memory smaller and larger."""
-    first, limit = options.memories[0].name, options.time_limit
-    each = "" if limit is None else f", {time_in_words(limit)} each at most"
+    first = options.memories[0].name
+    each = f", an effort of {time_in_words(options.effort)} each"
     output.remark("csdf fit", f"drawing {len(FRONT)} sizes of {first}{each}")
     return slow_front(
         network,
         options.memories,
         options.element_bytes,
-        lambda size: stop_after(limit, f"{network.name}: {bytes_in_words(size)} of {first}"),
+        lambda size: _stop(options, f"{network.name}: {bytes_in_words(size)} of {first}"),
         platform_named(options.platform),
     )
 
@@ -186,14 +190,18 @@ def _beside_window(network: Network, window: Network, options: argparse.Namespac
         sum(multiply_accumulates(one, of.input_shapes(one)) for one in of.layers)
         for of in (network, window)
     ]
-    stop = stop_after(options.time_limit, f"{options.model}: the whole window")
+    stop = _stop(options, f"{options.model}: the whole window")
     whole = fit(window, element_bytes=options.element_bytes, searched=(), budget=stop)
     before = first_result(window, options.hop)
     return Hop(options.hop, works[0], works[1], (whole.best or whole.least).ram_bytes, before)
 
 
+def _stop(options: argparse.Namespace, what: str) -> Stop:
+    return stop_after(options.time_limit, what, effort=options.effort)
+
+
 def _searched(network: Network, options: argparse.Namespace, ram: int | None) -> Fit:
-    stop = stop_after(options.time_limit, f"{options.model}: line buffers and strips")
+    stop = _stop(options, f"{options.model}: line buffers and strips")
     return fit_with_alternatives(
         network,
         ram=ram,
@@ -211,10 +219,11 @@ def _searched(network: Network, options: argparse.Namespace, ram: int | None) ->
     )
 
 
-def _exit_code(all_of: Together, checks: Sequence[Check]) -> int:
+def _exit_code(all_of: Together, checks: Sequence[Check], *, is_cut_short: bool) -> int:
+    """Return the exit code; is_cut_short: the clock ended a search, and its best is no answer."""
     if not all(check.is_equal for check in checks):
         return answers.NO
     status, _ = all_of.verdict
-    if status == Status.UNKNOWN:
+    if status == Status.UNKNOWN or (is_cut_short and status == Status.FEASIBLE):
         return answers.UNKNOWN
     return answers.ANSWERED if status == Status.FEASIBLE else answers.NO
