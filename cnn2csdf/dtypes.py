@@ -69,6 +69,11 @@ class Quantization:
         """Whether it is computed as TensorFlow Lite Micro does."""
         return self.arithmetic is not Arithmetic.SINGLE_PRECISION
 
+    @property
+    def is_unsigned(self) -> bool:
+        """Whether they are weights computed as TensorFlow Lite computes those of uint8."""
+        return self.arithmetic is Arithmetic.UNSIGNED_FIXED_POINT
+
     def __post_init__(self) -> None:
         if not self.element.is_integer:
             raise InvalidNetwork(f"a quantised tensor of {self.element.value}; expected integers")

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.dtypes import Arithmetic, Element, Quantization
+from cnn2csdf.dtypes import Element, Quantization
 
 Integers = NDArray[np.int64]
 
@@ -65,6 +65,14 @@ def rescaled(values: ArrayLike, integer: ArrayLike, exponent: ArrayLike) -> Inte
     power = np.asarray(exponent, np.int64)
     shifted = np.asarray(values, np.int64) << np.maximum(power, 0)
     return divided_by_power(high_product(shifted.astype(np.int32), integer), np.maximum(-power, 0))
+
+
+def rescaled_once(values: ArrayLike, integer: ArrayLike, exponent: ArrayLike) -> Integers:
+    """Return values times integer * 2 ** (exponent - 31), rounded to the nearest; halves go up."""
+    shift = 31 - np.asarray(exponent, np.int64)
+    product = np.asarray(values, np.int64) * np.asarray(integer, np.int64)
+    result: Integers = (product + (np.int64(1) << (shift - 1))) >> shift
+    return result
 
 
 def rescaled_wide(values: ArrayLike, integer: ArrayLike, exponent: ArrayLike) -> Integers:
@@ -130,17 +138,23 @@ def are_kept(given: Quantization, result: Quantization) -> bool:
 
 
 def rescaled_sums(
-    sums: Integers, ratios: Sequence[float], result: Quantization, *, is_wide: bool = False
+    sums: Integers,
+    ratios: Sequence[float],
+    result: Quantization,
+    *,
+    is_wide: bool = False,
+    rounds_once: bool = False,
 ) -> Array:
     """Return sums of integer products as stored integers of another scale.
 
     ratios: steps of the output that one is worth, one or one for each place of the first axis.
     is_wide: whether the sums have 64 bits, as those of 16-bit integers without a bias of 32.
+    rounds_once: whether products are rounded once, as of fully connected layers of uint8.
     """
     axes = (-1, *(1,) * (sums.ndim - 1))
     if result.is_fixed_point:
         integers, exponents = (one.reshape(axes) for one in multipliers(ratios))
-        rescale = rescaled_wide if is_wide else rescaled
+        rescale = rescaled_wide if is_wide else rescaled_once if rounds_once else rescaled
         return stored(rescale(sums, integers, exponents), result)
     factors = np.array(ratios, np.float32).reshape(axes)
     return stored(np.rint(sums.astype(np.float32) * factors).astype(np.int64), result)
@@ -151,7 +165,7 @@ def channel_ratios(
 ) -> list[float]:
     """Return for each channel what a sum of products is worth in steps of the output."""
     scales = weights.scales if len(weights.scales) > 1 else weights.scales * channels
-    if weights.arithmetic is Arithmetic.UNSIGNED_FIXED_POINT:
+    if weights.is_unsigned:
         given_scale = np.float32(given.scale)
         return [float(given_scale * np.float32(scale)) / result.scale for scale in scales]
     if result.is_fixed_point:

@@ -60,8 +60,9 @@ class FullyConnected(Operator):
         matrix = centred(part.weights["matrix"], weights).astype(np.float64)
         sums = matrix @ vector + (part.weights["bias"] if self.has_bias else 0)
         ratios = channel_ratios(given, weights, result, self.units)
-        is_wide = has_wide_sums(given, part.weights)
-        return rescaled_sums(sums.astype(np.int64), ratios, result, is_wide=is_wide)
+        is_wide, rounds_once = has_wide_sums(given, part.weights), weights.is_unsigned
+        whole = sums.astype(np.int64)
+        return rescaled_sums(whole, ratios, result, is_wide=is_wide, rounds_once=rounds_once)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,8 +155,9 @@ class MatrixProduct(Operator):
         sums = (np.matmul(tensors[0], right) + (0 if bias is None else bias)).astype(np.int64)
         ratios = channel_ratios(given, factors, result, self.units or 1)
         is_wide = has_wide_sums(given, part.weights)
-        columns = np.moveaxis(sums, -1, 0)
-        return np.moveaxis(rescaled_sums(columns, ratios, result, is_wide=is_wide), 0, -1)
+        columns, rounds_once = np.moveaxis(sums, -1, 0), factors.is_unsigned
+        found = rescaled_sums(columns, ratios, result, is_wide=is_wide, rounds_once=rounds_once)
+        return np.moveaxis(found, 0, -1)
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return the sums, rescaled as those of a fully connected layer are."""

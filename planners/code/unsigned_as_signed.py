@@ -13,7 +13,7 @@ import numpy as np
 
 from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.network import Layer
-from cnn2csdf.operators import Activation, Previous, Resize
+from cnn2csdf.operators import Activation, FullyConnected, MatrixProduct, Previous, Resize
 from cnn2csdf.weights import Array, Model
 from csdf.errors import UnsupportedOperator
 
@@ -64,10 +64,17 @@ def _require_same_bits(layer: Layer) -> None:
         return
     match layer.operator:
         case Activation(function="sigmoid" | "tanh") | Resize(function="linear"):
-            raise UnsupportedOperator(
-                f"layer {layer.name!r}: {layer.operator.in_words()} of {layer.element.value} is "
-                "computed in single precision, and has no C code; convert the network to int8"
-            )
+            what = "is computed in single precision"
+        case FullyConnected() | MatrixProduct() if any(
+            one.quantization is not None and one.quantization.is_unsigned for one in layer.stored
+        ):
+            what = "rounds sums once"
+        case _:
+            return
+    raise UnsupportedOperator(
+        f"layer {layer.name!r}: {layer.operator.in_words()} of {layer.element.value} {what}, and has "
+        "no C code; convert the network to int8"
+    )
 
 
 def _signed(layer: Layer) -> Layer:

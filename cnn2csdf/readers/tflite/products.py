@@ -7,7 +7,6 @@ from math import prod
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.dtypes import Element
 from cnn2csdf.readers.tflite.assembly import (
     TO_MAP,
     TO_MATRIX,
@@ -33,13 +32,6 @@ def fully_connected(node: Node, assembly: Assembly) -> None:
     """
     matrix, shape = assembly.constant(node, 1), assembly.shape(node, 0)
     require_one_type(node, assembly)
-    types = assembly.tensor(node, 1).quantization()
-    if types is not None and types.element is Element.UINT8:
-        raise refusal(
-            node,
-            "weights of uint8, whose sums TensorFlow Lite rounds in another way; convert the "
-            "network to int8",
-        )
     if matrix.ndim != 2 or not matrix.size or shape.elements % matrix.shape[1]:
         raise refusal(node, f"a matrix of {matrix.shape} for an input of {shape}")
     units, columns = matrix.shape

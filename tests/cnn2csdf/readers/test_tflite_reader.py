@@ -195,18 +195,6 @@ BAD = {
         UnsupportedOperator,
         "'x' of shape 2x4; expected a batch of 1",
     ),
-    "unsigned": (
-        one_node(
-            "FULLY_CONNECTED",
-            [
-                Tensor("x", (1, 4), "uint8", (0.1,)),
-                constant("w", np.ones((2, 4), np.uint8), (0.1,), 3),
-            ],
-            Tensor("y", (1, 2), "uint8", (0.1,)),
-        ),
-        UnsupportedOperator,
-        "weights of uint8, whose sums TensorFlow Lite rounds in another way",
-    ),
     "16 bits around a number": (
         one_node("RELU", [Tensor("x", (1, 4), "int16", (0.1,), 5)], Tensor("y", (1, 4))),
         UnsupportedOperator,

@@ -390,9 +390,8 @@ CASES = {  # operator: what makes a file of it, and the types that TensorFlow Li
         }.items()
     },
 }  # fmt: skip
-WITHOUT_UNSIGNED = {  # not computed with uint8, by TensorFlow Lite or here
+WITHOUT_UNSIGNED = {  # operators that TensorFlow Lite does not compute with uint8
     "BATCH_MATMUL", "SQUARED_DIFFERENCE", "RSQRT", "ABS", "ELU",
-    "FULLY_CONNECTED", "FULLY_CONNECTED of vectors",
 }  # fmt: skip
 UNSIGNED = [kind for kind in CASES if kind not in WITHOUT_UNSIGNED]
 NAMES = [(kind, dtype) for kind, (_, types) in CASES.items() for dtype in types]
