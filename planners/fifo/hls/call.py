@@ -220,18 +220,32 @@ class CallModel:
 
     def occupancy(self, depths: Depths, place: int, memories: Memories = None) -> int:
         """Return the depth of a place with which no write waits, the others having these depths."""
-        trial = [*depths[:place], None, *depths[place + 1 :]]
-        _, fifos, _, status = self._run(trial, memories, is_whole=True)
+        return self.occupancies([*depths[:place], None, *depths[place + 1 :]], memories)[place]
+
+    def occupancies(self, depths: Depths, memories: Memories = None) -> tuple[int, ...]:
+        """Return by place the most words that one of its FIFOs holds, from one simulation.
+
+        In a deadlock it is all words of the place.
+        """
+        _, fifos, _, status = self._run(depths, memories, is_whole=True)
         if status != stage_times.DONE:
-            return self.words[place]
-        found = 1
-        for fifo in filter(self._is_first.__getitem__, self.members[place]):
-            ring, words = int(fifos["ring"][fifo]), int(fifos["written"][fifo])
-            put = np.asarray(fifos["write_time"][ring : ring + words])
-            taken = np.asarray(fifos["read_time"][ring : ring + int(fifos["released"][fifo])])
-            held = np.arange(1, words + 1) - np.searchsorted(taken, put)
-            found = max(found, int(held.max(initial=1)))
-        return found
+            return tuple(self.words)
+        return tuple(
+            max((self._most_held(fifos, fifo) for fifo in row if self._is_first[fifo]), default=1)
+            for row in self.members
+        )
+
+    @staticmethod
+    def _most_held(fifos: dict[str, Any], fifo: int) -> int:
+        """The most words between a write and the read that frees its place."""
+        ring, words = int(fifos["ring"][fifo]), int(fifos["written"][fifo])
+        size = int(fifos["size"][fifo])
+        if size < words:  # only the latest words of a bounded FIFO are still in its ring
+            return size
+        put = np.asarray(fifos["write_time"][ring : ring + words])
+        taken = np.asarray(fifos["read_time"][ring : ring + int(fifos["released"][fifo])])
+        held = np.arange(1, words + 1) - np.searchsorted(taken, put)
+        return max(1, int(held.max(initial=1)))
 
     def _run(
         self,
@@ -307,8 +321,8 @@ class CallModel:
         return (
             dict(zip(names, columns, strict=False)) | {"late": run.late},
             {
-                "ring": ring, "written": counts[0], "released": counts[2], "was_full": counts[6],
-                "write_time": times[0], "read_time": times[5],
+                "ring": ring, "size": size, "written": counts[0], "released": counts[2],
+                "was_full": counts[6], "write_time": times[0], "read_time": times[5],
             },
             {"kept": kept, "count": records.count, "room": room},
             int(status),

@@ -12,7 +12,8 @@ Shift registers are a cycle faster than memories, so more depth can be slower. T
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -215,7 +216,7 @@ def _smallest(
 
     def search(memories: Sequence[bool], share: float) -> Sizing:
         period = None if asked is None else Fraction(max(1, asked))
-        known = best or model.given
+        known = best or start
         found = model.outcome(known, memories=memories, limit=asked)
         if found.cycles is None or (asked is not None and found.cycles > asked):
             known = tuple(max(LEAST_DEPTH, one) for one in model.words)
@@ -235,8 +236,14 @@ def _smallest(
         return True
 
     bound, status, reason = 0, Status.UNKNOWN, because(SizingWhy.NO_DEPTHS)
+    start = occupied_depths(model)
+    fastest = model.outcome(start).cycles
+    if fastest is not None:
+        start_goal = None if asked is None else max(asked, fastest)
+        start = _narrow_in_time(model, start, start_goal, stop)
     try:
         for number in range(MOST_ROUNDS):
+            take(start)  # where the goal of full rate was raised
             take(_few_memories(model, asked, stop.part(share=FIRST)))
             forced = _forced_memories(model, asked, stop.part(share=FIRST))
             fewest = reached(forced)
@@ -267,12 +274,14 @@ def _smallest(
     if best is None and status is not Status.INFEASIBLE:
         take(model.given)
         ample = tuple(max(LEAST_DEPTH, one) for one in model.words)
-        for depths in (model.given, ample) if is_full_rate and best is None else ():
+        for depths in (start, model.given, ample) if is_full_rate and best is None else ():
             cycles = model.outcome(depths).cycles
             if cycles is not None:  # nearly full rate, in no time
                 asked, best = cycles, depths
                 bound = total_cost(model, [LEAST_DEPTH] * count, objective)
                 break
+    if best is not None and total_cost(model, best, objective) > bound:
+        take(_narrow_in_time(model, best, asked, stop))
     if best is None:
         return CallSizing(
             goal=asked, status=status, reason=reason, depths=(), cycles=None, cost=0,
@@ -309,6 +318,34 @@ def _forced_memories(model: CallModel, goal: int | None, stop: Stop) -> tuple[bo
                 return tuple(found)
     except ENDS:
         return tuple(before)
+
+
+def occupied_depths(model: CallModel) -> Depths:
+    """Return the most words that each FIFO holds where none is ever full, from a few simulations.
+
+    No limit ends them, so every answer begins with these depths, not with the depths of the source.
+
+    Depths above those of shift registers are memories, which are read later and may hold more: the
+    simulation is repeated with these memories until no more are added.
+    """
+    memories, unbounded = model.fixed_memories, [None] * len(model.members)
+    while True:
+        held = model.occupancies(unbounded, memories)
+        depths = tuple(max(LEAST_DEPTH, words) for words in held)
+        deep = model.memories(depths)
+        added = tuple(old or new for old, new in zip(memories, deep, strict=True))
+        if added == memories:
+            return depths
+        memories = added
+
+
+def _narrow_in_time(model: CallModel, depths: Depths, goal: int | None, stop: Stop) -> Depths:
+    """Return narrowed depths; those by then if the stop ends the work."""
+    narrowest = depths
+    with suppress(*ENDS):
+        for smaller in narrowed(model, depths, goal, stop.look):
+            narrowest = smaller
+    return narrowest
 
 
 def _few_memories(model: CallModel, goal: int | None, stop: Stop) -> Depths | None:
@@ -371,27 +408,54 @@ class _Steps:
 
 
 def narrow(model: CallModel, depths: Depths, goal: int | None, look: Look) -> Depths:
-    """Return depths of which no single one can be less at the same goal and kind of memory."""
-    current = list(depths)
+    """Return depths that reach the goal, of which no single one can be less."""
+    return [depths, *narrowed(model, depths, goal, look)][-1]
 
-    def suffices(place: int, depth: int) -> bool:
-        trial = [*current[:place], depth, *current[place + 1 :]]
+
+def narrowed(model: CallModel, depths: Depths, goal: int | None, look: Look) -> Iterator[Depths]:
+    """Yield ever smaller depths that reach the goal; of the last ones no single one can be less.
+
+    A place that becomes a shift register is read earlier, and others may then be less: places are
+    bisected one after the other, the largest first, until a round changes none.
+    """
+    current = depths
+    is_changed = True
+    while is_changed:
+        before = current
+        for place in sorted(
+            range(len(depths)), key=lambda place: -model.price(place, before[place], "bits")
+        ):
+            least = _least_of_place(model, current, place, goal, look)
+            if least < current[place]:
+                current = (*current[:place], least, *current[place + 1 :])
+                yield current
+        is_changed = current != before
+
+
+def _least_of_place(
+    model: CallModel, depths: Depths, place: int, goal: int | None, look: Look
+) -> int:
+    """Return the least depth of one place that reaches the goal, the others having these depths.
+
+    More depth is never slower within a kind of memory, so each kind is bisected by itself.
+    """
+
+    def suffices(depth: int) -> bool:
+        trial = (*depths[:place], depth, *depths[place + 1 :])
         cycles = model.outcome(trial, limit=goal, look=look).cycles
         return cycles is not None and (goal is None or cycles <= goal)
 
-    for place in sorted(
-        range(len(current)), key=lambda one: -model.price(one, current[one], "bits")
-    ):
-        shallow = model.first_memory(place) - 1
-        if current[place] > shallow >= LEAST_DEPTH and suffices(place, shallow):
-            current[place] = shallow
-        low = LEAST_DEPTH - 1 if current[place] <= shallow else shallow
-        high = current[place]
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if suffices(place, middle) else (middle, high)
-        current[place] = high
-    return tuple(current)
+    high, shallow = depths[place], model.first_memory(place) - 1
+    if high > shallow >= LEAST_DEPTH and suffices(shallow):
+        high = shallow
+    low = LEAST_DEPTH - 1 if high <= shallow else max(shallow, LEAST_DEPTH - 1)
+    if high - low < 2 or not suffices(high - 1):
+        return high
+    high -= 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if suffices(middle) else (middle, high)
+    return high
 
 
 def front(

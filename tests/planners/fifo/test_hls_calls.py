@@ -95,6 +95,44 @@ def test_a_fifo_as_deep_as_it_ever_holds_is_never_full():
         assert depths[place] < 1 or place in model.outcome(depths, memories=[False] * 3).full
 
 
+def test_one_simulation_gives_the_occupancy_of_every_fifo():
+    for seed in range(20):
+        model = small.model(small.random_design(random.Random(seed)))
+        unbounded = [None] * len(model.members)
+        memories = model.fixed_memories
+        held = model.occupancies(unbounded, memories)
+        free = model.outcome(unbounded, memories=memories)
+        enough = model.outcome(held, memories=memories)
+        assert (enough.cycles, enough.full) == (free.cycles, ()), seed
+        for place, words in enumerate(held):
+            less = [*unbounded[:place], words - 1, *unbounded[place + 1 :]]
+            outcome = model.outcome(less, memories=memories)
+            assert words == 1 or outcome.cycles is None or place in outcome.full, seed
+
+
+def reaches(model, depths, goal):
+    cycles = model.outcome(depths).cycles
+    return cycles is not None and (goal is None or cycles <= goal)
+
+
+@pytest.mark.parametrize("seconds", [0, 20])
+@pytest.mark.parametrize("objective", ["bits", "elements", "bram"])
+def test_no_single_fifo_of_an_answer_can_be_less_deep(seconds, objective):
+    for seed in range(12):
+        trace, report = small.random_design(random.Random(seed))
+        deep = tuple(replace(fifo, depth=1000) for fifo in trace.fifos)
+        model = small.model((replace(trace, fifos=deep), report))
+        goal = fewest_cycles(model).cycles
+        stop = Stop(seconds)
+        found = sized(model, goal, objective=objective, stop=stop, is_full_rate=True)
+        assert reaches(model, found.depths, found.goal), seed
+        assert max(found.depths) < 1000, seed  # the depths of the source are no answer
+        for place, depth in enumerate(found.depths if seconds else ()):
+            for less in range(2, depth):
+                trial = (*found.depths[:place], less, *found.depths[place + 1 :])
+                assert not reaches(model, trial, found.goal), (seed, place, less)
+
+
 def brute_force(model, goal, most):
     """The fewest bits of all depths up to `most` that reach a goal."""
     sizes = [
