@@ -28,6 +28,7 @@ class Ended(Why):
     """The reasons that end any search before its own end, and reasons in words from elsewhere."""
 
     TIME_LIMIT = "the time limit of {seconds:g} s is reached"
+    MEMORY_LIMIT = "the memory limit of {limit} is reached"
     STEPS = "{steps} steps are done, as many as were allowed"
     EFFORT = "the effort of {seconds:g} s is spent; a larger --effort searches longer"
     INTERRUPTED = "interrupted"

@@ -31,10 +31,13 @@ from types import FrameType, TracebackType
 from typing import Any, NamedTuple, cast
 
 from csdf.errors import CsdfError, GaveUp
+from csdf.memory_limit import exceeded_limit
 from csdf.status import Ended, Reason, because, told
+from csdf.units import bytes_in_words
 
 MICROSECONDS = 10**6  # of a second of effort
 LEAST_GRACE = 0.4  # seconds, or
+LOOKS_AT_MEMORY = 16  # a look at the memory takes 5 us, as long as a short step of a search
 GRACE = 0.04  # this share of the budget, after which work ends that did not end by itself,
 
 ENDS = (GaveUp, KeyboardInterrupt)  # what ends a search before its own end
@@ -105,6 +108,8 @@ class Stop:
         self._look_outside(progress)
         if self._effort is not None and self._spent > self._effort:
             raise GaveUp(self._out_of_effort)
+        if self._looks % LOOKS_AT_MEMORY == 0 and (limit := exceeded_limit()) is not None:
+            raise GaveUp(because(Ended.MEMORY_LIMIT, limit=bytes_in_words(limit)))
         done = self._looks if progress.done is None else progress.done
         if self._steps is not None and done >= self._steps:
             raise GaveUp(self._reason or because(Ended.STEPS, steps=self._steps))

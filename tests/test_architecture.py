@@ -25,7 +25,8 @@ PLANS = {"planners.arena.checker", "planners.arena.problem"}
 MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the longest match
     "csdf.status": set(),
     "csdf.errors": {"csdf.status"},
-    "csdf.time_limit": {"csdf.errors", "csdf.status"},
+    "csdf.memory_limit": {"csdf.errors", "csdf.units"},
+    "csdf.time_limit": {"csdf.errors", "csdf.memory_limit", "csdf.status", "csdf.units"},
     "csdf.arguments": {"csdf.errors", "csdf.model", "csdf.time_limit"},
     "csdf.gc_pause": set(),
     "csdf.names": set(),
@@ -54,7 +55,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "csdf.io.files": {"csdf.errors"},
     "csdf.io.json_value": VALUES,
     "csdf.draw": ANALYSES,
-    "csdf.cli": ENGINE | {"csdf.comparison", "csdf.draw"},
+    "csdf.cli": ENGINE | {"csdf.comparison", "csdf.draw", "csdf.memory_limit"},
     "csdf.views": ANALYSES | {"csdf.draw", "csdf.notebook"},
     "cnn2csdf": VALUES | {"csdf.io.csv_text", "csdf.io.files", "csdf.io.json_value"},
     "cnn2csdf.commands": TOLD | {"cnn2csdf"},

@@ -179,7 +179,7 @@ def add_table_option(parser: argparse._ActionsContainer, what: str) -> None:
 def add_time_limit(
     parser: argparse._ActionsContainer, what: str, default: float | None = SEARCH_SECONDS
 ) -> None:
-    """Add how long the work may take."""
+    """Add how long the work may take, and how much memory."""
     end = "no limit" if default is None else f"{default:g}s"
     parser.add_argument(
         "--time-limit",
@@ -187,6 +187,13 @@ def add_time_limit(
         metavar="TIME",
         default=default,
         help=f"{what}, such as 30s, 500ms or 2m; default: {end}",
+    )
+    parser.add_argument(
+        "--memory-limit",
+        type=answers.size,
+        metavar="SIZE",
+        help="end the same way where the command uses more memory, such as 2GB; default: three "
+        "quarters of the free memory",
     )
 
 

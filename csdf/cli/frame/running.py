@@ -22,6 +22,7 @@ from csdf.cli.frame.output import ANSWERED, UNKNOWN, UNUSABLE, remark
 from csdf.cli.frame.refusals import Ended, refusal_as_json, run_guarded
 from csdf.cli.frame.streams import Answers, Remarks, own_streams
 from csdf.draw.column import in_column
+from csdf.memory_limit import memory_limited
 
 MOST_DIGITS = 100_000  # of a number in an answer; Python's own limit is too low for huge rates
 HELP = ("-h", "--help")
@@ -86,7 +87,9 @@ def _done(module: ModuleType, words: Sequence[str], interrupts: InterruptsBetwee
         parser.check(options)
     if isinstance(work, str):
         work = entries.loaded(entries.Entry(parser.prog, work, entries.PROJECT)).work
-    with in_column(getattr(options, "column", None)):
+    limit, workers = (getattr(options, name, None) for name in ("memory_limit", "workers"))
+    column = getattr(options, "column", None)
+    with in_column(column), memory_limited(limit, processes=workers or 1):
         if batches.is_batch(options):
             return batches.work_on_all(work, options, parser, interrupts.were_any)
         return int(work(options))
