@@ -16,7 +16,8 @@ from csdf.arguments import Positive, public
 from csdf.errors import CsdfError, Deadlocked
 from csdf.model.graph import Channel, Graph
 from csdf.model.shown import Shown, Tabular
-from csdf.time_limit import Budget, Stop, stop_of
+from csdf.status import Reason, Why, because
+from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 
 MOST_STEPS = 1000
 
@@ -30,11 +31,18 @@ class CapacityStep(Shown):
     cycle: CriticalCycle | None
 
 
+class StepsWhy(Why):
+    """Why the period is known for some capacities only."""
+
+    MOST = "{steps} steps are computed, as many as were allowed, and more capacity still helps"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacitySteps(Tabular):
     """The period as a function of one capacity; with less than the first step the graph deadlocks.
 
-    is_complete: whether no larger capacity has a smaller period than the last step.
+    is_complete: whether no larger capacity has a smaller period than the last step. reason: why the
+    function ended before that.
     """
 
     FLOATS: ClassVar[tuple[str, ...]] = ("period",)
@@ -42,6 +50,7 @@ class CapacitySteps(Tabular):
     channel: str
     steps: tuple[CapacityStep, ...]
     is_complete: bool
+    reason: Reason | None = None
 
     def period(self, capacity: int) -> Fraction | None:
         """Return the exact period with this capacity, None for a deadlock.
@@ -71,7 +80,8 @@ def capacity_steps(
     most: steps after which the function ends incomplete; where nothing else limits the graph there is
     no last one. Raises InconsistentGraph; InvalidGraph for an unknown channel; CsdfError for a
     self-loop; Deadlocked whatever the capacity is; GaveUp where the budget, a stop or
-    seconds, ends it.
+    seconds, ends the function before its first step; later it returns the steps by then, as after
+    Ctrl-C.
     """
     stop = stop_of(budget)
     one = graph.channel(channel)
@@ -91,16 +101,27 @@ def capacity_steps(
     space = varying.numbers.channel_names.index(channel) + 1  # its reverse channel comes next
     tokens = list(varying.numbers.initial_tokens)
     steps: list[CapacityStep] = []
-    while not steps or (steps[-1].period > best and len(steps) < most):
-        critical = varying.critical({}, tokens)
-        period = critical.period or Fraction(0)
-        if not steps or period < steps[-1].period:
-            cycle = varying.named(critical)
-            steps.append(CapacityStep(capacity=capacity, period=period, cycle=cycle))
-        capacity += step
-        tokens[space] += step
+    reason = None
+    try:
+        while not steps or (steps[-1].period > best and len(steps) < most):
+            critical = varying.critical({}, tokens)
+            period = critical.period or Fraction(0)
+            if not steps or period < steps[-1].period:
+                cycle = varying.named(critical)
+                steps.append(CapacityStep(capacity=capacity, period=period, cycle=cycle))
+            capacity += step
+            tokens[space] += step
+    except ENDS as end:
+        if not steps:
+            raise
+        reason = reason_of(end)
     is_complete = steps[-1].period <= best
-    return CapacitySteps(channel=channel, steps=tuple(steps), is_complete=is_complete)
+    return CapacitySteps(
+        channel=channel,
+        steps=tuple(steps),
+        is_complete=is_complete,
+        reason=None if is_complete else reason or because(StepsWhy.MOST, steps=most),
+    )
 
 
 def _least_live(graph: Graph, channel: Channel, step: int, stop: Stop) -> int:

@@ -29,7 +29,8 @@ from csdf.errors import CsdfError, Deadlocked, counted
 from csdf.model.exact import Exact, exact
 from csdf.model.graph import Actor, Graph
 from csdf.model.shown import Shown, Tabular
-from csdf.time_limit import Budget
+from csdf.status import Reason
+from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,15 +63,24 @@ class LinearSegment(Shown):
 class ParametricPeriod(Tabular):
     """The period as a function of a parameter: convex, of straight segments, exact from `minimum` on.
 
-    evaluations: periods that were computed to find it.
+    evaluations: periods that were computed to find it. is_complete: whether the last segment has no
+    end; else `reason` says why the computation stopped there.
     """
 
-    JSON: ClassVar[tuple[str, ...]] = ("parameter=name", "nominal", "segments", "evaluations")
+    JSON: ClassVar[tuple[str, ...]] = (
+        "parameter=name", "nominal", "segments", "complete", "reason", "evaluations",
+    )  # fmt: skip
     FLOATS: ClassVar[tuple[str, ...]] = ("from", "to", "slope", "period")
 
     parameter: Parameter
     segments: tuple[LinearSegment, ...]
     evaluations: int
+    reason: Reason | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the period is known for all values of the parameter."""
+        return self.segments[-1].end is None
 
     @property
     def name(self) -> str:
@@ -87,6 +97,11 @@ class ParametricPeriod(Tabular):
         number = exact(value, "value")
         if number < self.segments[0].start:
             raise CsdfError(f"{self.parameter.name}: {number} is below {self.segments[0].start}")
+        end = self.segments[-1].end
+        if end is not None and number > end:
+            raise CsdfError(
+                f"{self.parameter.name}: {number} is above {end}, the last value computed"
+            )
         return next(one for one in reversed(self.segments) if one.start <= number)
 
     def period(self, value: Exact) -> Fraction:
@@ -95,7 +110,10 @@ class ParametricPeriod(Tabular):
 
     @property
     def slack(self) -> Fraction | None:
-        """How far the parameter may grow from nominal until the period grows; None: for ever."""
+        """How far the parameter may grow from nominal until the period grows; None: for ever.
+
+        Raises CsdfError where the period is not known that far.
+        """
         nominal = self.parameter.nominal
         now = self.period(nominal)
         kept = [one for one in self.segments if one.end is None or one.end > nominal]
@@ -106,6 +124,8 @@ class ParametricPeriod(Tabular):
                     if one.period(nominal) < now
                     else Fraction(0)
                 )
+        if not self.is_complete:
+            raise CsdfError(f"{self.parameter.name}: the period is known up to {kept[-1].end} only")
         return None
 
     def to_sympy(self) -> Any:
@@ -132,10 +152,12 @@ def parametric_period(
     """Return the period as an exact function of the parameter, from its least value to infinity.
 
     With n segments it takes about 2 n + log(range) computations of a period.
-    Raises InconsistentGraph; CsdfError for a graph that deadlocks; GaveUp where the
-    budget, a stop or seconds, ends it.
+    Where the budget, a stop or seconds, ends the computation, or Ctrl-C does, the segments from the
+    least value on that are known by then are returned. Raises InconsistentGraph; CsdfError for a
+    graph that deadlocks; GaveUp where no segment is known.
     """
-    search = LineSearch(VaryingGraph(graph, budget), [parameter])
+    stop = stop_of(budget)
+    search = LineSearch(VaryingGraph(graph, stop), [parameter], stop)
     least = parameter.minimum
     end = max(parameter.nominal, least) + 1
     slope = search.last_slope()
@@ -143,8 +165,19 @@ def parametric_period(
     while last.slopes[0] != slope:
         end = least + 2 * (end - least)
         last = search.line(end)
-    found = _joined([*_between(search, least, search.line(least), end, last), (end, last)])
-    ends = [*(start for start, _ in found[1:]), None]
+    pieces = _Pieces(search)
+    pieces_end, reason = None, None
+    try:
+        pieces.explore(least, search.line(least), end, last)
+        pieces.known.append((end, last))
+    except ENDS as ended:
+        if not pieces.known:
+            raise
+        pieces_end, reason = max(pieces.explored, pieces.known[-1][0]), reason_of(ended)
+    found = _joined(pieces.known)
+    if len(found) > 1 and found[-1][0] == pieces_end:
+        found.pop()
+    ends = [*(start for start, _ in found[1:]), pieces_end]
     segments = [
         LinearSegment(
             start=start, end=stop, time=line.time, count=line.counts[0], tokens=line.tokens,
@@ -153,7 +186,7 @@ def parametric_period(
         for (start, line), stop in zip(found, ends, strict=True)
     ]  # fmt: skip
     return ParametricPeriod(
-        parameter=parameter, segments=tuple(segments), evaluations=search.evaluations
+        parameter=parameter, segments=tuple(segments), evaluations=search.evaluations, reason=reason
     )
 
 
@@ -163,31 +196,42 @@ def line_below_nominal(
     """Return the line left of the nominal value, where it begins, and the line at the least value."""
     least, nominal = parameter.minimum, parameter.nominal
     first, last = search.line(least), search.line(nominal)
-    found = _joined(_between(search, least, first, nominal, last))
+    pieces = _Pieces(search)
+    pieces.explore(least, first, nominal, last)
+    found = _joined(pieces.known)
     return found[-1][1], found[-1][0], found[0][1]
 
 
-def _between(
-    search: LineSearch, low: Fraction, first: CycleLine, high: Fraction, last: CycleLine
-) -> list[tuple[Fraction, CycleLine]]:
-    """The segments from `low` to `high`, each with where it begins; both ends' lines are critical."""
-    found: list[tuple[Fraction, CycleLine]] = []
-    waiting = [(low, first, high, last)]
-    while waiting:
-        begin, left, end, right = waiting.pop()
-        if left.period(end) == right.period(end):
-            found.append((begin, left))
-        elif right.period(begin) == left.period(begin):
-            found.append((begin, right))
-        else:
-            zero = Fraction(0)
-            meeting = (left.period(zero) - right.period(zero)) / (right.slopes[0] - left.slopes[0])
-            middle = search.line(meeting)
-            if middle.period(meeting) == left.period(meeting):
-                found += [(begin, left), (meeting, right)]
+class _Pieces:
+    """The segments of a function of one parameter, each with its start, found from left to right.
+
+    known: the segments up to `explored`.
+    """
+
+    def __init__(self, search: LineSearch) -> None:
+        self._search = search
+        self.known: list[tuple[Fraction, CycleLine]] = []
+        self.explored = Fraction(0)
+
+    def explore(self, low: Fraction, first: CycleLine, high: Fraction, last: CycleLine) -> None:
+        """Find the segments between two values; the lines at both are critical there."""
+        waiting = [(low, first, high, last)]
+        while waiting:
+            begin, left, end, right = waiting.pop()
+            self.explored = begin
+            if left.period(end) == right.period(end):
+                self.known.append((begin, left))
+            elif right.period(begin) == left.period(begin):
+                self.known.append((begin, right))
             else:
-                waiting += [(meeting, middle, end, right), (begin, left, meeting, middle)]
-    return found
+                zero = Fraction(0)
+                rise = left.period(zero) - right.period(zero)
+                meeting = rise / (right.slopes[0] - left.slopes[0])
+                middle = self._search.line(meeting)
+                if middle.period(meeting) == left.period(meeting):
+                    self.known += [(begin, left), (meeting, right)]
+                else:
+                    waiting += [(meeting, middle, end, right), (begin, left, meeting, middle)]
 
 
 def _joined(found: list[tuple[Fraction, CycleLine]]) -> list[tuple[Fraction, CycleLine]]:
@@ -292,7 +336,8 @@ def parametric_regions(
     for one, least, most in zip((first, second), low, top, strict=True):
         if most <= least:
             raise CsdfError(f"{one.name}: up to {most}; expected more than {least}, its minimum")
-    search = LineSearch(VaryingGraph(graph, budget), [first, second])
+    stop = stop_of(budget)
+    search = LineSearch(VaryingGraph(graph, stop), [first, second], stop)
     box = [low, (top[0], low[1]), top, (low[0], top[1])]
     planes = _all_planes(search, box)
     regions = [
@@ -397,11 +442,14 @@ class CycleLine:
 class LineSearch:
     """The period of a graph at values of its parameters, each time with a cycle that asks for it.
 
-    Raises Deadlocked.
+    Raises Deadlocked, and what the stop raises.
     """
 
-    def __init__(self, graph: VaryingGraph, parameters: Sequence[Parameter]) -> None:
+    def __init__(
+        self, graph: VaryingGraph, parameters: Sequence[Parameter], stop: Stop | None = None
+    ) -> None:
         self._graph = graph
+        self._stop = Stop() if stop is None else stop
         self.evaluations = 0
         self._nominal = [parameter.nominal for parameter in parameters]
         self._weights = [  # that are not zero, by the place of the duration among all
@@ -416,6 +464,7 @@ class LineSearch:
 
     def line(self, *values: Fraction) -> CycleLine:
         """Return a cycle that sets the period at these values."""
+        self._stop.look()
         longer: dict[int, Fraction] = {}
         for value, nominal, weights in zip(values, self._nominal, self._weights, strict=True):
             for place, weight in weights.items() if value != nominal else ():

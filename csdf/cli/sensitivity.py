@@ -26,8 +26,9 @@ from csdf.analysis.sensitivity import ActorSensitivity, Sensitivity, sensitivity
 from csdf.cli import answers, loading, parsers
 from csdf.cli.frame import terminal
 from csdf.cli.frame.long_work import limited, telling
+from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency
-from csdf.errors import CsdfError
+from csdf.errors import CsdfError, GaveUp
 from csdf.model.exact import MalformedText, rational, shown
 from csdf.model.graph import Graph
 from csdf.time_limit import Stop
@@ -57,6 +58,9 @@ def work(options: argparse.Namespace) -> int:
     else:
         lines = _function_lines(graph, found, seconds)
     answers.show(answer, lines, options)
+    if not getattr(found, "is_complete", True) and options.plot:
+        remark(options.program, f"{options.plot} is not drawn: the function is incomplete")
+        return answers.UNKNOWN
     loading.plot(options, "csdf.draw.charts", "parametric_picture", graph.name, found)
     if isinstance(found, Sensitivity) and found.deadlock is not None:
         return answers.NO
@@ -103,7 +107,10 @@ def _high(graph: Graph, parameter: Parameter, options: argparse.Namespace, stop:
     """Up to which value regions are shown: by default a bit beyond the last change along the axis."""
     if options.up_to is not None:
         return Fraction(options.up_to)
-    last = parametric_period(graph, parameter, budget=stop).segments[-1].start
+    along = parametric_period(graph, parameter, budget=stop)
+    if along.reason is not None:
+        raise GaveUp(along.reason)
+    last = along.segments[-1].start
     return max(parameter.nominal + 1, last + (last - parameter.minimum) / 2)
 
 
@@ -122,8 +129,12 @@ def _function_lines(graph: Graph, found: Function, seconds: float) -> Iterator[s
 def _piece_lines(found: ParametricPeriod) -> Iterator[str]:
     name = found.parameter.name
     pieces = answers.counted(len(found.segments), "segment")
-    slack = f"slack {answers.number(found.slack or 0)}"
-    slack = "the period never grows" if found.slack is None else slack
+    if not found.is_complete:
+        slack = f"INCOMPLETE: {found.reason}"
+    elif found.slack is None:
+        slack = "the period never grows"
+    else:
+        slack = f"slack {answers.number(found.slack)}"
     nominal = f"{name} (x), nominal {found.parameter.nominal}"
     yield f"{slack}; period as a function of {nominal}, exact in {pieces}"
     yield f"  {'from':>14} {'to':>14}  {'period':<34} critical cycle"
@@ -159,7 +170,7 @@ def _linear(time: Fraction, counts: Sequence[Fraction], tokens: int) -> str:
 
 def _capacity_lines(found: CapacitySteps) -> Iterator[str]:
     steps = answers.counted(len(found.steps), "step")
-    end = "" if found.is_complete else ", INCOMPLETE: more capacity still helps"
+    end = "" if found.is_complete else f", INCOMPLETE: {found.reason}"
     yield f"period as a function of the capacity of {found.channel}, exact in {steps}{end}"
     yield f"  {'from':>10}  {'period':<28} critical cycle"
     for one in found.steps:

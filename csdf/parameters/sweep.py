@@ -234,7 +234,7 @@ class _Analyses:
                 lines[actor] = rows
         try:
             graph, _ = self._change(self._graph.at(fixed))
-            return parametric_period(
+            function = parametric_period(
                 graph,
                 Parameter(
                     name=parameter,
@@ -247,7 +247,7 @@ class _Analyses:
                     ),
                 ),
                 budget=stop,
-            ).segments
+            )
         except (Deadlocked, InconsistentGraph):
             return ()
         except GaveUp as end:
@@ -255,6 +255,10 @@ class _Analyses:
             return ()
         except CsdfError:
             return ()
+        if function.reason is not None:
+            stop.end_whole(function.reason)
+            return ()
+        return function.segments
 
 
 Line = tuple[Fraction, Fraction]  # the value at zero, and the slope

@@ -18,6 +18,7 @@ from csdf.analysis.throughput import throughput
 from csdf.errors import CsdfError, NotRead
 from csdf.io.graph_files import read_graph
 from csdf.model.builder import GraphBuilder
+from csdf.time_limit import Stop
 from tests.analysis.changed_graphs import all_phases, drawn, longer, period_of
 from tests.cli.running import GRAPHS
 from tests.research_data import graph_of, parametric_oracles
@@ -257,3 +258,66 @@ def test_three_corners_on_a_line_leave_an_area_if_another_is_off_it():
 def test_a_parameter_of_a_path_is_refused_with_the_way_to_read_one():
     with pytest.raises(NotRead, match="read_graph"):
         added_time("graph.xml", {"a": 1})
+
+
+class CtrlC:
+    """A stop that presses Ctrl-C at one of its looks."""
+
+    def __init__(self, look):
+        self.left = look
+        self.stop = Stop(report=self.count)
+
+    def count(self, _progress):
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+
+
+def functions_after_ctrl_c(compute):
+    """Return what is known by Ctrl-C at each look, until the computation ends by itself."""
+    known = []
+    for look in range(10_000):
+        pressed = CtrlC(look)
+        try:
+            found = compute(pressed.stop)
+        except KeyboardInterrupt:
+            continue
+        known.append(found)
+        if found.reason is None:
+            return known
+    raise AssertionError("the computation never ends")
+
+
+def spokes(count):
+    """Cycles through the actor `hub`, each of which is the critical one for some duration of `hub`."""
+    builder = GraphBuilder().actor("hub", 1)
+    for number in range(1, count + 1):
+        time = Fraction(60 * number**2 - 60, number)
+        builder.actor(f"spoke{number}", time).channel("hub", 1, f"spoke{number}", 1)
+        builder.channel(f"spoke{number}", 1, "hub", 1, initial_tokens=number)
+    return builder.graph()
+
+
+def test_after_ctrl_c_the_first_segments_of_the_function_are_kept():
+    graph = spokes(6)
+    parameter = added_time(graph, {"hub": 1})
+    *ended, whole = functions_after_ctrl_c(
+        lambda stop: parametric_period(graph, parameter, budget=stop)
+    )
+    assert (whole.is_complete, len(ended) > 2) == (True, True)
+    for found in ended:
+        assert str(found.reason) == "interrupted"
+        end = found.segments[-1].end
+        assert [one.start for one in found.segments] == sorted({o.start for o in found.segments})
+        for value in (found.segments[0].start, (found.segments[0].start + end) / 2, end):
+            assert found.period(value) == whole.period(value)
+        with pytest.raises(CsdfError, match="the last value computed"):
+            found.period(end + 1)
+
+
+def test_after_ctrl_c_the_first_steps_of_a_capacity_are_kept():
+    graph = read_graph(GRAPHS / "csdf_example.xml")
+    *ended, whole = functions_after_ctrl_c(lambda stop: capacity_steps(graph, "alpha", budget=stop))
+    assert whole.is_complete
+    assert all(found.steps == whole.steps[: len(found.steps)] for found in ended)
+    assert not any(found.is_complete for found in ended)
