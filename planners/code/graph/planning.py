@@ -23,7 +23,8 @@ from csdf.analysis.consistency import cycle_vector, repetition_vector
 from csdf.analysis.liveness import Deadlock, deadlock
 from csdf.errors import CsdfError, GaveUp
 from csdf.model.graph import Channel, Graph
-from csdf.time_limit import Budget, Stop, stop_of
+from csdf.status import Reason
+from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 from planners.code.graph.looped import (
     ORDERS,
     Fire,
@@ -46,13 +47,15 @@ class PlannedGraph:
     """A graph with a schedule for one processor and the buffers that this takes.
 
     order: how the schedule was found: `single-appearance` loops, or `demand-driven`, where an actor
-    fires when its consumers cannot.
+    fires when its consumers cannot. reason: why no other order was tried, where the search ended
+    early.
     """
 
     graph: Graph
     schedule: Node
     rings: tuple[Ring, ...]
     order: str
+    reason: Reason | None = None
 
     @property
     def arena_bytes(self) -> int:
@@ -78,6 +81,7 @@ class PlannedGraph:
             "graph": self.graph.name,
             "firings": self.firings,
             "order": self.order,
+            "reason": None if self.reason is None else str(self.reason),
             "is_static": self.is_static,
             "schedule": in_words(self.schedule),
             "arena_bytes": self.arena_bytes,
@@ -102,9 +106,11 @@ def planned_graph(
     Capacities of the graph are kept; a channel without one gets what the schedule needs.
     token_bytes: of tokens whose size the graph does not say. order: `single-appearance`,
     `demand-driven`, or `min-memory` for the one with fewer bytes, a fixed order before one that is
-    decided at run time. budget: a stop, or seconds, after which GaveUp is raised.
+    decided at run time. budget: a stop, or seconds; where it, or Ctrl-C, ends the search, the schedule
+    by then is returned.
 
-    Raises InconsistentGraph, and GaveUp where too many firings would have to be looked at.
+    Raises InconsistentGraph, and GaveUp where too many firings would have to be looked at, or the
+    search ends before the first schedule.
     """
     if order not in ORDERS:
         raise CsdfError(f"order {order!r}; expected one of {', '.join(ORDERS)}")
@@ -118,7 +124,12 @@ def planned_graph(
     if order != "demand-driven":
         found.append(planning.planned("single-appearance"))
     if order == "demand-driven" or (order == "min-memory" and firings <= MOST_SHORT):
-        found.append(planning.planned("demand-driven"))
+        try:
+            found.append(planning.planned("demand-driven"))
+        except ENDS as end:
+            if not found:
+                raise
+            return replace(found[0], reason=reason_of(end))
     return min(found, key=lambda one: (not one.is_static, one.arena_bytes))
 
 

@@ -14,6 +14,7 @@ from csdf.errors import CsdfError, InconsistentGraph, UnwritableFile
 from csdf.generation import GraphShape, random_graph
 from csdf.io.graph_files import read_graph
 from csdf.model.builder import GraphBuilder
+from csdf.time_limit import Stop
 from planners.code.graph.looped import ORDERS, Fire, Interleaved, Loop, firing_counts, in_words
 from planners.code.graph.planning import downstream_first, planned_graph, short_loops
 from planners.code.graph.program import graph_program, write_graph_program
@@ -307,6 +308,25 @@ def test_actors_that_wait_for_one_another_take_turns():
     # a needs 2 of 3: 1 left, 3 in the other; b: 0, 4; then a a b: 6 tokens, none too many
     assert firing_counts(planned.schedule) == {"a": 3, "b": 2}
     assert in_words(planned.schedule) == "a b (2 a) b"
+
+
+def test_after_ctrl_c_the_first_schedule_is_kept_and_the_reason_is_told():
+    graph = chain((1, 10_000))
+    for look in range(100):
+        looks = []
+
+        def press_ctrl_c(_progress, looks=looks, look=look):
+            looks.append(1)
+            if len(looks) > look:
+                raise KeyboardInterrupt
+
+        try:
+            planned = planned_graph(graph, budget=Stop(report=press_ctrl_c))
+        except KeyboardInterrupt:
+            continue
+        break
+    assert (planned.order, str(planned.reason)) == ("single-appearance", "interrupted")
+    assert planned_graph(graph).reason is None
 
 
 def test_a_deadlock_is_an_answer():

@@ -25,6 +25,7 @@ from planners.code.library import write_folder
 
 SEARCH = 0.5  # of the time, for the smallest buffers
 SHOWN = 300  # characters of a schedule
+ORDER_NOT_TRIED = "the demand-driven order, which may use less memory, was not tried"
 
 
 def work(options: argparse.Namespace) -> int:
@@ -49,21 +50,14 @@ def work(options: argparse.Namespace) -> int:
             print(f"csdf codegen: {quoted(f'{graph.name} deadlocks: {planned}')}", file=sys.stderr)
             return answers.NO
         written = write_graph_program(planned, options.output, name=options.name)
-        if options.json:
-            print(
-                answers.json_text(
-                    {
-                        **planned.to_json(),
-                        "program": written.name,
-                        "state_bytes": written.state_bytes,
-                        "files": list(written.files),
-                    },
-                    options,
-                )
-            )
-        else:
-            print(answers.in_words(_lines(planned, written, options.output), options))
-        return answers.ANSWERED
+        answer = {
+            **planned.to_json(),
+            "program": written.name,
+            "state_bytes": written.state_bytes,
+            "files": list(written.files),
+        }
+        answers.show(answer, _lines(planned, written, options.output), options)
+        return answers.ANSWERED if planned.reason is None else answers.UNKNOWN
 
 
 def _mapped(graph: Graph, options: argparse.Namespace, stop: Stop) -> int:
@@ -136,6 +130,7 @@ def _lines(planned: PlannedGraph, written: WrittenGraph, folder: str) -> list[st
         f"sharing), at most {written.state_bytes} B of state; "
         f"{answers.counted(planned.firings, 'firing')} per iteration",
         f"  order    {way}: {short}",
+        *(() if planned.reason is None else [f"  INCOMPLETE: {planned.reason}; {ORDER_NOT_TRIED}"]),
         *answers.written(list(written.files), folder),
         f"  next     make -C {folder} test",
     ]
