@@ -341,6 +341,13 @@ def _elementwise(operator: op.Elementwise, operands: _Operands) -> Nodes:
     if function == "squared difference":
         difference = _elementwise(replace(operator, function="subtract"), operands)
         return [*difference, node("Pow", ("exponent", np.array(2, np.float32)))]
+    if function == "not equal":
+        equal, cast = _elementwise(replace(operator, function="equal"), operands)
+        return [equal, node("Not"), cast]
+    if function == "floor divide":
+        return [*_elementwise(replace(operator, function="divide"), operands), node("Floor")]
+    if function == "floor modulo":
+        raise InvalidNetwork(f"{function!r} of floating point has no ONNX node")
     constants = [(role, operands.with_batch(one)) for role, one in operands.trained()]
     first = operator.constant_first
     order = (1, 0) if first and constants else None
@@ -678,6 +685,10 @@ _WRITERS: Mapping[type, Writer] = {
     op.ExtremePlace: _extreme_place,
     op.FullyConnected: _fully_connected,
     op.Gather: lambda one, _: [node("Gather", _integers("places", *one.places), axis=one.axis + 1)],
+    op.GatherPoints: lambda _one, _operands: [
+        node("Cast", to=INTEGER, reads=(1,)),
+        node("GatherND", reads=(0,), order=(1, 0), batch_dims=1),
+    ],
     op.GlobalPooling: lambda one, _: [node(f"Global{one.function.capitalize()}Pool")],
     op.Identity: lambda one, _: [node("Dropout" if one.kind == "dropout" else "Identity")],
     op.InstanceNormalization: _plain("InstanceNormalization", epsilon="epsilon"),

@@ -22,6 +22,7 @@ from cnn2csdf.operators.moves import Conversion as Conversion
 from cnn2csdf.operators.moves import DepthToSpace as DepthToSpace
 from cnn2csdf.operators.moves import Embedding as Embedding
 from cnn2csdf.operators.moves import Gather as Gather
+from cnn2csdf.operators.moves import GatherPoints as GatherPoints
 from cnn2csdf.operators.moves import Identity as Identity
 from cnn2csdf.operators.moves import Input as Input
 from cnn2csdf.operators.moves import Output as Output

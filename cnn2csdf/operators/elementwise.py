@@ -17,6 +17,7 @@ from cnn2csdf.operators.operator import (
     Constants,
     Operator,
     RowsNeeded,
+    constant_role,
     only_input,
     only_row,
     operand_readers,
@@ -28,6 +29,13 @@ from cnn2csdf.part import Part, Reader, Types, cut, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
+
+def _floor_quotient(numerator: Array, divisor: Array) -> Array:
+    """Return quotients rounded down; in double precision, so that integers below 2**24 are exact."""
+    quotient = np.divide(numerator, divisor, dtype=np.float64)
+    return np.floor(quotient).astype(np.float32)
+
+
 ELEMENTWISE: dict[str, Callable[[Sequence[Array]], Array]] = {
     "add": lambda operands: reduce(np.add, operands),
     "subtract": lambda operands: reduce(np.subtract, operands),
@@ -37,12 +45,15 @@ ELEMENTWISE: dict[str, Callable[[Sequence[Array]], Array]] = {
     "minimum": lambda operands: reduce(np.minimum, operands),
     "mean": lambda operands: reduce(np.add, operands) / np.float32(len(operands)),
     "power": lambda operands: reduce(np.power, operands),
+    "floor divide": lambda operands: _floor_quotient(*operands),
+    "floor modulo": lambda operands: np.mod(*operands),
     "squared difference": lambda operands: np.square(np.subtract(*operands)),
     "greater": lambda operands: np.greater(*operands).astype(np.float32),
     "greater or equal": lambda operands: np.greater_equal(*operands).astype(np.float32),
     "less": lambda operands: np.less(*operands).astype(np.float32),
     "less or equal": lambda operands: np.less_equal(*operands).astype(np.float32),
     "equal": lambda operands: np.equal(*operands).astype(np.float32),
+    "not equal": lambda operands: np.not_equal(*operands).astype(np.float32),
     "and": lambda operands: np.logical_and(*operands).astype(np.float32),
     "or": lambda operands: np.logical_or(*operands).astype(np.float32),
     "exclusive or": lambda operands: np.logical_xor(*operands).astype(np.float32),
@@ -232,6 +243,15 @@ class Choice(Broadcast):
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         return trained_operands(self.constants)
+
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return the integers chosen, where both operands are stored as the result is."""
+        operands = [*types.inputs]
+        for place, _ in self.constants:
+            operands.insert(place, types.weights.get(constant_role(place)))
+        if operands == [None, types.output, types.output]:
+            return self.computed(part)
+        return super(Choice, self).computed_in_integers(part, types)
 
     def computed(self, part: Part) -> Array:
         readers = operand_readers(part, self.constants)

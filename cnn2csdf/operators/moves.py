@@ -362,7 +362,7 @@ class Transpose(Move):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repeat(Operator):
+class Repeat(Move):
     """The tensor several times, one after another along an axis."""
 
     axis: int
@@ -391,7 +391,7 @@ class Repeat(Operator):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gather(Operator):
+class Gather(Move):
     """Elements at a list of places along an axis, in the order of the list."""
 
     axis: int
@@ -424,6 +424,42 @@ class Gather(Operator):
 
     def in_words(self) -> str:
         return f"gather {len(self.places)} of {axis_in_words(self.axis)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatherPoints(Operator):
+    """Elements, or slices behind the first axes, at positions that the second input computes.
+
+    The last axis of the positions has a coordinate for each of the first axes of the values. A negative
+    coordinate counts from the end; one beyond the ends is that of the end.
+    """
+
+    words = "gather points"
+
+    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
+        if len(inputs) != 2:
+            raise InvalidNetwork(f"gather points takes two inputs, found {len(inputs)}")
+        values, positions = (shape.dims for shape in inputs)
+        axes = positions[-1]
+        if not 0 < axes <= len(values):
+            raise InvalidNetwork(f"positions of {axes} coordinates in {inputs[0]}")
+        return (*positions[:-1], *values[axes:]) or (1,)
+
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        values, positions = tensors
+        index = []
+        for places, size in zip(np.moveaxis(positions, -1, 0), values.shape, strict=False):
+            numbers = places.astype(np.int64)
+            counted_from_start = np.where(numbers < 0, numbers + size, numbers)
+            index.append(np.clip(counted_from_start, 0, size - 1))
+        gathered: Array = values[tuple(index)]
+        return gathered
+
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return integers as they are stored, where the result is stored as the values are."""
+        if types.inputs[0] == types.output and types.inputs[1] is None:
+            return self.computed(part)
+        return super(GatherPoints, self).computed_in_integers(part, types)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -481,6 +517,12 @@ class ConstantConcatenation(Operator):
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         return trained_operands(self.constants)
+
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return integers as they are stored, where all operands are stored as the result is."""
+        if {*types.inputs, *types.weights.values()} == {types.output}:
+            return self.computed(part)
+        return super(ConstantConcatenation, self).computed_in_integers(part, types)
 
     def computed(self, part: Part) -> Array:
         readers = operand_readers(part, self.constants)

@@ -224,8 +224,11 @@ def _embedding(node: Node, assembly: Assembly) -> None:
 
 
 def gather_nd(node: Node, assembly: Assembly) -> None:
-    """Add a list of elements at constant indices."""
+    """Add elements at constant indices, or at indices of the frame in tensors with a batch of one."""
     tensor = assembly.dynamic(node, 0)
+    if not assembly.is_static(node.required(1)):
+        _gather_points(node, assembly, tensor, node.required(1))
+        return
     indices = assembly.integers(node, 1, "the indices") or ()
     dims, out = assembly.values.dims(tensor), assembly.values.dims(node.outputs[0])
     depth = assembly.values.dims(node.required(1))[-1]
@@ -241,6 +244,21 @@ def gather_nd(node: Node, assembly: Assembly) -> None:
     if rows.tolist() != list(range(pieces)):
         steps.append(picked(0, tuple(rows.tolist())))
     assembly.add(node, *steps, op.Reshape(dims=frame_of(out).dims))
+
+
+def _gather_points(node: Node, assembly: Assembly, tensor: str, indices: str) -> None:
+    """Add elements at indices that the frame gives; those of a batch of one are left out."""
+    axes = (assembly.batch_axes(tensor), assembly.batch_axes(indices))
+    if axes != (1, 1) or node.integer("batch_dims", 0) != 1:
+        raise unsupported(node, "indices of the frame are read with batch_dims = 1 only")
+    shape = assembly.shape(indices)
+    if not 0 < shape.dims[-1] <= len(assembly.shape(tensor).dims):
+        raise UnreadableFile(f"{node}: indices of {shape.dims[-1]} coordinates")
+    steps: list[Step] = [op.GatherPoints()]
+    wanted = frame_of(assembly.values.dims(node.outputs[0])).dims
+    if op.GatherPoints().output_dims([assembly.shape(tensor), shape]) != wanted:
+        steps.append(op.Reshape(dims=wanted))
+    assembly.add(node, *steps, inputs=(tensor, indices))
 
 
 def picked(axis: int, places: Dims) -> op.Operator:

@@ -36,24 +36,17 @@ ENDS = ("QUANTIZE", "DEQUANTIZE")
 MATRICES = "BATCH_MATMUL"
 WITH_ANY_AXES = frozenset(  # kinds that work along axes of the file, wherever they lie in a layer
     {
-        *("ABS", "ADD", "CAST", "CEIL", "CONCATENATION", "COS", "DEQUANTIZE", "DIV", "ELU", "EXP"),
-        *("FLOOR", "GATHER", "HARD_SWISH", "LEAKY_RELU", "LOG", "LOGISTIC", "LOG_SOFTMAX"),
-        *(
-            "MAXIMUM",
-            "MEAN",
-            "MINIMUM",
-            "MUL",
-            "NEG",
-            "POW",
-            "QUANTIZE",
-            "REDUCE_MAX",
-            "REDUCE_MIN",
-        ),
-        *("RELU", "RELU6", "RELU_N1_TO_1", "ROUND", "RSQRT", "SIN", "SLICE", "SOFTMAX", "SPLIT"),
-        *("SPLIT_V", "SQRT", "SQUARED_DIFFERENCE", "STRIDED_SLICE", "SUB", "SUM", "TANH"),
-        "TRANSPOSE",
+        "ABS", "ADD", "ADD_N", "BROADCAST_TO", "CAST", "CEIL", "CONCATENATION", "COS",
+        "CUMSUM", "DEQUANTIZE", "DIV", "ELU", "EQUAL", "EXP", "FLOOR", "FLOOR_DIV",
+        "FLOOR_MOD", "GATHER", "GELU", "GREATER", "GREATER_EQUAL", "HARD_SWISH",
+        "LEAKY_RELU", "LESS", "LESS_EQUAL", "LOG", "LOGICAL_AND", "LOGICAL_NOT",
+        "LOGICAL_OR", "LOGISTIC", "LOG_SOFTMAX", "MAXIMUM", "MEAN", "MINIMUM", "MUL",
+        "NEG", "NOT_EQUAL", "POW", "QUANTIZE", "REDUCE_MAX", "REDUCE_MIN", "RELU", "RELU6",
+        "RELU_0_TO_1", "RELU_N1_TO_1", "ROUND", "RSQRT", "SELECT", "SELECT_V2", "SIGN",
+        "SIN", "SLICE", "SOFTMAX", "SPLIT", "SPLIT_V", "SQRT", "SQUARE",
+        "SQUARED_DIFFERENCE", "STRIDED_SLICE", "SUB", "SUM", "TANH", "TILE", "TRANSPOSE",
     }
-)
+)  # fmt: skip
 RESHAPES = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
 TO_MATRIX, TO_MAP = (1, 2, 0), (2, 0, 1)  # from channels first to channels last, and back
 
@@ -239,6 +232,13 @@ class Assembly:
             return layer
         turn = op.Transpose(permutation=TO_MATRIX if has_channels_first else TO_MAP)
         return self.prepared(node, layer, turn)
+
+    def as_in_file(self, node: Node, index: int) -> str:
+        """Return the layer that holds an input with the axes of the file."""
+        source = self.as_written(node, index)
+        if not self.is_map(node.inputs[index]):
+            return source
+        return self.prepared(node, source, op.Transpose(permutation=TO_MATRIX))
 
     def as_written(self, node: Node, index: int) -> str:
         """Return the layer that writes an input."""

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
+
+import numpy as np
 
 from cnn2csdf import operators as op
+from cnn2csdf.operators.operator import constant_role
 from cnn2csdf.readers.tflite.assembly import (
     TO_MAP,
     TO_MATRIX,
@@ -39,10 +43,15 @@ def reshape_steps(
     return [*steps, op.Transpose(permutation=TO_MAP)]
 
 
-def with_axes_of(node: Node, assembly: Assembly, shape: Shape, wanted: Dims) -> list[op.Operator]:
-    """Return the steps of a reshape between tensors as a node sees them."""
+def with_axes_of(
+    node: Node, assembly: Assembly, shape: Shape, source: Dims, wanted: Dims
+) -> list[op.Operator]:
+    """Return the steps of a reshape between tensors as a node sees them.
+
+    shape: of the layer; source: dims of that tensor in the file, with as many axes.
+    """
     is_map = assembly.works_on_maps(node)
-    return reshape_steps(shape, wanted, from_map=is_map, to_map=is_map)
+    return reshape_steps(shape, wanted, from_map=is_map and len(source) == 4, to_map=is_map)
 
 
 def reshape(node: Node, assembly: Assembly) -> None:
@@ -63,17 +72,41 @@ def pack(node: Node, assembly: Assembly) -> None:
     if not dims:
         raise UnreadableFile(f"{node}: an output without axes")
     axis = options_of(node).integer(1, "i") % len(dims)
-    one = (*dims[:axis], 1, *dims[axis + 1 :])
-    sources = [
-        assembly.prepared(
-            node,
-            assembly.source(node, index),
-            *with_axes_of(node, assembly, assembly.shape(node, index), one),
+    _add_concatenation(node, assembly, axis, (*dims[:axis], 1, *dims[axis + 1 :]))
+
+
+def _add_concatenation(
+    node: Node, assembly: Assembly, axis: int, dims: Dims | None = None, fused: int = 0
+) -> None:
+    """Add a concatenation along an axis of the result; some of its operands may be constants.
+
+    dims: of each operand, where the tensors of the file have an axis less.
+    """
+    result = assembly.output(node).dims
+    place = our_axis(node, assembly, result, axis)
+    dynamic = [index for index in range(len(node.inputs)) if assembly.is_dynamic(node, index)]
+    sources, constants, trained = [], [], []
+    for index in range(len(node.inputs)):
+        if index in dynamic:
+            source = assembly.source(node, index)
+            if dims is not None:
+                shape, given = assembly.builder.shape(source), assembly.tensor(node, index).dims
+                steps = with_axes_of(node, assembly, shape, given, dims)
+                source = assembly.prepared(node, source, *steps)
+            sources.append(source)
+            continue
+        value = assembly.constant(node, index)
+        value = value if dims is None else value.reshape(dims)
+        axes = assembly.axes(node, value.shape)
+        value = np.moveaxis(value, axes, range(-len(axes), 0)).reshape(
+            [value.shape[number] for number in axes]
         )
-        for index in range(len(node.inputs))
-    ]
-    operator = op.Concatenation(axis=our_axis(node, assembly, dims, axis))
-    assembly.add(node, operator, sources=sources)
+        constants.append((index, value.shape))
+        trained.append(assembly.trained(node, index, constant_role(index), value))
+    operator: op.Operator = op.Concatenation(axis=place)
+    if constants:
+        operator = op.ConstantConcatenation(constants=tuple(constants), axis=place)
+    assembly.add(node, operator, sources=sources, trained=trained, fused=fused)
 
 
 def unpack(node: Node, assembly: Assembly) -> None:
@@ -84,7 +117,7 @@ def unpack(node: Node, assembly: Assembly) -> None:
     for number in range(len(node.outputs)):
         piece = op.Slice(axis=place, start=number, stop=number + 1)
         shape = piece.output_shape([assembly.shape(node, 0)])
-        steps = with_axes_of(node, assembly, shape, assembly.output(node, number).dims)
+        steps = with_axes_of(node, assembly, shape, dims, assembly.output(node, number).dims)
         assembly.add(node, piece, *steps, sources=[assembly.source(node, 0)], output=number)
 
 
@@ -102,8 +135,82 @@ def gather(node: Node, assembly: Assembly) -> None:
     operator = op.Gather(axis=axis, places=chosen)
     shape = operator.output_shape([assembly.shape(node, 0)])
     wanted = assembly.output(node).dims
-    steps = [] if places.ndim else with_axes_of(node, assembly, shape, wanted)
+    steps = [] if places.ndim == 1 else with_axes_of(node, assembly, shape, dims, wanted)
     assembly.add(node, operator, *steps, sources=[assembly.source(node, 0)])
+
+
+def gather_points(node: Node, assembly: Assembly) -> None:
+    """Add elements, or slices behind the first axes, at positions that may depend on the frame."""
+    dims, wanted = assembly.tensor(node, 0).dims, assembly.output(node).dims
+    positions = assembly.tensor(node, 1).dims
+    if not positions or not 0 < positions[-1] <= len(dims):
+        raise UnreadableFile(f"{node}: positions of shape {positions} in a tensor of {dims}")
+    source, steps = assembly.as_in_file(node, 0), list[op.Operator]()
+    sources = [source]
+    if assembly.is_dynamic(node, 1):
+        sources.append(_without_batch(node, assembly, dims, positions))
+        steps.append(op.GatherPoints())
+    else:
+        coordinates = np.moveaxis(assembly.constant(node, 1), -1, 0)
+        lead = dims[: positions[-1]]
+        places = np.ravel_multi_index(tuple(coordinates), lead, mode="clip").reshape(-1)
+        rest = dims[positions[-1] :] or (1,)
+        steps.append(op.Reshape(dims=(prod(lead), *rest)))
+        steps.append(op.Gather(axis=0, places=tuple(places.tolist())))
+    steps.append(op.Reshape(dims=frame_dims(wanted, is_map=False)))
+    if assembly.is_map(node.outputs[0]):
+        steps.append(op.Transpose(permutation=TO_MAP))
+    assembly.add(node, *steps, sources=sources, turns=False)
+
+
+def _without_batch(node: Node, assembly: Assembly, dims: Dims, positions: Dims) -> str:
+    """Return the layer of the positions, without coordinates of axes that a layer does not have."""
+    source, count = assembly.as_in_file(node, 1), positions[-1]
+    skipped = len(dims) - len(frame_dims(dims, is_map=False))
+    if not skipped:
+        return source
+    if skipped == count:
+        raise refusal(node, "positions along the batch only")
+    axis = len(assembly.builder.shape(source).dims) - 1
+    return assembly.prepared(node, source, op.Slice(axis=axis, start=skipped, stop=count))
+
+
+def tile(node: Node, assembly: Assembly) -> None:
+    """Add a tensor several times along each axis."""
+    dims, times = assembly.tensor(node, 0).dims, assembly.integers(node, 1)
+    if len(times) != len(dims):
+        raise UnreadableFile(f"{node}: {times} times a tensor of {dims}")
+    _add_repeats(node, assembly, assembly.source(node, 0), dims, times)
+
+
+def broadcast(node: Node, assembly: Assembly) -> None:
+    """Add a tensor whose axes of size one are repeated."""
+    dims, wanted = assembly.tensor(node, 0).dims, assembly.output(node).dims
+    full = (1,) * (len(wanted) - len(dims)) + dims
+    if len(full) != len(wanted) or any(
+        size not in (1, target) for size, target in zip(full, wanted, strict=True)
+    ):
+        raise UnreadableFile(f"{node}: a tensor of {dims} for a result of {wanted}")
+    source = assembly.source(node, 0)
+    steps = with_axes_of(node, assembly, assembly.builder.shape(source), dims, full)
+    if len(full) != len(dims):
+        source = assembly.prepared(node, source, *steps)
+    times = [target // size for size, target in zip(full, wanted, strict=True)]
+    _add_repeats(node, assembly, source, full, times)
+
+
+def _add_repeats(
+    node: Node, assembly: Assembly, source: str, dims: Dims, times: Sequence[int]
+) -> None:
+    """dims, times: of each axis of the tensor in the file. Repeats along the last axis come first."""
+    if min(times, default=1) < 1:
+        raise UnreadableFile(f"{node}: {tuple(times)} times a tensor of {dims}")
+    repeated = [axis for axis, count in enumerate(times) if count > 1]
+    steps: list[op.Operator] = [
+        op.Repeat(axis=our_axis(node, assembly, dims, axis), times=times[axis])
+        for axis in reversed(repeated)
+    ]
+    assembly.add(node, *(steps or [op.Identity()]), sources=[source])
 
 
 def transpose(node: Node, assembly: Assembly) -> None:
@@ -120,11 +227,9 @@ def transpose(node: Node, assembly: Assembly) -> None:
 
 
 def concatenation(node: Node, assembly: Assembly) -> None:
-    """Add a concatenation of tensors that are stored in the same way."""
-    axis = our_axis(node, assembly, assembly.output(node).dims, options_of(node).integer(0, "i"))
-    sources = [assembly.source(node, index) for index in range(len(node.inputs))]
-    operator = op.Concatenation(axis=axis)
-    assembly.add(node, operator, sources=sources, fused=fused_behind(node, 1))
+    """Add a concatenation of tensors that are stored in the same way, or of constants."""
+    axis = options_of(node).integer(0, "i")
+    _add_concatenation(node, assembly, axis, fused=fused_behind(node, 1))
 
 
 def split(node: Node, assembly: Assembly) -> None:
@@ -195,5 +300,5 @@ def _add_slices(node: Node, assembly: Assembly, spans: Sequence[tuple[int, int, 
             shape = found[-1].output_shape([shape])
     wanted = assembly.output(node).dims
     if len(wanted) != len(dims):
-        found += with_axes_of(node, assembly, shape, wanted)
+        found += with_axes_of(node, assembly, shape, dims, wanted)
     assembly.add(node, *(found or [op.Identity()]), sources=[assembly.source(node, 0)])

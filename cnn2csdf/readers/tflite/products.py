@@ -9,7 +9,6 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.readers.tflite.assembly import (
     TO_MAP,
-    TO_MATRIX,
     Assembly,
     Trained,
     frame_dims,
@@ -53,7 +52,7 @@ def fully_connected(node: Node, assembly: Assembly) -> None:
 def _add_of_vectors(node: Node, assembly: Assembly, matrix: np.ndarray) -> None:
     """Add a product of each vector, one after another as they lie in the file, with a matrix."""
     units, columns = matrix.shape
-    source = _as_in_file(node, assembly, 0)
+    source = assembly.as_in_file(node, 0)
     if assembly.builder.shape(source).dims[-1] != columns:
         vectors = assembly.builder.shape(source).elements // columns
         source = assembly.prepared(node, source, op.Reshape(dims=(vectors, columns)))
@@ -80,21 +79,13 @@ def batch_product(node: Node, assembly: Assembly) -> None:
             require_one_type(node, assembly)
             require_scales(node, trained[0], 1)
             continue
-        source = _as_in_file(node, assembly, index)
+        source = assembly.as_in_file(node, index)
         rank = len(assembly.builder.shape(source).dims)
         if is_turned and rank > 1:
             order = (*range(rank - 2), rank - 1, rank - 2)
             source = assembly.prepared(node, source, op.Transpose(permutation=order))
         sources.append(source)
     _add(node, assembly, op.MatrixProduct(units=units), sources, trained)
-
-
-def _as_in_file(node: Node, assembly: Assembly, index: int) -> str:
-    """The layer that holds an input with the axes of the file."""
-    source = assembly.as_written(node, index)
-    if not assembly.is_map(node.inputs[index]):
-        return source
-    return assembly.prepared(node, source, op.Transpose(permutation=TO_MATRIX))
 
 
 def _add(

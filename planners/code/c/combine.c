@@ -62,11 +62,19 @@ static void combine(const run *r, const layer *l, range rows, range columns)
         return value; \
     }
 
+/* The remainder of a division that rounds down, with the sign of the divisor. */
+static element floor_modulo(element one, element other)
+{
+    element rest = fmodf(one, other);
+    return ((rest != 0) && ((rest < 0) != (other < 0))) ? (rest + other) : rest;
+}
+
 OF_TWO(add, one + other)
 OF_TWO(mean, one + other)
 OF_TWO(subtract, one - other)
 OF_TWO(multiply, one * other)
 OF_TWO(divide, one / other)
+OF_TWO(floor_divide, (element)floor((double)one / (double)other))
 OF_TWO(squared_difference, (one - other) * (one - other))
 OF_TWO(maximum, (other > one) ? other : one)
 OF_TWO(minimum, (other < one) ? other : one)
@@ -76,6 +84,7 @@ OF_TWO(greater_or_equal, (one >= other) ? 1.0f : 0.0f)
 OF_TWO(less, (one < other) ? 1.0f : 0.0f)
 OF_TWO(less_or_equal, (one <= other) ? 1.0f : 0.0f)
 OF_TWO(equal, (one == other) ? 1.0f : 0.0f)
+OF_TWO(not_equal, (one != other) ? 1.0f : 0.0f)
 OF_TWO(and, ((one != 0) && (other != 0)) ? 1.0f : 0.0f)
 OF_TWO(or, ((one != 0) || (other != 0)) ? 1.0f : 0.0f)
 OF_TWO(exclusive_or, ((one != 0) != (other != 0)) ? 1.0f : 0.0f)

@@ -87,6 +87,8 @@ SAME = {  # an operator and the dims it reads, written as one node
     "length": (op.Reduction(function="l2", axes=(1,), keeps=False), MAP),
 }  # fmt: skip
 COMPOSED = {  # written as several nodes, read as several layers
+    "not equal": (op.Elementwise(function="not equal", constant=(8, 1, 1)), MAP),
+    "floor divide": (op.Elementwise(function="floor divide", constant=(8, 1, 1)), MAP),
     "crop": (op.Convolution(filters=4, window=CROPPING), MAP),
     "crop and pool": (op.Pooling(function="average", window=CROPPING), MAP),
     "zeros below": (op.Convolution(filters=4, window=HANGING), MAP),
@@ -175,6 +177,18 @@ def test_branches_and_several_outputs_are_kept(tmp_path):
     again = read_onnx(saved(onnx_bytes(model), tmp_path)).network
     assert [one.name for one in again.outputs] == [one.name for one in network.outputs]
     assert [one.name for one in again.inputs] == ["a", "b"]
+
+
+def test_elements_at_positions_of_the_frame_are_kept(tmp_path):
+    builder = NetworkBuilder("points")
+    values, other = builder.input((4, 3, 5), name="a"), builder.input((7, 6), name="b")
+    row = builder.add(op.ExtremePlace(function="max", axis=1), other)
+    place = builder.add(op.Elementwise(function="minimum", constant=(1,)), row)
+    positions = builder.add(op.Concatenation(axis=1), place, place)
+    builder.output(builder.add(op.GatherPoints(), values, positions))
+    network = builder.network()
+    weights = {place: {"constant": np.array([2], np.float32)}}
+    check_the_runtime_agrees(Model(network=network, weights=weights), tmp_path)
 
 
 def test_fused_operators_become_nodes_of_their_own(tmp_path):

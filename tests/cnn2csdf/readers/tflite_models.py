@@ -12,6 +12,10 @@ from cnn2csdf.readers.tflite.model_file import root_record
 flatbuffers = pytest.importorskip("flatbuffers")
 
 CODES = {
+    "ADD_N": 106, "CAST": 53, "CUMSUM": 128, "EQUAL": 71, "FLOOR_DIV": 90, "FLOOR_MOD": 95,
+    "GATHER": 36, "GATHER_ND": 107, "GELU": 150, "GREATER": 61, "GREATER_EQUAL": 62, "IF": 118,
+    "LESS": 58, "LESS_EQUAL": 63, "LOGICAL_AND": 86, "LOGICAL_NOT": 87, "LOGICAL_OR": 84,
+    "NOT_EQUAL": 72, "RELU_0_TO_1": 152, "SELECT": 64, "SELECT_V2": 123, "SIGN": 158, "SQUARE": 92,
     "BROADCAST_TO": 130, "FILL": 94, "RANGE": 96, "SHAPE": 77, "TILE": 69,
     "ABS": 101, "ADD": 0, "AVERAGE_POOL_2D": 1, "BATCH_MATMUL": 126, "CONCATENATION": 2, "CONV_2D": 3,
     "DEPTHWISE_CONV_2D": 4, "DEPTH_TO_SPACE": 5, "DEQUANTIZE": 6, "DIV": 42, "ELU": 111,
@@ -24,6 +28,7 @@ CODES = {
     "TRANSPOSE_CONV": 67, "UNPACK": 88,
 }  # fmt: skip
 OPTIONS = {  # numbers of the union BuiltinOptions
+    "CUMSUM": 102, "GATHER": 23, "GELU": 118, "IF": 92,
     "ABS": 78, "ADD": 11, "AVERAGE_POOL_2D": 5, "BATCH_MATMUL": 101, "CONCATENATION": 10, "CONV_2D": 1,
     "DEPTHWISE_CONV_2D": 2, "DEPTH_TO_SPACE": 94, "DIV": 29, "FULLY_CONNECTED": 8,
     "HARD_SWISH": 91, "LEAKY_RELU": 75, "MAX_POOL_2D": 5, "MAXIMUM": 39, "MEAN": 27,

