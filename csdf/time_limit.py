@@ -175,6 +175,11 @@ class Stop:
         return stop
 
     @property
+    def is_cut_short(self) -> bool:
+        """Whether the clock ended the work; the answer then depends on the load of the machine."""
+        return self._ended is not None and self._ended.has(Ended.TIME_LIMIT)
+
+    @property
     def has_effort(self) -> bool:
         """Whether the effort of this stop itself is limited."""
         return self._effort is not None

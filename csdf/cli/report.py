@@ -48,7 +48,7 @@ from csdf.time_limit import Stop
 from csdf.units import size
 
 GRAPH_FORMAT = b'"csdf-graph"'  # what every graph in JSON says of itself
-SECONDS = 20.0  # time limit
+SECONDS = 20.0  # of the clock, for all analyses of a graph
 SUFFIXES = ("html", "htm")
 PLAIN_QUOTES = str.maketrans("“”", "''")  # as in what other commands print, in every encoding
 GRAPH = "graph"  # the kind of subject that csdf knows itself
@@ -79,6 +79,8 @@ def work(options: argparse.Namespace) -> int:
 def _found(options: argparse.Namespace, stop: Stop) -> tuple[Subject, GraphFindings, Surroundings]:
     """The subject of a page, and all findings on it."""
     kind, subject = _subject(options, stop)
+    if options.time_limit is None:
+        stop = stop_after(SECONDS)  # for the analyses; the plan of a network counts its steps
     added = list(_added(kind, subject, stop))
     graph = graph_findings(
         subject.graph, stop, unit=subject.unit, time=subject.time, smallest=subject.smallest
@@ -112,8 +114,13 @@ def command_parser() -> argparse.ArgumentParser:
         help="another graph or network, such as an earlier version: its figures stand beside",
     )
     parsers.takes_words(other, (word for reader in readers.values() for word in reader.NAMES))
-    parsers.add_time_limit(
-        parser, "for all analyses; what is not finished by then is marked", SECONDS
+    parser.add_argument(
+        "--time-limit",
+        type=answers.seconds,
+        metavar="TIME",
+        help="for all of the page, such as 30s; what is not finished by then is marked. Default: "
+        f"{SECONDS:g}s for the analyses of the graph; the plan of a network counts its steps, as in "
+        "csdf fit",
     )
     for reader in readers.values():
         reader.add_options(parser)

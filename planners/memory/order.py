@@ -50,6 +50,10 @@ class TopologicalOrder:
         names = self.layers[self.separators[first] + 1 : self.separators[upto] + 1]
         return tuple(map(self.network.layer, names))
 
+    def layers_between(self, first: int, upto: int) -> int:
+        """Return the number of layers of sections [first, upto)."""
+        return self.separators[upto] - self.separators[first]
+
 
 def topological_order(network: Network, *, carries: bool = False) -> TopologicalOrder:
     """Return the order of a network, with as many separators as its order of layers has.

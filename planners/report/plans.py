@@ -12,7 +12,7 @@ from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.chosen import durations_table
 from cnn2csdf.network import Network
 from cnn2csdf.weights import Model
-from csdf.cli.frame.long_work import telling
+from csdf.cli.frame.long_work import stop_after, telling
 from csdf.cli.frame.output import remark
 from csdf.draw.report.markup import Cell, Html, Row, element, sortable
 from csdf.draw.report.page import change
@@ -84,7 +84,12 @@ def answers_of(
     if not plans:
         network = model.network
         try:
-            part = telling(stop.part(effort=EFFORT), f"{network.name}: line buffers and strips")
+            text = f"{network.name}: line buffers and strips"
+            part = (
+                stop_after(None, text, effort=EFFORT)
+                if options.time_limit is None
+                else telling(stop.part(effort=EFFORT), text)
+            )
             told = fit_with_alternatives(
                 network,
                 ram=room,

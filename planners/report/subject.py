@@ -165,7 +165,8 @@ def network_surroundings(findings: NetworkFindings, graph: GraphFindings) -> Sur
         figures=tuple(_figures(findings)),
         noun="layer",
         is_no=words.status(findings) is Status.INFEASIBLE,
-        is_unknown=words.status(findings) is Status.UNKNOWN,
+        is_unknown=words.status(findings) is Status.UNKNOWN
+        or any(one.fit.is_cut_short for one in findings.answers),
     )
 
 

@@ -10,6 +10,9 @@ from csdf.errors import CsdfError
 
 OWN, PUBLISHED = "own", "published"  # accountings
 
+# Seconds of a usual machine for each network; the largest of the catalogue, of 244 layers, takes 6.
+EFFORT = 20.0
+
 
 def _require_possible(options: argparse.Namespace) -> None:
     """Refuse before the work what no plan can be written of."""
@@ -56,7 +59,7 @@ def command_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="such a table for layer by layer; by default the sums over the rows of --durations",
     )
-    shared.add_time_limit(parser)
+    parsers.add_effort(parser, "of the searches for each network", EFFORT)
     form = parser.add_mutually_exclusive_group()
     parsers.add_json_option(form)
     form.add_argument(

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,7 +36,7 @@ from planners.fusion.planning import (
 )
 from planners.fusion.search import Terms
 from planners.memory.answer import Limits, Scratch
-from planners.memory.command.answer import Check, verified
+from planners.memory.command.answer import Check, cut_short, verified
 from planners.memory.command.beside import as_json as fit_as_json
 from planners.memory.command.beside import fit_beside, in_words
 from planners.memory.order import TopologicalOrder, chain_of
@@ -104,7 +105,7 @@ def work(options: argparse.Namespace) -> int:
         terms = replace(terms, platform=fit.platform)
     weights = parameter_bytes(model.network, options.element_bytes)
     limit = Limits(ram=options.ram, memory=options.memory).room(weights, weights)
-    stop = stop_after(options.time_limit, "groups")
+    stop = stop_after(options.time_limit, "groups", effort=options.effort)
     beside = None
     if is_chosen(options):
         answer = chosen_answer(chain, terms, options, limit)
@@ -119,6 +120,7 @@ def work(options: argparse.Namespace) -> int:
                 element_bytes=options.element_bytes,
                 platform=terms.platform,
             )
+    is_cut_short = stop.is_cut_short and answer.status is not Status.OPTIMAL
     stored = flash_bytes(model.network, options.element_bytes)  # as csdf fit counts
     if options.flash is not None and stored > options.flash:
         reason = because(FusionWhy.FLASH, needed=stored, flash=options.flash)
@@ -141,6 +143,8 @@ def work(options: argparse.Namespace) -> int:
     else:
         shows_plan = limit is not None or is_chosen(options)
         lines = as_lines(model, answer, beside, check, options, shows_plan=shows_plan)
+        if is_cut_short:
+            lines = with_cut_short(lines, model.network.name)
         lines.append(answers.Detail(f"  time                {time_in_words(seconds)}"))
         print(answers.in_words(lines, options))
     if options.output:
@@ -158,6 +162,8 @@ def work(options: argparse.Namespace) -> int:
         print(f"csdf plan fusion: {answer.status}: {answer.reason}", file=sys.stderr)
     if answer.plan is None:
         return answers.UNKNOWN if answer.status == Status.UNKNOWN else answers.NO
+    if is_cut_short and not options.best_effort:
+        return answers.UNKNOWN
     return answers.ANSWERED
 
 
@@ -261,6 +267,13 @@ def as_lines(
             answers.Detail(f"  time of the run     {time_in_words(check.seconds)}"),
         ]
     return lines
+
+
+def with_cut_short(lines: Sequence[str], network: str) -> list[str]:
+    """Return the lines of an answer, the first of which says that the clock ended the search."""
+    if lines and lines[0].startswith(f"{network}: "):
+        return [cut_short(lines[0]), *lines[1:]]
+    return [cut_short(f"{network}: the points found by then"), *lines]
 
 
 def _plan_lines(plan: FusionPlan, status: str) -> list[str]:

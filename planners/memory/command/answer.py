@@ -191,8 +191,11 @@ def alternatives(one: Fit) -> list[str]:
 def headline(one: Fit) -> str:
     """Return the answer about a network in one line."""
     line = next(_in_memories(one)) if one.slow is not None else _verdict(one)
-    if not one.is_cut_short:
-        return line
+    return cut_short(line) if one.is_cut_short else line
+
+
+def cut_short(line: str) -> str:
+    """Return the answer about a network, after its name the remark that the clock ended the search."""
     name, _, words = line.partition(": ")
     return f"{name}: {CUT_SHORT}: {words}"
 

@@ -20,12 +20,13 @@ from cnn2csdf.rewrites import STEPS
 from csdf.cli import answers, loading
 from csdf.cli.frame import output, terminal
 from csdf.cli.frame.long_work import stop_after
+from csdf.cli.parsers import SEARCH_SECONDS
 from csdf.io.csv_text import csv_text
 from csdf.status import Status
 from csdf.units import bytes_in_words
 from planners.arena.allocation import bytes_so_far
 from planners.commands.cnn.memory import PUBLISHED
-from planners.memory.command.answer import remark_on_elements
+from planners.memory.command.answer import cut_short, remark_on_elements
 from planners.memory.command.beside import as_json as fit_as_json
 from planners.memory.command.beside import fit_beside, in_words
 from planners.memory.plain_plans import MemoryComparison, memory_comparison
@@ -78,6 +79,7 @@ class AnsweredNetwork(NamedTuple):
     comparison: MemoryComparison
     fit: Together | None
     seconds: float
+    is_cut_short: bool  # by the clock
 
     @property
     def name(self) -> str:
@@ -178,7 +180,8 @@ def work(options: argparse.Namespace) -> int:
             for one in row.comparison.methods
         ]
         _draw(bars, options.plot)
-    return answers.ANSWERED
+    is_cut_short = any(row.is_cut_short for row in rows) and not options.best_effort
+    return answers.UNKNOWN if is_cut_short else answers.ANSWERED
 
 
 def _draw(bars: Sequence[tuple[str, str, int, int]], path: str) -> None:
@@ -191,7 +194,8 @@ def _draw(bars: Sequence[tuple[str, str, int, int]], path: str) -> None:
 def _answered(model: str, options: argparse.Namespace) -> AnsweredNetwork:
     begin = time.perf_counter()
     network, durations = _timed(model, options)
-    stop = stop_after(options.time_limit, partial(bytes_so_far, "arena"))
+    text = partial(bytes_so_far, "arena")
+    stop = stop_after(options.time_limit, text, effort=options.effort)
     comparison = memory_comparison(
         network,
         chosen.granularity_of(options),
@@ -206,7 +210,8 @@ def _answered(model: str, options: argparse.Namespace) -> AnsweredNetwork:
         is_streamed=not network.keeps_state,
         platform=shared.platform_of(options),
     )
-    return AnsweredNetwork(comparison, beside, time.perf_counter() - begin)
+    seconds = time.perf_counter() - begin
+    return AnsweredNetwork(comparison, beside, seconds, is_cut_short=stop.is_cut_short)
 
 
 def _timed(
@@ -228,9 +233,8 @@ def _lines(rows: Sequence[AnsweredNetwork]) -> list[str]:
     for row in rows:
         _, _, whole_arena, _, row_arena, _ = map(bytes_in_words, row.sizes)
         best = "" if row.fit is None else f"; csdf fit: {in_words(row.fit)}"
-        verdicts.append(
-            f"{row.name}: {row_arena} of RAM row by row, {whole_arena} layer by layer{best}"
-        )
+        line = f"{row.name}: {row_arena} of RAM row by row, {whole_arena} layer by layer{best}"
+        verdicts.append(cut_short(line) if row.is_cut_short else line)
         reduction, whole, by_rows, loss, pipelined = map(float, row.rates)
         table.append(
             (
@@ -296,7 +300,7 @@ def _as_published(options: argparse.Namespace) -> int:
 def _published_pair(model: str, options: argparse.Namespace) -> PublishedPair:
     begin = time.perf_counter()
     network, durations = _timed(model, options)
-    stop = stop_after(options.time_limit)
+    stop = stop_after(options.time_limit or SEARCH_SECONDS)  # a search that counts no steps
     whole, rows = (
         published_memory(
             network, cut, durations(cut), element_bytes=options.element_bytes, budget=stop

@@ -1,0 +1,48 @@
+"""Searches count steps: the load of a machine changes no answer, and a clock that ends one is named."""
+
+import time
+
+import pytest
+
+from tests.cli.running import run
+
+__all__ = ["run"]
+
+COMMANDS = [
+    ("plan", "fusion", "resnet8", "--ram", "150kB", "--effort", "10ms"),
+    ("plan", "fusion", "keyword_spotting", "--front", "--effort", "20ms"),
+    ("cnn", "memory", "resnet8", "keyword_spotting", "--effort", "1ms"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_loaded_machine_gives_the_same_answer(command, run, monkeypatch):
+    usual = run(*command, "--time-limit", "60s")
+    true_clock, begin = time.monotonic, time.monotonic()
+    # A clock that runs 100 times faster: the machine does a hundredth of the work in a second.
+    monkeypatch.setattr(
+        "csdf.time_limit.time.monotonic", lambda: begin + 100 * (true_clock() - begin)
+    )
+    assert run(*command, "--time-limit", "10h") == usual
+    assert usual[0] != 3 or "the effort of" in usual[1]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_where_the_clock_ends_the_search_the_first_line_says_so(command, run):
+    command = (*command[:-2], "--time-limit", "1us")
+    code, output, _ = run(*command)
+    assert code == 3
+    assert ": the time limit ended the search: " in output.splitlines()[0]
+
+
+def test_the_best_by_then_is_an_answer_where_it_is_asked_for(run):
+    command = ("plan", "fusion", "resnet8", "--ram", "1MB", "--time-limit", "1us")
+    assert run(*command)[0] == 3
+    assert run(*command, "--best-effort")[0] == 0
+
+
+def test_a_page_whose_plan_the_clock_cut_short_exits_with_3(run, tmp_path):
+    page = tmp_path / "page.html"
+    code, output, _ = run("report", "resnet8", "--ram", "1MB", "--time-limit", "1ms", "-o", page)
+    assert code == 3
+    assert "the time limit ended the search" in output.splitlines()[0]
