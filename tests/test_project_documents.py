@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md, CHANGELOG.md and CITATION.cff say what is there."""
+"""CONTRIBUTING.md, CHANGELOG.md and CITATION.cff describe the project as it is."""
 
 import os
 import re
