@@ -90,6 +90,27 @@ def axis_digits(axis: str, digits: Sequence[Digits], shape: Shape) -> list[Digit
     return found
 
 
+def digits_by_axis(form: Form, shape: Shape) -> list[Digits]:
+    """Return the digits of all dims of a tensor as channels, rows, columns of a map."""
+    digits = [digit for dim in form for digit in dim]
+    return [digit for axis in AXES for digit in axis_digits(axis, digits, shape)]
+
+
+def groups_and_heads(batch: Form, shape: Shape) -> tuple[int, int]:
+    """Return groups of rows and heads of dims in front of a matrix. Raises NoForm for others."""
+    groups = heads = 1
+    for digit in (digit for dim in batch for digit in dim):
+        is_outer_row = digit.axis == "Y" and digit.step * digit.size * groups == shape.height
+        is_outer_channel = digit.axis == "C" and digit.step * digit.size == shape.channels
+        if is_outer_row and heads == 1:
+            groups *= digit.size
+        elif digit == Digits("X", 1, shape.width) or (shape.width == 1 and is_outer_channel):
+            heads *= digit.size
+        else:
+            raise NoForm
+    return groups, heads
+
+
 def in_memory(shape: Shape) -> Dim:
     """Return the digits of a map in the order of memory."""
     return joined(

@@ -30,7 +30,9 @@ from cnn2csdf.index_maps import (
     NoForm,
     axis_digits,
     cut_up,
+    digits_by_axis,
     digits_of,
+    groups_and_heads,
     in_memory,
     joined,
     laid_out,
@@ -113,6 +115,7 @@ class _Rewriting:
             rule(self, layer)
             if isinstance(layer.operator, op.Reshape | op.View | op.Transpose):
                 self._add_behind_a_move(layer)
+                self._put_tokens_on_rows(layer)
         except NoForm:
             self.add_as_it_is(layer)
 
@@ -124,6 +127,21 @@ class _Rewriting:
         elif layer.epilogue:
             behind = replace(layer, epilogue=layer.epilogue[1:])
             self._put(behind, layer.epilogue[0], [held.layer], held.form)
+
+    def _put_tokens_on_rows(self, layer: Layer) -> None:
+        """View the places of an image as rows where a matrix has them as its tokens.
+
+        One view behind the patches of a vision transformer serves all its layers. Without it each
+        attention would put its operands into rows, and no group of layers would span two of them.
+        """
+        held, dims = self._held[layer.name], layer.shape.dims
+        shape = self.shape_of(held)
+        is_image = shape.height > 1 and shape.width > 1
+        tokens = joined([*of_axis("Y", shape.height), *of_axis("X", shape.width)])
+        if is_image and held.form == (tokens, of_axis("C", shape.channels)):
+            view = op.View(dims=(dims[1], dims[0], 1))
+            rows = self._moved(held.layer, view, "as rows")
+            self._held[layer.name] = Held(rows, (of_axis("Y", dims[0]), of_axis("C", dims[1])))
 
     def _arrays(self, layer: Layer) -> Mapping[str, Array] | None:
         if self._given.weights is None:
@@ -191,11 +209,11 @@ class _Rewriting:
         if len(dims) == 3 and held.form[0] == of_axis("C", shape.channels):
             places = [one for dim in held.form[1:] for one in dim]
             return self._reordered(held, places, (dims[1], dims[2]))
-        found = self._moved(held.layer, op.Reshape(dims=_sizes(_torn(held, shape))), "cut")
-        torn = _torn(held, shape)
-        order = tuple(torn.index(one) for dim in held.form for one in dim)
-        found = self._moved(found, op.Transpose(permutation=order), "turned")
-        return self._moved(found, op.Reshape(dims=dims), "joined")
+        digits = digits_by_axis(held.form, shape)
+        permutation = tuple(digits.index(digit) for dim in held.form for digit in dim)
+        cut = self._moved(held.layer, op.Reshape(dims=_sizes(digits)), "cut")
+        turned = self._moved(cut, op.Transpose(permutation=permutation), "turned")
+        return self._moved(turned, op.Reshape(dims=dims), "joined")
 
     def _view(self, held: Held, dims: Dims) -> str | None:
         """The layer with a tensor in its dims where it already lies so in memory; None elsewhere."""
@@ -295,12 +313,6 @@ class _Rewriting:
         view = self._moved(held.layer, op.View(dims=(channels, rows, 1)), "as rows")
         dims = tuple(size_of(dim) for dim in lead)
         return Held(view, (*cut_up((Digits("Y", 1, rows),), dims), of_axis("C", channels)))
-
-
-def _torn(held: Held, shape: Shape) -> list[Digits]:
-    """The digits of the form in the order of the map's dims."""
-    digits = [one for dim in held.form for one in dim]
-    return [one for axis in AXES for one in axis_digits(axis, digits, shape)]
 
 
 def _sizes(digits: Sequence[Digits]) -> Dims:
@@ -524,8 +536,8 @@ def _product(at: _Rewriting, layer: Layer) -> None:
     of_left, of_right = at.shape_of(left), at.shape_of(right)
     batch, rows, inner = left.form[:-2], left.form[-2], left.form[-1]
     other_batch, one, other = right.form[:-2], right.form[-2], right.form[-1]
-    groups, heads = _batch_of(batch, of_left)
-    if (groups, heads) != _batch_of(other_batch, of_right):
+    groups, heads = groups_and_heads(batch, of_left)
+    if (groups, heads) != groups_and_heads(other_batch, of_right):
         raise NoForm
     keys, width = of_right.height // groups, of_right.channels * of_right.width // heads
     tokens = of_left.height // groups
@@ -550,21 +562,6 @@ def _product(at: _Rewriting, layer: Layer) -> None:
     form = (*moved, rows, of_axis("C", size))
     at._put(layer, operator, [left.layer, right.layer], form)
     at.has_attention = True
-
-
-def _batch_of(batch: Form, shape: Shape) -> tuple[int, int]:
-    """Groups of rows and heads, of dims in front of a matrix. Raises NoForm for other dims."""
-    groups = heads = 1
-    for one in (each for dim in batch for each in dim):
-        if one.axis == "Y" and heads == 1 and one.step * one.size * groups == shape.height:
-            groups *= one.size
-        elif one == Digits("X", 1, shape.width) or (
-            shape.width == 1 and one.axis == "C" and one.step * one.size == shape.channels
-        ):
-            heads *= one.size
-        else:
-            raise NoForm
-    return groups, heads
 
 
 def _with_rows(at: _Rewriting, name: str, held: Held) -> Held:

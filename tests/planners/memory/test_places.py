@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
+from csdf.time_limit import Stop
 from planners.memory.answer import ROWS
 from planners.memory.fit import fit
 from planners.memory.labels import ANY_WORK, front
@@ -86,7 +87,7 @@ def least_work(chains, cap):
 def test_the_chain_has_the_least_work_of_all_whose_tensors_find_places(chains):
     cap, answers = max(chains.sizes), 0
     while answers < 3:  # the least arenas, where places are scarce
-        found, least = chains.within(cap, ANY_WORK), least_work(chains, cap)
+        found, least = chains.within(cap, ANY_WORK, Stop()), least_work(chains, cap)
         assert (None if found is None else found.work) == least
         answers += least is not None
         cap += 1
@@ -95,7 +96,7 @@ def test_the_chain_has_the_least_work_of_all_whose_tensors_find_places(chains):
 @settings(deadline=None, max_examples=15)
 @given(chains=tables(), cap=st.integers(5, 25), most=st.integers(0, 40))
 def test_a_chain_has_less_work_than_is_asked_for_or_there_is_none(chains, cap, most):
-    found, least = chains.within(cap, most), least_work(chains, cap)
+    found, least = chains.within(cap, most, Stop()), least_work(chains, cap)
     assert (found is not None) == (least is not None and least < most)
 
 
