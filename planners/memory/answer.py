@@ -73,6 +73,10 @@ class FitWhy(Why):
         "fewest MACs found: layer by layer, row by row, line buffers, strips; within the RAM the "
         "fastest with these MACs"
     )
+    BALANCED = (
+        "fewest MACs found: layer by layer, row by row, line buffers, strips; {name!r} saves {saved} "
+        "and takes {factor} times as long: it is taken with --ram {least}"
+    )
     LEAST_BY_THEN = (
         "fewest MACs found: layer by layer, row by row, line buffers, strips; "
         "the search ended early: {end}"

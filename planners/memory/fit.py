@@ -69,6 +69,7 @@ from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import Kind, Memory, StreamingPlan
 
 NEARLY_AS_FAST = Fraction(1, 100)  # no difference that a model of a platform can tell
+NEARLY_AS_SMALL = Fraction(1, 20)  # of the RAM of the method that is taken without a limit
 OWN_SHARE = 0.75  # of the time, for the question that was asked; the rest is for those nearby
 NEARBY_SHARE = 0.25  # of the effort of the question that was asked, for those nearby
 
@@ -96,8 +97,8 @@ def fit(
     The network is planned as it is given: `csdf fit` simplifies it first, and so do you with
     cnn2csdf.simplified; a Model that has more layers than it needs is warned of as Suspicious.
     ram, flash: bytes, or texts such as "256kB". platform: or its name, of cnn2csdf.PLATFORMS, or
-    FILE.json; within the RAM the fastest of the methods with the fewest MACs is best. None: no times,
-    and the one with the least RAM is best.
+    FILE.json; within the RAM the fastest of the methods with the fewest MACs is best; without `ram`,
+    that with the least product of RAM and time. None: no times, and the one with the least RAM is best.
     durations: of the phases of each layer, measured in nanoseconds: then times are theirs, and of the
     platform only the start of a phase. nanoseconds: of a frame, at most, as these say.
     element_bytes: of all tensors and parameters; by default as the network says. parameter_bytes: of
@@ -208,10 +209,7 @@ def fit(
         reason = because(FitWhy.FLASH, needed=needed, flash=flash)
     elif best is not None:
         status = Status.FEASIBLE
-        is_smaller = any(
-            one.mac_ratio == best.mac_ratio and one.ram_bytes < best.ram_bytes for one in methods
-        )
-        reason = because(FitWhy.FASTEST if is_smaller else FitWhy.LEAST_WORK)
+        reason = _chosen_reason(best, methods, ram)
         if finding.ended is not None:
             reason = because(FitWhy.LEAST_BY_THEN, end=finding.ended)
     elif ram is None or least <= ram:
@@ -574,18 +572,43 @@ def _questions(
 
 
 def _chosen(fitting: Sequence[FitMethod], *, is_limited: bool) -> FitMethod | None:
-    """The method with the fewest MACs, of several the one with the least RAM.
+    """The method with the fewest MACs, of several the fastest; of nearly as fast ones the smallest.
 
-    is_limited: RAM within the limit costs nothing, so the fastest comes first, as far as predicted
-    times differ by more than NEARLY_AS_FAST.
+    is_limited: RAM within the limit costs nothing. Without a limit the RAM is that of the least
+    product of RAM and predicted time, and NEARLY_AS_SMALL more: a method that takes 2.7 times as long
+    has to save as large a factor of RAM. Without predicted times the smallest is taken.
     """
     lowest = min((one.mac_ratio for one in fitting), default=None)
     methods = [one for one in fitting if one.mac_ratio == lowest]
-    times = [one.nanoseconds for one in methods if one.nanoseconds is not None]
-    if is_limited and times:
-        most = min(times) * (1 + NEARLY_AS_FAST)
-        methods = [one for one in methods if one.nanoseconds is None or one.nanoseconds <= most]
+    timed = [(one, one.nanoseconds) for one in methods if one.nanoseconds is not None]
+    if timed and not is_limited:
+        balanced, _ = min(timed, key=lambda one: one[0].ram_bytes * one[1])
+        most_bytes = balanced.ram_bytes * (1 + NEARLY_AS_SMALL)
+        timed = [one for one in timed if one[0].ram_bytes <= most_bytes]
+    if timed:
+        most = min(time for _, time in timed) * (1 + NEARLY_AS_FAST)
+        methods = [method for method, time in timed if time <= most]
     return min(methods, key=lambda one: one.ram_bytes, default=None)
+
+
+def _chosen_reason(best: FitMethod, methods: Sequence[FitMethod], ram: int | None) -> Reason:
+    """The reason for the best method: its MACs, and its time where a smaller method has as few."""
+    smaller = [
+        one for one in methods if one.mac_ratio == best.mac_ratio and one.ram_bytes < best.ram_bytes
+    ]
+    if not smaller:
+        return because(FitWhy.LEAST_WORK)
+    if ram is not None:
+        return because(FitWhy.FASTEST)
+    least = min(smaller, key=lambda one: one.ram_bytes)
+    factor = Fraction(least.nanoseconds or 0, best.nanoseconds or 1)
+    return because(
+        FitWhy.BALANCED,
+        name=least.name,
+        saved=bytes_in_words(best.ram_bytes - least.ram_bytes),
+        factor=f"{float(factor):.3g}",
+        least=least.ram_bytes,
+    )
 
 
 def _worth_showing(ways: Sequence[FitMethod]) -> Iterator[FitMethod]:

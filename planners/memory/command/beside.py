@@ -40,7 +40,7 @@ def fit_beside(
 ) -> Together | None:
     """Return what `csdf fit` finds for networks that work in turn, with its own effort for all.
 
-    Within some RAM, or, without it, the least RAM in which nothing is computed twice. is_streamed:
+    Within some RAM, or, without it, with the least product of RAM and time. is_streamed:
     whether inputs come row by row, where they can, and results go out, as they do by parts. None
     where the stop has ended, or nothing was found.
     """

@@ -99,6 +99,19 @@ def test_heads_one_after_another_keep_keys_and_values_of_one():
     assert parse_plans(format_plans([least.plan]), "plan.json") == (least.plan,)
 
 
+def test_head_by_head_that_saves_less_ram_than_it_takes_time_needs_a_limit():
+    network = by_rows(MODELS["encoder"]).network
+    # 4 ms a layer: head by head each normalisation is computed three times for each head.
+    durations = dict.fromkeys((one.name for one in network.layers), (4_000_000,))
+    terms = {"element_bytes": 1, "labels": (12,), "durations": durations}
+    found = fit(network, **terms)
+    products = {one.name: one.ram_bytes * one.nanoseconds for one in found.methods}
+    assert products[found.best.name] == min(products.values()) < products[HEADS]
+    heads = next(one for one in found.methods if one.name == HEADS)
+    assert f"it is taken with --ram {heads.ram_bytes}" in str(found.reason)
+    assert fit(network, ram=heads.ram_bytes, **terms).best.name == HEADS
+
+
 def test_groups_of_tokens_work_one_after_another_head_by_head():
     model, found = fitted("mixture", 1)
     # The image (64 x 8) and all tokens (64 x 16) lie whole; of one group of 16 tokens its results, keys
