@@ -200,7 +200,7 @@ def fitting(findings: NetworkFindings) -> Iterator[str]:
         return
     why = ""
     if limit.room < 0:
-        why = f": the parameters alone are {bytes_in_words(findings.flash)} of flash"
+        why = f": the parameters alone are {needed_bytes_in_words(findings.flash)} of flash"
     elif findings.answers:
         why = f": {findings.answers[0].fit.reason}"
     verb = "does not fit" if found is Status.INFEASIBLE else "is not known to fit"
@@ -218,8 +218,8 @@ def fitting(findings: NetworkFindings) -> Iterator[str]:
 
 def _sum(method: Method) -> str:
     return (
-        f"{bytes_in_words(method.buffers)} of buffers + {bytes_in_words(method.parameters)} of flash "
-        f"= {bytes_in_words(method.total)}"
+        f"{needed_bytes_in_words(method.buffers)} of buffers + "
+        f"{needed_bytes_in_words(method.parameters)} of flash = {needed_bytes_in_words(method.total)}"
     )
 
 

@@ -32,6 +32,7 @@ from csdf.time_limit import Stop
 from csdf.units import (
     bytes_in_words,
     nanoseconds_in_words,
+    needed_bytes_in_words,
     percent,
     rate_in_words,
     time_in_words,
@@ -314,8 +315,8 @@ def memory_bars(findings: NetworkFindings) -> Html:
         _bar(
             one.title,
             {"weights": 100 * one.parameters / most, "buffers": 100 * one.buffers / most},
-            f"{bytes_in_words(one.buffers)} + {bytes_in_words(one.parameters)} = "
-            f"{bytes_in_words(one.total)}",
+            f"{needed_bytes_in_words(one.buffers)} + {needed_bytes_in_words(one.parameters)} = "
+            f"{needed_bytes_in_words(one.total)}",
             marks=lines,
             verdict=_verdict(one, limit),
         )
