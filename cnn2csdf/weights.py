@@ -67,7 +67,7 @@ def random_weights(network: Network, seed: Natural) -> Weights:
 
     Kernels and matrices are normal with variance 2 / inputs (He et al., Delving Deep into
     Rectifiers, ICCV 2015, section 2.2); scales and variances lie around one, the rest around zero.
-    Integers are drawn evenly from -127 to 127.
+    Integers are drawn evenly from -127 to 127, unsigned integers from 0 to 255.
     """
     generator = np.random.default_rng(seed)
     return {
@@ -84,7 +84,9 @@ def _drawn(generator: np.random.Generator, stored: Stored, dims: tuple[int, ...]
         raise MemoryError(f"{prod(dims)} numbers of an array of weights")
     kind = stored.role.rpartition(".")[2]
     if stored.element.is_integer:
-        return generator.integers(-127, 128, dims, stored.element.value)
+        is_unsigned = np.issubdtype(stored.element.value, np.unsignedinteger)
+        first, end = (0, 256) if is_unsigned else (-127, 128)
+        return generator.integers(first, end, dims, stored.element.value)
     if kind in ("kernel", "matrix"):
         drawn = generator.standard_normal(dims) * (2 / (prod(dims[1:]) or 1)) ** 0.5
     elif kind in ("scale", "variance", "constant"):

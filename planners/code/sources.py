@@ -487,6 +487,8 @@ void {name}_end_copies(void);
         lanes = LANES if has_reals or not schedule.calls.is_integer else ""
         variables = len(self.network.variables)
         included = "" if self.cmsis_nn is None else "#include <arm_nnfunctions.h>\n"
+        # Assembly of Cortex-M meets weights as they are stored, and takes no zero points from them.
+        is_plain = self.tables.factors_are_small and not self.tables.weights_have_zeros
         forgets = "((void)0)"
         if variables:
             forgets = "memset((state)->oldest, 0, sizeof (state)->oldest)"
@@ -504,8 +506,8 @@ typedef slot element;
 #define MOST ({self._limits()[1]})
 #define SLOTS 1
 #define WEIGHTS_HAVE_ZEROS {int(self.tables.weights_have_zeros)}
-#define FACTORS_ARE_SMALL {int(self.tables.factors_are_small)}
-#define SUMS_ARE_NARROW {int(self.tables.factors_are_small and self.tables.sums_are_narrow)}
+#define FACTORS_ARE_SMALL {int(is_plain)}
+#define SUMS_ARE_NARROW {int(is_plain and self.tables.sums_are_narrow)}
 {REAL_LIMITS if has_reals else ""}#define GROUPS {len(self.plan.groups)}
 #define MOST_TAPS {schedule.most_taps}
 #define MOST_GATHERED {schedule.most_gathered}

@@ -25,9 +25,15 @@ class Mixing:
     """A network on its way to one of two kinds of layers."""
 
     def __init__(self, seed, arithmetic, element=Element.INT8, real=None):
-        """Take how integers are rescaled, and which they are; real: operators of real layers."""
+        """Take how integers are rescaled, and which they are; real: operators of real layers.
+
+        Of UNSIGNED_FIXED_POINT the weights are uint8 with a zero point, and so are the tensors.
+        """
         self.source = np.random.default_rng(seed)
-        self.arithmetic, self.element, self.real = arithmetic, element, real
+        self.weights = self.arithmetic = arithmetic
+        self.element, self.real = element, real
+        if arithmetic is Arithmetic.UNSIGNED_FIXED_POINT:
+            self.arithmetic, self.element = Arithmetic.FIXED_POINT, Element.UINT8
         self.builder = NetworkBuilder("mixed")
         self.types = {}  # of the tensors, by their names here
         self.converted = {}  # tensors by name and types
@@ -83,6 +89,10 @@ class Mixing:
                 return self.arithmetic is Arithmetic.SINGLE_PRECISION
             case op.Activation() | op.Softmax() if self.element.bytes > 1:
                 return False  # without tables for each integer
+            case op.FullyConnected() | op.Activation(function="sigmoid" | "tanh") if (
+                self.weights is Arithmetic.UNSIGNED_FIXED_POINT
+            ):
+                return False  # computed otherwise than those of int8, and not in C
             case op.Activation(function=function):
                 return function not in ("prelu", "log", "sqrt", "reciprocal")
         return isinstance(layer.operator, IN_INTEGERS)
@@ -100,7 +110,8 @@ class Mixing:
                 types = self.types[inputs[0]]
                 inputs = tuple(self.as_types(name, types) for name in inputs)
             if isinstance(layer.operator, op.Softmax):
-                types = replace(types, scales=(1 / 256,), zero_point=-128)
+                smallest = np.iinfo(self.element.value).min
+                types = replace(types, scales=(1 / 256,), zero_point=int(smallest))
         return self.added(layer, inputs, types)
 
     def as_types(self, name, types):
@@ -135,8 +146,14 @@ class Mixing:
         if role is None:
             return
         filters = layer.shape.channels if role == "kernel" else layer.operator.units
-        many = filters if self.source.integers(2) else 1
+        is_unsigned = self.weights is Arithmetic.UNSIGNED_FIXED_POINT
+        many = filters if self.source.integers(2) and not is_unsigned else 1
         scales = tuple(float(np.float32(one)) for one in self.source.uniform(0.001, 0.02, many))
-        types = Quantization(element=Element.INT8, scales=scales, arithmetic=self.arithmetic)
-        yield Stored(role=role, element=Element.INT8, quantization=types)
+        types = Quantization(
+            element=Element.UINT8 if is_unsigned else Element.INT8,
+            scales=scales,
+            zero_point=int(self.source.integers(100, 156)) if is_unsigned else 0,
+            arithmetic=self.weights,
+        )
+        yield Stored(role=role, element=types.element, quantization=types)
         yield Stored(role="bias", element=Element.INT32)

@@ -30,7 +30,7 @@ from tests.planners.code.mixed_networks import Mixing
 from tests.planners.code.test_library_on_target import STACK, make, needs_target, printed
 from tests.planners.memory.streamed import random_plan
 
-RANDOM_NETWORKS = 10
+RANDOM_NETWORKS = 12
 WINDOW = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))
 
 
@@ -42,7 +42,9 @@ def drawn(count, elements=(Element.INT8, Element.UINT8)):
     @given(model=models(), seed=st.integers(0, 2**32), is_streamed=st.booleans())
     def collect(model, seed, is_streamed):
         is_short = elements[0].bytes > 1
-        arithmetic = Arithmetic.SINGLE_PRECISION if is_short else list(Arithmetic)[seed % 2]
+        arithmetic = (
+            Arithmetic.SINGLE_PRECISION if is_short else list(Arithmetic)[seed % len(Arithmetic)]
+        )
         is_single = arithmetic is Arithmetic.SINGLE_PRECISION
         element = elements[seed // 2 % 2 if is_single else 0]
         mixed = Mixing(seed, arithmetic, element).mixed(model.network)

@@ -111,9 +111,9 @@ def test_a_small_network_in_tiles_gives_in_c_what_the_whole_gives(tmp_path):
 def test_tiles_of_real_layers_among_integers_give_what_the_whole_gives(tmp_path):
     network, cases = plain_chain((2, 3, 1), (4, 3, 1), (3, 3, 2)).network, []
     for seed in range(8):
-        model = Mixing(seed, list(Arithmetic)[seed % 2]).mixed(network)
+        model = Mixing(seed, list(Arithmetic)[seed % len(Arithmetic)]).mixed(network)
         chain = chain_of(model.network)
-        way = (GroupMode.RECOMPUTED, GroupMode.CACHED)[seed // 2 % 2]
+        way = (GroupMode.RECOMPUTED, GroupMode.CACHED)[seed // 3 % 2]
         cases.append((model, written(chain, configuration(chain, (), [(2, 3)], way))))
     kinds = [{layer.element for layer in model.network.layers} for model, _ in cases]
     assert sum(len(one) > 1 for one in kinds) > 4

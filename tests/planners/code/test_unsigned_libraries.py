@@ -2,13 +2,18 @@
 
 import pytest
 
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.dtypes import Arithmetic
 from cnn2csdf.readers.tflite.reader import parse_tflite
 from csdf.errors import UnsupportedOperator
-from planners.code.library import library
+from planners.code.library import library, write_library
 from planners.memory.fit import fit
 from tests.cnn2csdf.readers.test_tflite_operators import frames_of, ours
 from tests.cnn2csdf.readers.tflite_cases import case
 from tests.planners.code.compiling import needs_compiler, run_all
+from tests.planners.code.mixed_networks import Mixing
+from tests.planners.code.test_library_on_target import make, needs_target
 
 WITHOUT_C = {
     "LOGISTIC": "of uint8 is computed in single precision",
@@ -44,3 +49,22 @@ def test_operators_of_uint8_give_the_same_bytes_in_c(tmp_path):
 def test_an_operator_of_uint8_that_is_rounded_otherwise_is_refused_in_c(kind):
     with pytest.raises(UnsupportedOperator, match=WITHOUT_C[kind]):
         made(kind, 0)
+
+
+@pytest.mark.slow
+@needs_target
+@pytest.mark.parametrize("target", ["qemu", "qemu-m55"])
+def test_convolutions_with_zero_points_of_weights_give_the_same_bytes_on_a_cortex_m(
+    target, tmp_path
+):
+    builder = NetworkBuilder("net")
+    last = builder.input((3, 6, 5))
+    for filters, size, groups in ((8, 3, 1), (8, 3, 8), (6, 1, 1)):
+        window = op.Window(kernel=(size, size), padding=(size // 2,) * 4)
+        last = builder.add(op.Convolution(filters=filters, window=window, groups=groups), last)
+    builder.output(last)
+    model = Mixing(1, Arithmetic.UNSIGNED_FIXED_POINT, real=()).mixed(builder.network())
+    assert model.network.layer("convolution").stored_as("kernel").quantization.zero_point
+    write_library(model, fit(model.network, budget=1).least.plan, tmp_path, name="net")
+    ran = make(tmp_path, target)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
