@@ -1,16 +1,22 @@
-"""The dims of the inputs of a graph, one frame at a time."""
+"""The dims of the inputs of a graph, one frame at a time, and usual sizes of open dims."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 
+import numpy as np
 import onnx
+from onnx import numpy_helper
 
 from csdf.errors import UnreadableFile
 
 Dims = tuple[int, ...]
 FLOATS = frozenset(map(onnx.TensorProto.DataType.Value, ("FLOAT", "FLOAT16", "BFLOAT16", "DOUBLE")))
 INTEGERS = frozenset(map(onnx.TensorProto.DataType.Value, ("UINT8", "INT8", "INT32", "INT64")))
+
+STATE_AXES = 3  # layers or kinds of states, batch, elements
 
 
 def require_known_names(shapes: Mapping[str, Dims], inputs: Sequence[onnx.ValueInfoProto]) -> None:
@@ -37,70 +43,139 @@ def _named_dims(inputs: Sequence[onnx.ValueInfoProto]) -> list[str]:
     return list(dict.fromkeys(dim.dim_param for dim in dims if dim.dim_param))
 
 
-def input_dims(found: onnx.ValueInfoProto, shapes: Mapping[str, Dims]) -> Dims:
-    """Return the dims of an input, the batch of one in front; a batch left open is one.
+def constant_input(proto: onnx.ValueInfoProto, constants: Mapping[str, float]) -> onnx.TensorProto:
+    """Return an input as a tensor of one number; an open dim has one element."""
+    number, kind = constants[proto.name], proto.type.tensor_type.elem_type
+    if kind not in FLOATS | INTEGERS:
+        raise UnreadableFile(f"input {proto.name!r} holds no numbers of a supported type")
+    sizes = [max(dim.dim_value, 1) for dim in proto.type.tensor_type.shape.dim]
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(kind)
+    try:
+        array = np.full(sizes, int(number) if kind in INTEGERS else number, dtype)
+    except OverflowError:
+        raise UnreadableFile(
+            f"input {proto.name!r} of {dtype} cannot hold {number:g}; give a number of that type"
+        ) from None
+    return numpy_helper.from_array(array, proto.name)
 
-    shapes: by input, dims that replace those of the file; by name of an open dim, its size. Raises
-    UnreadableFile where a dim is not fixed, or the batch is another.
+
+class OpenSizes(UnreadableFile):
+    """The refusal of inputs whose sizes are not all fixed.
+
+    sizes: of each input; a string is the name of an open dim, "?" one without a name. scalars: inputs
+    without axes, which need the same value for every frame.
     """
-    if not found.type.HasField("tensor_type"):
-        raise UnreadableFile(f"input {found.name!r} is not a tensor")
-    if found.type.tensor_type.elem_type not in FLOATS | INTEGERS:
-        raise UnreadableFile(f"input {found.name!r} holds no numbers of a supported type")
-    sizes: list[int | str] = []  # a text for one that is not fixed
-    for dim in found.type.tensor_type.shape.dim:
+
+    def __init__(
+        self, message: str, sizes: Mapping[str, Sequence[int | str]], scalars: Sequence[str]
+    ) -> None:
+        super().__init__(message)
+        self.sizes = sizes
+        self.scalars = tuple(scalars)
+
+
+def inputs_dims(
+    inputs: Sequence[onnx.ValueInfoProto], shapes: Mapping[str, Dims]
+) -> dict[str, Dims]:
+    """Return the dims of all inputs, the batch of one in front; a batch left open is one.
+
+    An open dim that is the batch of an input is one in all inputs. An input with a first dim of
+    another size than one is a tensor without a batch, such as two states, where another input has a
+    batch of one. shapes: by input, dims that replace those of the file; by name of an open dim, its
+    size. Raises OpenSizes for all inputs together whose dims are not fixed, and UnreadableFile where
+    the batch is another.
+    """
+    sizes = {proto.name: _sizes_of(proto, shapes) for proto in inputs}
+    axes = [proto.type.tensor_type.shape.dim for proto in inputs]
+    batches = {dims[0].dim_param for dims in axes if len(dims) > 1 and dims[0].dim_param}
+    for dims in sizes.values():
+        if len(dims) > 1 and dims[0] == "?":
+            dims[0] = 1
+        # Several states of a recurrent layer: the batch is the second axis.
+        if len(dims) == STATE_AXES and dims[0] != 1 and isinstance(dims[0], int) and dims[1] == "?":
+            dims[1] = 1
+        dims[:] = [1 if size in batches else size for size in dims]
+    _require_fixed(inputs, sizes, shapes)
+    fixed = {
+        name: tuple(size for size in dims if isinstance(size, int)) for name, dims in sizes.items()
+    }
+    has_batch = any(len(dims) > 1 and dims[0] == 1 for dims in fixed.values())
+    for name, frame_dims in fixed.items():
+        _require_frame(name, frame_dims, has_batch=has_batch)
+    return fixed
+
+
+def _sizes_of(proto: onnx.ValueInfoProto, shapes: Mapping[str, Dims]) -> list[int | str]:
+    """Return the sizes of an input; a string for a size that is not fixed."""
+    name = proto.name
+    if not proto.type.HasField("tensor_type"):
+        raise UnreadableFile(f"input {name!r} is not a tensor")
+    if proto.type.tensor_type.elem_type not in FLOATS | INTEGERS:
+        raise UnreadableFile(f"input {name!r} holds no numbers of a supported type")
+    sizes: list[int | str] = []
+    for dim in proto.type.tensor_type.shape.dim:
         given = shapes.get(dim.dim_param, ()) if not dim.HasField("dim_value") else ()
         open_size = given[0] if len(given) == 1 else dim.dim_param or "?"
         sizes.append(dim.dim_value if dim.HasField("dim_value") else open_size)
-    whole = shapes.get(found.name)
-    # Whether the input has an open dim of its own name.
-    if whole is not None and not (
-        len(whole) == 1 and len(sizes) != 1 and (found.name in _named_dims([found]))
-    ):
-        if sizes and len(whole) != len(sizes):
-            raise UnreadableFile(
-                f"input {found.name!r} has {len(sizes)} dims, the shape given for it {len(whole)}"
-            )
-        sizes = list(whole)
-    elif len(sizes) > 1 and isinstance(sizes[0], str):
-        sizes[0] = 1
-    _require_fixed(found.name, sizes)
-    dims = tuple(size for size in sizes if isinstance(size, int))
-    name = found.name
-    if min(dims, default=1) < 1:
+    whole = shapes.get(name)
+    is_name_of_dim = whole is not None and len(whole) == 1 and len(sizes) != 1
+    if whole is None or (is_name_of_dim and name in _named_dims([proto])):
+        return sizes
+    if sizes and len(whole) != len(sizes):
+        raise UnreadableFile(
+            f"input {name!r} has {len(sizes)} dims, the shape given for it {len(whole)}"
+        )
+    return list(whole)
+
+
+def _require_frame(name: str, dims: Dims, *, has_batch: bool) -> None:
+    """Raise UnreadableFile for an input that is empty, or a batch of several frames."""
+    if min(dims) < 1:
         raise UnreadableFile(
             f"input {name!r} of shape {_text(dims)} holds nothing; "
             f"give all dims, as in --shape {name}={_text(_with_letters(dims))}"
         )
-    if len(dims) < 2:
-        raise UnreadableFile(f"input {name!r} of shape {_text(dims)}: no axis besides the batch")
-    if dims[0] != 1:
+    if dims[0] != 1 and len(dims) > 1 and not has_batch:
         raise UnreadableFile(
             f"input {name!r} of shape {_text(dims)}: a batch of {dims[0]}; networks run here one "
             f"frame at a time, so export with a batch of 1, or try --shape {name}="
             f"{_text((1, *dims[1:]))}"
         )
-    return dims
 
 
-def _require_fixed(name: str, sizes: Sequence[int | str]) -> None:
-    if not sizes:
-        raise UnreadableFile(
-            f"input {name!r}: its shape is not in the file; give it, as in --shape {name}=1xCxHxW "
-            "with your numbers for C, H, W"
-        )
-    open_dims = [(place, size) for place, size in enumerate(sizes) if isinstance(size, str)]
-    if not open_dims:
-        return
-    names = list(dict.fromkeys(size for _, size in open_dims))
-    by_name = " ".join(f"--shape {one}=N" for one in names)
-    example = f"--shape {name}={_text(_with_letters(sizes))}" if "?" in names else by_name
-    dims = " and ".join(f"dim {place} ({size!r})" for place, size in open_dims)
-    verb, object_ = ("is", "it") if len(open_dims) == 1 else ("are", "them")
-    raise UnreadableFile(
-        f"input {name!r} of shape {_text(sizes)}: {dims} {verb} not fixed; give {object_}, as in "
-        f"{example}"
-    )
+def _require_fixed(
+    inputs: Sequence[onnx.ValueInfoProto],
+    sizes: Mapping[str, Sequence[int | str]],
+    shapes: Mapping[str, Dims],
+) -> None:
+    """Raise OpenSizes that lists all inputs with dims that are not fixed, and scalar inputs."""
+    refusals, words, scalars = [], [], []
+    for proto in inputs:
+        name, dims = proto.name, sizes[proto.name]
+        if not dims and proto.type.tensor_type.HasField("shape") and name not in shapes:
+            scalars.append(name)
+            refusals.append(f"input {name!r} is a single number; give its value for every frame")
+            words.append(f"--constant {name}=N")
+        elif not dims:
+            refusals.append(f"input {name!r}: its shape is not in the file")
+            words.append(f"--shape {name}=1xCxHxW")
+        elif open_dims := [(at, size) for at, size in enumerate(dims) if isinstance(size, str)]:
+            listed = " and ".join(f"dim {at} ({size!r})" for at, size in open_dims)
+            verb = "is" if len(open_dims) == 1 else "are"
+            refusals.append(f"input {name!r} of shape {_text(dims)}: {listed} {verb} not fixed")
+            words += words_for(name, dims, _with_letters(dims))
+    if refusals:
+        said = f"{'; '.join(refusals)}; give sizes, as in {' '.join(dict.fromkeys(words))}"
+        raise OpenSizes(said, {name: list(dims) for name, dims in sizes.items()}, scalars)
+
+
+def words_for(name: str, sizes: Sequence[int | str], chosen: Sequence[int | str]) -> list[str]:
+    """Return the words of a command line that fix the open dims of an input to chosen sizes."""
+    pairs = zip(sizes, chosen, strict=True)
+    open_dims = {size: value for size, value in pairs if isinstance(size, str)}
+    if "?" in open_dims:
+        return [f"--shape {name}={_text(chosen)}"]
+    return [f"--shape {size}={value}" for size, value in open_dims.items()]
 
 
 def _with_letters(sizes: Sequence[int | str]) -> list[int | str]:
@@ -110,8 +185,39 @@ def _with_letters(sizes: Sequence[int | str]) -> list[int | str]:
         size if isinstance(size, int) and size > 0 else letters.get(place, "N")
         for place, size in enumerate(sizes)
     ]
-    return [1, *fixed[1:]]
+    return [1, *fixed[1:]] if len(fixed) > 1 else fixed
 
 
 def _text(sizes: Sequence[int | str]) -> str:
     return "x".join(map(str, sizes))
+
+
+# Height and width of images: of classifiers, of detectors, of lines of text. Elements of other
+# inputs: samples of 32 ms, tokens, samples of a second.
+IMAGES = ((224, 224), (640, 640), (320, 320), (256, 256), (48, 192), (32, 320))
+LENGTHS = (512, 128, 256, 1024, 16000, 32)
+IMAGE_SIZES = ("imgsz", "image_size", "input_size", "img_size")  # keys of metadata
+
+
+def usual_sizes(
+    open_sizes: OpenSizes, metadata: Mapping[str, str]
+) -> Iterator[dict[str, list[int]]]:
+    """Yield sizes of all inputs with open dims: those that the metadata name, then usual sizes."""
+    said = [
+        tuple(map(int, numbers))
+        for key in IMAGE_SIZES
+        if (numbers := re.findall(r"\b\d{1,5}\b", metadata.get(key, "")))
+    ]
+    images = [(numbers * 2)[-2:] for numbers in said] + list(IMAGES)
+    for image, length in zip_longest(images, LENGTHS):
+        yield {
+            name: _chosen(dims, image or images[-1], length or LENGTHS[-1])
+            for name, dims in open_sizes.sizes.items()
+            if any(isinstance(size, str) for size in dims)
+        }
+
+
+def _chosen(sizes: Sequence[int | str], image: Sequence[int], length: int) -> list[int]:
+    """Return an image's channels, height and width for four axes, else the length for each size."""
+    usual = [1, 3, *image] if len(sizes) == 4 else [length] * len(sizes)
+    return [size if isinstance(size, int) else usual[at] for at, size in enumerate(sizes)]

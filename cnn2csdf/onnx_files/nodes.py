@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import isfinite
 from typing import Any
 
 import numpy as np
 import onnx
+from onnx import defs
 
 from csdf.errors import UnreadableFile, UnsupportedOperator, counted
 
@@ -130,12 +132,26 @@ def node_of(proto: onnx.NodeProto, opsets: Mapping[str, int]) -> Node:
         name=proto.name or named[0],
         op_type=proto.op_type,
         domain=domain,
-        opset=opsets.get(domain, 0),
+        opset=max(opsets.get(domain, 0), 0 if domain else first_opset(proto.op_type)),
         inputs=tuple(proto.input),
         outputs=outputs,
         attributes={attribute.name: attribute for attribute in proto.attribute},
         proto=proto,
     )
+
+
+@cache
+def first_opset(op_type: str) -> int:
+    """Return the opset that brought an operator of the standard; 0 for an unknown operator.
+
+    ONNX Runtime computes newer operators, such as LayerNormalization, in files of older opsets too.
+    """
+    versions = [
+        schema.since_version
+        for schema in defs.get_all_schemas_with_history()
+        if schema.name == op_type and not schema.domain
+    ]
+    return min(versions, default=0)
 
 
 class NodeRefusal(UnsupportedOperator):

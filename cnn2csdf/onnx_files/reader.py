@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import onnx
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from cnn2csdf.onnx_files.attention import attention_nodes
 from cnn2csdf.onnx_files.conversion import (
@@ -28,11 +29,20 @@ from cnn2csdf.onnx_files.conversion import (
 from cnn2csdf.onnx_files.conversion.assembly import Assembly
 from cnn2csdf.onnx_files.conversion.windows import over_lines
 from cnn2csdf.onnx_files.graph_values import GraphValues
-from cnn2csdf.onnx_files.input_dims import Dims, input_dims, require_known_names
+from cnn2csdf.onnx_files.input_dims import (
+    Dims,
+    OpenSizes,
+    constant_input,
+    inputs_dims,
+    require_known_names,
+    usual_sizes,
+    words_for,
+)
 from cnn2csdf.onnx_files.model_file import opset_versions, read_model_file
 from cnn2csdf.onnx_files.nodes import (
     Node,
     NodeRefusal,
+    attribute_value,
     node_of,
     refusal_of_all,
     unknown,
@@ -50,34 +60,98 @@ def read_onnx(
     path: str,
     *,
     shapes: Mapping[str, Dims] | None = None,
+    constants: Mapping[str, float] | None = None,
     with_weights: bool = False,
 ) -> Model:
     """Return the network in an ONNX file, of opset 7 or newer, for frames one at a time.
 
     shapes: dims of graph inputs, the batch of one in front, in place of those in the file; or the
     size of a dim by the name that the file gives it. Needed where the file leaves dims other than
-    the batch open. Layers are called as their nodes, those of nameless nodes as the tensor they
-    write; inputs that no output needs are left out. Weights are read only where they are wanted:
-    without, files that hold them may be missing.
+    the batch open. constants: inputs that have the same number in all elements of every frame. Layers
+    are called as their nodes, those of nameless nodes as the tensor they write; inputs that no output
+    needs are left out. Weights are read only where they are wanted: without, files that hold them may
+    be missing.
 
     Raises UnreadableFile, UnsupportedOperator (naming all such operators that were found) or
     InvalidNetwork, naming the file and the node.
     """
+    shapes, constants = shapes or {}, constants or {}
     try:
-        return _network(path, shapes or {}, with_weights=with_weights)
+        model = read_model_file(path)
+        try:
+            return _network(model, path, shapes, constants, with_weights=with_weights)
+        except OpenSizes as error:
+            words = _words_that_work(model, path, error, shapes, constants)
+            example = f"; {words} is read, for example" if words else ""
+            raise UnreadableFile(f"{error}{example}") from None
     except UnsupportedOperator as error:
         raise UnsupportedOperator(f"{path}: {error}") from None
     except (UnreadableFile, InvalidNetwork) as error:
         raise type(error)(f"{path}: {error}") from None
 
 
-def _network(path: str, shapes: Mapping[str, Dims], *, with_weights: bool) -> Model:
-    model = read_model_file(path)
+def _words_that_work(
+    model: onnx.ModelProto,
+    path: str,
+    open_sizes: OpenSizes,
+    shapes: Mapping[str, Dims],
+    constants: Mapping[str, float],
+) -> str | None:
+    """Return words of a command line with which the file is read; None where no usual sizes fit."""
+    numbers = {name: _compared_number(model, name) for name in open_sizes.scalars}
+    metadata = {entry.key: entry.value for entry in model.metadata_props}
+    for chosen in usual_sizes(open_sizes, metadata):
+        sizes = {name: tuple(dims) for name, dims in chosen.items()}
+        try:
+            _network(model, path, {**shapes, **sizes}, {**constants, **numbers}, with_weights=False)
+        except (UnreadableFile, UnsupportedOperator, InvalidNetwork):
+            continue
+        words = [
+            word
+            for name, dims in chosen.items()
+            for word in words_for(name, open_sizes.sizes[name], dims)
+        ]
+        words += [f"--constant {name}={number:g}" for name, number in numbers.items()]
+        return " ".join(dict.fromkeys(words))
+    return None
+
+
+def _compared_number(model: onnx.ModelProto, name: str) -> float:
+    """Return the first constant that a scalar input is compared with; 1 where there is none."""
+    stored = {one.name: one for one in model.graph.initializer}
+    for proto in model.graph.node:
+        for attribute in proto.attribute if proto.op_type == "Constant" and proto.output else ():
+            if attribute.name == "value":
+                stored[proto.output[0]] = attribute.t
+            elif attribute.name in ("value_int", "value_float"):
+                number = np.array(attribute_value(attribute))
+                stored[proto.output[0]] = numpy_helper.from_array(number)
+        if name in proto.input and proto.op_type in ("Equal", "Greater", "Less"):
+            for tensor in (stored[other] for other in proto.input if other in stored):
+                if (array := numpy_helper.to_array(tensor)).size == 1:
+                    return float(array.reshape(-1)[0])
+    return 1.0
+
+
+def _network(
+    model: onnx.ModelProto,
+    path: str,
+    shapes: Mapping[str, Dims],
+    constants: Mapping[str, float],
+    *,
+    with_weights: bool,
+) -> Model:
     graph, opsets = model.graph, opset_versions(model)
     folder = os.path.dirname(os.path.abspath(path))
     values = GraphValues(graph.initializer, folder=folder, opsets=opsets)
     inputs = [found for found in graph.input if not values.is_static(found.name)]
     require_known_names(shapes, inputs)
+    fixed = [found for found in inputs if found.name in constants]
+    values.add_constants({found.name: constant_input(found, constants) for found in fixed})
+    for name in constants.keys() - {found.name for found in fixed}:
+        listed = ", ".join(repr(found.name) for found in inputs) or "none"
+        raise UnreadableFile(f"there is no input {name!r} to be a constant; inputs: {listed}")
+    inputs = [found for found in inputs if found.name not in constants]
     outputs = [output.name for output in graph.output]
     given = {one.name for one in (*graph.input, *graph.initializer)}
     opened = [
@@ -92,9 +166,9 @@ def _network(path: str, shapes: Mapping[str, Dims], *, with_weights: bool) -> Mo
     used = [found for found in inputs if found.name in read]
     if not used:
         raise UnreadableFile("no output depends on an input")
+    dims = inputs_dims(used, shapes)
     for found in used:
-        dims = input_dims(found, shapes)
-        values.add_input(found.name, found.type.tensor_type.elem_type, dims)
+        values.add_input(found.name, found.type.tensor_type.elem_type, dims[found.name])
     known, lost = learned(nodes, values, opsets)
     layers, read = layer_nodes(known, outputs, values, finds_patterns=not lost)
     name = os.path.basename(path).removesuffix(".onnx") or "network"
@@ -310,6 +384,7 @@ PLAIN = {  # each input is followed by its scale and zero point; those of the ou
     (RUNTIME, "QLinearSoftmax"): ("Softmax", 1),
 }
 FIRST_WITH_AXES = 13  # opset in which tensors may have a scale for each place along an axis
+QUICK_GELU, SKIP_EPSILON = 1.702, 1e-12  # defaults of ONNX Runtime
 DROPPED = ("channels_last", "opset")  # attributes that only the integer operators have
 
 
@@ -410,6 +485,47 @@ def _as_standard(steps: _Steps) -> Iterator[onnx.NodeProto]:
     yield found
 
 
+def _with_activation(kind: str) -> Callable[[_Steps], Iterator[onnx.NodeProto]]:
+    """Return the steps of an activation behind a sum with a bias; the bias may be left out."""
+
+    def opened(steps: _Steps) -> Iterator[onnx.NodeProto]:
+        source = steps.input(0)
+        if steps.input(1):
+            source = steps.name("sum")
+            yield helper.make_node("Add", [steps.input(0), steps.input(1)], [source])
+        attributes = {"approximate": "tanh"} if kind == "FastGelu" else {}
+        yield helper.make_node("Gelu", [source], [steps.output], steps.node.name, **attributes)
+
+    return opened
+
+
+def _quick_gelu(steps: _Steps) -> Iterator[onnx.NodeProto]:
+    """An element times the sigmoid of alpha times the element."""
+    alpha = next((one.f for one in steps.node.attribute if one.name == "alpha"), QUICK_GELU)
+    factor, scaled, share = (steps.name(what) for what in ("alpha", "scaled", "share"))
+    yield helper.make_node("Constant", [], [factor], value_float=alpha)
+    yield helper.make_node("Mul", [steps.input(0), factor], [scaled])
+    yield helper.make_node("Sigmoid", [scaled], [share])
+    yield helper.make_node("Mul", [steps.input(0), share], [steps.output], steps.node.name)
+
+
+def _skip_normalization(steps: _Steps) -> Iterator[onnx.NodeProto]:
+    """The layer normalisation of a sum of two tensors and a bias; the sum may be an output too."""
+    outputs = [*steps.node.output, "", "", ""]
+    if outputs[1] or outputs[2]:
+        raise UnreadableFile(f"node {steps.node.name!r}: its mean or deviation as an output")
+    total = outputs[3] or steps.name("sum")
+    first = steps.name("sum without bias") if steps.input(4) else total
+    yield helper.make_node("Add", [steps.input(0), steps.input(1)], [first])
+    if steps.input(4):
+        yield helper.make_node("Add", [first, steps.input(4)], [total])
+    epsilon = next((one.f for one in steps.node.attribute if one.name == "epsilon"), SKIP_EPSILON)
+    names = [total, steps.input(2), *filter(None, [steps.input(3)])]
+    yield helper.make_node(
+        "LayerNormalization", names, [steps.output], steps.node.name, epsilon=epsilon
+    )
+
+
 def _dynamic_product(steps: _Steps) -> Iterator[onnx.NodeProto]:
     """A real matrix, quantised by its own range, times a trained one."""
     names = [steps.name(what) for what in ("integers", "scale", "zero point")]
@@ -443,6 +559,11 @@ SPECIAL: Mapping[tuple[str, str], Callable[[_Steps], Iterator[onnx.NodeProto]]] 
     (RUNTIME, "QLinearConcat"): _concatenation,
     (RUNTIME, "QuantizeLinear"): _as_standard,
     (RUNTIME, "DequantizeLinear"): _as_standard,
+    (RUNTIME, "Gelu"): _as_standard,
+    (RUNTIME, "BiasGelu"): _with_activation("Gelu"),
+    (RUNTIME, "FastGelu"): _with_activation("FastGelu"),
+    (RUNTIME, "QuickGelu"): _quick_gelu,
+    (RUNTIME, "SkipLayerNormalization"): _skip_normalization,
     (RUNTIME, "DynamicQuantizeMatMul"): _dynamic_product,
     (RUNTIME, "MatMulIntegerToFloat"): _real_product,
 }

@@ -25,12 +25,14 @@ def read_model(
     source: str | os.PathLike[str],
     *,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
+    constants: Mapping[str, float] | None = None,
     with_weights: bool = False,
     repair: bool = False,
 ) -> Model:
     """Return the model of a file (.onnx, .tflite, .cfg, .json), or one of the catalogue by name.
 
-    shapes: of ONNX inputs, with the batch, where the file leaves them open. with_weights: load the
+    shapes: of ONNX inputs, with the batch, where the file leaves them open. constants: ONNX inputs that
+    have the same number in every frame, such as a sample rate. with_weights: load the
     parameters; only ONNX and TensorFlow Lite files have any. repair: recompute shapes in a
     JSON network that do not fit their inputs.
 
@@ -40,8 +42,15 @@ def read_model(
     suffix = PurePath(name).suffix.lower()
     if suffix == ".onnx":
         reader = with_onnx("cnn2csdf.onnx_files.reader", name)
-        model: Model = reader.read_onnx(name, shapes=shapes, with_weights=with_weights)
+        model: Model = reader.read_onnx(
+            name, shapes=shapes, constants=constants, with_weights=with_weights
+        )
         return model
+    if constants:
+        listed = ", ".join(constants)
+        raise UnreadableFile(
+            f"{name}: constants ({listed}) are given for inputs of ONNX files only"
+        )
     if shapes:
         instead = (
             f"a {suffix} file fixes its shapes; convert the network again with others"

@@ -72,6 +72,7 @@ def read_source(
         model = read_model(
             source,
             shapes=dict(options.shape),
+            constants=dict(options.constant),
             with_weights=with_weights,
             repair=options.repair,
         )

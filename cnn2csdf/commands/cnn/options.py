@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
+from math import isfinite, nan
 from typing import Any
 
 from cnn2csdf.catalogue.networks import CATALOGUE
@@ -51,6 +52,14 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=1x3x224x224",
         default=[],
         help="shape of an ONNX input, or NAME=N for a dim that the file leaves open by that name",
+    )
+    parser.add_argument(
+        "--constant",
+        action="append",
+        type=_named_number,
+        metavar="NAME=NUMBER",
+        default=[],
+        help="an ONNX input with the same number in every frame, such as sr=16000",
     )
     parser.add_argument(
         "--simplify",
@@ -239,6 +248,17 @@ def _named_shape(text: str) -> tuple[str, tuple[int, ...]]:
     if not name:
         raise answers.unfit(text, "NAME=1x3x224x224")
     return name, tuple(answers.positive(size) for size in dims.split("x"))
+
+
+def _named_number(text: str) -> tuple[str, float]:
+    name, _, number = text.rpartition("=")
+    try:
+        value = float(number)
+    except ValueError:
+        value = nan
+    if not name or not isfinite(value):
+        raise answers.unfit(text, "NAME=16000")
+    return name, value
 
 
 def _rewrites(text: str) -> tuple[str, ...]:

@@ -46,8 +46,10 @@ class Assembly:
         """Add the layer where a frame comes in."""
         dims = self.values.dims(name)
         element = self.values.element(name)
-        self._layers[name] = self.builder.input(dims[1:], name=name, element=element)
-        self._batched.add(name)
+        if len(dims) > 1 and dims[0] == 1:
+            self._batched.add(name)
+            dims = dims[1:]
+        self._layers[name] = self.builder.input(dims, name=name, element=element)
 
     def add_output(self, name: str) -> None:
         """Add the layer where a result goes out."""

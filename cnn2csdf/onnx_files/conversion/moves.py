@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from math import prod
 
@@ -50,17 +51,35 @@ def concatenation(node: Node, assembly: Assembly) -> None:
     operands = [node.required(index) for index in range(len(node.inputs))]
     tensors = [name for name in operands if not assembly.is_static(name)]
     wanted = node.integer("axis", 1)
-    axes = {assembly.frame_axis(node, name, wanted) for name in tensors}
-    if len(axes) > 1:
-        raise unsupported(node, "some of its inputs have a batch axis and some have none")
+    axes = {assembly.frame_axis_or_batch(node, name, wanted) for name in tensors}
+    if None in axes or len(axes) > 1:
+        # Frames one after another, such as two states: their batch is an axis as others are.
+        _concatenate_with_batch(node, assembly, operands)
+        return
     if len(tensors) == len(operands):
-        assembly.add(node, op.Concatenation(axis=axes.pop()), inputs=tensors)
+        assembly.add(node, op.Concatenation(axis=axes.pop() or 0), inputs=tensors)
         return
     batched = assembly.batch_axes(tensors[0])
     constants, weights = assembly.constant_operands(
         operands, lambda name: assembly.values.dims(name)[batched:]
     )
-    operator = op.ConstantConcatenation(axis=axes.pop(), constants=constants)
+    operator = op.ConstantConcatenation(axis=axes.pop() or 0, constants=constants)
+    assembly.add(node, Weighted(operator, weights), inputs=tensors)
+
+
+def _concatenate_with_batch(node: Node, assembly: Assembly, operands: Sequence[str]) -> None:
+    """Add a concatenation of tensors with all axes of the file."""
+    axis = node.integer("axis", 1) % len(assembly.values.dims(operands[0]))
+    constants, weights = assembly.constant_operands(operands, assembly.values.dims)
+    tensors = [
+        assembly.with_dims(node, name, assembly.values.dims(name))
+        for name in operands
+        if not assembly.is_static(name)
+    ]
+    if not constants:
+        assembly.add(node, op.Concatenation(axis=axis), inputs=tensors)
+        return
+    operator = op.ConstantConcatenation(axis=axis, constants=constants)
     assembly.add(node, Weighted(operator, weights), inputs=tensors)
 
 
