@@ -218,8 +218,12 @@ OF_THE_CHECKER = {  # all of the planners that it reaches: the form of plans, an
     *("planners.plan.plan", CHECKER, "planners.plan.executor", "planners.plan.fused_stages"),
     *("planners.plan.shadow_arena", "planners.plan.copied_layers"),
     *("planners.plan.checked_geometry", "planners.plan.checked_rules"),
+    "planners.plan.checked_traffic",
 }
-OF_THE_CHECKER_ALONE = ("planners.plan.checked_geometry", "planners.plan.checked_rules")
+OF_THE_CHECKER_ALONE = (
+    *("planners.plan.checked_geometry", "planners.plan.checked_rules"),
+    "planners.plan.checked_traffic",
+)
 
 
 def reached(module, root):

@@ -219,9 +219,12 @@ void {self.name}_dequantize_output(int number, const void *elements, float *valu
         """Return the declarations of what depends on how the input comes."""
         name, capitals = self.name, self.name.upper()
         if self.streamed_input is None:
+            stay = ""
+            if self.schedule.plan.memories:
+                stay = f""", and for an output\n   that is read where {name}_output has it"""
             return f"""
 /* Where an input lies, by its number from 0 on: {name}_{self.verb} may be given NULL for an input that
-   was written there after the frame before. */
+   was written there after the frame before{stay}. */
 void *{name}_input({name}_state *state, int number);
 """
         rows = self.network.layer(self.streamed_input).shape
@@ -309,12 +312,19 @@ void {self.name}_results({self._results_parameters()});
         return f"    if ({port.parameter} != NULL) {{\n        {deed}\n    }}\n"
 
     def _copied_outputs(self) -> str:
-        return "".join(
-            f"    (void)memcpy({port.parameter}, {self.name}_output(state, {number}), "
-            f"{port.elements}U * sizeof *{port.parameter});\n"
-            for number, port in enumerate(self.outputs)
-            if port.outside is None
-        )
+        """C that copies outputs to the caller; of several memories, which may be slow, if he asks."""
+        text = ""
+        for number, port in enumerate(self.outputs):
+            if port.outside is not None:
+                continue
+            copy = (
+                f"(void)memcpy({port.parameter}, {self.name}_output(state, {number}), "
+                f"{port.elements}U * sizeof *{port.parameter});\n"
+            )
+            if self.schedule.plan.memories:
+                copy = f"if ({port.parameter} != NULL) {{\n        {copy}    }}\n"
+            text += f"    {copy}"
+        return text
 
     def _resident(self) -> str:
         name, numbers = self.name, self._numbers(self.inputs)

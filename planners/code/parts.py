@@ -30,7 +30,7 @@ _CURVED = ("curves.c", "short_layers.c")
 SHORTS = (*SHARED, *_WIDE, "fixed.c", "short_scaling.c", *_SHORTS, *_CURVED)  # of 16 bits
 SHORT_SINGLES = (*SHARED, *_WIDE, "single.c", *_SHORTS, "single_layers.c")
 CONVERSIONS = ("conversions.c",)  # from integers to real numbers with functions behind them
-SCHEDULER = ("tiles.c", "scheduler.c")
+SCHEDULER = ("tiles.c", "blocks.c", "scheduler.c")
 OWN, CMSIS_NN = KERNELS = ("csdf", "cmsis-nn")  # whose kernels a library calls
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _CONDITION = re.compile(r"^#(?!define).*$", re.MULTILINE)  # of the preprocessor

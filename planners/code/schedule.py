@@ -35,9 +35,9 @@ from planners.plan.kept import state_bytes, take_overs
 from planners.plan.plan import Alias, Kind, Mode, PlannedStage, Stage, StreamBuffer, StreamingPlan
 from planners.plan.regions import COLUMNS, ROWS, Needs, TileRanges, can_be_tiled, range_needed
 from planners.plan.running_stage import RunningStage, streamed_input_stage
+from planners.plan.weight_reads import gathered_values
+from planners.plan.write_buffers import smallest_block, write_buffer
 
-FEW = 16  # bytes of a row of a window: below, the window is gathered first, for vectors of so many
-MOST_GATHERED = 256  # bytes of a window that is gathered, on the stack
 MOST_PRODUCT = 255 * 128  # of an int8 less its zero point with another
 MOST_ROWS = 65535  # of a tensor, and firings of a stage: they are counted in 16 bits
 
@@ -83,6 +83,7 @@ class Schedule:
         self._stages: list[str] = []
         self._readers: list[str] = []
         self._tilings: list[str] = []
+        self.write_buffers: list[str] = []
         self._first_reader: dict[str, tuple[int, int]] = {}
         self.most_taps = self.most_ranges = self.most_layers = 1
         self.most_neighbours = self.scratch = self.most_gathered = 0
@@ -211,6 +212,7 @@ class Schedule:
             ("argument", "inputs", self._inputs),
             ("step", "steps", self.calls.steps),
             (as_real("step"), "real_steps", self.calls.real_steps),
+            ("write_buffer", "write_buffers", self.write_buffers),
             ("layer", "layers", self._layers),
             ("stage", "stages", self._stages),
             ("tiling", "tilings", self._tilings),
@@ -313,7 +315,9 @@ class Schedule:
 
     def _copy_for(self, stage: PlacedStage, name: str) -> int | None:
         """The number of the buffer in which a stage reads a tensor, where that is a further one."""
-        return self.copy_for(stage.running.layers[0].name, name, stage.group)
+        readers = [layer.name for layer in stage.running.layers if name in layer.inputs]
+        reader = readers[0] if readers else stage.running.layers[0].name
+        return self.copy_for(reader, name, stage.group)
 
     def copy_for(self, reader: str, name: str, group: int) -> int | None:
         """Return the number of the buffer in which a layer reads, where that is a further one."""
@@ -384,7 +388,10 @@ class Schedule:
         first_layer = len(self._layers)
         if not running.is_streamed_input:
             ones = [self.calls.described(layer) for layer in running.layers]
-            calls = self.calls.of_stage(stage.mode, ones, self._slices)
+            is_stored = write_buffer(self.plan, running.result, stage.group) is not None
+            calls = self.calls.of_stage(stage.mode, ones, self._slices, is_stored=is_stored)
+            if is_stored:
+                calls[-1] = self._in_blocks(stage, calls[-1])
             for one, call in zip(ones, calls, strict=True):
                 self._add_layer(stage, one, call)
         first_source = len(self._inputs)
@@ -405,6 +412,20 @@ class Schedule:
         self.most_layers = max(self.most_layers, len(running.layers))
         self.has_parts |= stage.mode == "BY_PARTS"
 
+    def _in_blocks(self, stage: PlacedStage, call: Call) -> Call:
+        """The call of the last layer of a stage whose result is stored block by block."""
+        running = stage.running
+        buffer = write_buffer(self.plan, running.result, stage.group)
+        assert buffer is not None
+        rows, _ = smallest_block(self.network, running.planned.stage)
+        pixel = rows * channels_of(running.layers[-1].shape) * self.width_of(running.result)
+        columns = self.elements(buffer.size) // pixel
+        tensor = f"&tensors[{self._numbers[running.result]}]"
+        self.write_buffers.append(
+            f"{{{tensor}, {call.function}, {self.elements(buffer.offset)}, {rows}, {columns}}},"
+        )
+        return call._replace(function="store_blocks")
+
     def _add_layer(self, stage: PlacedStage, one: Described, call: Call) -> None:
         layer = one.layer
         local = {name: number for number, name in enumerate(stage.running.planned.stage.layers)}
@@ -417,7 +438,7 @@ class Schedule:
             columns = NULL
             if is_inside and stage.mode in ("BY_ROWS", "BY_PARTS"):
                 columns = self.tables.rule(self._rule(layer, index, COLUMNS))
-            number = self._copy_for(stage, source)
+            number = self.copy_for(layer.name, source, stage.group)
             self._inputs.append(self._input(source, local[source], rows, columns, number))
         fields = (
             *(call.function, call.parameters, f"&tensors[{self._numbers[layer.name]}]"),
@@ -430,7 +451,7 @@ class Schedule:
         if isinstance(layer.operator, op.Convolution | op.Pooling | op.IntegerConvolution):
             self.most_taps = max(self.most_taps, layer.operator.window.kernel[0])
         if isinstance(layer.operator, op.Convolution) and not one.is_real:
-            self.most_gathered = max(self.most_gathered, _gathered(layer, one))
+            self.most_gathered = max(self.most_gathered, gathered_values(self.network, layer))
         self.most_neighbours = max(self.most_neighbours, most_neighbours(one))
         taken = self.calls.slots(one) * scratch_elements(layer.operator)
         self.scratch = max(self.scratch, taken)
@@ -739,13 +760,3 @@ def _kept(ranges: TileRanges, offset: Offset) -> list[str]:
         for kind, is_there in ((Kind.TILE_ROWS, below), (Kind.TILE_COLUMNS, beside)):
             found.append(str(offset(layer.name, kind) if is_there else 0))
     return found
-
-
-def _gathered(layer: Layer, one: Described) -> int:
-    """How many integers of a window are gathered before the filters meet them; mostly none."""
-    operator = layer.operator
-    assert isinstance(operator, op.Convolution)
-    rows, columns = operator.window.kernel
-    width = columns * one.inputs[0].channels
-    is_gathered = operator.groups == 1 and rows > 1 and width < FEW
-    return rows * width if is_gathered and rows * width <= MOST_GATHERED else 0

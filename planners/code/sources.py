@@ -28,13 +28,15 @@ from planners.code.parts import (
     mentioned,
     used,
 )
-from planners.code.schedule import FEW, Schedule
+from planners.code.schedule import Schedule
 from planners.code.unsigned_as_signed import SIGNED, as_signed
 from planners.plan.plan import Memory, StreamingPlan
 from planners.plan.rematerialisation import worked_model
+from planners.plan.weight_reads import GATHERED_ROW
 
 STACK_BYTES = 1250  # on a Cortex-M4, at most; printed by `make qemu`, and tests compare
 CMSIS_STACK_BYTES = 1500  # likewise, with CMSIS-NN
+BLOCK_STACK_BYTES = 160  # of store_blocks, which calls a kernel
 STATE_BYTES = 24  # of the state beside its counters, at most, with addresses of 64 bits
 VECTORS = """#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1) && defined(__GNUC__)
 #include <arm_mve.h>
@@ -78,6 +80,9 @@ REAL_LIMITS = """#define LEAST_OF_REALS (-INFINITY)
 #define MOST_OF_REALS INFINITY
 #define SLOTS_OF_REALS ((int32_t)(sizeof(real) / sizeof(slot)))
 """
+STORE_BLOCKS = (
+    """static void store_blocks(const run *r, const layer *l, range rows, range columns);"""
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,6 +237,7 @@ class _Writing:
     def _stack_bytes(self) -> int:
         """On a Cortex-M4, at most."""
         moved = self.schedule.moved.stack_bytes(self.schedule.most_layers)
+        moved += BLOCK_STACK_BYTES if self.schedule.write_buffers else 0
         return (STACK_BYTES if self.cmsis_nn is None else CMSIS_STACK_BYTES) + moved
 
     def _scratch(self) -> str:
@@ -435,15 +441,18 @@ void {name}_end_copies(void);
         copies = ["give_copies"] if self.schedule.duplicates else []
         tiles = ["as_tile", "work_tiles"] if self.schedule.has_tiles else []
         wanted.update(tiles)
+        blocks = ["store_blocks"] if self.schedule.write_buffers else []
+        wanted |= {"in_block"} if blocks else set()
         moved = ["copy_weights", "with_copies"] if self.schedule.moved.lines else []
         wanted |= {"weights_copy"} if moved else set()
-        functions = [self._advance(), "begin_group", *copies, *tiles, *kept, *moved]
+        functions = [self._advance(), "begin_group", *copies, *tiles, *blocks, *kept, *moved]
         scheduler = used(functions, SCHEDULER)
         shared, of_reals = self._of_reals()
         between = used(wanted, CONVERSIONS) if of_reals else []
         kernels = used(wanted | mentioned(scheduler) | shared, self._files())
         definitions = [*externs(self.tables), *self.tables.definitions]
         definitions += self.schedule.moved.definitions()
+        definitions += [STORE_BLOCKS] if blocks else []
         texts = [self._prologue(), *kernels, *of_reals, *between, *definitions, tables, *scheduler]
         return "\n\n".join([*texts, self.interface.definitions()])
 
@@ -453,6 +462,7 @@ void {name}_end_copies(void);
         if not wanted:
             return set(), []
         more = {"as_tile"} if self.schedule.has_tiles else set()
+        more |= {"in_block"} if self.schedule.write_buffers else set()
         return real_parts(wanted | more | ({"join_rows"} if self.schedule.joints else set()))
 
     def _files(self) -> tuple[str, ...]:
@@ -489,6 +499,7 @@ void {name}_end_copies(void);
         included = "" if self.cmsis_nn is None else "#include <arm_nnfunctions.h>\n"
         # Assembly of Cortex-M meets weights as they are stored, and takes no zero points from them.
         is_plain = self.tables.factors_are_small and not self.tables.weights_have_zeros
+        has_left = schedule.has_tiles or bool(schedule.write_buffers)
         forgets = "((void)0)"
         if variables:
             forgets = "memset((state)->oldest, 0, sizeof (state)->oldest)"
@@ -511,7 +522,7 @@ typedef slot element;
 {REAL_LIMITS if has_reals else ""}#define GROUPS {len(self.plan.groups)}
 #define MOST_TAPS {schedule.most_taps}
 #define MOST_GATHERED {schedule.most_gathered}
-#define FEW {FEW}
+#define FEW {GATHERED_ROW}
 #define MOST_RANGES {schedule.most_ranges}
 #define MOST_LAYERS {schedule.most_layers}
 #define MOST_NEIGHBOURS {schedule.most_neighbours}
@@ -535,17 +546,12 @@ typedef slot element;
 #define BEGINNINGS {len(schedule.beginnings)}
 #define HAS_COPIES {int(schedule.has_copies)}
 #define HAS_TILES {int(schedule.has_tiles)}
-#define FROM_LEFT(view, column) {"((column) - (view)->left)" if schedule.has_tiles else "(column)"}
+#define FROM_LEFT(view, column) {"((column) - (view)->left)" if has_left else "(column)"}
 #define WORK_TILES(run) {"work_tiles(run)" if schedule.has_tiles else "((void)0)"}
 {self._as_tile()}
 #define BEGIN_ORDER(state) {self._begin_order()}
 
-#ifdef {capitals}_COPY
-#define COPY_ROW(to, from, count) {name}_copy(to, from, (uint32_t)((size_t)(count) * sizeof(slot)))
-#else
-#define COPY_ROW(to, from, count) copy_elements(to, from, count)
-#endif
-{self._moves()}
+{self._row_copies()}{self._moves()}
 #ifdef {capitals}_PROFILE
 #define PROFILE_BEGIN(stage) {name}_profile_begin(stage)
 #define PROFILE_END(stage) {name}_profile_end(stage)
@@ -573,15 +579,22 @@ typedef slot element;
 #endif"""
 
     def _joins(self) -> str:
-        """C that joins a ring and new rows to a window, for each kind of view."""
-        kinds = {"JOIN": "join_rows"}
+        """C that joins a ring and new rows to a window, or views a block, for each kind of view."""
+        named = "in_block" if self.schedule.write_buffers else "join_rows"
+        kinds = {"JOIN": named}
         if self.schedule.calls.has_reals:
-            kinds["JOIN_OF_REALS"] = as_real("join_rows")
-        return "\n".join(
+            kinds["JOIN_OF_REALS"] = as_real(named)
+        is_used = self.schedule.joints or self.schedule.write_buffers
+        text = "\n".join(
             f"#define {macro}(run, tensor, view) "
-            + (f"{function}(run, tensor, view)" if self.schedule.joints else "((void)0)")
+            + (f"{function}(run, tensor, view)" if is_used else "((void)0)")
             for macro, function in kinds.items()
         )
+        if not self.schedule.write_buffers:
+            return text
+        parts = "((const sliced *)(run)->stage->layers[0].parameters)->parts"
+        is_last = f"((run)->stage->course != BY_PARTS || (run)->part + 1 == {parts})"
+        return f"{text}\n#define IS_LAST_PART(run) {is_last if self.schedule.has_parts else 1}"
 
     def _as_tile(self) -> str:
         """C that makes a view of a strip the view of a tile, for each kind of view."""
@@ -619,6 +632,18 @@ typedef slot element;
         for split, base in zip(self.schedule.splits[::-1], bases[::-1], strict=True):
             text = f"((offset) < {split} ? {base} : {text})"
         return text if bases else f"({text})"
+
+    def _row_copies(self) -> str:
+        """C that copies a row from buffer to buffer, by the hook where it is declared."""
+        core = "#define COPY_ROW(to, from, count) copy_elements(to, from, count)\n"
+        if self.plan.memories and not self.schedule.has_copies:
+            return core
+        count = "(uint32_t)((size_t)(count) * sizeof(slot))"
+        return f"""#ifdef {self.capitals}_COPY
+#define COPY_ROW(to, from, count) {self.name}_copy(to, from, {count})
+#else
+{core}#endif
+"""
 
     def _moves(self) -> str:
         """C that copies weights and finds them, where some are moved."""

@@ -2,8 +2,9 @@
 
 Layers work in fast memory. A tensor that lies whole between groups may lie in the slow one; its rows
 are copied into a ring of the group that reads it, or are read there once, by layers that read no byte
-twice. The last stage of a group writes its rows where the result lies. So each byte of a tensor in slow
-memory moves once when it is made, and once for each group that reads it.
+twice. A stage whose result lies in slow memory makes some pixels of it at a time in a write buffer, and
+stores them from there. So each byte of a tensor in slow memory moves once when it is made, and once
+for each group that reads it.
 
 The search goes along the topological order. A label is the set of live tensors in fast memory, with
 the cost so far: slow bytes, or time where the figures of the memories are known. What a group leaves
@@ -64,6 +65,7 @@ from planners.plan.column_tiles import (
 )
 from planners.plan.firing import NOTHING, in_step
 from planners.plan.plan import ACCUMULATOR_BYTES, Memory, Mode, Stage, StreamingPlan
+from planners.plan.write_buffers import block_bytes, smallest_block
 
 FRONT = (1, 2, 4, 8, 16, 32)  # quarters of the size of the fast memory
 MOST_ORDERS = 24  # of layers, all of which are tried
@@ -161,7 +163,9 @@ def planned_in_memories(
             break
     found = None if best is None else best[1].improved(best[0])
     if best is not None and found is not None and (costs.scale or found.cost > bound):
-        found = _with_pinned(Groups(*own), layout, sizes, best, found)
+        best, found = _with_pinned(Groups(*own), layout, sizes, best, found)
+    if best is not None and found is not None:
+        found = best[1].with_wide_blocks(found)
     if found is not None and found.slow_excess:
         needed = sum(one.size for one in found.plan.memories if one.is_slow)
         found, reason = None, because(MemoriesWhy.SLOW, needed=needed)
@@ -186,11 +190,12 @@ def _with_pinned(
     sizes: dict[str, int],
     best: tuple[PlacedPlan, Chain],
     found: PlacedPlan,
-) -> PlacedPlan:
-    """The best plan, where part of the fast memory is for weights that stay there.
+) -> tuple[tuple[PlacedPlan, Chain], PlacedPlan]:
+    """The best plan, where part of the fast memory is for weights that stay there, and as searched.
 
     groups: without any. best: a plan as it was searched; found: as it was improved.
     """
+    chosen = best
     known = set[Names]()
     for quarters in PINNED:
         pinned = frozenset(best[1].dearest(best[0], layout.capacity * quarters // 4))
@@ -199,8 +204,10 @@ def _with_pinned(
         known.add(pinned)
         other, _ = _planned_within(groups.pinning(pinned), layout, sizes, found.rank)
         if other is not None:
-            found = min(found, other[1].improved(other[0]), key=lambda one: one.rank)
-    return found
+            improved = other[1].improved(other[0])
+            if improved.rank < found.rank:
+                chosen, found = other, improved
+    return chosen, found
 
 
 def slow_front(
@@ -376,6 +383,7 @@ class Groups:
                 key = one.end, one.streamed, one.in_place
                 if not any(
                     all(map(le, other.costs, one.costs))
+                    and all(other.blocks[name] <= size for name, size in one.blocks.items())
                     and all(other.read[name] <= size for name, size in one.read.items())
                     for other in kept.setdefault(key, [])
                 ):
@@ -389,7 +397,7 @@ class Groups:
         whole = Stage(layers=(first,), rows=self.table.height(first))
         yield from self._ways(begin, begin + 1, (whole,))
         blocks = [(1, 1)]
-        if self.costs.sizes or self.costs.scale:  # firings cost something by themselves
+        if self.costs.scale:  # firings cost something by themselves
             blocks += [(rows, others) for rows in ROW_BLOCKS for others in (1, rows)]
         for rows, others in blocks:
             yield from self._run(begin, rows, others)
@@ -527,9 +535,14 @@ class Groups:
             if len(parts) == tiles and fast < least:
                 least = fast
                 total = sum((Counter(one.read) for one in parts), Counter[str]())
+                blocks = {
+                    name: max(each.blocks[each.results[place]] for each in parts)
+                    for place, name in enumerate(results)
+                }
                 one = whole._replace(
                     streamed=None,
                     fast=fast,
+                    blocks=blocks,
                     work=sum(one.work for one in parts),
                     read=dict(total),
                     in_place=frozenset(total),
@@ -658,6 +671,7 @@ class Groups:
         if is_limited and fast > self._fast:
             return None
         inside = {reading.tensor for one in firings for reading in one.readings}
+        blocks = {one.stage.result: self._block_bytes(table, one.stage) for one in geometry}
         return Group(
             begin=begin,
             end=end,
@@ -673,9 +687,15 @@ class Groups:
             results=results,
             fixed=frozenset(inside.intersection(results)),
             busy=self.costs.of_stages(geometry)
-            + sum(map(self.costs.in_place, movable_weights(geometry, self.costs))),
-            copies=copies_of(geometry, self.costs),
+            + sum(map(self.costs.in_place, movable_weights(geometry, self.costs, table))),
+            copies=copies_of(geometry, self.costs, table),
+            blocks={name: blocks[name] for name in results},
         )
+
+    def _block_bytes(self, table: StageTable, stage: Stage) -> int:
+        """Bytes in which the fewest pixels of a result are made, where it lies in slow memory."""
+        block = smallest_block(table.network, stage)
+        return block_bytes(table.network, stage, block, table.bytes_of(stage.result))
 
     def pinning(self, layers: Names) -> Groups:
         """Return the groups where the weights of some layers stay in fast memory."""
@@ -746,7 +766,8 @@ class Search:
         room = self._capacity - group.fast - self._bytes(fast)
         for chosen in subsets([one for one in group.results if one not in group.fixed]):
             here = group.fixed | chosen
-            free = room - self._bytes(here)
+            blocks = sum(size for name, size in group.blocks.items() if name not in here)
+            free = room - blocks - self._bytes(here)
             if free < 0 or not (self._has_slow or len(here) == len(group.results)):
                 continue
             copies = group.copies[bisect_right(group.copies, free, key=lambda one: one.size) - 1]

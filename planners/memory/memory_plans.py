@@ -44,6 +44,7 @@ from planners.plan.plan import (
     StreamingPlan,
 )
 from planners.plan.rematerialisation import worked_network
+from planners.plan.write_buffers import block_bytes, smallest_block
 
 Names = frozenset[str]
 
@@ -56,7 +57,8 @@ class Group(NamedTuple):
     with the bytes that a frame reads of each. in_place: those that may be read where they lie.
     results: tensors that others need. fixed: those of them that the group reads itself, which have to
     lie in fast memory. busy: what the stages cost by themselves, with weights where they lie; copies:
-    sets of weights that are worth copying. tiles: of columns, in which the layers work one after
+    sets of weights that are worth copying. blocks: of each result the fewest bytes of a write buffer,
+    where it lies in slow memory. tiles: of columns, in which the layers work one after
     another; their stages are those of copies of the layers.
     """
 
@@ -74,6 +76,7 @@ class Group(NamedTuple):
     fixed: Names
     busy: int
     copies: tuple[Copies, ...]
+    blocks: dict[str, int]
     within: tuple[Alias, ...] = ()
     tiles: tuple[Group, ...] = ()
 
@@ -115,6 +118,10 @@ class PlacedPlan(NamedTuple):
         return self.cost, self.plan.multiply_accumulates
 
 
+# Bytes of a write buffer, where there is room: two cache lines of PSRAM, of 32 bytes each.
+WRITE_BYTES = 64
+
+
 class Chain:
     """A chain of groups in the memories of a board."""
 
@@ -142,9 +149,10 @@ class Chain:
         self._weights = {
             one.layer: (number, one)
             for number, step in enumerate(steps)
-            for one in movable_weights(step.group.geometry, costs)
+            for one in movable_weights(step.group.geometry, costs, table)
         }
         self._lives = self._lives_of_tensors()
+        self._write_bytes = 0
 
     def _lives_of_tensors(self) -> dict[str, tuple[int, int]]:
         """The first group, and one past the last, of all tensors that have a buffer, whole."""
@@ -186,29 +194,50 @@ class Chain:
                 room -= one.size
         return chosen
 
+    def with_wide_blocks(self, found: PlacedPlan) -> PlacedPlan:
+        """Return the plan with more pixels in each write buffer, where they have room.
+
+        A kernel is called for each block: one of a pixel of 8 bytes costs about as much as its result.
+        """
+        self._write_bytes = WRITE_BYTES
+        other = self._placed(found.begins)
+        self._write_bytes = 0
+        if other.fast_excess or other.slow_excess or other.cost > found.cost:
+            return found
+        return other
+
     def _resident(self, found: PlacedPlan) -> PlacedPlan:
-        """The plan with weights that stay in fast memory which is free in all groups."""
-        free = self._layout.capacity
-        free -= sum(one.size for one in found.plan.memories if not one.is_slow)
-        for room in (free, free // 2):
-            begins = {**found.begins, **dict.fromkeys(self.dearest(found, room))}
-            if begins != found.begins:
-                other = self._placed(begins)
-                if not (other.fast_excess or other.slow_excess) and other.cost < found.cost:
-                    return other
+        """The plan with weights that stay in fast memory where all groups have room for them."""
+        live, capacity = self._live(found), self._layout.capacity
+        chosen = []
+        for name in self.dearest(found, capacity):
+            number, one = self._weights[name]
+            begin = found.begins.get(name, number + 1)
+            if begin is None:  # they stay already
+                continue
+            others = [each for each in range(len(live)) if not begin <= each <= number]
+            if all(live[each] + one.size <= capacity for each in others):
+                chosen.append(name)
+                for each in others:
+                    live[each] += one.size
+        while chosen:
+            other = self._placed({**found.begins, **dict.fromkeys(chosen)})
+            if not (other.fast_excess or other.slow_excess) and other.cost < found.cost:
+                return other
+            chosen = chosen[: len(chosen) // 2]
         return found
+
+    def _live(self, found: PlacedPlan) -> list[int]:
+        """The bytes of the buffers that each group has in fast memory."""
+        fast = [one for one in found.plan.buffers if not _is_in_slow(found.plan, one)]
+        return [
+            sum(one.size for one in fast if one.begin <= number < one.end)
+            for number in range(len(self._steps))
+        ]
 
     def _copied_ahead(self, found: PlacedPlan) -> PlacedPlan:
         """The plan with weights that come while the group before computes."""
-        live = [
-            sum(one.size for one in found.plan.buffers if one.begin <= number < one.end)
-            - sum(
-                one.size
-                for one in found.plan.buffers
-                if one.begin <= number < one.end and _is_in_slow(found.plan, one)
-            )
-            for number in range(len(self._steps))
-        ]
+        live = self._live(found)
         begins, more, allowed = dict(found.begins), [], self._allowed()
         for name, (number, one) in sorted(self._weights.items(), key=lambda one: -one[1][1].size):
             is_there = begins.get(name, number + 1) in (None, number - 1)
@@ -308,6 +337,7 @@ class Chain:
             )
         for number, step in enumerate(steps):
             fast += _inside(table, step.group, number)
+            fast += self._write_buffers(step, number)
         for name, (number, one) in self._weights.items():
             named = f"{name} {Kind.WEIGHTS.value}"
             copied_in = begins.get(name)
@@ -320,10 +350,26 @@ class Chain:
                 slow.append(_buffer(named, Kind.RESIDENT, name, one.size, 0, len(steps)))
         return fast, slow
 
+    def _write_buffers(self, step: Step, number: int) -> Iterator[StreamBuffer]:
+        """The write buffers of results that a group leaves in slow memory."""
+        table = self._table
+        stages = {one.stage.result: one.stage for one in step.group.geometry}
+        for name in step.group.results:
+            if name in step.fast:
+                continue
+            block, unit = smallest_block(table.network, stages[name]), table.bytes_of(name)
+            pixels = block_bytes(table.network, stages[name], block, unit) // block.columns
+            columns = min(self._write_bytes // pixels, table.network.layer(name).shape.width)
+            block = block._replace(columns=max(block.columns, columns))
+            size = block_bytes(table.network, stages[name], block, unit)
+            named = f"{name} {Kind.WRITE_BUFFER.value}"
+            yield _buffer(named, Kind.WRITE_BUFFER, name, size, number, number + 1)
+
     def _touches(self, buffer: StreamBuffer) -> Fraction:
         """About how often a frame touches each byte of a buffer; the more, the nearer it lies."""
         if buffer.kind in (Kind.WEIGHTS, Kind.RESIDENT):
-            return Fraction(self._weights[buffer.tensor][1].firings)
+            weights = self._weights[buffer.tensor][1]
+            return Fraction(weights.read, weights.size)
         if buffer.has_rows:
             readers = len(self._order.network.consumers[buffer.tensor])
             return Fraction((1 + readers) * self._table.height(buffer.tensor), max(buffer.rows, 1))
@@ -390,7 +436,7 @@ class Chain:
             if name in begins and begins[name] is None:
                 continue
             home = named.get((name, Kind.RESIDENT), plan.flash or "")
-            reads[home] += one.size * (1 if name in begins else one.firings)
+            reads[home] += one.size if name in begins else one.read
         names = [one.name for one in plan.memories if one.is_slow]
         names += [] if plan.flash is None else [plan.flash]
         return tuple(

@@ -1,10 +1,10 @@
 """Weights of layers in flash, in slow memory or in fast memory, by what moving them costs.
 
-Costs are bytes to and from slow memory, or times where the figures of a board are known. A layer reads
-its weights with each firing of its stage where they lie: in flash, or in a slow memory that gives them
-faster, to which they are copied once. Or they are copied into fast memory as their group begins, in
-each frame, or with a DMA controller as the group before begins, while that one computes. Or they stay
-in fast memory that the plan leaves free.
+Costs are bytes to and from slow memory, or times where the figures of a board are known. A convolution
+reads its weights for each pixel where they lie (planners.plan.weight_reads): in flash, or in a slow
+memory that gives them faster, to which they are copied once. Or they are copied into fast memory as
+their group begins, in each frame, or with a DMA controller as the group before begins, while that one
+computes. Or they stay in fast memory that the plan leaves free.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ class Costs:
         return sum(self.time_of(one.stage) for one in stages) * self.scale
 
     def in_place(self, one: MovableWeights) -> int:
-        """Return what it costs to read weights where they lie before a frame, in all firings."""
-        return one.size * one.firings * self.homes[one.layer][0]
+        """Return what it costs to read weights where they lie before a frame, for all pixels."""
+        return one.read * self.homes[one.layer][0]
 
     def of_copy(self, one: MovableWeights) -> int:
         """Return what it costs to copy weights into fast memory."""
@@ -194,19 +194,21 @@ def costs_of(
 
 
 class MovableWeights(NamedTuple):
-    """Weights of a layer, and how often a frame reads them."""
+    """Weights of a layer: their bytes, and the bytes that a frame reads where they lie."""
 
     layer: str
     size: int
-    firings: int
+    read: int
 
 
-def movable_weights(stages: Iterable[Geometry], costs: Costs) -> tuple[MovableWeights, ...]:
-    """Return the weights of the layers of some stages, as often as the stages fire."""
+def movable_weights(
+    stages: Iterable[Geometry], costs: Costs, table: StageTable
+) -> tuple[MovableWeights, ...]:
+    """Return the weights of the layers of some stages. table: of the stages."""
     return tuple(
-        MovableWeights(name, costs.sizes[name], one.firings.count)
+        MovableWeights(name, costs.sizes[name], read)
         for one in stages
-        for name in one.stage.layers
+        for name, read in table.weight_reads(one).items()
         if name in costs.sizes
     )
 
@@ -226,11 +228,11 @@ class Copies(NamedTuple):
     layers: tuple[str, ...]
 
 
-def copies_of(stages: Sequence[Geometry], costs: Costs) -> tuple[Copies, ...]:
+def copies_of(stages: Sequence[Geometry], costs: Costs, table: StageTable) -> tuple[Copies, ...]:
     """Return sets of weights worth copying, by growing bytes and savings; first that of none."""
     found = [Copies(0, 0, ())]
     allowed = can_be_copied(stages)
-    for one in movable_weights(stages, costs):
+    for one in movable_weights(stages, costs, table):
         saved = costs.in_place(one) - costs.of_copy(one)
         if saved > 0 and one.layer in allowed:
             more = [

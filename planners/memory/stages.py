@@ -27,6 +27,7 @@ from planners.plan.aliases import aliases_of
 from planners.plan.firing import Firings, Reading
 from planners.plan.plan import ACCUMULATOR_BYTES, Alias, Mode, Stage, Strip
 from planners.plan.regions import COLUMNS, Needs, TileRanges, can_be_tiled, hull
+from planners.plan.weight_reads import WeightReads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +75,8 @@ class StageTable:
         self._row_needs: dict[tuple[str, int], tuple[Range, ...]] = {}
         self._columns: dict[tuple[str, ...], dict[str, int]] = {}
         self._aliases: Mapping[str, Alias] | None = None
+        self._weight_reads = WeightReads(network, element_bytes)
+        self._weights_read: dict[Stage, dict[str, int]] = {}
 
     @property
     def aliases(self) -> Mapping[str, Alias]:
@@ -153,6 +156,13 @@ class StageTable:
         if stage not in self._found:
             self._found[stage] = self._worked_out(stage)
         return self._found[stage]
+
+    def weight_reads(self, geometry: Geometry) -> dict[str, int]:
+        """Return the bytes that each layer of a stage reads of weights where they lie, in a frame."""
+        stage = geometry.stage
+        if stage not in self._weights_read:
+            self._weights_read[stage] = self._weight_reads.of_stage(stage, geometry.ranges)
+        return self._weights_read[stage]
 
     def _worked_out(self, stage: Stage) -> Geometry:
         last = self.network.layer(stage.result)

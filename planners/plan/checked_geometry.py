@@ -40,6 +40,10 @@ class InputNeeds:
         first, end = max(first, 0), min(end, height)
         return (first, end) if first < end else (0, 0)
 
+    def needs_all(self, layer: Layer, index: int) -> bool:
+        """Return whether each row of the output needs all rows of an input."""
+        return self._row_spans(layer, index) is None
+
     def tile_rows(self, layer: Layer, index: int, wanted: Range) -> Range:
         """Return the rows of an input that a tile needs; the nearest where all are padding."""
         height, spans = self._height(layer, index), self._row_spans(layer, index)

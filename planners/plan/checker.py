@@ -33,6 +33,7 @@ from planners.plan.checked_rules import (
     pixel_elements,
     works_on_blocks,
 )
+from planners.plan.checked_traffic import require_write_buffers
 from planners.plan.copied_layers import require_same
 from planners.plan.executor import Machine
 from planners.plan.plan import (
@@ -138,6 +139,7 @@ class _Checked:
         self._require_kept()
         self._require_arena()
         self._require_memories()
+        require_write_buffers(self._needs, self._plan)
         self._require_weights()
         self._require_whole()
         self._require_one_each()
@@ -380,7 +382,8 @@ class _Checked:
         for name in alias[:2]:
             if name not in self._works:
                 raise InvalidPlan(f"{named}, but no layer makes {name!r}")
-        own = {one.tensor for one in self._plan.buffers if one.kind is not Kind.STAGING}
+        transient = (Kind.STAGING, Kind.WRITE_BUFFER)
+        own = {one.tensor for one in self._plan.buffers if one.kind not in transient}
         twice = [one for one in self._plan.aliases if one.tensor in (alias.tensor, alias.host)]
         if alias.tensor in own or alias.tensor == alias.host or len(twice) > 1:
             raise InvalidPlan(f"{named}, but also elsewhere, or that one in another")

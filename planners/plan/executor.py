@@ -37,6 +37,7 @@ from planners.plan.checked_rules import (
     joins_columns,
     variable_updates,
 )
+from planners.plan.checked_traffic import WeightReads
 from planners.plan.fused_stages import Sweep, TileWork
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
@@ -98,8 +99,10 @@ class Machine:
         self.arena = MarkedArena(plan, self.network, memory)
         self.computing = computing
         self.needs = InputNeeds(network)
+        self.weight_reads = WeightReads(self.needs, plan.element_bytes)
         self._aliases = {one.tensor: one for one in plan.aliases}
-        self._scratch = [buffer for buffer in plan.buffers if buffer.kind is Kind.SCRATCH]
+        scratch = (Kind.SCRATCH, Kind.WRITE_BUFFER)
+        self._scratch = [buffer for buffer in plan.buffers if buffer.kind in scratch]
         self._whole: dict[str, HeldTensor] = {}
         self._rings = rings_of(self.network)
         self._begin_states()
@@ -134,18 +137,19 @@ class Machine:
         """Copy the weights that a group copies as it begins, from where they lie before."""
         for one in self.plan.buffers:
             if one.kind is Kind.WEIGHTS and one.begin == group:
-                self._read_weights(one.tensor, self._weights[one.tensor].resident)
+                self._read_weights(self._weights[one.tensor].resident, one.size)
                 self._put_weights(one)
                 self.arena.count(self.arena.writes, one.offset, one.size)
 
     def _put_weights(self, buffer: StreamBuffer) -> None:
         self.arena.fill(Content.WEIGHTS, buffer.tensor, _bytes_of(buffer))
 
-    def read_weights(self, layers: Sequence[str]) -> None:
-        """Count the weights that a firing of some layers reads, and require that they are there."""
-        for name in layers:
+    def read_weights(self, stage: Firings) -> None:
+        """Count the weights that the next firing of a stage reads, and require that they are there."""
+        for name in stage.planned.stage.layers:
             if weights := self._weights.get(name):
-                self._read_weights(name, weights.copied or weights.resident)
+                read = self.weight_reads.of_firing(stage, name)
+                self._read_weights(weights.copied or weights.resident, read)
 
     def require_weights(self, layers: Sequence[str]) -> None:
         """Raise ExecutionError unless the weights of some layers are there; count nothing."""
@@ -160,13 +164,13 @@ class Machine:
                 f"the weights of {buffer.tensor!r} in buffer {buffer.name!r} are overwritten"
             )
 
-    def _read_weights(self, name: str, buffer: StreamBuffer | None) -> None:
-        """Count the weights that are read from a buffer, or from the flash where there is none."""
+    def _read_weights(self, buffer: StreamBuffer | None, read: int) -> None:
+        """Count bytes of weights read from a buffer, or from the flash where there is none."""
         if buffer is not None:
             self._require_weights(buffer)
-            self.arena.count(self.arena.reads, buffer.offset, buffer.size)
+            self.arena.count(self.arena.reads, buffer.offset, read)
         elif self.plan.flash is not None:
-            self.arena.reads[self.plan.flash] += self._weights[name].size
+            self.arena.reads[self.plan.flash] += read
 
     def _require_next_frame(self) -> None:
         """Raise ExecutionError unless the next frame finds resident weights, states and variables."""
@@ -328,9 +332,10 @@ class Machine:
         return found
 
     def spoil_scratch(self, layer: str, group: int) -> None:
-        """Write over what a layer may use while it computes."""
+        """Write over the scratch and the write buffer of a layer, which it may use as it computes."""
         for buffer in self._scratch:
-            if buffer.begin <= group < buffer.end and layer in buffer.readers:
+            layers = buffer.readers if buffer.kind is Kind.SCRATCH else (buffer.tensor,)
+            if buffer.begin <= group < buffer.end and layer in layers:
                 self.arena.spoil(buffer.offset, buffer.size)
 
     def put(self, tensor: HeldTensor, row: int, values: Array | None) -> None:
@@ -521,7 +526,7 @@ class _GroupRun:
                 machine.put(tensor, row, self._streamed_row(stage, row))
             return
         if stage.planned.stage.mode is Mode.TILES:
-            machine.read_weights(stage.planned.stage.layers)
+            machine.read_weights(stage)
             TileWork(
                 machine,
                 self.tensors,
@@ -530,7 +535,7 @@ class _GroupRun:
                 self.number,
             ).run()
             return
-        machine.read_weights([layer.name for layer in stage.layers])
+        machine.read_weights(stage)
         self._spoil_scratch(stage)
         if stage.planned.stage.mode is Mode.ACCUMULATING:
             self._add(stage, tensor)

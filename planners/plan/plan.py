@@ -35,7 +35,8 @@ A valid plan, as planners.plan.checker checks it:
 - Frames: weights, states and variables that the next frame begins with are there when a frame ends.
 - Orders: a group with an order has as many turns of each stage as the stage has firings.
 - Aliases: a tensor lies inside one host, which has the buffer, and all readers reach its pixels.
-- Memories: each buffer lies in one memory; a slow memory has whole tensors and resident weights only.
+- Memories: each buffer lies in one memory; a slow memory has whole tensors and resident weights only. A
+  stage whose result lies in slow memory makes pixels of it in a write buffer.
 - Counts: multiply-accumulates, and bytes from and to each slow memory, are those of a frame.
 - Concurrent groups, and bytes that stay while another network works, have no byte in common.
 """
@@ -166,6 +167,7 @@ class Kind(Enum):
     SCRATCH = "scratch"  # what a layer may write while it computes
     KEPT = "kept"  # all rows of a variable, from frame to frame
     STATE = "state"  # what a layer itself keeps from frame to frame
+    WRITE_BUFFER = "write buffer"  # pixels of a result, before they are stored in slow memory
     WEIGHTS = "weights"  # of a layer, copied here in each frame as the first group begins
     RESIDENT = "resident weights"  # of a layer, copied here once, before the first frame
 

@@ -225,6 +225,35 @@ static void join_rows(const run *r, const tensor *t, view *v)
     }
 }
 
+/* Rows and columns of a result in slow memory that its kernel makes in fast memory, from an offset on in
+   slots. */
+typedef struct {
+    const tensor *of;
+    kernel make;
+    int32_t offset, rows, columns;
+} write_buffer;
+
+/* A firing that makes a block of its result in a write buffer. */
+typedef struct {
+    run now; /* first, as functions of a run take it */
+    const write_buffer *to;
+    range rows, columns;
+} block_run;
+
+static void in_block(const run *r, const tensor *t, view *v)
+{
+    if (r->made.of == t) {
+        const block_run *b = (const block_run *)(const void *)r;
+        v->base = (element *)(void *)AT(r, b->to->offset);
+        v->staged = NULL;
+        v->origin = b->rows.first;
+        v->left = b->columns.first;
+        v->rows = b->rows.end - b->rows.first;
+        v->place = v->channels;
+        v->stride = (b->columns.end - b->columns.first) * v->place;
+    }
+}
+
 static view tensor_view(const run *r, const tensor *t)
 {
     view found;

@@ -110,9 +110,18 @@ class LayerCalls:
         return one.element.bytes // self.unit
 
     def of_stage(
-        self, mode: str, ones: Sequence[Described], slices: Mapping[str, Slice]
+        self,
+        mode: str,
+        ones: Sequence[Described],
+        slices: Mapping[str, Slice],
+        *,
+        is_stored: bool = False,
     ) -> list[Call]:
-        """Return the calls of the layers of a stage. slices: the parts of layers in stages in parts."""
+        """Return the calls of the layers of a stage.
+
+        slices: the parts of layers in stages in parts. is_stored: whether blocks of the result are
+        stored in slow memory, which CMSIS-NN, whose functions make whole rows, does not do.
+        """
         if mode == "BY_PARTS":
             cuts = [slices.get(one.layer.name) for one in ones]
             found: Sequence[Call] = [
@@ -126,7 +135,7 @@ class LayerCalls:
         else:
             found = [self._call(one) for one in ones]
             is_alone = len(ones) == 1 and not (self.is_single or self.is_short)
-            if self._cmsis_nn is not None and is_alone:
+            if self._cmsis_nn is not None and is_alone and not is_stored:
                 found = [self._cmsis_nn.call(ones[0], found[0])]
         return [self._as_written(one, call) for one, call in zip(ones, found, strict=True)]
 

@@ -2,7 +2,8 @@
 
 All topological orders, all runs of layers that work as a group, all partitions of a run into stages
 with some rows a firing, and both memories for every tensor, without a search that leaves anything out.
-Of the planner it shares the rows that stages keep.
+Of the planner it shares the rows that stages keep, and the weights that a stage reads, which the
+compiled C confirms (tests/planners/code/test_counted_accesses.py).
 """
 
 from itertools import combinations, product
@@ -23,8 +24,8 @@ def least_of_any_split(network, fast, weights=None, *, in_tiles=False):
     """The least slow bytes within so many bytes of fast memory; None where nothing fits.
 
     in_tiles: whether groups may work in tiles of columns, any number of them.
-    weights: bytes of those of each layer, which lie in flash: a frame reads them there with each
-    firing, or once to copy them for a group, or never, where they stay in fast memory.
+    weights: bytes of the weights of each layer, which lie in flash: a frame reads them there for each
+    pixel, or once to copy them for a group, or never, where they stay in fast memory.
     """
     table = StageTable(network, element_bytes=1)
     inputs = [layer.name for layer in network.inputs]
@@ -139,6 +140,7 @@ def _moved(table, run, stages, away, here, leaving, out, fast, weights):
             continue
         taken = _bytes(table, stages, copied, leaving)
         taken += sum(table.tensor_bytes(name) for name in (here | set(leaving)) - out)
+        taken += sum(_block(table, one) for one in stages if one.result in out)
         if taken > fast:
             continue
         moved = sum(table.tensor_bytes(name) for name in out)
@@ -163,7 +165,11 @@ def _in_tiles(table, run, stages, away, here, leaving, out, fast, known):
         moved = sum(table.tensor_bytes(name) for name in out)
         for tile in found.tiles:
             some = stages_of_tile(found.network, tile, run, stages)
-            if some is None or _bytes(worked, some, None, tile.results) + whole > fast:
+            if some is None:
+                break
+            stored = {to for name, to in zip(leaving, tile.results, strict=True) if name in out}
+            taken = sum(_block(worked, one) for one in some if one.result in stored)
+            if _bytes(worked, some, None, tile.results) + whole + taken > fast:
                 break
             read = [(found.network.layer(name).inputs[0], name) for name in tile.slices]
             moved += sum(worked.tensor_bytes(name) for source, name in read if source in away)
@@ -173,17 +179,23 @@ def _in_tiles(table, run, stages, away, here, leaving, out, fast, known):
 
 def _of_weights(table, stages, weights, room):
     """The least bytes that a group reads of weights, with copies of some in so much room."""
-    firings = {
-        name: table.geometry(stage).firings.count
+    reads = {
+        name: read
         for stage in stages
-        for name in stage.layers
+        for name, read in table.weight_reads(table.geometry(stage)).items()
         if name in weights
     }
     return min(
-        sum(weights[name] * (1 if name in copied else firings[name]) for name in firings)
-        for copied in subsets(firings)
+        sum(weights[name] if name in copied else read for name, read in reads.items())
+        for copied in subsets(reads)
         if sum(weights[name] for name in copied) <= room
     )
+
+
+def _block(table, stage):
+    """Bytes in which a stage makes a result before it is stored: a pixel, or all sums."""
+    shape = table.network.layer(stage.result).shape
+    return shape.channels if stage.mode is Mode.ROWS else table.tensor_bytes(stage.result)
 
 
 def _bytes(table, stages, copied, leaving):

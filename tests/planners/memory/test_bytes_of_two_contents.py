@@ -186,8 +186,8 @@ def test_a_variable_overwritten_behind_its_take_over_is_refused():
         ("p2", "hop.onnx", "bad.json", ("--hop", "3"), "do not hold elements 8 to 16"),
         ("p2", "hop.onnx", "plan.json", ("--hop", "3"), None),
         ("p3", "i16.onnx", "bad.json", (), "begins at byte 443; expected a multiple of 2"),
-        ("p9", "i16.onnx", "bad.json", (), "the weights of 'y0' in buffer 'y0 weights'"),
-        ("p9", "i16.onnx", "good.json", (), None),
+        ("p9", "i16.onnx", "bad.json", (), "in slow memory, but has no write buffer for it"),
+        ("p9", "i16.onnx", "good.json", (), "has no write buffer for it; plan the network again"),
     ],
 )
 def test_verify_says_of_an_edited_plan_what_its_c_does(

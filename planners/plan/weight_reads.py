@@ -1,0 +1,205 @@
+"""Weights that a frame reads where they lie, byte by byte, as the kernels of a C library read them.
+
+A convolution reads the filters again for each pixel: of each filter the taps that lie over the input. A
+fully connected layer reads its matrix once. No cache is counted.
+
+A window of few channels in integers is gathered first: then blocks of four filters read all taps, those
+over the padding as well. This is what the kernels do without vector instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from cnn2csdf import operators as op
+from cnn2csdf.geometry import Range
+from cnn2csdf.network import Layer, Network
+from planners.plan.plan import Mode, Stage
+from planners.plan.regions import COLUMNS, Needs
+from planners.plan.running_stage import rows_of_input
+from planners.plan.weights import weight_bytes
+
+# Bytes of a row of a window: a window of shorter rows is gathered, for vectors of so many bytes.
+GATHERED_ROW = 16
+MOST_GATHERED = 256  # bytes of a window that is gathered, on the stack
+FILTERS = 4  # output channels that an integer kernel computes at a time
+
+
+def gathered_values(network: Network, layer: Layer) -> int:
+    """Return how many integers of a window are gathered before the filters meet them; mostly none."""
+    operator = layer.operator
+    if not isinstance(operator, op.Convolution) or layer.quantization is None:
+        return 0
+    rows, columns = operator.window.kernel
+    width = columns * network.input_shapes(layer)[0].channels
+    is_gathered = operator.groups == 1 and rows > 1 and width < GATHERED_ROW
+    return rows * width if is_gathered and rows * width <= MOST_GATHERED else 0
+
+
+def taps_inside(window: op.Window, axis: int, length: int, limit: int) -> list[int]:
+    """Return for 0 to `length` places of the result how many taps lie over the input, added up.
+
+    limit: places of the input along the axis.
+    """
+    limit += min(window.padding[2 + axis], 0)
+    spacing, taps = window.dilation[axis], window.kernel[axis]
+    counts = []
+    for place in range(length):
+        first = place * window.stride[axis] - window.padding[axis]
+        begin = max(0, -(first // spacing)) if first < 0 else 0
+        end = min(taps, (limit - 1 - first) // spacing + 1) if first < limit else 0
+        counts.append(max(0, end - begin))
+    return list(accumulate(counts, initial=0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerReads:
+    """The bytes that a convolution reads of its filters for rows and columns of its result.
+
+    down, across: taps over the input, added up over rows and over columns. tap_bytes: of one tap of all
+    filters. gathered: the share of these in blocks that read all taps of `window` rows and columns.
+    """
+
+    down: Sequence[int]
+    across: Sequence[int]
+    tap_bytes: int
+    gathered: int
+    window: tuple[int, int]
+
+    def of(self, rows: Range, columns: int) -> int:
+        """Return the bytes for some rows, each of the first columns."""
+        taps = (self.down[rows[1]] - self.down[rows[0]]) * self.across[columns]
+        whole = (rows[1] - rows[0]) * self.window[0] * columns * self.window[1]
+        return taps * (self.tap_bytes - self.gathered) + whole * self.gathered
+
+
+class WeightReads:
+    """The bytes of weights that stages of a network read; each layer is looked at once."""
+
+    def __init__(self, network: Network, element_bytes: int | None) -> None:
+        """Take a network. element_bytes: of each weight, where it is not that of the layer."""
+        self._network, self._element_bytes = network, element_bytes
+        self._needs = Needs(network)
+        self._found: dict[tuple[str, int, bool], LayerReads] = {}
+        self._columns: dict[tuple[str, ...], dict[str, int]] = {}
+
+    def of_firings(self, stage: Stage, name: str, rows: Sequence[Range]) -> int:
+        """Return the bytes that a layer of a stage reads in some firings.
+
+        rows: of the result of the layer that each of these computes.
+        """
+        layer = self._network.layer(name)
+        size = weight_bytes(self._network, layer, self._element_bytes)
+        if not isinstance(layer.operator, op.Convolution):
+            return size
+        if stage.mode is Mode.CHANNELS:
+            return self._summed_up(stage, layer, size)
+        width = layer.shape.width
+        if len(stage.layers) == 1:
+            return self._rows(layer, size, rows, width)
+        columns = self._swept_columns(stage.layers)[name]
+        if stage.accumulating_layer is None:
+            return self._rows(layer, size, rows, columns)
+        return self._in_blocks(stage, layer, size, rows, columns)
+
+    def of_stage(self, stage: Stage, ranges: Mapping[str, Sequence[Range]]) -> dict[str, int]:
+        """Return the bytes that each layer with weights reads in a frame.
+
+        ranges: for each layer and firing the rows of its result that are computed.
+        """
+        network = self._network
+        return {
+            name: self.of_firings(stage, name, ranges[name])
+            for name in stage.layers
+            if weight_bytes(network, network.layer(name), self._element_bytes)
+        }
+
+    def _rows(
+        self, layer: Layer, size: int, rows: Sequence[Range], columns: int, *, filters: int = 0
+    ) -> int:
+        """The bytes for rows of a layer alone; filters: if fewer than all, in a block of channels."""
+        whole = self._network.layer(layer.name).shape.channels
+        reads = self._reads(layer, size, filters or whole)
+        return sum(reads.of(one, columns) for one in rows if one[0] < one[1])
+
+    def _reads(
+        self, layer: Layer, size: int, filters: int, *, is_summed: bool = False
+    ) -> LayerReads:
+        key = layer.name, filters, is_summed
+        if key not in self._found:
+            operator = layer.operator
+            assert isinstance(operator, op.Convolution)
+            window, source = operator.window, self._network.input_shapes(layer)[0]
+            of_filter = size // layer.shape.channels // (window.kernel[0] * window.kernel[1])
+            is_gathered = not is_summed and gathered_values(self._network, layer) > 0
+            self._found[key] = LayerReads(
+                down=taps_inside(window, 0, layer.shape.rows, source.rows),
+                across=taps_inside(window, 1, layer.shape.width, source.width),
+                tap_bytes=of_filter * filters,
+                gathered=of_filter * (filters // FILTERS * FILTERS) if is_gathered else 0,
+                window=window.kernel,
+            )
+        return self._found[key]
+
+    def _summed_up(self, stage: Stage, layer: Layer, size: int) -> int:
+        """The bytes of a convolution whose maps the next layer sums up, as far as that reads them."""
+        last = self._network.layer(stage.result)
+        _, end = rows_of_input(self._network, last, 0, (0, last.shape.rows))
+        width = layer.shape.width
+        if isinstance(last.operator, op.Pooling):
+            width = last.operator.window.extent[1]
+        reads = self._reads(layer, size, layer.shape.channels, is_summed=True)
+        return reads.of((0, end), width)
+
+    def _in_blocks(
+        self, stage: Stage, layer: Layer, size: int, rows: Sequence[Range], columns: int
+    ) -> int:
+        """The bytes of a layer in a stage that goes along its columns for each block of channels.
+
+        The accumulating layer reads of each filter the taps of the block; the last block goes on to the
+        result, which may not need all columns.
+        """
+        assert stage.accumulating_layer is not None
+        before = stage.layers[: stage.layers.index(stage.accumulating_layer)]
+        shares = block_sizes(self._network, stage)
+        if layer.name in before:
+            each = [self._swept_columns((*before, stage.accumulating_layer))[layer.name]]
+            wide = each * (len(shares) - 1) + [columns]
+            return sum(
+                self._rows(layer, size, rows, width, filters=share)
+                for share, width in zip(shares, wide, strict=True)
+                if share
+            )
+        if layer.name != stage.accumulating_layer:
+            return self._rows(layer, size, rows, columns)
+        reads = self._reads(layer, size, layer.shape.channels, is_summed=True)
+        parts = [layer.shape.width] * (len(shares) - 1) + [columns]
+        return sum(
+            reads.of(one, width) * share // sum(shares)
+            for share, width in zip(shares, parts, strict=True)
+            for one in rows
+            if one[0] < one[1]
+        )
+
+    def _swept_columns(self, layers: tuple[str, ...]) -> dict[str, int]:
+        """The columns that a sweep to the last of some layers computes of each of them."""
+        if layers not in self._columns:
+            found = dict.fromkeys(layers, 0)
+            found[layers[-1]] = self._network.layer(layers[-1]).shape.width
+            for name in reversed(layers):
+                for need in self._needs.of(self._network.layer(name), COLUMNS):
+                    if need.source in found and found[name]:
+                        end = need.clipped((found[name] - 1, found[name]))[1]
+                        found[need.source] = max(found[need.source], end)
+            self._columns[layers] = found
+        return self._columns[layers]
+
+
+def block_sizes(network: Network, stage: Stage) -> list[int]:
+    """Return the channels of each block of a stage that sums over blocks; the last may be empty."""
+    channels = network.layer(stage.layers[0]).shape.channels
+    size = -(-channels // stage.channel_blocks)
+    ends = [min(size * (number + 1), channels) for number in range(stage.channel_blocks)]
+    return [end - first for first, end in zip([0, *ends], ends, strict=False)]

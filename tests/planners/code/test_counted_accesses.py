@@ -1,0 +1,93 @@
+"""Bytes that compiled C moves to and from slow memory and flash, beside those that the plan says."""
+
+import pytest
+
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
+from planners.memory.fit import fit
+from planners.plan.plan import Kind, Memory
+from tests.planners.code.calibrated import integer_model, real_model
+from tests.planners.code.compiling import needs_compiler
+from tests.planners.code.counted_accesses import (
+    INSTRUMENTED,
+    MovedBytes,
+    counted_traffic,
+    require_counted,
+)
+from tests.planners.code.memory_cases import planned_cases
+
+CASES = 12  # random models that are drawn for each number of memories
+
+
+def convolutions():
+    """Two convolutions with an activation function, whose sums have 9 inputs for each of 4 channels."""
+    builder = NetworkBuilder("convolutions")
+    tensor = builder.input((4, 16, 16))
+    window = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))
+    for _ in range(2):
+        tensor = builder.add(op.Convolution(filters=4, window=window), tensor)
+        tensor = builder.add(op.Activation(function="relu"), tensor)
+    builder.output(tensor)
+    return builder.network()
+
+
+def residual_block():
+    """A block of which an inner layer of a stage reads the input, too, at its own pace."""
+    builder = NetworkBuilder("residual block")
+    source = builder.input((4, 16, 16))
+    window = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))
+    tensor = builder.add(op.Convolution(filters=4, window=window), source)
+    tensor = builder.add(op.Convolution(filters=8, window=window), tensor)
+    beside = builder.add(op.Convolution(filters=8, window=op.Window(kernel=(1, 1))), source)
+    builder.output(builder.add(op.Elementwise(function="add"), tensor, beside))
+    return builder.network()
+
+
+@needs_compiler
+@pytest.mark.parametrize("made", [real_model, integer_model])
+def test_c_stores_each_sum_in_slow_memory_once(made, tmp_path):
+    model = made(convolutions())
+    unit = model.network.inputs[0].element_bytes
+    memories = (
+        Memory(name="sram", size=700 * unit),
+        Memory(name="psram", size=10**5, is_slow=True),
+    )
+    plan = fit(model, memories=memories).best.plan
+    assert any(buffer.kind is Kind.WRITE_BUFFER for buffer in plan.buffers)
+    counted = counted_traffic(model, plan, tmp_path)
+    assert counted["psram"] == MovedBytes(1024 * unit, 1024 * unit)
+    assert plan.slow_bytes == 2 * 1024 * unit
+
+
+@needs_compiler
+def test_a_layer_inside_a_stage_reads_its_ring_and_not_slow_memory(tmp_path):
+    model = integer_model(residual_block())
+    memories = Memory(name="sram", size=560), Memory(name="psram", size=10**5, is_slow=True)
+    plan = fit(model, memories=memories).best.plan
+    assert len(plan.groups[0].stages[-1].stage.layers) == 3
+    assert [buffer.kind for buffer in plan.buffers if "convolution 3" in buffer.readers] == [
+        Kind.RING
+    ]
+    require_counted(model, plan, tmp_path)
+
+
+@needs_compiler
+def test_c_that_copies_no_rows_calls_no_hook_for_them(tmp_path):
+    builder = NetworkBuilder("activations")
+    tensor = builder.add(op.Activation(function="relu"), builder.input((4, 16, 16)))
+    builder.output(builder.add(op.Activation(function="tanh"), tensor))
+    model = real_model(builder.network())
+    memories = Memory(name="sram", size=1024), Memory(name="psram", size=10**5, is_slow=True)
+    plan = fit(model, memories=memories).best.plan
+    assert plan.slow_bytes
+    require_counted(model, plan, tmp_path, (*INSTRUMENTED, "-DNET_COPY", "-Werror"))
+
+
+@pytest.mark.slow
+@needs_compiler
+@pytest.mark.parametrize("has_flash", [False, True], ids=["two memories", "three memories"])
+def test_c_of_random_networks_moves_the_bytes_of_the_plan(has_flash, tmp_path):
+    cases = list(planned_cases(CASES, has_flash=has_flash))
+    assert len(cases) >= CASES // 3
+    for number, (model, plan) in enumerate(cases):
+        require_counted(model, plan, tmp_path / str(number))
