@@ -118,8 +118,21 @@ class Blocks:
             for entry in range(start[block], start[block + 1])
         )
 
-    def part(self, numbers: Sequence[int]) -> Blocks:
-        """Return these blocks alone; nothing outside may conflict with them."""
+    def around(self, numbers: Sequence[int], held: Mapping[int, int]) -> Blocks:
+        """Return these blocks, conflicts listed, with some held at their offsets in units.
+
+        For blocks that conflict by lifetime alone; what is outside conflicts only with held ones.
+        """
+        part = self.part(numbers, MOST_CONFLICTS)
+        lowest = [held.get(number, self.lowest[number]) for number in numbers]
+        fixed = [number in held or self.is_fixed[number] for number in numbers]
+        return replace(part, lowest=lowest, is_fixed=fixed)
+
+    def part(self, numbers: Sequence[int], most: int = MOST_EXACT) -> Blocks:
+        """Return these blocks alone; nothing outside may conflict with them.
+
+        most: blocks of which conflicts by lifetime are listed.
+        """
         some: dict[str, Any] = {
             name: [getattr(self, name)[number] for number in numbers]
             for name in ("members", "room", "size", "alignment", "lowest", "is_fixed")
@@ -127,7 +140,7 @@ class Blocks:
         some["members"] = tuple(some["members"])
         if self.by_lifetime:
             single = [one for (one,) in some["members"]]
-            entries = _meetings(single, some["size"], MOST_EXACT)
+            entries = _meetings(single, some["size"], most)
         else:
             new = {number: position for position, number in enumerate(numbers)}
             first = self.neighbour_start

@@ -94,6 +94,11 @@ class Greedy:
         """Yield the plans of the usual orders, those that tend to be good first."""
         return (self.offsets(order, is_tight=is_tight) for order, is_tight in self._usual_orders())
 
+    def usual_plans(self) -> Iterator[list[int]]:
+        """Yield the same plans; in between, where one takes long, nothing now and then."""
+        for order, is_tight in self._usual_orders():
+            yield from self._placing(order, is_tight=is_tight)
+
     def _usual_orders(self) -> Iterator[tuple[list[int], bool]]:
         """Yield the usual orders, and whether the smallest gaps are taken."""
         modes = (False,) if self._blocks.is_listed else (False, True)
@@ -207,7 +212,9 @@ class Field:
         )
         self.sizes = backend.array(blocks.size), backend.array(blocks.alignment)
         self.totals = totals = [sum(clique.weights) for clique in cliques]
-        self.heat = [max(totals[number] for number, _ in entries) for entries in of_block]
+        self.heat = [
+            max((totals[number] for number, _ in entries), default=0) for entries in of_block
+        ]
         self.cliques_each = [len(entries) for entries in of_block]
 
 

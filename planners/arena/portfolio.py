@@ -19,8 +19,9 @@ from planners.arena.orders import (
     ranks,
     standard_orders,
 )
+from planners.arena.pushing import PushingSearch
+from planners.arena.windows import WindowSearch
 from planners.kernels import placement_beam as beam_kernel
-from planners.kernels import placement_ejection as ejection_kernel
 from planners.kernels import placement_search, ranges
 from planners.kernels.placement_search import FOUND, NONE
 
@@ -97,8 +98,11 @@ class ConnectedBlocks:
         self._may_push = True  # whether that was not long ago
         self._widening: WideningSearch | None = None
         self._improvements: Iterator[list[int]] = iter(())
-        if blocks.is_large:
+        self._least = self.lower_bound  # bytes that a plan of a large problem is lowered to
+        if blocks.is_large and not blocks.by_lifetime:
             self._improvements = Greedy(blocks).improvements(offsets, Random(SEED))
+        elif blocks.is_large:
+            self._improvements = self._lowered(Greedy(blocks))
 
     @property
     def lower_bound(self) -> int:
@@ -108,6 +112,7 @@ class ConnectedBlocks:
     def step(self, goal: int | None) -> None:
         """Look a while for a plan within the goal, or for a smaller one if there is no goal."""
         if not self._is_exact:
+            self._least = self.lower_bound if goal is None else goal
             found = next(self._improvements)
             if found:
                 self._take(found)
@@ -132,6 +137,17 @@ class ConnectedBlocks:
             unit, above = self.blocks.unit, target + 1
             peak = min(above + (room - above) % unit for room in self.blocks.room)
             self.evidence = Bound(peak, tuple(range(len(self.blocks))), by_search=True)
+
+    def _lowered(self, greedy: Greedy) -> Iterator[list[int]]:
+        """Yield the usual plans and the best plan lowered by windows of time, in turns; or nothing."""
+        windows = WindowSearch(self.blocks)
+        lowered = windows.lowered(self.offsets, self._least)
+        for found in greedy.usual_plans():
+            if found and self.blocks.peak(found) < self.peak:
+                lowered = windows.lowered(found, self._least)
+            yield found
+            yield next(lowered, [])
+        yield from lowered
 
     def _push(self, field: Field, goal: int | None) -> None:
         """Look a while for a plan within the goal, or smaller ones, by pushing blocks out."""
@@ -253,66 +269,6 @@ def _parts(blocks: Blocks) -> list[list[int]]:
                     part.append(int(other))
         parts.append(sorted(part))
     return sorted(parts)
-
-
-class PushingSearch:
-    """A search that begins with a plan, and is asked for lower and lower capacities.
-
-    A heuristic: where it finds no plan there may still be one.
-    """
-
-    def __init__(self, field: Field, offsets: Sequence[int], seed: int) -> None:
-        backend, blocks = field.backend, field.blocks
-        count = len(blocks)
-        self.field = field
-        self._search = backend.kernel(ejection_kernel.search)
-        self._lower = backend.kernel(ejection_kernel.lower)
-        self._size, alignment = field.sizes
-        self._is_fixed = backend.array(int(fixed) for fixed in blocks.is_fixed)
-        self._alignment = alignment
-        self._begin = backend.blank(count)
-        self._shelf = backend.kernel(ejection_kernel.Shelf)(
-            self._begin,
-            backend.blank(count),
-            backend.array(
-                ejection_kernel.FIXED_PRICE if fixed else ejection_kernel.FULL
-                for fixed in blocks.is_fixed
-            ),
-            backend.blank(count),
-            backend.array,
-            seed,
-        )
-        self._capacity: int | None = None
-        put = backend.kernel(ejection_kernel.put)
-        for block, offset in enumerate(offsets):
-            put(self._size, self._shelf, block, offset)
-
-    def aim(self, capacity: int) -> None:
-        """Look for a plan within so many bytes from now on; no fixed block may end above."""
-        if capacity == self._capacity:
-            return
-        self._capacity = capacity
-        backend, blocks = self.field.backend, self.field.blocks
-        highest = backend.array(blocks.highest(capacity))
-        self._places = backend.kernel(ejection_kernel.Places)(
-            self._alignment, highest, self._is_fixed
-        )
-        self._lower(self._places, self._shelf)
-
-    def run(self, limit: int) -> int:
-        """Place at most so many waiting blocks; return FOUND or UNDECIDED."""
-        field = self.field
-        return int(self._search(self._places, field.conflicts, self._size, self._shelf, limit))
-
-    @property
-    def tried(self) -> int:
-        """How many blocks were placed so far."""
-        return int(self._shelf.tried)
-
-    @property
-    def offsets(self) -> list[int]:
-        """The plan, in units, once it is found."""
-        return self.field.backend.take(self._begin, range(len(self.field.blocks)))
 
 
 MOST_ROWS = 2**22  # numbers in the rows of a level; what is wider begins again, in another order

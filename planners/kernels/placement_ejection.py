@@ -32,13 +32,14 @@ class Shelf:
     """The placed blocks, the waiting ones, and what it costs to push a block out.
 
     begin, end: (B,) of placed blocks. is_placed: (B,). price: (B,) multiples of FULL, or FIXED_PRICE.
-    upward: (B,) the first `placed` entries are the placed blocks in order of `begin`; by_end: the same
-    in order of `end`. waiting: (B,) the first `waits` entries are the others. tried: placements so far.
-    entry_of: (B,) zeros. below, above: (B + 1,) scratch, the places around the neighbours of one block;
-    below_block, above_block: (B + 1,) which neighbours.
+    is_sparse: 1 if few blocks conflict. upward: (B,) the first `placed` entries are the placed blocks
+    in order of `begin`; by_end: the same in order of `end`; neither where `is_sparse`. waiting: (B,)
+    the first `waits` entries are the others. tried: placements so far. entry_of: (B,) zeros. below,
+    above: (B + 1,) scratch, the places around the neighbours of one block; below_block, above_block:
+    (B + 1,) which neighbours.
     """
 
-    def __init__(self, begin, end, price, waiting, array, seed):
+    def __init__(self, begin, end, price, waiting, array, seed, is_sparse):
         """Begin empty: `put` every block. array: makes a sequence of the kernel's kind."""
         blocks = len(begin)
         self.begin = begin
@@ -53,6 +54,7 @@ class Shelf:
         self.above = array([0] * (blocks + 1))
         self.below_block = array([0] * (blocks + 1))
         self.above_block = array([0] * (blocks + 1))
+        self.is_sparse = is_sparse
         self.placed = 0
         self.tried = 0
         self.waits = 0
@@ -87,7 +89,7 @@ def search(places, conflicts, size, shelf, limit):
             push_out(conflicts, shelf, block, place)
         put(size, shelf, block, place)
         if shelf.least > 0:
-            shift_some(places, conflicts, size, shelf)
+            shift_some(places, conflicts, size, shelf, block)
     return FOUND if shelf.waits == 0 else UNDECIDED
 
 
@@ -103,6 +105,8 @@ def look(places, conflicts, shelf, block):
     `below`: the highest place of the block under the neighbour, `above`: the lowest upon it, each in
     ascending order.
     """
+    if shelf.is_sparse == 1:
+        return look_at_conflicts(places, conflicts, shelf, block)
     unit = places.alignment[block]
     for entry in range(conflicts.start[block], conflicts.start[block + 1]):
         shelf.entry_of[conflicts.neighbour[entry]] = entry + 1
@@ -126,6 +130,43 @@ def look(places, conflicts, shelf, block):
     for entry in range(conflicts.start[block], conflicts.start[block + 1]):
         shelf.entry_of[conflicts.neighbour[entry]] = 0
     return unders
+
+
+def look_at_conflicts(places, conflicts, shelf, block):
+    """Do what `look` does with the conflicts of the block alone, sorted by where they begin and end."""
+    unit = places.alignment[block]
+    near = 0
+    for entry in range(conflicts.start[block], conflicts.start[block + 1]):
+        other = conflicts.neighbour[entry]
+        if shelf.is_placed[other] == 1:
+            shelf.below[near] = rounded_down(shelf.begin[other] - conflicts.rise[entry], unit)
+            upper = shelf.begin[other] + conflicts.lift[entry]
+            shelf.above[near] = rounded_down(upper + unit - 1, unit)
+            shelf.below_block[near] = other
+            shelf.above_block[near] = other
+            near += 1
+    sort_pairs(shelf.below, shelf.below_block, near)
+    sort_pairs(shelf.above, shelf.above_block, near)
+    return near
+
+
+def sort_pairs(numbers, blocks, count):
+    """Sort so many numbers with their blocks. A Shell sort."""
+    step = 1
+    while step < count // 9:
+        step = 3 * step + 1
+    while step > 0:
+        for k in range(step, count):
+            number = numbers[k]
+            block = blocks[k]
+            hole = k
+            while hole >= step and numbers[hole - step] > number:
+                numbers[hole] = numbers[hole - step]
+                blocks[hole] = blocks[hole - step]
+                hole -= step
+            numbers[hole] = number
+            blocks[hole] = block
+        step //= 3
 
 
 def rounded_down(number, unit):
@@ -231,8 +272,9 @@ def put(size, shelf, block, place):
     shelf.begin[block] = place
     shelf.end[block] = place + size[block]
     shelf.is_placed[block] = 1
-    insert(shelf.upward, shelf.begin, shelf.placed, block)
-    insert(shelf.by_end, shelf.end, shelf.placed, block)
+    if shelf.is_sparse == 0:
+        insert(shelf.upward, shelf.begin, shelf.placed, block)
+        insert(shelf.by_end, shelf.end, shelf.placed, block)
     shelf.placed += 1
 
 
@@ -249,8 +291,9 @@ def take(shelf, block):
     """Take a placed block out."""
     shelf.is_placed[block] = 0
     shelf.placed -= 1
-    remove(shelf.upward, shelf.begin, shelf.placed, block)
-    remove(shelf.by_end, shelf.end, shelf.placed, block)
+    if shelf.is_sparse == 0:
+        remove(shelf.upward, shelf.begin, shelf.placed, block)
+        remove(shelf.by_end, shelf.end, shelf.placed, block)
 
 
 def remove(order, key, last, block):
@@ -269,10 +312,17 @@ def remove(order, key, last, block):
         order[position] = order[position + 1]
 
 
-def shift_some(places, conflicts, size, shelf):
-    """Draw some blocks; those that are placed and have another free place move there."""
+def shift_some(places, conflicts, size, shelf, pushed):
+    """Draw some blocks; those that are placed and have another free place move there.
+
+    Where few blocks conflict they are drawn of those in conflict with the one that was placed.
+    """
+    first = conflicts.start[pushed]
     for _ in range(SHIFTS):
-        block = below(shelf, len(shelf.begin))
+        if shelf.is_sparse == 1:
+            block = conflicts.neighbour[first + below(shelf, conflicts.start[pushed + 1] - first)]
+        else:
+            block = below(shelf, len(shelf.begin))
         if shelf.is_placed[block] == 0 or places.is_fixed[block] == 1:
             continue
         near = look(places, conflicts, shelf, block)

@@ -1,7 +1,7 @@
 /* What calls the kernels: parts of the problem, bounds, orders, and turns of the searches. */
 
 enum { MOST_EXACT = 4000, SLICE = 1000, LONGEST_SLICE = 8000, LONGER_FIRST = 4, RESTARTS = 6 };
-enum { MOST_PUSHES = 16000, PROOFS_FIRST = 8192, PATIENCE = 300000, RARELY = 24, HEAT_ROOM = 32 };
+enum { MOST_PUSHES = 16000, PROOFS_FIRST = 8192, PATIENCE = 300000, FEW_CONFLICTS = 16, RARELY = 24, HEAT_ROOM = 32 };
 enum { LENGTH, AREA, SIZE, CONFLICTS, EARLY, LATE, NEAR, CLIQUES, FEATURES, NOTHING = FEATURES };
 enum { EXACT_ORDERS = 6, USUAL_ORDERS = 5, PEAK_ORDERS = 16, TRIES = 32, KEYS = 4 };
 #define COMPARISONS INT64_C(100000000)
@@ -298,12 +298,13 @@ static void push(Solve *solve, Blocks *blocks)
     int64_t count = blocks->count, turn = blocks->turn;
     if (blocks->shelf == NULL) {
         Numbers price = zeros(&solve->memory, count);
+        int64_t is_sparse = FEW_CONFLICTS * blocks->conflicts.neighbour.count < count * count;
         for (int64_t k = 0; k < count; k++)
             price.at[k] = placement_ejection_FULL;
         blocks->shelf = take(&solve->memory, 1, sizeof(Shelf));
         Places_begin(&blocks->places, blocks->alignment, zeros(&solve->memory, count), blocks->zeros);
         Shelf_begin(blocks->shelf, zeros(&solve->memory, count), zeros(&solve->memory, count), price,
-                    zeros(&solve->memory, count), 1, &solve->memory);
+                    zeros(&solve->memory, count), 1, is_sparse, &solve->memory);
         for (int64_t k = 0; k < count; k++)
             placement_ejection_put(blocks->size, blocks->shelf, k, blocks->best.at[k]);
     }

@@ -14,7 +14,7 @@ cdef class Shelf:
     cdef int64_t[::1] begin, end, price, waiting, is_placed, upward, by_end, entry_of
     cdef int64_t[::1] below, above, below_block, above_block
     cdef readonly int64_t tried
-    cdef int64_t placed, waits, random, least
+    cdef int64_t placed, waits, random, least, is_sparse
 
 
 @cython.locals(_=int64_t, turn=int64_t, block=int64_t, near=int64_t, place=int64_t)
@@ -31,6 +31,16 @@ cdef int64_t below(Shelf shelf, int64_t limit) noexcept
 cdef int64_t look(
     Places places, Conflicts conflicts, Shelf shelf, int64_t block
 ) noexcept
+
+@cython.locals(
+    unit=int64_t, entry=int64_t, near=int64_t, other=int64_t, upper=int64_t
+)
+cdef int64_t look_at_conflicts(
+    Places places, Conflicts conflicts, Shelf shelf, int64_t block
+) noexcept
+
+@cython.locals(step=int64_t, k=int64_t, number=int64_t, block=int64_t, hole=int64_t)
+cdef void sort_pairs(int64_t[::1] numbers, int64_t[::1] blocks, int64_t count) noexcept
 
 cdef int64_t rounded_down(int64_t number, int64_t unit) noexcept
 
@@ -69,9 +79,9 @@ cdef void remove(
     int64_t[::1] order, int64_t[::1] key, int64_t last, int64_t block
 ) noexcept
 
-@cython.locals(_=int64_t, block=int64_t, near=int64_t, place=int64_t)
+@cython.locals(_=int64_t, first=int64_t, block=int64_t, near=int64_t, place=int64_t)
 cdef void shift_some(
-    Places places, Conflicts conflicts, int64_t[::1] size, Shelf shelf
+    Places places, Conflicts conflicts, int64_t[::1] size, Shelf shelf, int64_t pushed
 ) noexcept
 
 @cython.locals(block=int64_t, is_free=cython.bint)

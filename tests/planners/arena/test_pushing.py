@@ -10,8 +10,8 @@ from csdf.kernels import compile as compiler
 from csdf.kernels.compile import PLAIN
 from planners.arena.blocks import blocks_of, clique_bound, cliques_of
 from planners.arena.orders import Field, Greedy
-from planners.arena.portfolio import PushingSearch
 from planners.arena.problem import Buffer, Problem
+from planners.arena.pushing import PushingSearch
 from planners.formats.allocation_traces import parse_buffers
 from planners.kernels.placement_ejection import FOUND, UNDECIDED
 from tests.both_kernels import BOTH, needs_compiled

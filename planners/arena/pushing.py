@@ -1,0 +1,73 @@
+"""Blocks that push others out of their places, until all lie within a capacity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planners.arena.orders import Field
+from planners.kernels import placement_ejection as ejection_kernel
+
+# Blocks for each conflict of one, from which a push looks at conflicts only, not at all blocks: tuned
+# on uniform lifetimes, 10,000 blocks with 200 conflicts each are pushed three times as fast.
+FEW_CONFLICTS = 16
+
+
+class PushingSearch:
+    """A search that begins with a plan, and is asked for lower and lower capacities.
+
+    A heuristic: where it finds no plan there may still be one.
+    """
+
+    def __init__(self, field: Field, offsets: Sequence[int], seed: int) -> None:
+        backend, blocks = field.backend, field.blocks
+        count = len(blocks)
+        self.field = field
+        self._search = backend.kernel(ejection_kernel.search)
+        self._lower = backend.kernel(ejection_kernel.lower)
+        self._size, alignment = field.sizes
+        self._is_fixed = backend.array(int(fixed) for fixed in blocks.is_fixed)
+        self._alignment = alignment
+        self._begin = backend.blank(count)
+        self._shelf = backend.kernel(ejection_kernel.Shelf)(
+            self._begin,
+            backend.blank(count),
+            backend.array(
+                ejection_kernel.FIXED_PRICE if fixed else ejection_kernel.FULL
+                for fixed in blocks.is_fixed
+            ),
+            backend.blank(count),
+            backend.array,
+            seed,
+            int(FEW_CONFLICTS * blocks.neighbour_start[-1] < count**2),
+        )
+        self._capacity: int | None = None
+        put = backend.kernel(ejection_kernel.put)
+        for block, offset in enumerate(offsets):
+            put(self._size, self._shelf, block, offset)
+
+    def aim(self, capacity: int) -> None:
+        """Look for a plan within so many bytes from now on; no fixed block may end above."""
+        if capacity == self._capacity:
+            return
+        self._capacity = capacity
+        backend, blocks = self.field.backend, self.field.blocks
+        highest = backend.array(blocks.highest(capacity))
+        self._places = backend.kernel(ejection_kernel.Places)(
+            self._alignment, highest, self._is_fixed
+        )
+        self._lower(self._places, self._shelf)
+
+    def run(self, limit: int) -> int:
+        """Place at most so many waiting blocks; return FOUND or UNDECIDED."""
+        field = self.field
+        return int(self._search(self._places, field.conflicts, self._size, self._shelf, limit))
+
+    @property
+    def tried(self) -> int:
+        """How many blocks were placed so far."""
+        return int(self._shelf.tried)
+
+    @property
+    def offsets(self) -> list[int]:
+        """The plan, in units, once it is found."""
+        return self.field.backend.take(self._begin, range(len(self.field.blocks)))

@@ -1,0 +1,131 @@
+"""A large problem lowered window by window: what lives around the highest block is placed anew.
+
+The blocks whose lifetimes lie in a window of time are pushed about (planners/arena/pushing.py), what
+crosses its ends stays. A plan that is lower there replaces the old one; the next window lies around
+the block that is the highest then.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from csdf.kernels import compile as compiler
+from planners.arena.blocks import Blocks
+from planners.arena.orders import Field
+from planners.arena.pushing import PushingSearch
+from planners.kernels import ranges
+from planners.kernels.placement_ejection import FOUND
+
+LEAST_WINDOW = 1000  # blocks that are placed anew; twice, then four times as many after a failure
+SIZES = 3  # of windows, one after the other until one succeeds
+MOST_ENTRIES = 6_000_000  # conflicts of blocks in a window; each takes 24 bytes
+PARTS_OF_GAP = 6  # above the bound; a window is lowered by one, then the next has its turn
+PUSHES = 8000  # in a window, and so many more for each of its blocks:
+PUSHES_EACH = 2
+SLICE = 2**19  # conflicts that are looked at before a stop is, about a thirtieth of a second
+PLAIN_SLICE = 2**15  # the same of plain kernels
+SEED = 1
+
+
+class _Window(NamedTuple):
+    """Blocks that are placed anew, and those in conflict with them that stay."""
+
+    free: list[int]
+    held: list[int]
+
+
+class WindowSearch:
+    """A plan of many blocks that conflict by lifetime alone, and how to lower it."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self._blocks = blocks
+        self._starts, self._ends = blocks.starts, blocks.ends
+        self._by_start = sorted(range(len(blocks)), key=self._starts.__getitem__)
+        self._begun = [self._starts[block] for block in self._by_start]
+        self._conflicts_each = blocks.conflicts_each
+        lives = zip(self._starts, self._ends, strict=True)
+        self._longest = max((end - start for start, end in lives), default=0)
+
+    def lowered(self, offsets: Sequence[int], least: int) -> Iterator[list[int]]:
+        """Yield ever lower plans down to `least` bytes, and nothing now and then.
+
+        offsets: of the plan to begin with, in units. Without end where `least` is not reached.
+        """
+        blocks, best, turn, failures = self._blocks, list(offsets), 0, 0
+        while (peak := blocks.peak(best)) > least:
+            window = self._around(self._highest(best), LEAST_WINDOW << failures % SIZES)
+            goal = max(least, peak - max(blocks.unit, (peak - least) // PARTS_OF_GAP))
+            pushing = self._pushing(window, best, turn)
+            turn += 1
+            lower: list[int] = []
+            for found in _pushed(pushing, goal, peak):
+                lower = found
+                yield []
+            failures = 0 if lower else failures + 1
+            for block, offset in zip((*window.free, *window.held), lower, strict=False):
+                best[block] = offset
+            yield list(best) if lower else []
+
+    def _highest(self, offsets: Sequence[int]) -> int:
+        """Return a block that ends highest."""
+        blocks = self._blocks
+        ends = (at * blocks.unit + room for at, room in zip(offsets, blocks.room, strict=True))
+        return max(zip(ends, range(len(blocks)), strict=True))[1]
+
+    def _around(self, block: int, least: int) -> _Window:
+        """Return a window with the lifetime of a block, of so many blocks at least, if there are.
+
+        In it more blocks are free than held, unless too many conflict.
+        """
+        beside = 1
+        while True:
+            begin, end = self._starts[block] - beside, self._ends[block] + beside
+            live = self._live(begin, end)
+            free = [one for one in live if begin <= self._starts[one] and self._ends[one] <= end]
+            held = len(live) - len(free)
+            entries = sum(self._conflicts_each[one] for one in live)
+            is_enough = len(free) >= max(least, held) or entries >= MOST_ENTRIES
+            if is_enough or len(live) == len(self._blocks):
+                inside = set(free)
+                return _Window(free, [one for one in live if one not in inside])
+            beside = beside * 3 // 2 + 1
+
+    def _live(self, begin: int, end: int) -> list[int]:
+        """Return the blocks that live between two times."""
+        first = bisect_left(self._begun, begin - self._longest)
+        last = bisect_left(self._begun, end)
+        return [one for one in self._by_start[first:last] if self._ends[one] > begin]
+
+    def _pushing(self, window: _Window, offsets: Sequence[int], turn: int) -> PushingSearch:
+        numbers = (*window.free, *window.held)
+        part = self._blocks.around(numbers, {number: offsets[number] for number in window.held})
+        lies = [offsets[number] for number in numbers]
+        height = part.peak(lies) // part.unit + 1
+        largest = max(
+            ranges.placement_ejection(part.size, part.alignment, height, len(part)),
+            ranges.overlaps(part.size),
+        )
+        field = Field(part, (), compiler.backend(fits=largest <= compiler.SAFE))
+        return PushingSearch(field, lies, SEED + turn)
+
+
+def _pushed(pushing: PushingSearch, goal: int, peak: int) -> Iterator[list[int]]:
+    """Yield the lowest offsets by now, down to the goal; nothing before any is below the peak."""
+    blocks = pushing.field.blocks
+    held = (
+        at * blocks.unit + room
+        for at, room, fixed in zip(blocks.lowest, blocks.room, blocks.is_fixed, strict=True)
+        if fixed
+    )
+    goal = max(goal, *held, 0)
+    entries = max(1, blocks.neighbour_start[-1] // len(blocks))
+    at_once = max(1, (SLICE if pushing.field.backend.is_compiled else PLAIN_SLICE) // entries)
+    most, lower = PUSHES + PUSHES_EACH * len(blocks), list[int]()
+    while pushing.tried < most and peak > goal:
+        pushing.aim(peak - 1)
+        if pushing.run(at_once) == FOUND:
+            lower = pushing.offsets
+            peak = blocks.peak(lower)
+        yield lower
