@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import defs
 
+from cnn2csdf.readers.between_tensors import Cut, cuts_around, needed_nodes, tensor_named
 from csdf.errors import MissingFile, UnreadableFile
 
 OLDEST_OPSET = 7
@@ -93,3 +97,70 @@ def opset_versions(model: onnx.ModelProto) -> dict[str, int]:
             f"opset {found} is newer than the onnx package, which knows {newest}; update it"
         )
     return versions
+
+
+@dataclass(frozen=True, slots=True)
+class _Links:
+    """The tensors of a node, those that its inner graphs read included."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+def _links(proto: onnx.NodeProto) -> _Links:
+    read = [name for name in proto.input if name]
+    graphs = [attribute.g for attribute in proto.attribute if attribute.HasField("g")]
+    while graphs:
+        inner = graphs.pop()
+        for node in inner.node:
+            read += [name for name in node.input if name]
+            graphs += [attribute.g for attribute in node.attribute if attribute.HasField("g")]
+        read += [output.name for output in inner.output]
+    return _Links(tuple(read), tuple(name for name in proto.output if name))
+
+
+def between(
+    model: onnx.ModelProto, inputs: Sequence[str], outputs: Sequence[str]
+) -> onnx.ModelProto:
+    """Return the part of a model between tensors of these names; by default the whole model.
+
+    Types and dims of inputs are those that the file stores for the tensors, or floating point of open
+    dims. Raises UnreadableFile for a name that no tensor has.
+    """
+    if not inputs and not outputs:
+        return model
+    graph = model.graph
+    known = {one.name: one for one in (*graph.input, *graph.value_info, *graph.output)}
+    written = {name: name for proto in graph.node for name in proto.output if name}
+    names = {name: name for name in (*(one.name for one in graph.input), *written)}
+    for name in (*inputs, *outputs):
+        tensor_named(name, names)
+    kept = onnx.ModelProto()
+    kept.CopyFrom(model)
+    nodes = list(graph.node)
+    until = list(outputs) or [one.name for one in graph.output]
+    places = needed_nodes([_links(proto) for proto in nodes], set(inputs), until)
+    del kept.graph.node[:], kept.graph.input[:], kept.graph.output[:]
+    kept.graph.node.extend(nodes[place] for place in places)
+    for name in inputs:
+        kept.graph.input.append(known.get(name) or _unknown_tensor(name))
+    kept.graph.input.extend(one for one in graph.input if one.name not in inputs)
+    kept.graph.output.extend(known.get(name) or _unknown_tensor(name) for name in until)
+    return kept
+
+
+def _unknown_tensor(name: str) -> onnx.ValueInfoProto:
+    return onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)
+
+
+def cuts_around_nodes(model: onnx.ModelProto, names: Set[str]) -> list[Cut[str]]:
+    """Return the parts before and after the nodes of these names, or that write these tensors."""
+    links = [_links(proto) for proto in model.graph.node]
+    refused = {
+        place
+        for place, proto in enumerate(model.graph.node)
+        if (proto.name or next(iter(links[place].outputs), "")) in names
+    }
+    if not refused:
+        return []
+    return cuts_around(links, refused, [one.name for one in model.graph.output])

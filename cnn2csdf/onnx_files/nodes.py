@@ -166,6 +166,14 @@ class NodeRefusal(UnsupportedOperator):
         super().__init__(message)
 
 
+class RefusedNodes(UnsupportedOperator):
+    """The refusal of several nodes. names: of all of them."""
+
+    def __init__(self, message: str, names: Sequence[str]) -> None:
+        super().__init__(message)
+        self.names = frozenset(names)
+
+
 def unsupported(node: Node, what: str) -> NodeRefusal:
     """Return the refusal of a node of a known operator."""
     return NodeRefusal(node, f"{node.op_type}: {what}", f"{node}: {what}")
@@ -177,14 +185,13 @@ def unknown(node: Node) -> NodeRefusal:
     return NodeRefusal(node, kind, f"node {node.name!r}: {kind}, is not supported")
 
 
-def refusal_of_all(refusals: Sequence[NodeRefusal]) -> UnsupportedOperator:
+def refusal_of_all(refusals: Sequence[NodeRefusal]) -> RefusedNodes:
     """Return one refusal that names each kind of operator, a node of it and how many there are."""
     if any(one.node.domain.startswith("finn.") for one in refusals):
-        return UnsupportedOperator(
-            "a model of FINN: `csdf fifo finn` reads it, and sizes its FIFOs"
-        )
+        return RefusedNodes("a model of FINN: `csdf fifo finn` reads it, and sizes its FIFOs", ())
+    nodes = [one.node.name for one in refusals]
     if len(refusals) == 1:
-        return UnsupportedOperator(str(refusals[0]))
+        return RefusedNodes(str(refusals[0]), nodes)
     kinds: dict[str, list[str]] = {}
     for one in refusals:
         kinds.setdefault(one.kind, []).append(one.node.name)
@@ -195,4 +202,4 @@ def refusal_of_all(refusals: Sequence[NodeRefusal]) -> UnsupportedOperator:
     said = f"{len(refusals)} nodes are not supported: {'; '.join(listed)}"
     if any(one.node.domain.startswith("finn.") for one in refusals):
         said = f"found hardware layers of FINN, a design that csdf fifo finn reads; {said}"
-    return UnsupportedOperator(said)
+    return RefusedNodes(said, nodes)

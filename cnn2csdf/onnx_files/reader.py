@@ -38,10 +38,16 @@ from cnn2csdf.onnx_files.input_dims import (
     usual_sizes,
     words_for,
 )
-from cnn2csdf.onnx_files.model_file import opset_versions, read_model_file
+from cnn2csdf.onnx_files.model_file import (
+    between,
+    cuts_around_nodes,
+    opset_versions,
+    read_model_file,
+)
 from cnn2csdf.onnx_files.nodes import (
     Node,
     NodeRefusal,
+    RefusedNodes,
     attribute_value,
     node_of,
     refusal_of_all,
@@ -51,6 +57,7 @@ from cnn2csdf.onnx_files.nodes import (
 from cnn2csdf.onnx_files.patterns import layer_nodes
 from cnn2csdf.parameters import with_shared_names
 from cnn2csdf.quantized_layers import with_integers
+from cnn2csdf.readers.between_tensors import words_that_read
 from cnn2csdf.readers.reading_order import reading_order
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, UnreadableFile, UnsupportedOperator, counted
@@ -61,29 +68,42 @@ def read_onnx(
     *,
     shapes: Mapping[str, Dims] | None = None,
     constants: Mapping[str, float] | None = None,
+    inputs: Sequence[str] = (),
+    outputs: Sequence[str] = (),
     with_weights: bool = False,
 ) -> Model:
     """Return the network in an ONNX file, of opset 7 or newer, for frames one at a time.
 
     shapes: dims of graph inputs, the batch of one in front, in place of those in the file; or the
     size of a dim by the name that the file gives it. Needed where the file leaves dims other than
-    the batch open. constants: inputs that have the same number in all elements of every frame. Layers
-    are called as their nodes, those of nameless nodes as the tensor they write; inputs that no output
-    needs are left out. Weights are read only where they are wanted: without, files that hold them may
-    be missing.
+    the batch open. constants: inputs that have the same number in all elements of every frame.
+    inputs, outputs: tensors, to read the network between these tensors. Layers are called as their
+    nodes, those of nameless nodes as the tensor they write; inputs that no output needs are left
+    out. Weights are read only where they are wanted: without, files that hold them may be missing.
 
     Raises UnreadableFile, UnsupportedOperator (naming all such operators that were found) or
     InvalidNetwork, naming the file and the node.
     """
     shapes, constants = shapes or {}, constants or {}
     try:
-        model = read_model_file(path)
+        model = between(read_model_file(path), inputs, outputs)
         try:
             return _network(model, path, shapes, constants, with_weights=with_weights)
         except OpenSizes as error:
             words = _words_that_work(model, path, error, shapes, constants)
             example = f"; {words} is read, for example" if words else ""
             raise UnreadableFile(f"{error}{example}") from None
+    except RefusedNodes as error:
+        words = ""
+        if not inputs and not outputs:
+            words = words_that_read(
+                cuts_around_nodes(model, error.names),
+                str,
+                lambda begin, until: read_onnx(
+                    path, shapes=shapes, constants=constants, inputs=begin, outputs=until
+                ),
+            )
+        raise UnsupportedOperator(f"{path}: {error}{words}") from None
     except UnsupportedOperator as error:
         raise UnsupportedOperator(f"{path}: {error}") from None
     except (UnreadableFile, InvalidNetwork) as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
 from cnn2csdf.catalogue.networks import from_catalogue
@@ -26,13 +26,16 @@ def read_model(
     *,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     constants: Mapping[str, float] | None = None,
+    inputs: Sequence[str] = (),
+    outputs: Sequence[str] = (),
     with_weights: bool = False,
     repair: bool = False,
 ) -> Model:
     """Return the model of a file (.onnx, .tflite, .cfg, .json), or one of the catalogue by name.
 
     shapes: of ONNX inputs, with the batch, where the file leaves them open. constants: ONNX inputs that
-    have the same number in every frame, such as a sample rate. with_weights: load the
+    have the same number in every frame, such as a sample rate. inputs, outputs: tensors of an ONNX or
+    TensorFlow Lite file by name, to read the network between these tensors. with_weights: load the
     parameters; only ONNX and TensorFlow Lite files have any. repair: recompute shapes in a
     JSON network that do not fit their inputs.
 
@@ -43,7 +46,12 @@ def read_model(
     if suffix == ".onnx":
         reader = with_onnx("cnn2csdf.onnx_files.reader", name)
         model: Model = reader.read_onnx(
-            name, shapes=shapes, constants=constants, with_weights=with_weights
+            name,
+            shapes=shapes,
+            constants=constants,
+            inputs=inputs,
+            outputs=outputs,
+            with_weights=with_weights,
         )
         return model
     if constants:
@@ -62,7 +70,12 @@ def read_model(
             f"{name}: shapes ({', '.join(shapes)}) are given for inputs of ONNX files only; {instead}"
         )
     if suffix == ".tflite":
-        return parse_tflite(read_bytes(name), name, with_weights=with_weights)
+        return parse_tflite(
+            read_bytes(name), name, inputs=inputs, outputs=outputs, with_weights=with_weights
+        )
+    if inputs or outputs:
+        listed = ", ".join((*inputs, *outputs))
+        raise UnreadableFile(f"{name}: tensors ({listed}) are named in ONNX and .tflite files only")
     if suffix not in (".cfg", ".json"):
         if os.path.exists(name) or set(name.partition(":")[0]) & {".", "/", os.sep}:
             expected = f"expected {', '.join(SUFFIXES)}{meant(suffix, SUFFIXES)}"

@@ -73,6 +73,8 @@ def read_source(
             source,
             shapes=dict(options.shape),
             constants=dict(options.constant),
+            inputs=options.begin,
+            outputs=options.until,
             with_weights=with_weights,
             repair=options.repair,
         )

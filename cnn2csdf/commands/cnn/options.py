@@ -62,6 +62,22 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         help="an ONNX input with the same number in every frame, such as sr=16000",
     )
     parser.add_argument(
+        "--from",
+        dest="begin",
+        action="append",
+        metavar="TENSOR",
+        default=[],
+        help="read the part of an ONNX or TensorFlow Lite file that begins with this tensor, such as "
+        "features that other code computes; repeat it for several",
+    )
+    parser.add_argument(
+        "--until",
+        action="append",
+        metavar="TENSOR",
+        default=[],
+        help="read the part that ends with this tensor, for a tail that other code computes",
+    )
+    parser.add_argument(
         "--simplify",
         type=_rewrites,
         metavar="STEPS",

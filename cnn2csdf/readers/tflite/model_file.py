@@ -11,8 +11,7 @@ tensorflow/lite/schema/schema.fbs, in its order.
 from __future__ import annotations
 
 import struct
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite, prod
 
@@ -173,12 +172,10 @@ class Graph:
     initial: Mapping[str, Tensor] = field(default_factory=dict)
 
 
-def parse_graph(content: bytes, known: Collection[str], rewrite: Callable[[Graph], Graph]) -> Graph:
-    """Return the graph of a file.
+def parse_graph(content: bytes) -> Graph:
+    """Return the graph of a file, with the first values of its variables.
 
-    rewrite: applied before the kinds of operators are checked. known: kinds of operators that can
-    be read. Raises UnsupportedOperator, naming all others of the file at once, and UnreadableFile
-    for a file that is damaged.
+    Raises UnreadableFile for a file that is damaged, UnsupportedOperator for several graphs.
     """
     first, *others = graphs_of(content)
     initial: dict[str, Tensor] = {}
@@ -195,16 +192,7 @@ def parse_graph(content: bytes, known: Collection[str], rewrite: Callable[[Graph
             )
     if others and not initial:
         raise UnreadableFile(f"has {1 + len(others)} graphs; expected one")
-    first = rewrite(replace(first, initial=initial))
-    unknown = Counter(node.kind for node in first.nodes if node.kind not in known)
-    if unknown:
-        numbers = {node.kind: node.number for node in reversed(first.nodes)}
-        listed = ", ".join(
-            f"{kind} ({count}x, {'first ' if count > 1 else ''}operator {numbers[kind]})"
-            for kind, count in sorted(unknown.items())
-        )
-        raise UnsupportedOperator(f"operators that are not supported: {listed}")
-    return first
+    return replace(first, initial=initial)
 
 
 def graphs_of(content: bytes) -> list[Graph]:

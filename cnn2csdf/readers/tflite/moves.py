@@ -245,6 +245,9 @@ def split_by_sizes(node: Node, assembly: Assembly) -> None:
 def _add_pieces(node: Node, assembly: Assembly, *, source: int, axis: tuple[int, ...]) -> None:
     given, begin = assembly.tensor(node, source).dims, 0
     rank = len(given)
+    if len(node.outputs) == 1:  # the batch of one may be split too
+        assembly.add(node, op.Identity(), sources=[assembly.source(node, source)])
+        return
     place = our_axis(node, assembly, given, axis[0] if axis else rank)
     for number in range(len(node.outputs)):
         dims = assembly.output(node, number).dims

@@ -3,32 +3,47 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import NoReturn
 
 from cnn2csdf.parameters import with_shared_names
+from cnn2csdf.readers.between_tensors import cuts_around, words_that_read
 from cnn2csdf.readers.tflite import functions, moves, products, recurrences, windows
 from cnn2csdf.readers.tflite.assembly import Assembly
 from cnn2csdf.readers.tflite.folding import folded
 from cnn2csdf.readers.tflite.model_file import Graph, Node, parse_graph
+from cnn2csdf.readers.tflite.obstacles import Obstacle, in_words, part_of
 from cnn2csdf.rings import with_rings
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, UnreadableFile, UnsupportedOperator
 
 
-def parse_tflite(content: bytes, name: str, *, with_weights: bool = False) -> Model:
+def parse_tflite(
+    content: bytes,
+    name: str,
+    *,
+    inputs: Sequence[str] = (),
+    outputs: Sequence[str] = (),
+    with_weights: bool = False,
+) -> Model:
     """Return the network in the bytes of a .tflite file, for one frame at a time.
 
     name: of the file, for messages. Layers are called as the tensors they write. Tensors of int8
-    with a scale are quantised; they are computed as TensorFlow Lite Micro does.
+    with a scale are quantised; they are computed as TensorFlow Lite Micro does. inputs, outputs: names
+    of tensors, to read the part between these tensors.
 
     Raises UnreadableFile, UnsupportedOperator or InvalidNetwork, naming the file and the operator.
     """
     try:
-        graph = parse_graph(content, CONVERTERS, folded)
+        graph = folded(part_of(parse_graph(content), inputs, outputs))
         assembly = Assembly(graph, os.path.basename(name).removesuffix(".tflite") or "network")
         assembly.add_inputs()
-        _add_layers(graph, assembly)
+        obstacles = _add_layers(graph, assembly)
+        if obstacles:
+            named = bool(inputs or outputs)
+            words = "" if named else _words_around(obstacles, graph, content, name)
+            _refuse(f"{in_words(obstacles, graph)}{words}")
         assembly.add_variables()
         assembly.add_outputs()
         network = with_shared_names(assembly.builder.network())
@@ -38,26 +53,45 @@ def parse_tflite(content: bytes, name: str, *, with_weights: bool = False) -> Mo
         raise type(error)(f"{name}: {error}") from None
 
 
-def _add_layers(graph: Graph, assembly: Assembly) -> None:
-    """Add the layers of all nodes; those behind one that is refused are not looked at.
+def _refuse(message: str) -> NoReturn:
+    raise UnsupportedOperator(message)
 
-    Raises UnsupportedOperator for all nodes together that are refused for what they are.
+
+def _words_around(
+    obstacles: Sequence[Obstacle], graph: Graph, content: bytes, file_name: str
+) -> str:
+    """Return words of a command line that read the part before or after the obstacles."""
+    places = {graph.nodes.index(each.node) for each in obstacles}
+    return words_that_read(
+        cuts_around(graph.nodes, places, graph.outputs),
+        lambda number: graph.tensors[number].name,
+        lambda begin, until: parse_tflite(content, file_name, inputs=begin, outputs=until),
+    )
+
+
+def _add_layers(graph: Graph, assembly: Assembly) -> list[Obstacle]:
+    """Add the layers of all nodes; return the nodes that are refused for what they are.
+
+    Nodes of known operators behind a refused node are not looked at.
     """
-    refusals: list[str] = []
+    obstacles: list[Obstacle] = []
     lost: set[int] = set()  # tensors that a refused node would have written, or that need one
     for node in graph.nodes:
+        if node.kind not in CONVERTERS:
+            obstacles.append(Obstacle(node=node, message=None))
+            lost.update(node.outputs)
+            continue
         if not lost.isdisjoint(node.inputs):
             lost.update(node.outputs)
             continue
         try:
             CONVERTERS[node.kind](node, assembly)
         except UnsupportedOperator as error:
-            refusals.append(str(error))
+            obstacles.append(Obstacle(node=node, message=str(error)))
             lost.update(node.outputs)
         except InvalidNetwork as error:
             raise InvalidNetwork(f"{node}: {error}") from None
-    if refusals:
-        raise UnsupportedOperator("; ".join(refusals))
+    return obstacles
 
 
 def nothing(node: Node, assembly: Assembly) -> None:

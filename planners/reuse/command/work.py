@@ -141,7 +141,8 @@ def application_of(options: argparse.Namespace) -> Application:
     if described:
         if len(options.models) > 1:
             raise CsdfError(f"{described[0]} is an application of its own; give it alone")
-        if options.shape or options.repair or options.simplify != STEPS:
+        of_files = (options.shape, options.constant, options.begin, options.until, options.repair)
+        if any(of_files) or options.simplify != STEPS:
             raise CsdfError(f"{described[0]}: {OF_MODELS}")
         if options.entry:
             return read_published_application(described[0], options.entry)

@@ -1,0 +1,121 @@
+"""The part of a graph between tensors: the nodes that outputs need, and cuts around refused nodes.
+
+A graph is a sequence of nodes in running order; a tensor is a name or a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence, Set
+from dataclasses import dataclass
+from shlex import quote
+from typing import Generic, Protocol, TypeVar
+
+from csdf.errors import CsdfError, UnreadableFile
+from csdf.names import meant
+
+Tensor = TypeVar("Tensor", bound=Hashable)
+TensorOf = TypeVar("TensorOf", bound=Hashable, covariant=True)
+
+
+class GraphNode(Protocol[TensorOf]):
+    """A node of a graph in a file."""
+
+    @property
+    def inputs(self) -> Sequence[TensorOf]:
+        """Tensors that the node reads."""
+
+    @property
+    def outputs(self) -> Sequence[TensorOf]:
+        """Tensors that the node writes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut(Generic[Tensor]):
+    """Tensors between which no refused node is. nodes: how many nodes remain."""
+
+    begin: tuple[Tensor, ...]
+    until: tuple[Tensor, ...]
+    nodes: int
+
+
+def needed_nodes(
+    nodes: Sequence[GraphNode[Tensor]], begin: Set[Tensor], until: Sequence[Tensor]
+) -> list[int]:
+    """Return the places of the nodes that the tensors `until` need, where `begin` comes in."""
+    wanted, places = set(until) - begin, []
+    for place in reversed(range(len(nodes))):
+        node = nodes[place]
+        if not wanted.isdisjoint(node.outputs):
+            places.append(place)
+            wanted.update(tensor for tensor in node.inputs if tensor not in begin)
+    return places[::-1]
+
+
+def cuts_around(
+    nodes: Sequence[GraphNode[Tensor]], refused: Set[int], outputs: Sequence[Tensor]
+) -> list[Cut[Tensor]]:
+    """Return the part before refused nodes, and the part after them; the larger part first.
+
+    refused: places of nodes. outputs: of the graph.
+    """
+    writers = {tensor: place for place, node in enumerate(nodes) for tensor in node.outputs}
+    after, before = set(refused), set(refused)
+    for place, node in enumerate(nodes):
+        if any(writers.get(tensor) in after for tensor in node.inputs):
+            after.add(place)
+    for place in reversed(range(len(nodes))):
+        if place in before:
+            sources = (writers.get(tensor) for tensor in nodes[place].inputs)
+            before.update(source for source in sources if source is not None)
+    until = [
+        tensor
+        for place in sorted(after)
+        for tensor in nodes[place].inputs
+        if tensor in writers and writers[tensor] not in after
+    ]
+    until += [tensor for tensor in outputs if tensor in writers and writers[tensor] not in after]
+    begin = [
+        tensor
+        for place, node in enumerate(nodes)
+        if place not in before
+        for tensor in node.inputs
+        if writers.get(tensor) in before
+    ]
+    rest = [tensor for tensor in outputs if tensor in writers and writers[tensor] not in before]
+    head: Cut[Tensor] = Cut(
+        begin=(), until=tuple(dict.fromkeys(until)), nodes=len(nodes) - len(after)
+    )
+    tail = Cut(begin=tuple(dict.fromkeys(begin)), until=tuple(rest), nodes=len(nodes) - len(before))
+    found = [head] if until else []
+    found += [tail] if begin and rest else []
+    return sorted(found, key=lambda cut: -cut.nodes)
+
+
+def words_that_read(
+    cuts: Sequence[Cut[Tensor]],
+    name_of: Callable[[Tensor], str],
+    read: Callable[[Sequence[str], Sequence[str]], object],
+) -> str:
+    """Return a clause with the words of the first cut that is read; empty where none is.
+
+    read: reads the part between tensors by name. The ends of the graph itself need no word.
+    """
+    for cut in cuts:
+        begin, until = ([name_of(tensor) for tensor in side] for side in (cut.begin, cut.until))
+        if begin:
+            until = []
+        try:
+            read(begin, until)
+        except CsdfError:
+            continue
+        words = [f"--from {quote(name)}" for name in begin]
+        words += [f"--until {quote(name)}" for name in until]
+        return f"; {' '.join(words)} reads the other {cut.nodes} operators"
+    return ""
+
+
+def tensor_named(name: str, tensors: dict[str, Tensor]) -> Tensor:
+    """Return the tensor of that name. Raises UnreadableFile for a name that no tensor has."""
+    if name not in tensors:
+        raise UnreadableFile(f"there is no tensor {name!r}{meant(name, tensors)}")
+    return tensors[name]

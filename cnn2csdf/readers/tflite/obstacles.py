@@ -1,0 +1,76 @@
+"""Operators that stand in the way of reading a TensorFlow Lite graph, and the part between tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from cnn2csdf.readers.between_tensors import needed_nodes, tensor_named
+from cnn2csdf.readers.tflite.model_file import Graph, Node
+
+WITH_WEIGHTS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV")
+STATE_KINDS = ("CALL_ONCE", "VAR_HANDLE", "ASSIGN_VARIABLE")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """A node that is refused. message: why; None where its operator is not supported."""
+
+    node: Node
+    message: str | None
+
+
+def in_words(obstacles: Sequence[Obstacle], graph: Graph) -> str:
+    """Return all obstacles by kind, with their count and first place, and the share of MACs read."""
+    kinds: dict[str, list[int]] = {}
+    for each in obstacles:
+        if each.message is None:
+            kinds.setdefault(each.node.kind, []).append(each.node.number)
+    clauses = []
+    if kinds:
+        listed = ", ".join(
+            f"{kind} ({len(numbers)}x, {'first ' if len(numbers) > 1 else ''}operator {numbers[0]})"
+            for kind, numbers in sorted(kinds.items())
+        )
+        clauses.append(f"operators that are not supported: {listed}")
+    clauses += [each.message for each in obstacles if each.message is not None]
+    total = sum(_macs(graph, node) for node in graph.nodes)
+    missed = sum(_macs(graph, each.node) for each in obstacles)
+    if len(graph.nodes) > len(obstacles) and total:
+        clauses.append(f"{(total - missed) / total:.1%} of the MACs are in other operators")
+    return "; ".join(clauses)
+
+
+def _macs(graph: Graph, node: Node) -> int:
+    """Return the multiply-accumulates of a node with weights, from the sizes of its tensors."""
+    if node.kind not in WITH_WEIGHTS or len(node.inputs) < 2 or -1 in node.inputs[:2]:
+        return 0
+    weights = graph.tensors[node.inputs[1]].dims
+    wide = node.inputs[2] if node.kind == "TRANSPOSE_CONV" else node.outputs[0]
+    return prod(weights) * prod(graph.tensors[wide].dims[:-1])
+
+
+def part_of(graph: Graph, inputs: Sequence[str], outputs: Sequence[str]) -> Graph:
+    """Return the part between tensors of these names; by default the ends of the graph.
+
+    Raises UnreadableFile for a name that no tensor has.
+    """
+    if not inputs and not outputs:
+        return graph
+    written = [number for node in graph.nodes for number in node.outputs]
+    numbers = {graph.tensors[number].name: number for number in (*graph.inputs, *written)}
+    begin = [tensor_named(name, numbers) for name in inputs]
+    until = [tensor_named(name, numbers) for name in outputs] or list(graph.outputs)
+    places = set(needed_nodes(graph.nodes, set(begin), until))
+    read = {number for place in places for number in graph.nodes[place].inputs}
+    handles = {graph.handles[number] for number in read if number in graph.handles}
+    for place, node in enumerate(graph.nodes):
+        # What a variable holds for the next frame is needed where the part reads it.
+        if node.kind == "ASSIGN_VARIABLE" and graph.handles.get(node.inputs[0]) in handles:
+            places.add(place)
+            places.update(needed_nodes(graph.nodes, set(begin), node.inputs))
+    nodes = tuple(node for place, node in enumerate(graph.nodes) if place in places)
+    read = {number for node in nodes for number in node.inputs}
+    kept = [number for number in graph.inputs if number in read and number not in begin]
+    return replace(graph, nodes=nodes, inputs=(*begin, *kept), outputs=tuple(until))
