@@ -149,6 +149,7 @@ RESTRICTIONS = {
     "CAST": "no quantised integers",
     "CONCATENATION": "of tensors and constants",
     "CONV_2D": "constant weights of the type of the input, or int8 in integers; groups",
+    "CUSTOM:'Convolution2DTransposeBias'": "MediaPipe's transposed convolution; constant weights",
     "DEPTHWISE_CONV_2D": "constant weights of the type of the input, or int8 in integers",
     "BATCH_MATMUL": "two tensors, or one and a constant matrix",
     "FULLY_CONNECTED": "a constant matrix, one vector or several; weights of int8 for real numbers "

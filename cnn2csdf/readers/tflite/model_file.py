@@ -145,13 +145,17 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """An operator of the graph. inputs: numbers of tensors; -1 is one left out."""
+    """An operator of the graph. inputs: numbers of tensors; -1 is an input left out.
+
+    custom: the options of an operator that is no part of the schema, as bytes.
+    """
 
     number: int
     kind: str
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     options: Record | None
+    custom: bytes = b""
 
     def __str__(self) -> str:
         return f"operator {self.number} ({self.kind})"
@@ -284,6 +288,7 @@ def _node(number: int, found: Record, kinds: Sequence[str]) -> Node:
         inputs=tuple(inputs.tolist()),
         outputs=tuple(outputs.tolist()),
         options=found.record(4),
+        custom=bytes(found.vector(5, "u1")),
     )
 
 

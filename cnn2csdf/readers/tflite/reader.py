@@ -127,6 +127,7 @@ CONVERTERS: Mapping[str, Callable[[Node, Assembly], None]] = {
     "CONV_2D": windows.convolution,
     "COS": partial(functions.activation, function="cos"),
     "CUMSUM": functions.running_sum,
+    "CUSTOM:'Convolution2DTransposeBias'": windows.transposed_convolution_of_mediapipe,
     "DEPTHWISE_CONV_2D": windows.depthwise_convolution,
     "DEPTH_TO_SPACE": windows.depth_to_space,
     "DEQUANTIZE": functions.conversion,

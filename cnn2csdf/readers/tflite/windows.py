@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from struct import Struct
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from cnn2csdf.readers.tflite.options import (
 from csdf.errors import UnreadableFile, counted
 
 REFLECT = 0  # MirrorPadMode
+MAP_AXES = 4
+CUSTOM_STRIDES = Struct("<iii")  # TfLiteTransposeConvParams: TfLitePadding, two strides
+CUSTOM_SAME, CUSTOM_VALID = 1, 2
 
 
 def biases(node: Node, assembly: Assembly, units: int, *, place: int = 2) -> list[Trained]:
@@ -100,25 +104,55 @@ def _add_convolution(
 
 
 def transposed_convolution(node: Node, assembly: Assembly) -> None:
-    """Add a transposed convolution; its inputs are a size, the filters and the maps."""
-    kernel, shape = assembly.constant(node, 1), assembly.map_shape(node, 2)
-    if (
-        kernel.ndim != 4
-        or kernel.shape[3] != shape.channels
-        or len(assembly.output(node).dims) != 4
-    ):
-        raise UnreadableFile(f"{node}: a kernel of {kernel.shape} for an input of {shape}")
-    require_one_type(node, assembly, given=2)
-    window = window_of(node, (kernel.shape[1], kernel.shape[2]), dilations=None)
+    """Add a transposed convolution; its inputs are a size, the filters, the maps and biases."""
+    window = window_of(node, _kernel_size(node, assembly), dilations=None)
     is_same = options_of(node).integer(0, "b") == SAME
+    _add_transposed(node, assembly, window, source=2, is_same=is_same, fused=fused_behind(node, 3))
+
+
+def transposed_convolution_of_mediapipe(node: Node, assembly: Assembly) -> None:
+    """Add a transposed convolution; its inputs are the maps, the filters and biases.
+
+    Its options are numbers of 32 bits: the padding, and the horizontal and the vertical stride.
+    Source: google-ai-edge/mediapipe, mediapipe/util/tflite/operations/transpose_conv_bias.cc.
+    """
+    if len(node.custom) < CUSTOM_STRIDES.size:
+        raise UnreadableFile(
+            f"{node}: {len(node.custom)} bytes of options; expected {CUSTOM_STRIDES.size}"
+        )
+    padding, across, down = CUSTOM_STRIDES.unpack_from(node.custom)
+    if padding not in (CUSTOM_SAME, CUSTOM_VALID):
+        raise UnreadableFile(f"{node}: padding {padding}; expected 1 or 2")
+    window = op.Window(kernel=_kernel_size(node, assembly), stride=(down, across))
+    _add_transposed(node, assembly, window, source=0, is_same=padding == CUSTOM_SAME, fused=0)
+
+
+def _kernel_size(node: Node, assembly: Assembly) -> op.Pair:
+    kernel = assembly.constant(node, 1)
+    if kernel.ndim != MAP_AXES:
+        raise UnreadableFile(f"{node}: a kernel of {kernel.shape}")
+    return (kernel.shape[1], kernel.shape[2])
+
+
+def _add_transposed(
+    node: Node, assembly: Assembly, window: op.Window, *, source: int, is_same: bool, fused: int
+) -> None:
+    """source: the place of the maps among the inputs."""
+    kernel, shape = assembly.constant(node, 1), assembly.map_shape(node, source)
+    if kernel.shape[3] != shape.channels or len(assembly.output(node).dims) != MAP_AXES:
+        raise UnreadableFile(f"{node}: a kernel of {kernel.shape} for an input of {shape}")
+    require_one_type(node, assembly, given=source)
+    bias_place = 3 if source == 2 else 2
     _, height, width, _ = assembly.output(node).dims
     before, after = [], []
     for axis, length, size in (
         (window.rows, shape.height, height),
         (window.columns, shape.width, width),
     ):
-        missing = (-(-size // axis.stride) - 1) * axis.stride + axis.kernel - size
-        before.append(max(missing, 0) // 2 if is_same else 0)
+        trimmed = axis.scattered(length) - size
+        if source:  # as LiteRT's kernel, which knows only the size of the result
+            trimmed = (-(-size // axis.stride) - 1) * axis.stride + axis.kernel - size
+        before.append(max(trimmed, 0) // 2 if is_same else 0)
         after.append(axis.scattered(length) - size - before[-1])
     operator = op.TransposedConvolution(
         filters=kernel.shape[0],
@@ -127,16 +161,14 @@ def transposed_convolution(node: Node, assembly: Assembly) -> None:
             stride=window.stride,
             padding=(before[0], before[1], max(after[0], 0), max(after[1], 0)),
         ),
-        has_bias=assembly.has(node, 3),
+        has_bias=assembly.has(node, bias_place),
         extra=(max(-after[0], 0), max(-after[1], 0)),
     )
     trained = [assembly.trained(node, 1, "kernel", kernel.transpose(3, 0, 1, 2))]
     require_centred(node, trained[0], kernel.shape[0])
-    bias = biases(node, assembly, kernel.shape[0], place=3)
-    source = assembly.source(node, 2)
-    assembly.add(
-        node, operator, sources=[source], trained=[*trained, *bias], fused=fused_behind(node, 3)
-    )
+    bias = biases(node, assembly, kernel.shape[0], place=bias_place)
+    layer = assembly.source(node, source)
+    assembly.add(node, operator, sources=[layer], trained=[*trained, *bias], fused=fused)
 
 
 def pooling(node: Node, assembly: Assembly, *, function: str) -> None:

@@ -72,12 +72,16 @@ def constant(name, array, scales=(), zero=0):
 
 @dataclass
 class Node:
-    """options: (field, form, value) of its table of options; links: numbers of tensors."""
+    """options: (field, form, value) of its table of options; links: numbers of tensors.
+
+    custom: options of an operator of a kind such as CUSTOM:Name, as bytes.
+    """
 
     kind: str
     inputs: list[int]
     outputs: list[int]
     options: list[tuple[int, str, float]] = field(default_factory=list)
+    custom: bytes = b""
 
 
 def tflite_bytes(tensors, nodes, inputs, outputs):
@@ -90,9 +94,7 @@ def tflite_bytes(tensors, nodes, inputs, outputs):
         number += one.array is not None
         made.append(_tensor(b, one, number if one.array is not None else 0))
     kinds = sorted({node.kind for node in nodes})
-    codes = [
-        _table(b, 4, {}, [(0, "b", min(CODES[kind], 127)), (3, "i", CODES[kind])]) for kind in kinds
-    ]
+    codes = [_code(b, kind) for kind in kinds]
     operators = [_operator(b, node, kinds.index(node.kind)) for node in nodes]
     graph = _table(
         b,
@@ -114,6 +116,13 @@ def tflite_bytes(tensors, nodes, inputs, outputs):
     return bytes(b.Output())
 
 
+def _code(b, kind):
+    name = kind.partition("CUSTOM:")[2]
+    code = 32 if name else CODES[kind]
+    fields = {1: b.CreateString(name)} if name else {}
+    return _table(b, 4, fields, [(0, "b", min(code, 127)), (3, "i", code)])
+
+
 def _tensor(b, one, number):
     fields = {0: _vector(b, one.dims, "i4"), 3: b.CreateString(one.name)}
     if one.scales:
@@ -128,8 +137,10 @@ def _operator(b, node, code):
     fields = {1: _vector(b, node.inputs, "i4"), 2: _vector(b, node.outputs, "i4")}
     if node.options:
         fields[4] = _table(b, 1 + max(place for place, _, _ in node.options), {}, node.options)
+    if node.custom:
+        fields[5] = _bytes(b, np.frombuffer(node.custom, np.uint8))
     numbers = [(0, "i", code), (3, "b", OPTIONS.get(node.kind, 0) if node.options else 0)]
-    return _table(b, 5, fields, numbers)
+    return _table(b, 6, fields, numbers)
 
 
 def _table(b, size, offsets, numbers=()):
@@ -166,14 +177,14 @@ def with_state_reset(path):
     return bytes(content)
 
 
-def one_node(kind, inputs, output, options=()):
+def one_node(kind, inputs, output, options=(), custom=b""):
     """A file of one operator; inputs without an array come in with the frame."""
     tensors = [*inputs, *(output if isinstance(output, list) else [output])]
     count = len(inputs)
     outputs = list(range(count, len(tensors)))
     frames = [number for number, one in enumerate(inputs) if one.array is None]
     return tflite_bytes(
-        tensors, [Node(kind, list(range(count)), outputs, list(options))], frames, outputs
+        tensors, [Node(kind, list(range(count)), outputs, list(options), custom)], frames, outputs
     )
 
 
