@@ -357,10 +357,11 @@ class _Checked:
             raise InvalidPlan(f"{named} has {counted(buffer.rows, 'row')} of {buffer.tensor!r}")
         if buffer.kind is Kind.EXTERNAL:
             self._require_external(buffer)
-        elif buffer.size and buffer.offset % self._unit:
+        elif buffer.size and buffer.offset % (grid := unit if buffer.has_rows else self._unit):
+            counted_in = "an element" if buffer.has_rows else "the arena's smallest element"
             raise InvalidPlan(
-                f"{named} begins at byte {buffer.offset}; expected a multiple of {self._unit}, the "
-                "bytes in which the arena is counted"
+                f"{named} begins at byte {buffer.offset}; expected a multiple of {grid}, the bytes of "
+                f"{counted_in}"
             )
         elif buffer.offset + buffer.size > self._plan.arena_bytes:
             raise InvalidPlan(f"{named} leaves the arena of {self._plan.arena_bytes} bytes")

@@ -26,8 +26,9 @@ A valid plan, as planners.plan.checker checks it:
   has a mode that its layers can have, between 1 and all rows a firing, a strip of each inner layer, and
   tiles that end where the result does.
 - Buffers: of a tensor of the network, within the groups and the arena, as large as its rows, at a
-  multiple of the bytes in which the arena is counted; sums at a multiple of 4, weights at a multiple
-  of a weight. A tensor that outlives its group lies whole; so do results of the network.
+  multiple of the bytes of an element; sums at a multiple of 4, weights at a multiple of a weight;
+  staging, strips and scratch at a multiple of the bytes of the smallest element. A tensor that
+  outlives its group lies whole; so do results of the network.
 - Reading: each layer finds one buffer of each tensor that it reads, in its group, which is written
   before. Two buffers of a tensor are for different readers.
 - Bytes: a byte that is read holds the element, sum, weight or state that the reader expects. All that a

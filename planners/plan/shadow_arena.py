@@ -83,7 +83,10 @@ class MarkedArena:
         for layer in network.layers:
             self._first[layer.name] = total
             total += layer.shape.elements
-        self._widest = max(self.element_bytes(name) for name in self._layers)
+        sizes = [self.element_bytes(name) for name in self._layers]
+        self._widest = max(sizes)
+        # C counts the arena in its smallest elements; strips of wider elements begin at any of them.
+        self._grid = min(sizes)
         self._contents: dict[tuple[Content, str], int] = {}
         self._unused = total * self._widest
         self._beside = np.zeros(0 if all(map(self._fits, self._layers)) else total)
@@ -195,7 +198,7 @@ class MarkedArena:
             places, beside = np.divmod(np.arange(first, first + count), within)
             steps = (places - places[:1]) * self._strides[tensor] + beside - beside[:1]
             length = int(steps[-1]) + 1 if count else 0
-        if offset < first_byte or offset % size or offset + length * size > end:
+        if offset < first_byte or offset % self._grid or offset + length * size > end:
             raise ExecutionError(
                 f"{count} elements of {tensor!r} at byte {offset} leave the arena or its grid"
             )

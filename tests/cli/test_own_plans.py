@@ -11,6 +11,7 @@ from cnn2csdf.weights import Model, random_weights
 from csdf.cli.frame.output import FAULT
 from csdf.errors import InvalidPlan
 from tests.cli.running import run
+from tests.shared_data import SHARED
 
 __all__ = ["run"]
 
@@ -63,3 +64,23 @@ def test_python_refuses_to_write_c_of_a_plan_whose_buffers_overlap(tmp_path):
     with pytest.raises(InvalidPlan, match="cannot be carried out"):
         planners.write_libraries([member], tmp_path / "wrong")
     assert not (tmp_path / "wrong").exists()
+
+
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        ("p4/contra55.onnx", "--input external --output-memory external --ram 383B"),
+        ("p8/contra103.onnx", "--hop 2 --input external"),
+    ],
+)
+def test_fit_takes_the_plan_that_it_wrote(model, options, run, tmp_path):
+    # Strips of floats behind strips of bytes; new rows of a window outside the arena.
+    path, plan = SHARED / "faults" / model, tmp_path / "plan.json"
+    if not path.exists():
+        pytest.skip(f"no model at {path}")
+    code, _, remarks = run("fit", path, *options.split(), "-o", plan)
+    assert code == 0, remarks
+    hop = options.split()[:2] if "--hop" in options else ()
+    code, text, remarks = run("fit", path, *hop, "--plan", plan, "--verify")
+    assert code == 0, remarks
+    assert "equal: the whole network and its run in" in text

@@ -24,7 +24,7 @@ from planners.code.vectors import random_frame, tolerances
 from planners.memory.answer import INPUTS
 from planners.memory.fit import fit
 from tests.cnn2csdf.execution.random_networks import models
-from tests.planners.code.compiling import needs_compiler, run_all
+from tests.planners.code.compiling import FLAGS, needs_compiler, run_all
 from tests.planners.code.drawing import same_in_each_run
 from tests.planners.code.mixed_networks import Mixing
 from tests.planners.code.test_library_on_target import STACK, make, needs_target, printed
@@ -97,6 +97,22 @@ def head(arithmetic, seed=0):
     last = builder.add(op.FullyConnected(units=10), last)
     builder.output(builder.add(op.Activation(function="sigmoid"), last))
     return Mixing(seed, arithmetic, real=REAL_KINDS).mixed(builder.network())
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_strips_of_floats_at_odd_bytes_give_what_the_whole_network_gives(tmp_path):
+    builder = NetworkBuilder("strips")
+    last = builder.add(op.Convolution(filters=5, window=WINDOW), builder.input((3, 7, 6)))
+    last = builder.add(op.Activation(function="hard swish"), last)
+    window = op.Window(kernel=(3, 3), stride=(2, 2))
+    last = builder.add(op.Pooling(function="max", window=window), last)
+    builder.output(builder.add(op.Convolution(filters=5, window=op.Window(kernel=(2, 2))), last))
+    model = Mixing(3, Arithmetic.FIXED_POINT, real=(op.Activation,)).mixed(builder.network())
+    plan = fit(model.network, input="external").least.plan
+    strips = {strip.layer: strip.columns for one in plan.groups[0].stages for strip in one.strips}
+    assert strips["convolution"] * 5 % 4  # bytes before the strip of its floats
+    assert run_all([library(model, plan, name="net")], tmp_path, FLAGS) == []
 
 
 REAL_KINDS = (op.Activation, op.InstanceNormalization, op.Resize, op.Softmax)
