@@ -383,8 +383,8 @@ class _Checked:
         for name in alias[:2]:
             if name not in self._works:
                 raise InvalidPlan(f"{named}, but no layer makes {name!r}")
-        transient = (Kind.STAGING, Kind.WRITE_BUFFER)
-        own = {one.tensor for one in self._plan.buffers if one.kind not in transient}
+        besides = (Kind.STAGING, Kind.WRITE_BUFFER, Kind.WEIGHTS, Kind.RESIDENT)  # no rows of it
+        own = {one.tensor for one in self._plan.buffers if one.kind not in besides}
         twice = [one for one in self._plan.aliases if one.tensor in (alias.tensor, alias.host)]
         if alias.tensor in own or alias.tensor == alias.host or len(twice) > 1:
             raise InvalidPlan(f"{named}, but also elsewhere, or that one in another")

@@ -92,6 +92,20 @@ def test_a_convolution_reads_its_weights_for_each_pixel_unless_a_copy_fits():
         assert parse_plans(format_plans([plan]), "plan.json") == (plan,)
 
 
+def test_weights_of_a_layer_inside_a_concatenation_may_stay():
+    builder = NetworkBuilder("joined")
+    source = builder.input((4, 8, 8))
+    windows = [op.Window(kernel=(size, size), padding=(size // 2,) * 4) for size in (1, 3)]
+    parts = [builder.add(op.Convolution(filters=4, window=one), source) for one in windows]
+    joined = builder.add(op.Concatenation(axis=0), *parts)
+    builder.output(builder.add(op.Convolution(filters=4, window=windows[1]), joined))
+    network = builder.network()
+    plan = planned_in_memories(network, memories(460), 1, None).plan
+    inside = {alias.tensor for alias in plan.aliases}
+    assert inside == set(parts) == {tensor for tensor, _ in kinds(plan)}
+    require_carried_out(network, plan)
+
+
 def test_a_matrix_is_read_once_where_it_lies():
     plan = planned_in_memories(products(), memories(64), 1, None).plan
     assert kinds(plan) == []
