@@ -102,7 +102,10 @@ class Execution:
         channels: what else the kernel knows of each, the last columns of the rings.
         """
         starts = [0, *accumulate(sizes)]
-        counts, times = [0] * starts[-1], [0] * starts[-1]
+        # Rings that grow move to free room at the end. As much of it as all rings take lets their
+        # number of moves, and not of all rings laid out anew, grow with the graph.
+        self._free = starts[-1]
+        counts, times = [0] * (2 * self._free), [0] * (2 * self._free)
         for start, queue in zip(starts, batches, strict=False):
             for i, (held, time) in enumerate(queue):
                 counts[start + i], times[start + i] = held, time
@@ -118,13 +121,30 @@ class Execution:
         return [(rings.counts[i], rings.times[i]) for i in at]
 
     def _grow(self, full: int) -> None:
-        """Give every ring that is at least half full four times its room."""
-        batches = [self._batches(channel) for channel in range(len(self._rings.size))]
-        sizes = [
-            size * 4 if channel == full or 2 * len(batches[channel]) > size else size
-            for channel, size in enumerate(self._rings.size)
-        ]
-        self._lay_out(sizes, batches, self._rings[-3:])
+        """Move the rings that one firing filled to free room of four times their size.
+
+        full: one of them. Where there is too little room, all rings are laid out anew; those that are
+        half full grow, too.
+        """
+        rings, graph = self._rings, self._graph
+        actor = graph.producer[full]
+        outputs = graph.output_channel[graph.output_start[actor] : graph.output_start[actor + 1]]
+        grown = [one for one in outputs if rings.length[one] == rings.size[one]]
+        if self._free + 4 * sum(rings.size[one] for one in grown) > len(rings.times):
+            batches = [self._batches(channel) for channel in range(len(rings.size))]
+            sizes = [
+                size * 4 if 2 * len(queue) > size else size
+                for queue, size in zip(batches, rings.size, strict=True)
+            ]
+            self._lay_out(sizes, batches, rings[-3:])
+            return
+        for channel in grown:
+            for at, (held, time) in enumerate(self._batches(channel), start=self._free):
+                rings.counts[at], rings.times[at] = held, time
+            size = 4 * rings.size[channel]
+            rings.start[channel], rings.size[channel], rings.head[channel] = self._free, size, 0
+            self._free += size
+        self._queues = self._backend.kernel(self_timed.Queues)(rings)
 
     def recorded(self, iterations: int) -> Any:
         """Carry out so many iterations; return the start times, or None in a deadlock.
@@ -305,8 +325,8 @@ def blank_record(
     )
 
 
-INTEGER_BYTES = 40  # of one number in a tuple
-STATE_BYTES = 2**30  # most memory for remembered states
+REMEMBERED_BYTES = 150  # of an iteration: the hash of its state, its number, their place
+MOST_REMEMBERED = 2**30 // REMEMBERED_BYTES  # iterations
 
 
 class SteadyState(NamedTuple):
@@ -340,8 +360,10 @@ def steady_state(
     up. budget: ends the work by GaveUp.
     """
     execution = Execution(graph, firings, budget=budget)
-    seen: dict[bytes | tuple[int, ...], tuple[int, int]] = {}
-    remembered, told, earlier = 0, 0, execution.times()
+    # Only hashes of states are remembered: a state of 100,000 actors has megabytes. Whether a state
+    # with an equal hash is equal is proved by executing as many iterations again.
+    seen: dict[int, int] = {}
+    told, earlier = 0, execution.times()
     while limit is None or execution.iterations < limit:
         causes = None  # the next ones may take its memory
         causes = execution.caused(1)
@@ -351,18 +373,23 @@ def steady_state(
             later = execution.times()
             on_bounds(*growth_bounds(earlier, later, execution.iterations - told))
             told, earlier = execution.iterations, later
-        state = execution.state()
-        if state in seen:
-            transient, begin = seen[state]
-            iterations, time = execution.iterations - transient, execution.now - begin
-            if iterations > 1:
-                causes = execution.caused(iterations)
+        state, begin = execution.state(), execution.now
+        number = hash(state)
+        if number in seen:
+            transient = seen[number]
+            iterations = execution.iterations - transient
+            causes = execution.caused(iterations)
             if causes is None:
                 raise AssertionError("a steady part does not get stuck")
-            return SteadyState(transient=transient, iterations=iterations, time=time, causes=causes)
-        seen[state] = (execution.iterations, execution.now)
-        remembered += len(state) if isinstance(state, bytes) else INTEGER_BYTES * len(state)
-        if remembered > STATE_BYTES:
+            if execution.state() == state:
+                time = execution.now - begin
+                return SteadyState(
+                    transient=transient, iterations=iterations, time=time, causes=causes
+                )
+            continue
+        seen[number] = execution.iterations
+        if len(seen) > MOST_REMEMBERED:
+            remembered = len(seen) * REMEMBERED_BYTES
             raise NoRecurrence(
                 because(ExecutionWhy.MEMORY, iterations=execution.iterations, remembered=remembered)
             )
