@@ -7,6 +7,7 @@ import pytest
 
 from csdf.analysis import execution as executions
 from csdf.analysis.execution import Execution
+from csdf.analysis.periodic import PeriodicProblem
 from csdf.analysis.throughput import throughput
 from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
@@ -44,6 +45,30 @@ def layouts(monkeypatch):
 def test_rings_of_a_large_graph_that_run_full_move_one_by_one(layouts):
     throughput(ring(250), method="execution")
     assert len(layouts) <= 4  # 15 where each full ring lays out all, 5,000 for 4,000 actors
+
+
+@pytest.fixture
+def schedules(monkeypatch):
+    """The number of firings of each periodic schedule that is solved."""
+    sizes = []
+    plain = PeriodicProblem.solve
+
+    def solve(self, copies, *args, **options):
+        sizes.append(self.nodes(copies))
+        return plain(self, copies, *args, **options)
+
+    monkeypatch.setattr(PeriodicProblem, "solve", solve)
+    return sizes
+
+
+def test_refining_a_large_random_graph_ends_with_all_firings_at_once(schedules):
+    shape = GraphShape(
+        actors=250, extra_channels=250, max_repetitions=4, max_extra_initial_tokens=3
+    )
+    graph = random_graph(1, shape)
+    refined = throughput(graph)
+    assert len(schedules) <= 4  # six without, and 87 for 10,000 actors
+    assert refined.period == throughput(graph, method="execution").period
 
 
 @pytest.mark.parametrize("seed", range(5))
