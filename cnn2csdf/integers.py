@@ -61,9 +61,13 @@ def divided_by_power(values: ArrayLike, exponent: ArrayLike) -> Integers:
 
 
 def rescaled(values: ArrayLike, integer: ArrayLike, exponent: ArrayLike) -> Integers:
-    """Return values times integer * 2 ** (exponent - 31), rounded twice."""
+    """Return values times integer * 2 ** (exponent - 31), rounded twice.
+
+    A shift to the left by 32 or more, in a file with a scale of nearly zero, is undefined in C. Here it
+    counts modulo 32, as x86 processors shift, and the product wraps.
+    """
     power = np.asarray(exponent, np.int64)
-    shifted = np.asarray(values, np.int64) << np.maximum(power, 0)
+    shifted = np.asarray(values, np.int64) << (np.maximum(power, 0) % 32)
     return divided_by_power(high_product(shifted.astype(np.int32), integer), np.maximum(-power, 0))
 
 

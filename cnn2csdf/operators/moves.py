@@ -13,6 +13,7 @@ from math import prod
 import numpy as np
 
 from cnn2csdf.arrays import Array
+from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.integers import centred, multiplier, quantized, real, rescaled, stored
 from cnn2csdf.operators.operator import (
     Constants,
@@ -32,7 +33,7 @@ from cnn2csdf.operators.operator import (
     strided_row,
     trained_operands,
 )
-from cnn2csdf.part import Part, Types, cut, same_rows, whole_tensor
+from cnn2csdf.part import Part, Reader, Types, cut, same_rows, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork, counted
 
@@ -112,6 +113,35 @@ class Conversion(RowByRow):
         return stored(rescaled(centred(values, given), *ratio), result)
 
 
+@dataclass(frozen=True, slots=True)
+class _RescaledRows:
+    """The rows of a tensor of uint8 in the scale of a concatenation of uint8.
+
+    Source: tensorflow/tensorflow, tensorflow/lite/kernels/internal/reference/concatenation.h.
+    """
+
+    stored: Reader
+    source: Quantization
+    result: Quantization
+
+    @property
+    def shape(self) -> Shape:
+        """Shape of the tensor."""
+        return self.stored.shape
+
+    def rows(self, first: int, upto: int) -> Array:
+        """Return rows [first, upto), rescaled in single precision; halves go away from zero."""
+        values = self.stored.rows(first, upto)
+        if self.source == self.result:
+            return values
+        scale = np.float32(self.source.scale) * (np.float32(1) / np.float32(self.result.scale))
+        shift = np.float32(-self.source.zero_point) * scale
+        exact = (values.astype(np.float32) * scale + shift).astype(np.float64)
+        rounded = np.trunc(exact + np.copysign(0.5, exact)).astype(np.int64)
+        whole: Array = np.clip(rounded + self.result.zero_point, 0, 255).astype(np.uint8)
+        return whole
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Concatenation(Move):
     """The inputs one after another along an axis."""
@@ -142,6 +172,24 @@ class Concatenation(Move):
 
     def formula(self, tensors: Sequence[Array], part: Part) -> Array:
         return np.concatenate(tensors, self.axis)
+
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return integers as they are stored; those of uint8 with other scales are rescaled."""
+        result = types.output
+        known = [source for source in types.inputs if source is not None]
+        is_rescaled = (
+            result is not None
+            and result.is_fixed_point
+            and {source.element for source in (*known, result)} == {Element.UINT8}
+            and len(known) == len(types.inputs)
+        )
+        if result is None or not is_rescaled:
+            return super(Concatenation, self).computed_in_integers(part, types)
+        readers = [
+            _RescaledRows(reader, source, result)
+            for reader, source in zip(part.inputs, known, strict=True)
+        ]
+        return self.computed(part._replace(inputs=readers))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

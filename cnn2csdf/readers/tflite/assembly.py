@@ -275,11 +275,13 @@ class Assembly:
         fused: int = 0,
         output: int = 0,
         turns: bool = True,
+        dims: Dims | None = None,
     ) -> None:
         """Add layers that work one after another; the last writes an output of the node.
 
         trained: of the first. fused: ActivationFunctionType of what is behind the first. turns: whether
-        the axes are still those that the node sees.
+        the axes are still those that the node sees. dims: of the result, where the file
+        leaves them open.
         """
         tensor, names = self.output(node, output), list(sources)
         quantization = quantization_of(tensor)
@@ -287,7 +289,7 @@ class Assembly:
             raise refusal(node, f"the activation {fused} behind it is not supported")
         self._require_types(node, [quantization, *map(self._quantization, names)])
         number = node.outputs[output]
-        wanted = self.frame_dims(number)
+        wanted = self.frame_dims(number) if dims is None else dims
         shapes = [self.builder.shape(name) for name in names]
         if turns and len(tensor.dims) == 4 and self.is_map(number) != self.works_on_maps(node):
             turn = TO_MAP if self.is_map(number) else TO_MATRIX

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from cnn2csdf.parameters import with_shared_names
 from cnn2csdf.readers.between_tensors import cuts_around, words_that_read
-from cnn2csdf.readers.tflite import functions, moves, products, recurrences, windows
+from cnn2csdf.readers.tflite import detections, functions, moves, products, recurrences, windows
 from cnn2csdf.readers.tflite.assembly import Assembly
 from cnn2csdf.readers.tflite.folding import folded
 from cnn2csdf.readers.tflite.model_file import Graph, Node, parse_graph
@@ -128,6 +128,7 @@ CONVERTERS: Mapping[str, Callable[[Node, Assembly], None]] = {
     "COS": partial(functions.activation, function="cos"),
     "CUMSUM": functions.running_sum,
     "CUSTOM:'Convolution2DTransposeBias'": windows.transposed_convolution_of_mediapipe,
+    "CUSTOM:'TFLite_Detection_PostProcess'": detections.detections,
     "DEPTHWISE_CONV_2D": windows.depthwise_convolution,
     "DEPTH_TO_SPACE": windows.depth_to_space,
     "DEQUANTIZE": functions.conversion,

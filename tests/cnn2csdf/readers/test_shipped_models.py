@@ -22,6 +22,7 @@ READ = (
     "TinyViT_Demo.onnx",
     "coral__mobilenet_v1_0.25_128_quant.tflite",
     "coral__movenet_single_pose_lightning_ptq.tflite",
+    "coral__traffic_model.tflite",
     "mltk__keyword_spotting_pacman_v3.tflite",
     "npm_mediapipe-face_detection__face_detection_short_range.tflite",
     "npm_mediapipe-hands__hand_landmark_lite.tflite",

@@ -314,6 +314,13 @@ def moved(d, kind):
     return one_node(kind, [x], d.tensor("y", out, *one), [(0, "i", 2)])
 
 
+def concatenation_of_scales(d):
+    dims = d.dims()
+    tensors = [d.tensor(name, dims) for name in "abc"]
+    out = (1, dims[1], dims[2], 3 * dims[3])
+    return one_node("CONCATENATION", tensors, d.tensor("y", out), [(0, "i", 3)])
+
+
 def padding(d, kind, *, has_channels=False):
     dims, around = d.dims(), [d.size(0, 2) for _ in range(4)]
     around += [d.size(0, 3) for _ in range(2)] if has_channels else [0, 0]
@@ -380,6 +387,7 @@ CASES = {  # operator: what makes a file of it, and the types that TensorFlow Li
     "QUANTIZE to uint8": (lambda d: conversion(d, "uint8"), BYTES),
     "PAD": (lambda d: padding(d, "PAD"), BOTH),
     "PADV2": (lambda d: padding(d, "PADV2"), BYTES),
+    "CONCATENATION of scales": (concatenation_of_scales, ()),
     "PAD of channels": (lambda d: padding(d, "PAD", has_channels=True), BOTH),
     **{
         kind: (lambda d, kind=kind: moved(d, kind), types)

@@ -1,0 +1,74 @@
+"""Options of custom operators, which TensorFlow Lite files store as a map in a FlexBuffer.
+
+A FlexBuffer ends with its root: the offset of the map, its packed type and the width of the offset. A
+map has, before its values, their count, and the offset of a vector of keys in alphabetical order.
+Source: google/flatbuffers, docs, FlexBuffers format.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from csdf.errors import UnreadableFile
+
+INT, UINT, FLOAT, MAP, BOOL = 1, 2, 3, 9, 26
+INDIRECT = {6: INT, 7: UINT, 8: FLOAT}
+FORMS = {INT: "?bh?i???q", UINT: "?BH?I???Q", FLOAT: "??e?f???d", BOOL: "?BH?I???Q"}
+WIDTHS = (1, 2, 4, 8)
+MOST_OPTIONS = 256
+
+
+class _Buffer:
+    """Numbers at positions of the buffer, none of which may be outside."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+
+    def number(self, position: int, width: int, kind: int = UINT) -> float:
+        """Return the number at a position."""
+        if width not in WIDTHS or not 0 <= position <= len(self.content) - width:
+            raise UnreadableFile("the options of a custom operator are corrupt")
+        form = FORMS[kind][width]
+        if form == "?":
+            raise UnreadableFile(f"a custom option of {width} bytes is of no known type")
+        value: float = struct.unpack_from(f"<{form}", self.content, position)[0]
+        return value
+
+    def pointed(self, position: int, width: int) -> int:
+        """Return the position to which the offset at a position leads back."""
+        return position - int(self.number(position, width))
+
+    def text(self, position: int) -> str:
+        """Return the text that ends with a zero."""
+        end = self.content.find(b"\0", max(position, 0))
+        if position < 0 or end < 0:
+            raise UnreadableFile("a name among the options of a custom operator has no end")
+        return self.content[position:end].decode("utf-8", "replace")
+
+
+def flexible_options(content: bytes) -> dict[str, float]:
+    """Return the numbers of a map by their names; other values are left out.
+
+    Raises UnreadableFile for a buffer that is damaged or no map.
+    """
+    buffer = _Buffer(content)
+    if len(content) < 3 or content[-2] >> 2 != MAP:
+        raise UnreadableFile("the options of a custom operator are no map")
+    width = 1 << (content[-2] & 3)
+    begin = buffer.pointed(len(content) - 2 - content[-1], content[-1])
+    count = int(buffer.number(begin - width, width))
+    if count > MOST_OPTIONS:
+        raise UnreadableFile(f"{count} options of a custom operator, at most {MOST_OPTIONS}")
+    keys = buffer.pointed(begin - 3 * width, width)
+    key_width = int(buffer.number(begin - 2 * width, width))
+    options = {}
+    for number in range(count):
+        packed = int(buffer.number(begin + count * width + number, 1))
+        kind, position, size = packed >> 2, begin + number * width, width
+        if kind in INDIRECT:
+            position, size = buffer.pointed(position, width), 1 << (packed & 3)
+            kind = INDIRECT[kind]
+        if kind in FORMS:
+            name = buffer.text(buffer.pointed(keys + number * key_width, key_width))
+            options[name] = buffer.number(position, size, kind)
+    return options
