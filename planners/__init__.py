@@ -47,6 +47,10 @@ if TYPE_CHECKING:
     from planners.memory.several import run_frames as run_frames
     from planners.memory.several import run_plan as run_plan
     from planners.memory.several import with_states_apart as with_states_apart
+    from planners.order.problem import OrderProblem as OrderProblem
+    from planners.order.problem import Step as Step
+    from planners.order.search import OrderPlan as OrderPlan
+    from planners.order.search import plan_order as plan_order
     from planners.plan.carried_out import require_carried_out as require_carried_out
     from planners.plan.plan import Memory as Memory
     from planners.plan.plan import StreamingPlan as StreamingPlan

@@ -82,7 +82,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
 COMMANDS = ("command", "commands", "report")  # folders of these packages that belong to commands
 ABOVE = ("cnn2csdf", "planners")
 # Rooms for every planner, as modules beside them are.
-SHARED_ROOMS = ("arena", "formats", "kernels", "memory", "plan", "published")
+SHARED_ROOMS = ("arena", "formats", "kernels", "memory", "order", "plan", "published")
 # Other rooms that a room may know: C is written for what primitives name.
 MAY_READ = {"code": ("primitives",)}
 # Rooms that know all planners, as modules beside them may.

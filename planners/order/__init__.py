@@ -1,0 +1,1 @@
+"""Orders of execution of least peak memory, for any graph of tensors."""

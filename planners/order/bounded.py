@@ -1,0 +1,155 @@
+"""Orders of the steps between two down-sets whose peak is within a bound, or a proof of none."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from csdf.kernels import compile as compiler
+from csdf.time_limit import Stop
+from planners.kernels import order_search as kernel
+from planners.kernels import order_states as states_kernel
+from planners.order.problem import NumberedGraph
+
+BITS = 62  # of a word of the kernels, whose numbers are never negative
+KEY = 2**62
+LINKS = 4  # further parents a state; where the room for them is full, so is that for states
+POOL = 4  # steps of valleys a state
+
+UNDECIDED, FOUND, NONE, FULL = kernel.UNDECIDED, kernel.FOUND, kernel.NONE, kernel.FULL
+WORK_A_MICROSECOND = 500  # elementary steps of the kernels, on graphs of 80 to 500 steps
+STATES_A_RUN = 100  # between two looks at the stop: some milliseconds, or 0.1 s in Python
+
+
+class Machine:
+    """The arrays of a graph for the kernels: one walk, one flow network, keys of the steps."""
+
+    def __init__(self, graph: NumberedGraph) -> None:
+        self.graph = graph
+        self.backend = backend = compiler.backend(fits=4 * sum(graph.sizes) < states_kernel.ENDLESS)
+        steps, tensors = graph.steps, len(graph.sizes)
+        reads = sum(map(len, graph.reads))
+        nodes, edges = 2 + steps + tensors, 2 * (tensors + 2 * reads)
+        self.tensors = graph.tensors(backend)
+        self.walk = backend.kernel(states_kernel.Walk)(
+            self.tensors, *map(backend.blank, (steps, steps, tensors))
+        )
+        self.cut = backend.kernel(states_kernel.Cut)(
+            self.tensors,
+            *(backend.blank(nodes) for _ in range(3)),
+            backend.blank(max(nodes, edges)),
+            *(backend.blank(edges) for _ in range(3)),
+            *map(backend.blank, (steps, tensors)),
+        )
+        generator = random.Random(steps)  # the keys only spread states over a table
+        self.keys = backend.array(generator.randrange(1, KEY) for _ in range(steps))
+        self.word = backend.array(step // BITS for step in range(steps))
+        self.power = backend.array(1 << step % BITS for step in range(steps))
+        self.words = steps // BITS + 1
+        self.counts = backend.array(one.bit_count() for one in graph.ancestors)
+
+    def load(self, done: int) -> None:
+        """Take a down-set, as bits of an integer, at hand."""
+        steps = range(self.graph.steps)
+        self.walk.load(self.backend.array(1 - (done >> step & 1) for step in steps))
+
+    def least_live(self, lower: int, upper: int) -> tuple[int, int]:
+        """Return the least live bytes of a down-set between two, and the largest such down-set."""
+        steps = range(self.graph.steps)
+        mark = self.backend.array(
+            0 if lower >> step & 1 else 2 - (upper >> step & 1) for step in steps
+        )
+        self.cut.least_between(mark)
+        self.walk.load(mark)
+        return self.walk.live, sum(1 << step for step in steps if mark[step] == 0)
+
+    def costs(self, order: Sequence[int], start: int = 0) -> list[int]:
+        """Return the bytes of each step of an order from a down-set on."""
+        self.load(start)
+        costs = []
+        for step in order:
+            costs.append(self.walk.cost(step))
+            self.walk.run(step)
+        return costs
+
+
+class BoundedSearch:
+    """A search for an order from one down-set to another within a bound.
+
+    capacity: states that it may store.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        bound: int,
+        *,
+        start: int = 0,
+        goal: int | None = None,
+        capacity: int,
+    ) -> None:
+        graph, backend = machine.graph, machine.backend
+        self._machine = machine
+        steps = range(graph.steps)
+        goal = (1 << graph.steps) - 1 if goal is None else goal
+        universe = [step for step in steps if (goal & ~start) >> step & 1]
+        blank = backend.blank
+        table = 1 << (2 * capacity).bit_length()
+        self._arrays = backend.kernel(kernel.Arrays)(
+            blank(capacity * machine.words),
+            *(blank(capacity) for _ in range(9)),
+            blank(table),
+            blank(capacity + 1),
+            blank(POOL * capacity + graph.steps),
+            *(blank(LINKS * capacity) for _ in range(5)),
+        )
+        self._prefix = blank(graph.steps + 1)
+        self._search: Any = backend.kernel(kernel.Search)(
+            backend.array(universe),
+            machine.counts,
+            machine.word,
+            machine.power,
+            machine.keys,
+            self._prefix,
+            blank(machine.words),
+            *(blank(graph.steps + 1) for _ in range(3)),
+            bound,
+            states_kernel.ENDLESS,
+        )
+        self._begin = backend.kernel(kernel.begin_search)
+        self._go_on = backend.kernel(kernel.search_order)
+        self._cut_work = machine.cut.work
+        machine.load(start)
+        self._begin(machine.walk, self._arrays, self._search)
+
+    def run(self, states: int) -> int:
+        """Expand at most so many states; return FOUND, NONE, FULL or UNDECIDED."""
+        machine = self._machine
+        return int(self._go_on(machine.walk, machine.cut, self._arrays, self._search, states))
+
+    @property
+    def order(self) -> list[int]:
+        """The steps of the order that was found."""
+        return [self._prefix[place] for place in range(self._search.prefixed)]
+
+    @property
+    def blocked(self) -> int:
+        """The least bytes above the bound that a step would have taken."""
+        return int(self._search.blocked)
+
+    @property
+    def work(self) -> int:
+        """Elementary steps of the search so far."""
+        return int(self._search.work + self._machine.cut.work - self._cut_work)
+
+
+def run_bounded(search: BoundedSearch, stop: Stop) -> int:
+    """Run a search to its end; return FOUND, NONE or FULL. Raises GaveUp where the stop ends it."""
+    outcome, work = UNDECIDED, 0
+    while outcome == UNDECIDED:
+        stop.look()
+        outcome = search.run(STATES_A_RUN)
+        stop.spend((search.work - work) // WORK_A_MICROSECOND)
+        work = search.work
+    return outcome

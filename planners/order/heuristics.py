@@ -1,0 +1,68 @@
+"""Topological orders by simple rules: those of other tools, and starting points of the search."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from planners.order.problem import NumberedGraph
+
+
+def breadth_first(graph: NumberedGraph) -> list[int]:
+    """Return the order of Kahn's algorithm with a queue: steps in the order in which they are ready."""
+    waiting = [len(before) for before in graph.before]
+    ready = deque(step for step, count in enumerate(waiting) if count == 0)
+    order = []
+    while ready:
+        step = ready.popleft()
+        order.append(step)
+        for later in graph.after[step]:
+            waiting[later] -= 1
+            if waiting[later] == 0:
+                ready.append(later)
+    return order
+
+
+def reverse_post_order(graph: NumberedGraph, *, largest_first: bool) -> list[int]:
+    """Return the steps in the order in which a depth-first search from the last steps leaves them.
+
+    largest_first: predecessors with more bytes of results first, else in the order of the file.
+    """
+    size = [sum(graph.sizes[tensor] for tensor in tensors) for tensors in graph.writes]
+    order: list[int] = []
+    is_met = [False] * graph.steps
+    for last in (step for step in range(graph.steps) if not graph.after[step]):
+        is_met[last] = True
+        stack: list[tuple[int, Iterator[int]]] = [(last, iter(graph.before[last]))]
+        while stack:
+            step, sources = stack[-1]
+            source = next((one for one in sources if not is_met[one]), None)
+            if source is None:
+                order.append(step)
+                stack.pop()
+                continue
+            is_met[source] = True
+            before = graph.before[source]
+            if largest_first:
+                before = sorted(before, key=lambda one: (-size[one], one))
+            stack.append((source, iter(before)))
+    return order
+
+
+def file_order(graph: NumberedGraph) -> list[int]:
+    """Return the order of the file, with steps that it has too early put after their predecessors."""
+    order: list[int] = []
+    is_met = [False] * graph.steps
+    for first in range(graph.steps):
+        stack = [] if is_met[first] else [first]
+        while stack:
+            step = stack[-1]
+            missing = [one for one in graph.before[step] if not is_met[one]]
+            if missing:
+                stack += reversed(missing)
+                continue
+            stack.pop()
+            if not is_met[step]:
+                is_met[step] = True
+                order.append(step)
+    return order

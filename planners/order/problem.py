@@ -1,0 +1,240 @@
+"""Graphs of tensors whose steps may run in any topological order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from csdf.errors import InvalidGraph
+from csdf.kernels import compile as compiler
+from planners.kernels import order_states as kernel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A step of an execution, such as a layer: reads tensors, and writes tensors.
+
+    overwrites: tensors read that the single tensor written may lie over, where no other step reads
+    them any more.
+    """
+
+    name: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    overwrites: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderProblem:
+    """Steps in the order of their file, and the bytes of each tensor.
+
+    A tensor that no step writes is an input: live from the start. A tensor is live from the step that
+    writes it, until the last step that reads it; outputs are live until the end, an input that no
+    step reads likewise. A step takes the bytes that are live before it, and those of the tensors that
+    it writes; where it overwrites a tensor, only those that are live before it. Weights and scratch
+    are not counted.
+
+    Raises InvalidGraph for a name that is not a tensor, two writers, a cycle, or an overwritten tensor
+    that is smaller than the result.
+    """
+
+    name: str
+    sizes: Mapping[str, int]
+    steps: tuple[Step, ...]
+    outputs: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for tensor, size in self.sizes.items():
+            if size < 0:
+                self._refuse(f"tensor {tensor!r} has {size} bytes; expected at least 0")
+        self._check_steps()
+        for tensor in self.outputs:
+            self._require_tensor(tensor, "the outputs")
+        try:
+            tuple(TopologicalSorter(self._predecessors()).static_order())
+        except CycleError as error:
+            names = " -> ".join(map(repr, reversed(error.args[1])))
+            raise InvalidGraph(
+                f"graph {self.name!r}: cycle {names}; expected an order in which each step comes "
+                "after those whose tensors it reads"
+            ) from None
+
+    def _check_steps(self) -> None:
+        names = Counter(step.name for step in self.steps)
+        for name, count in names.items():
+            if count > 1:
+                self._refuse(f"{count} steps have the name {name!r}; expected one")
+        writers: dict[str, str] = {}
+        for step in self.steps:
+            where = f"step {step.name!r}"
+            for tensor in (*step.reads, *step.writes, *step.overwrites):
+                self._require_tensor(tensor, where)
+            for tensor in step.writes:
+                if tensor in writers:
+                    before = writers[tensor]
+                    self._refuse(f"tensor {tensor!r} is written by {before!r} and by {where}")
+                writers[tensor] = where
+            self._check_overwrites(step)
+
+    def _check_overwrites(self, step: Step) -> None:
+        if step.overwrites and len(step.writes) != 1:
+            self._refuse(
+                f"step {step.name!r} overwrites a tensor and writes {len(step.writes)} tensors; "
+                "expected one"
+            )
+        for tensor in step.overwrites:
+            if tensor not in step.reads:
+                self._refuse(f"step {step.name!r} overwrites {tensor!r}, which it does not read")
+            if self.sizes[tensor] < self.sizes[step.writes[0]]:
+                self._refuse(
+                    f"step {step.name!r} overwrites {tensor!r} of {self.sizes[tensor]} bytes by "
+                    f"{self.sizes[step.writes[0]]} bytes; expected at most as many"
+                )
+
+    def _require_tensor(self, tensor: str, where: str) -> None:
+        if tensor not in self.sizes:
+            self._refuse(f"{where}: {tensor!r} is not a tensor of the graph")
+
+    def _refuse(self, text: str) -> None:
+        raise InvalidGraph(f"graph {self.name!r}: {text}")
+
+    def _predecessors(self) -> dict[str, list[str]]:
+        writers = {tensor: step.name for step in self.steps for tensor in step.writes}
+        return {
+            step.name: [writers[tensor] for tensor in step.reads if tensor in writers]
+            for step in self.steps
+        }
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The tensors that no step writes."""
+        written = {tensor for step in self.steps for tensor in step.writes}
+        return tuple(tensor for tensor in self.sizes if tensor not in written)
+
+    @cached_property
+    def numbered(self) -> NumberedGraph:
+        """The graph as numbers."""
+        return NumberedGraph.of(self)
+
+
+class NumberedGraph(NamedTuple):
+    """Steps and tensors by number, in the order of the problem.
+
+    before, after: the direct predecessors and successors of each step. ancestors: those of each step
+    as bits of an integer.
+    """
+
+    sizes: list[int]
+    reads: list[list[int]]
+    writes: list[list[int]]
+    overwrites: list[list[int]]
+    readers: list[list[int]]
+    producers: list[int]  # -1 for an input
+    is_output: list[int]
+    before: list[list[int]]
+    after: list[list[int]]
+    ancestors: list[int]
+    topological: list[int]
+
+    @classmethod
+    def of(cls, problem: OrderProblem) -> NumberedGraph:
+        """Return the numbers of a problem."""
+        number = {tensor: place for place, tensor in enumerate(problem.sizes)}
+        reads = [sorted({number[one] for one in step.reads}) for step in problem.steps]
+        writes = [[number[one] for one in step.writes] for step in problem.steps]
+        overwrites = [sorted({number[one] for one in step.overwrites}) for step in problem.steps]
+        readers: list[list[int]] = [[] for _ in number]
+        producers = [-1] * len(number)
+        for step, tensors in enumerate(reads):
+            for tensor in tensors:
+                readers[tensor].append(step)
+        for step, tensors in enumerate(writes):
+            for tensor in tensors:
+                producers[tensor] = step
+        is_output = [0] * len(number)
+        for name in problem.outputs:
+            is_output[number[name]] = 1
+        for tensor, maker in enumerate(producers):
+            if maker < 0 and not readers[tensor]:
+                is_output[tensor] = 1
+        before = [sorted({producers[tensor] for tensor in tensors} - {-1}) for tensors in reads]
+        after = [
+            sorted({reader for tensor in tensors for reader in readers[tensor]})
+            for tensors in writes
+        ]
+        topological = list(TopologicalSorter(dict(enumerate(before))).static_order())
+        ancestors = [0] * len(reads)
+        for step in topological:
+            for source in before[step]:
+                ancestors[step] |= ancestors[source] | 1 << source
+        return cls(
+            list(problem.sizes.values()), reads, writes, overwrites, readers, producers, is_output,
+            before, after, ancestors, topological,
+        )  # fmt: skip
+
+    @property
+    def steps(self) -> int:
+        """The number of steps."""
+        return len(self.reads)
+
+    def tensors(self, backend: compiler.Backend) -> Any:
+        """Return the graph for the kernels."""
+
+        def in_rows(rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+            starts = accumulate(map(len, rows), initial=0)
+            return backend.array(starts), backend.array(one for row in rows for one in row)
+
+        made = [sum(self.sizes[one] for one in row) for row in self.writes]
+        kept = [
+            sum(self.sizes[one] for one in row if self.readers[one] or self.is_output[one])
+            for row in self.writes
+        ]
+        return backend.kernel(kernel.Tensors)(
+            *in_rows(self.writes),
+            *in_rows(self.reads),
+            *in_rows(self.overwrites),
+            *in_rows(self.readers),
+            *map(backend.array, (self.sizes, self.producers, self.is_output, made, kept)),
+        )
+
+
+def peak_of(problem: OrderProblem, order: Sequence[str]) -> int:
+    """Return the most bytes that are live in an order of all steps, replayed step by step.
+
+    Raises InvalidGraph where the order is not topological, or not of all steps.
+    """
+    steps = {step.name: step for step in problem.steps}
+    if Counter(order) != Counter(steps.keys()):
+        raise InvalidGraph(
+            f"graph {problem.name!r}: an order of {len(order)} steps; expected each of "
+            f"{len(steps)} steps once"
+        )
+    left = Counter(tensor for step in problem.steps for tensor in set(step.reads))
+    kept = set(problem.outputs) | {one for one in problem.inputs if not left[one]}
+    live = set(problem.inputs)
+    total = peak = sum(problem.sizes[tensor] for tensor in live)
+    for name in order:
+        step = steps[name]
+        for tensor in step.reads:
+            if tensor not in live:
+                raise InvalidGraph(
+                    f"graph {problem.name!r}: step {name!r} reads {tensor!r} before it is written"
+                )
+        is_over = any(left[one] == 1 and one not in kept for one in step.overwrites)
+        written = sum(problem.sizes[tensor] for tensor in step.writes)
+        peak = max(peak, total if is_over else total + written)
+        left.subtract(set(step.reads))
+        live.update(step.writes)
+        done = {
+            tensor
+            for tensor in {*step.reads, *step.writes}
+            if not left[tensor] and tensor not in kept
+        }
+        live -= done
+        total += written - sum(problem.sizes[tensor] for tensor in done)
+    return peak
