@@ -111,6 +111,15 @@ def in_words(lines: Iterable[str], options: argparse.Namespace) -> str:
     return one_text([*listed, "", *table("terms", [*meanings_in(listed), ("", PAGE)])])
 
 
+CUT_SHORT = "the time limit ended the search"
+
+
+def cut_short(line: str) -> str:
+    """Return an answer with the remark, behind its name, that the clock ended the search."""
+    name, _, words = line.partition(": ")
+    return f"{name}: {CUT_SHORT}: {words}"
+
+
 def some(names: Sequence[str], most: int) -> str:
     """Return so many names as a list with commas; the rest of more as a number."""
     listed = ", ".join(names[:most])

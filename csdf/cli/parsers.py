@@ -188,6 +188,10 @@ def add_time_limit(
         default=default,
         help=f"{what}, such as 30s, 500ms or 2m; default: {end}",
     )
+    _add_memory_limit(parser)
+
+
+def _add_memory_limit(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--memory-limit",
         type=answers.size,
@@ -220,6 +224,7 @@ def add_effort(parser: argparse._ActionsContainer, what: str, default: float) ->
         action="store_true",
         help="take the best by then as the answer where the time limit ends the search",
     )
+    _add_memory_limit(parser)
 
 
 PERIODIC = re.compile(r"periodic-([1-9][0-9]{0,5})")

@@ -81,7 +81,7 @@ def plan_and_end(
     try:
         while not search.is_done:
             stop.look(Progress(lower_bound=search.bound[1].peak, best=search.peak))
-            search.step()
+            stop.spend(search.step())
     except ENDS as end:
         early = reason_of(end)
     plan = with_hints(search.plan(early))
@@ -128,12 +128,14 @@ class _Allocation:
     def is_done(self) -> bool:
         return self._fits or not self._open
 
-    def step(self) -> None:
+    def step(self) -> int:
+        """Look a while for a better plan; return the effort of it, in microseconds."""
         number = self._open[self._turn % len(self._open)]
         self._turn += 1
-        self._portfolios[number].step(self._capacity)
+        effort = self._portfolios[number].step(self._capacity)
         self._best = min(self._best, self._portfolios[number], key=lambda one: one.peak)
         self._close()
+        return effort
 
     def _close(self) -> None:
         """Forget the choices that cannot lead to anything better."""

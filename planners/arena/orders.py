@@ -247,6 +247,18 @@ class PlacementSearch:
         return int(self._run(self._part, field.conflicts, field.cliques, self._tree, limit))
 
     @property
+    def effort(self) -> int:
+        """Microseconds that all placements so far take on a usual machine.
+
+        Measured on problems of 130 to 3000 blocks, within 2x: a placement looks at all that is left and
+        at what conflicts, and sorts what is left.
+        """
+        count = len(self._field.blocks)
+        conflicts = self._field.blocks.neighbour_start[-1] // max(1, count)
+        looked = int(self._tree.tried) * (count + 2 * conflicts)
+        return looked // 80 + int(self._tree.shifted) // 700
+
+    @property
     def offsets(self) -> list[int]:
         """The plan, in units, once it is found."""
         return self._field.backend.take(self._low, range(len(self._field.blocks)))

@@ -6,7 +6,7 @@ By ejection a placed block pushes others out; beams are each twice as wide as th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import count
+from itertools import count, islice
 from random import Random
 
 from csdf.kernels import compile as compiler
@@ -38,7 +38,13 @@ MOST_PUSHES = 16000  # so that a search can be ended at any time
 PLAIN_PUSHES = 50  # the same of plain kernels
 PATIENCE = 300_000  # pushes without a better plan, and as many as there were before it; then a turn
 RARELY = 24  # of so many
+LEAST_WITH_WINDOWS = 600  # blocks, from which windows of time are pushed about, not all
+WINDOW_STEPS = 16  # of them between two of exact search
 SEED = 1
+# Effort in microseconds of a usual machine, on MiniMalloc's problems and tilings within 2x.
+STEP_EFFORT = 20  # of one step, whatever it does
+USUAL_EFFORT = 1  # to place a block of a large problem
+ENTRIES = 3500  # blocks and cliques that beams look at in a microsecond
 
 
 class Attempt:
@@ -52,16 +58,21 @@ class Attempt:
         self.field = field
         self.capacity = capacity
         self.offsets: list[int] = []
+        self.effort = 0  # microseconds of a usual machine
         self._searches = [
             PlacementSearch(field, capacity, order) for order in standard_orders(field)
         ]
         self._random = Random(SEED)
         self._turn = 0
         self._least = LEAST_SLICE if field.backend.is_compiled else PLAIN_SLICE
+        self._longest = LONGEST_SLICE
+        if len(field.blocks) > LEAST_WITH_WINDOWS:  # where a placement takes long
+            self._least = max(1, self._least * LEAST_WITH_WINDOWS // (4 * len(field.blocks)))
+            self._longest = 8 * self._least
         self._slice = self._least
 
     def step(self) -> int:
-        """Give one search its turn; return FOUND, NONE or UNDECIDED."""
+        """Give one search its turn, which adds to `effort`; return FOUND, NONE or UNDECIDED."""
         turn = self._turn
         self._turn += 1
         if turn < len(self._searches):
@@ -69,10 +80,12 @@ class Attempt:
         else:
             if turn == len(self._searches) + RESTARTS * self._slice // self._least - 1:
                 self._turn = 0
-                self._slice = min(2 * self._slice, LONGEST_SLICE)
+                self._slice = min(2 * self._slice, self._longest)
             order = random_order(self.field, self._random)
             search, limit = PlacementSearch(self.field, self.capacity, order), self._least
+        before = search.effort
         outcome = search.run(limit)
+        self.effort += search.effort - before
         if outcome == FOUND:
             self.offsets = search.offsets
         return outcome
@@ -98,27 +111,45 @@ class ConnectedBlocks:
         self._may_push = True  # whether that was not long ago
         self._widening: WideningSearch | None = None
         self._improvements: Iterator[list[int]] = iter(())
+        self._spent = 0  # effort of one step, in microseconds
         self._least = self.lower_bound  # bytes that a plan of a large problem is lowered to
-        if blocks.is_large and not blocks.by_lifetime:
-            self._improvements = Greedy(blocks).improvements(offsets, Random(SEED))
-        elif blocks.is_large:
+        self._has_windows = len(blocks) > LEAST_WITH_WINDOWS and blocks.by_lifetime
+        if self._has_windows:
             self._improvements = self._lowered(Greedy(blocks))
+        elif blocks.is_large:
+            self._improvements = Greedy(blocks).improvements(offsets, Random(SEED))
 
     @property
     def lower_bound(self) -> int:
         """Bytes that no plan of the blocks is below."""
         return self.evidence.peak
 
-    def step(self, goal: int | None) -> None:
-        """Look a while for a plan within the goal, or for a smaller one if there is no goal."""
+    def step(self, goal: int | None) -> int:
+        """Look a while for a plan within the goal, or for a smaller one if there is no goal.
+
+        Return the effort of it, in microseconds of a usual machine, counted in steps.
+        """
+        self._spent = 0
+        self._step(goal)
+        return STEP_EFFORT + self._spent
+
+    def _step(self, goal: int | None) -> None:
         if not self._is_exact:
             self._least = self.lower_bound if goal is None else goal
+            if not self.blocks.by_lifetime:
+                self._spent += USUAL_EFFORT * len(self.blocks)
             found = next(self._improvements)
             if found:
                 self._take(found)
             return
         field = self._field()
         self._turn += 1
+        if self._turn % 3 == 2 and self._has_windows:
+            self._least = self.lower_bound if goal is None else goal
+            for found in islice(self._improvements, WINDOW_STEPS):
+                if found:
+                    self._take(found)
+            return
         if self._turn % 3 == 2 and (self._may_push or self._turn % RARELY == 2):
             self._push(field, goal)
             return
@@ -129,7 +160,9 @@ class ConnectedBlocks:
         attempt = self._known
         if attempt is None or attempt.field is not field or attempt.capacity != target:
             self._known = attempt = Attempt(field, target)
+        effort = attempt.effort
         outcome = attempt.step()
+        self._spent += attempt.effort - effort
         if outcome == FOUND:
             self._take(attempt.offsets)
         elif outcome == NONE:
@@ -145,9 +178,17 @@ class ConnectedBlocks:
         for found in greedy.usual_plans():
             if found and self.blocks.peak(found) < self.peak:
                 lowered = windows.lowered(found, self._least)
+            self._spent += USUAL_EFFORT * len(self.blocks)
             yield found
-            yield next(lowered, [])
-        yield from lowered
+            yield self._next(windows, lowered)
+        while True:
+            yield self._next(windows, lowered)
+
+    def _next(self, windows: WindowSearch, lowered: Iterator[list[int]]) -> list[int]:
+        effort = windows.effort
+        found = next(lowered, [])
+        self._spent += windows.effort - effort
+        return found
 
     def _push(self, field: Field, goal: int | None) -> None:
         """Look a while for a plan within the goal, or smaller ones, by pushing blocks out."""
@@ -155,12 +196,14 @@ class ConnectedBlocks:
             self._pushing = PushingSearch(field, self.offsets, SEED)
             self._pushed = 0
         pushing, most = self._pushing, MOST_PUSHES if field.backend.is_compiled else PLAIN_PUSHES
+        effort = pushing.effort
         end = pushing.tried + min(1 + self._turn**3 // PROOFS_FIRST, most)
         while pushing.tried < end and self.peak > (self.lower_bound if goal is None else goal):
             pushing.aim(self.peak - 1 if goal is None else goal)
             if pushing.run(end - pushing.tried) == FOUND:
                 self._take(pushing.offsets)
                 self._pushed = pushing.tried
+        self._spent += pushing.effort - effort
         self._may_push = pushing.tried < PATIENCE + 2 * self._pushed
 
     def _widen(self, field: Field, goal: int | None) -> None:
@@ -170,6 +213,7 @@ class ConnectedBlocks:
         widening = self._widening
         wanted, peak = (self.lower_bound, self.peak) if goal is None else (goal, goal + 1)
         limit = min(1 + self._turn**3 // PROOFS_FIRST, widening.slice)
+        self._spent += limit * widening.entries // ENTRIES
         if widening.run(limit, wanted=wanted, peak=peak) == FOUND:
             self._take(widening.offsets)
             self._pushing = None  # it begins again from there
@@ -237,9 +281,9 @@ class Portfolio:
             for buffer in self._blocks.members[number]
         }
 
-    def step(self, goal: int | None) -> None:
-        """Look a while for a plan within the goal, or for a smaller one if there is no goal."""
-        max(self.parts, key=lambda one: one.peak).step(goal)
+    def step(self, goal: int | None) -> int:
+        """Look a while for a plan within the goal, or for a smaller one; return the effort of it."""
+        return max(self.parts, key=lambda one: one.peak).step(goal)
 
 
 def _parts(blocks: Blocks) -> list[list[int]]:
@@ -308,8 +352,8 @@ class WideningSearch:
         self._capacity = -1  # of the beam at work
         self._wanted = -1
         self._failed = -1  # a capacity above which a plan is looked for
-        entries = len(blocks) + sum(field.cliques_each)
-        self.slice = max(1, (WORK if backend.is_compiled else PLAIN_WORK) // entries)  # steps
+        self.entries = len(blocks) + sum(field.cliques_each)
+        self.slice = max(1, (WORK if backend.is_compiled else PLAIN_WORK) // self.entries)  # steps
 
     def run(self, limit: int, *, wanted: int, peak: int) -> int:
         """Try so many steps for a plan below the peak; return FOUND or UNDECIDED.

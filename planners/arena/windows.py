@@ -27,6 +27,9 @@ PUSHES_EACH = 2
 SLICE = 2**19  # conflicts that are looked at before a stop is, about a thirtieth of a second
 PLAIN_SLICE = 2**15  # the same of plain kernels
 SEED = 1
+# Effort in microseconds of a usual machine:
+WINDOW_EFFORT = 10  # to list the conflicts of each block of a window
+BLOCK_EFFORT = 1  # to find the highest of all blocks, for each
 
 
 class _Window(NamedTuple):
@@ -45,6 +48,7 @@ class WindowSearch:
         self._by_start = sorted(range(len(blocks)), key=self._starts.__getitem__)
         self._begun = [self._starts[block] for block in self._by_start]
         self._conflicts_each = blocks.conflicts_each
+        self.effort = 0  # microseconds of a usual machine so far
         lives = zip(self._starts, self._ends, strict=True)
         self._longest = max((end - start for start, end in lives), default=0)
 
@@ -59,8 +63,10 @@ class WindowSearch:
             goal = max(least, peak - max(blocks.unit, (peak - least) // PARTS_OF_GAP))
             pushing = self._pushing(window, best, turn)
             turn += 1
-            lower: list[int] = []
+            lower, before = list[int](), 0
+            self.effort += WINDOW_EFFORT * len(pushing.field.blocks) + BLOCK_EFFORT * len(best)
             for found in _pushed(pushing, goal, peak):
+                self.effort, before = self.effort + pushing.effort - before, pushing.effort
                 lower = found
                 yield []
             failures = 0 if lower else failures + 1

@@ -63,8 +63,8 @@ class Tree:
     if follows_heat it becomes, whenever the rest falls apart, the largest weight of what is left in a
     clique of the block. is_placed: (B,). order, place_of: (B,) a permutation and its inverse. settled,
     queue, seen: (B,) scratch. frames: (FRAME * (B + 2),), open choices, the last one at `depth`.
-    trail: what changed on the way down; room for len(neighbour) and 2 * B, and more for changes of
-    heat.
+    tried: placements so far; shifted: blocks passed over in sorting for them. trail: what changed on
+    the way down; room for len(neighbour) and 2 * B, and more for changes of heat.
     """
 
     def __init__(self, low, heat, trail, follows_heat, array):
@@ -83,6 +83,8 @@ class Tree:
         self.queue = array([0] * blocks)
         self.seen = array([0] * blocks)
         self.frames = array(frames)
+        self.tried = 0
+        self.shifted = 0
         self.depth = 0
         self.length = 0  # of the trail
         self.stamp = 0
@@ -121,6 +123,7 @@ def search(part, conflicts, cliques, tree, limit):
             tree.depth -= 1
             continue
         tried += 1
+        tree.tried += 1
         near = place(part, conflicts, tree, frame, chosen)
         if near < 0:
             continue
@@ -344,6 +347,7 @@ def settle(part, conflicts, tree, frame):
             tree.queue[hole] = tree.queue[hole - 1]
             hole -= 1
         tree.queue[hole] = block
+        tree.shifted += settled - hole
         settled += 1
     return settled
 

@@ -35,7 +35,6 @@ SEARCHED = (LINES, STRIPS, IN_PARTS, TWICE)
 SEARCHED_FIRST = (LINES, STRIPS)  # of which there are far fewer
 PLAIN = (WHOLE_LAYERS, BY_ROWS)
 
-CUT_SHORT = "the time limit ended the search"
 PREDICTED_DIGITS = 4  # of a predicted time; the cycles an instruction takes are known within 4x
 
 

@@ -5,6 +5,7 @@ import time
 import pytest
 
 from tests.cli.running import run
+from tests.planners.arena.tilings import tiling
 
 __all__ = ["run"]
 
@@ -46,3 +47,27 @@ def test_a_page_whose_plan_the_clock_cut_short_exits_with_3(run, tmp_path):
     code, output, _ = run("report", "resnet8", "--ram", "1MB", "--time-limit", "1ms", "-o", page)
     assert code == 3
     assert "the time limit ended the search" in output.splitlines()[0]
+
+
+@pytest.fixture
+def tiles(tmp_path):
+    """A file of 300 tiles that fill an arena, which the usual orders and short searches do not."""
+    path = tmp_path / "tiles.csv"
+    problem = tiling(300, length=1000, height=2**20, seed=1)
+    rows = (f"{one.name},{one.start},{one.end},{one.size}\n" for one in problem.buffers)
+    path.write_text("id,lower,upper,size\n" + "".join(rows))
+    return path
+
+
+def test_a_loaded_machine_gives_the_same_arena(tiles, run, monkeypatch):
+    test_a_loaded_machine_gives_the_same_answer(
+        ("plan", "arena", tiles, "--effort", "50ms"), run, monkeypatch
+    )
+
+
+def test_an_arena_that_the_clock_cut_short_says_so_and_exits_with_3(tiles, run):
+    command = ("plan", "arena", tiles, "--time-limit", "1us")
+    code, output, _ = run(*command)
+    assert (code, output.splitlines()[0][:41]) == (3, "tiles: the time limit ended the search: a")
+    assert run(*command, "--best-effort")[0] == 0
+    assert run(*command, "--capacity", "2MB")[0] == 0  # a plan that fits needs no more time

@@ -17,11 +17,12 @@ from cnn2csdf.catalogue.networks import CATALOGUE
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
 from csdf.cli.frame import output, terminal
-from csdf.cli.frame.long_work import stop_after
+from csdf.cli.frame.long_work import Describe, stop_after
 from csdf.cli.loading import drawing, suffix_of
 from csdf.errors import CsdfError, InvalidPlan, UnreadableFile, UnwritableFile
 from csdf.io.files import read_bytes
 from csdf.status import Ended, Status
+from csdf.time_limit import Stop
 from csdf.units import bytes_in_words, time_in_words
 from planners.arena.allocation import bytes_so_far, plan_arena
 from planners.arena.banks import BankWhy, plan_banks
@@ -32,6 +33,8 @@ from planners.formats.c_header import format_header
 from planners.formats.json_problems import parse_problems, plan_as_json
 from planners.formats.tflite_micro import offline_plan
 
+# Seconds of a usual machine: the hardest known problems that end at all take half of them.
+EFFORT = 60.0
 PROGRAM = "csdf plan arena"
 INTERPRETED = "tflite"  # the network itself, with the plan of its tensors
 SINGLE = ("csv", "bin", INTERPRETED)  # formats that hold one plan
@@ -95,7 +98,8 @@ def work(options: argparse.Namespace) -> int:
     statuses = {plan.status for plan, _ in plans}
     if Status.INFEASIBLE in statuses:
         return answers.NO
-    return answers.UNKNOWN if Status.UNKNOWN in statuses else answers.ANSWERED
+    is_cut_short = any(map(_is_cut_short, (plan for plan, _ in plans))) and not options.best_effort
+    return answers.UNKNOWN if Status.UNKNOWN in statuses or is_cut_short else answers.ANSWERED
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -105,7 +109,8 @@ def command_parser() -> argparse.ArgumentParser:
         "Offsets for buffers with lifetimes in one arena: the smallest arena, with proof, "
         "or a plan that fits a capacity; in JSON also several banks. Of a network: for its "
         "tensors, when one layer works after another. "
-        "Ctrl-C and the time limit give the best plan by then.",
+        "The search counts its steps: the same command gives the same answer. Ctrl-C and the time "
+        "limit give the best plan by then.",
         "csdf plan arena models/alloc/keyword_spotting.csv -o offsets.h",
         "csdf plan arena resnet8 --element-bytes 1",
         "csdf plan arena models/alloc/keyword_spotting.csv --capacity 32kB --plot arena.png",
@@ -134,7 +139,7 @@ def command_parser() -> argparse.ArgumentParser:
         "access in one of two, buffers lie where all accesses cost the least. A file without "
         "accesses has one to each byte",
     )
-    parsers.add_time_limit(parser, "for each problem; then the best plan by then")
+    parsers.add_effort(parser, "of the search for each problem; then the best plan by then", EFFORT)
     parser.add_argument(
         "--method",
         choices=("own", "cp-sat"),
@@ -208,19 +213,23 @@ def _plans_of(problem: Problem, options: argparse.Namespace) -> list[MemoryPlan]
     if options.method == "cp-sat":
         return [_by_cp_sat(problem, options)]
     if not problem.banks:
-        stop = stop_after(options.time_limit, partial(bytes_so_far, problem.name))
+        stop = _stop(options, partial(bytes_so_far, problem.name))
         return [plan_arena(problem, capacity=options.capacity, budget=stop)]
     count = answers.counted(len(problem.banks), "bank")
     text = f"{problem.name}: searching offsets for each buffer in {count}"
-    found = plan_banks(problem, budget=stop_after(options.time_limit, text))
+    found = plan_banks(problem, budget=_stop(options, text))
     if found.plans:
         return list(found.plans.values())
     bound, status, reason = found.lower_bound, found.status, found.reason
     return [MemoryPlan(problem=problem, lower_bound=bound, status=status, reason=reason)]
 
 
+def _stop(options: argparse.Namespace, what: str | Describe) -> Stop:
+    return stop_after(options.time_limit, what, effort=options.effort)
+
+
 def _by_cp_sat(problem: Problem, options: argparse.Namespace) -> MemoryPlan:
-    """The plan of another solver; what it plans, the checker sees too."""
+    """The plan of another solver, which counts seconds; what it plans, the checker sees too."""
     if problem.banks or options.capacity is not None:
         raise CsdfError("--method cp-sat finds the smallest single arena only")
     try:
@@ -230,10 +239,17 @@ def _by_cp_sat(problem: Problem, options: argparse.Namespace) -> MemoryPlan:
             "--method cp-sat needs ortools: pip install '.[cp]' in the checkout"
         ) from None
     with answers.working(f"{problem.name}: OR-Tools is searching"):
-        plan: MemoryPlan = module.plan_with_cp_sat(problem, budget=options.time_limit)
+        plan: MemoryPlan = module.plan_with_cp_sat(
+            problem, budget=options.time_limit or options.effort
+        )
     if plan.has_offsets:
         check_plan(plan)
     return plan
+
+
+def _is_cut_short(plan: MemoryPlan) -> bool:
+    """Whether the clock ended the search of a plan that is neither proved nor all that was asked."""
+    return plan.status != Status.INFEASIBLE and plan.reason.has(Ended.TIME_LIMIT)
 
 
 def _remark(text: str) -> None:
@@ -308,7 +324,9 @@ def _lines(plans: list[Timed]) -> list[str]:
                 f"  lower bound: {plan.reason}",
             ]
         taken = answers.Detail(f"  time: {time_in_words(seconds)}")
-        return [f"{plan.problem.name}: {verdict}", *lines, taken]
+        line = f"{plan.problem.name}: {verdict}"
+        line = answers.cut_short(line) if _is_cut_short(plan) else line
+        return [line, *lines, taken]
     table = [("problem", "buffers", "arena", "lower bound", "gap", "status")]
     for plan, _ in plans:
         peak, gap = (str(plan.peak), f"{float(plan.gap):.2%}") if plan.has_offsets else ("-", "-")
@@ -316,8 +334,9 @@ def _lines(plans: list[Timed]) -> list[str]:
         table.append((plan.problem.name, *counts, str(plan.status)))
     ends = Counter(str(plan.status) for plan, _ in plans)
     verdict = ", ".join(f"{number} {status}" for status, number in ends.items())
+    line = f"{answers.counted(len(plans), 'arena')}: {verdict}"
     lines = [
-        f"{answers.counted(len(plans), 'arena')}: {verdict}",
+        answers.cut_short(line) if any(_is_cut_short(plan) for plan, _ in plans) else line,
         *terminal.aligned(table, texts=(0, 5), indent="  "),
         answers.Detail(f"  time: {time_in_words(sum(seconds for _, seconds in plans))}"),
     ]

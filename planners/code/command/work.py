@@ -31,7 +31,7 @@ from planners.code.parts import OWN
 from planners.code.primitives.bench import bench
 from planners.code.several import Member, together
 from planners.code.sources import Written, cmsis_nn_of
-from planners.memory.answer import CUT_SHORT, RESIDENT, SEARCHED, Fit, FitMethod
+from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitMethod
 from planners.memory.command.answer import alternatives, taken
 from planners.memory.command.main import take_memories
 from planners.memory.fit import fit_of, fit_with_alternatives
@@ -69,7 +69,7 @@ def work(options: argparse.Namespace) -> int:
         found = _with_cmsis_nn(model, found, options)
         is_cut_short = found.is_cut_short and not options.best_effort
         if is_cut_short and found.best is not None:
-            words = f"{CUT_SHORT}: {found.reason}; give more time, or --best-effort"
+            words = f"{answers.CUT_SHORT}: {found.reason}; give more time, or --best-effort"
             print(f"csdf deploy: {found.network}: {words}", file=sys.stderr)
             return answers.UNKNOWN
         if found.best is None or found.status != Status.FEASIBLE:

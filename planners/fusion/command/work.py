@@ -36,7 +36,7 @@ from planners.fusion.planning import (
 )
 from planners.fusion.search import Terms
 from planners.memory.answer import Limits, Scratch
-from planners.memory.command.answer import Check, cut_short, verified
+from planners.memory.command.answer import Check, verified
 from planners.memory.command.beside import as_json as fit_as_json
 from planners.memory.command.beside import fit_beside, in_words
 from planners.memory.order import TopologicalOrder, chain_of
@@ -272,8 +272,8 @@ def as_lines(
 def with_cut_short(lines: Sequence[str], network: str) -> list[str]:
     """Return the lines of an answer, the first of which says that the clock ended the search."""
     if lines and lines[0].startswith(f"{network}: "):
-        return [cut_short(lines[0]), *lines[1:]]
-    return [cut_short(f"{network}: the points found by then"), *lines]
+        return [answers.cut_short(lines[0]), *lines[1:]]
+    return [answers.cut_short(f"{network}: the points found by then"), *lines]
 
 
 def _plan_lines(plan: FusionPlan, status: str) -> list[str]:

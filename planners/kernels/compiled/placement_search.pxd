@@ -18,6 +18,7 @@ cdef class Cliques:
 
 cdef class Tree:
     cdef int64_t[::1] low, heat, trail, is_placed, order, place_of, settled, queue, seen, frames
+    cdef readonly int64_t tried, shifted
     cdef int64_t depth, length, stamp, missing, follows_heat
 
 

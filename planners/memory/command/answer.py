@@ -25,7 +25,6 @@ from csdf.units import (
     time_in_words,
 )
 from planners.memory.answer import (
-    CUT_SHORT,
     EXTERNAL,
     RESIDENT,
     ROWS,
@@ -191,13 +190,7 @@ def alternatives(one: Fit) -> list[str]:
 def headline(one: Fit) -> str:
     """Return the answer about a network in one line."""
     line = next(_in_memories(one)) if one.slow is not None else _verdict(one)
-    return cut_short(line) if one.is_cut_short else line
-
-
-def cut_short(line: str) -> str:
-    """Return the answer about a network, after its name the remark that the clock ended the search."""
-    name, _, words = line.partition(": ")
-    return f"{name}: {CUT_SHORT}: {words}"
+    return answers.cut_short(line) if one.is_cut_short else line
 
 
 def _verdict(one: Fit) -> str:

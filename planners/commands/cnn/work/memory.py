@@ -26,7 +26,7 @@ from csdf.status import Status
 from csdf.units import bytes_in_words
 from planners.arena.allocation import bytes_so_far
 from planners.commands.cnn.memory import PUBLISHED
-from planners.memory.command.answer import cut_short, remark_on_elements
+from planners.memory.command.answer import remark_on_elements
 from planners.memory.command.beside import as_json as fit_as_json
 from planners.memory.command.beside import fit_beside, in_words
 from planners.memory.plain_plans import MemoryComparison, memory_comparison
@@ -234,7 +234,7 @@ def _lines(rows: Sequence[AnsweredNetwork]) -> list[str]:
         _, _, whole_arena, _, row_arena, _ = map(bytes_in_words, row.sizes)
         best = "" if row.fit is None else f"; csdf fit: {in_words(row.fit)}"
         line = f"{row.name}: {row_arena} of RAM row by row, {whole_arena} layer by layer{best}"
-        verdicts.append(cut_short(line) if row.is_cut_short else line)
+        verdicts.append(answers.cut_short(line) if row.is_cut_short else line)
         reduction, whole, by_rows, loss, pipelined = map(float, row.rates)
         table.append(
             (
