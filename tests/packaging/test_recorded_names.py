@@ -19,7 +19,7 @@ def public_names() -> list[str]:
 def test_public_names_change_only_with_their_recorded_list():
     recorded = RECORDED.read_text().split()
     assert public_names() == recorded, (
-        "record public names, with a line in CHANGELOG.md: python -m tests.test_public_names"
+        "record public names, with a line in CHANGELOG.md: python -m tests.packaging.test_recorded_names"
     )
 
 
