@@ -18,9 +18,10 @@ def public_names() -> list[str]:
 
 def test_public_names_change_only_with_their_recorded_list():
     recorded = RECORDED.read_text().split()
-    assert public_names() == recorded, (
-        "record public names, with a line in CHANGELOG.md: python -m tests.packaging.test_recorded_names"
+    advice = (
+        "record them, with a line in CHANGELOG.md: python -m tests.packaging.test_recorded_names"
     )
+    assert public_names() == recorded, advice
 
 
 if __name__ == "__main__":
