@@ -17,6 +17,7 @@ from cnn2csdf.operators.elementwise import ExtremePlace as ExtremePlace
 from cnn2csdf.operators.elementwise import Ranking as Ranking
 from cnn2csdf.operators.elementwise import Reduction as Reduction
 from cnn2csdf.operators.elementwise import RunningSum as RunningSum
+from cnn2csdf.operators.hybrid import HybridProduct as HybridProduct
 from cnn2csdf.operators.moves import ChannelShuffle as ChannelShuffle
 from cnn2csdf.operators.moves import Concatenation as Concatenation
 from cnn2csdf.operators.moves import ConstantConcatenation as ConstantConcatenation

@@ -148,13 +148,12 @@ IN_INTEGERS = {  # types beside single precision, as TensorFlow Lite Micro compu
 RESTRICTIONS = {
     "CAST": "no quantised integers",
     "CONCATENATION": "of tensors and constants",
-    "CONV_2D": "constant weights of the type of the input, or int8 in integers; groups",
+    "CONV_2D": "constant weights of the type of the input, or of int8; groups",
     "CUSTOM:'Convolution2DTransposeBias'": "MediaPipe's transposed convolution; constant weights",
     "CUSTOM:'TFLite_Detection_PostProcess'": "constant anchors; best class or class by class; no C",
-    "DEPTHWISE_CONV_2D": "constant weights of the type of the input, or int8 in integers",
+    "DEPTHWISE_CONV_2D": "constant weights of the type of the input, or of int8",
     "BATCH_MATMUL": "two tensors, or one and a constant matrix",
-    "FULLY_CONNECTED": "a constant matrix, one vector or several; weights of int8 for real numbers "
-    "(hybrid) are refused",
+    "FULLY_CONNECTED": "a constant matrix, one vector or several",
     "CUMSUM": "a constant axis",
     "GATHER": "one list of constant places",
     "MEAN": "constant axes without the batch",

@@ -70,6 +70,32 @@ def require_one_type(node: Node, assembly: Assembly, given: int = 0) -> None:
         )
 
 
+def is_hybrid(node: Node, assembly: Assembly) -> bool:
+    """Whether weights of int8 are multiplied with floating point. Raises as require_one_type does."""
+    source, weights = assembly.tensor(node, 0).quantization(), assembly.tensor(node, 1)
+    types = weights.quantization()
+    if source is None and types is not None and types.element is Element.INT8:
+        if types.zero_point:
+            raise refusal(node, f"weights of int8 with a zero point of {types.zero_point}")
+        return True
+    require_one_type(node, assembly)
+    return False
+
+
+def with_types(
+    node: Node,
+    assembly: Assembly,
+    product: op.Convolution | op.FullyConnected | op.MatrixProduct,
+    *,
+    has_offset: bool,
+) -> op.Operator:
+    """Return a product, or that of weights of int8 with an input that is quantised in the frame."""
+    types = assembly.tensor(node, 1).quantization()
+    if types is None or not is_hybrid(node, assembly):
+        return product
+    return op.HybridProduct(product=product, scales=types.scales, has_offset=has_offset)
+
+
 def require_scales(node: Node, trained: Trained, channels: int) -> None:
     """Raise UnreadableFile where weights have scales for another number of channels."""
     quantization = trained.stored.quantization

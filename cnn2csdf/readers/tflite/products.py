@@ -17,9 +17,11 @@ from cnn2csdf.readers.tflite.assembly import (
 from cnn2csdf.readers.tflite.model_file import Node
 from cnn2csdf.readers.tflite.options import (
     fused_behind,
+    is_hybrid,
     options_of,
     require_one_type,
     require_scales,
+    with_types,
 )
 from cnn2csdf.readers.tflite.windows import biases
 
@@ -30,7 +32,7 @@ def fully_connected(node: Node, assembly: Assembly) -> None:
     The columns of the matrix are in (row, column, channel) order.
     """
     matrix, shape = assembly.constant(node, 1), assembly.shape(node, 0)
-    require_one_type(node, assembly)
+    is_hybrid(node, assembly)
     if matrix.ndim != 2 or not matrix.size or shape.elements % matrix.shape[1]:
         raise refusal(node, f"a matrix of {matrix.shape} for an input of {shape}")
     units, columns = matrix.shape
@@ -41,7 +43,8 @@ def fully_connected(node: Node, assembly: Assembly) -> None:
         places = (units, shape.height, shape.width, shape.channels)
         matrix = np.moveaxis(matrix.reshape(places), 3, 1).reshape(units, -1)
     bias = biases(node, assembly, units)
-    operator = op.FullyConnected(units=units, has_bias=bool(bias))
+    product = op.FullyConnected(units=units, has_bias=bool(bias))
+    operator = with_types(node, assembly, product, has_offset=_has_offset(node))
     weights = assembly.trained(node, 1, "matrix", matrix)
     require_scales(node, weights, units)
     trained = [weights, *bias]
@@ -59,8 +62,14 @@ def _add_of_vectors(node: Node, assembly: Assembly, matrix: np.ndarray) -> None:
     weights = assembly.trained(node, 1, "matrix", matrix.T)
     require_scales(node, weights, units)
     bias = biases(node, assembly, units)
-    operator = op.MatrixProduct(units=units, has_bias=bool(bias))
+    product = op.MatrixProduct(units=units, has_bias=bool(bias))
+    operator = with_types(node, assembly, product, has_offset=_has_offset(node))
     _add(node, assembly, operator, [source], [weights, *bias])
+
+
+def _has_offset(node: Node) -> bool:
+    """Whether the input of weights of int8 may be quantised with a zero point."""
+    return node.options is not None and bool(node.options.integer(3, "b"))
 
 
 def batch_product(node: Node, assembly: Assembly) -> None:
@@ -91,12 +100,12 @@ def batch_product(node: Node, assembly: Assembly) -> None:
 def _add(
     node: Node,
     assembly: Assembly,
-    operator: op.MatrixProduct,
+    operator: op.Operator,
     sources: list[str],
     trained: list[Trained],
 ) -> None:
     """Add a product whose result has the axes of the file."""
-    found = operator.output_dims([assembly.builder.shape(source) for source in sources])
+    found = operator.output_shape([assembly.builder.shape(source) for source in sources]).dims
     wanted = frame_dims(assembly.output(node).dims, is_map=False)
     steps: list[op.Operator] = [operator]
     if found != wanted and prod(found) == prod(wanted):

@@ -14,11 +14,13 @@ from cnn2csdf.readers.tflite.model_file import Dims, Node
 from cnn2csdf.readers.tflite.options import (
     SAME,
     fused_behind,
+    is_hybrid,
     options_of,
     padded,
     require_centred,
     require_one_type,
     window_of,
+    with_types,
 )
 from csdf.errors import UnreadableFile, counted
 
@@ -45,7 +47,7 @@ def biases(node: Node, assembly: Assembly, units: int, *, place: int = 2) -> lis
 def convolution(node: Node, assembly: Assembly) -> None:
     """Add a convolution; the filters are (filters, rows, columns, channels of a group)."""
     kernel, shape = assembly.constant(node, 1), assembly.map_shape(node, 0)
-    require_one_type(node, assembly)
+    is_hybrid(node, assembly)
     if kernel.ndim != 4 or not kernel.size or shape.channels % kernel.shape[3]:
         raise UnreadableFile(f"{node}: a kernel of {kernel.shape} for an input of {shape}")
     _add_convolution(
@@ -61,7 +63,7 @@ def convolution(node: Node, assembly: Assembly) -> None:
 def depthwise_convolution(node: Node, assembly: Assembly) -> None:
     """Add a depthwise convolution; the filters are (1, rows, columns, filters)."""
     kernel, shape = assembly.constant(node, 1), assembly.map_shape(node, 0)
-    require_one_type(node, assembly)
+    is_hybrid(node, assembly)
     if kernel.ndim != 4 or not kernel.size or kernel.shape[3] % shape.channels:
         raise UnreadableFile(f"{node}: a kernel of {kernel.shape} for an input of {shape}")
     _add_convolution(
@@ -88,12 +90,16 @@ def _add_convolution(
     require_centred(node, trained, filters)
     bias = biases(node, assembly, filters)
     window = window_of(node, (rows, columns), dilations=dilations)
-    operator = op.Convolution(
+    convolution = op.Convolution(
         filters=filters,
         window=padded(node, window, assembly.map_shape(node, 0)),
         groups=groups,
         has_bias=bool(bias),
     )
+    scales = trained.stored.quantization
+    # LiteRT quantises the input with a zero point where it knows a scale for each channel.
+    has_offset = node.kind != "CONV_2D" or (scales is not None and len(scales.scales) > 1)
+    operator = with_types(node, assembly, convolution, has_offset=has_offset)
     assembly.add(
         node,
         operator,

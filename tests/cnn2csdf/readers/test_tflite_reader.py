@@ -221,11 +221,11 @@ BAD = {
     "hybrid": (
         one_node(
             "FULLY_CONNECTED",
-            [Tensor("x", (1, 4)), constant("w", np.ones((2, 4), np.int8), (0.1,))],
+            [Tensor("x", (1, 4)), constant("w", np.ones((2, 4), np.uint8), (0.1,))],
             Tensor("y", (1, 2)),
         ),
         UnsupportedOperator,
-        r"int8 for an input of float32 \(hybrid\)",
+        r"uint8 for an input of float32 \(hybrid\)",
     ),
     "wrong shape": (
         one_node("RELU", [Tensor("x", (1, 4))], Tensor("y", (1, 5))),
@@ -277,7 +277,7 @@ def test_a_convolution_pads_quantised_maps_with_their_zero_point_itself():
 
 
 def test_all_operators_that_are_refused_are_said_at_once():
-    weights = constant("w", np.ones((4, 4), np.int8), (0.1,))
+    weights = constant("w", np.ones((4, 4), np.uint8), (0.1,))
     vectors = [Tensor(name, (1, 4)) for name in "xyz"]
     content = tflite_bytes(
         [*vectors, weights, Tensor("v", (1, 4))],

@@ -1,0 +1,123 @@
+"""Weights of int8 for inputs of floating point, as dynamic-range exports of TensorFlow Lite have.
+
+litert_hybrid_outputs.json holds outputs of the reference kernels of ai-edge-litert 2
+(OpResolverType.BUILTIN_REF) for files and frames of `hybrid_case`.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
+from cnn2csdf.readers.tflite.reader import parse_tflite
+from csdf.errors import UnsupportedOperator
+from tests.cnn2csdf.readers.tflite_models import Tensor, constant, one_node
+from tests.shared_data import SHARED
+
+FOLDER = SHARED / "networks" / "tflite"
+RECORDED = json.loads((Path(__file__).parent / "litert_hybrid_outputs.json").read_text())
+KINDS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "FULLY_CONNECTED of vectors")
+
+
+def hybrid_case(kind, seed):
+    """A file of one operator, and its frame with the axes of the file."""
+    random = np.random.default_rng(seed)
+    draw = lambda low, high: int(random.integers(low, high + 1))  # noqa: E731
+
+    def weights(dims, axis, count):
+        by_channel = kind != "CONV_2D" or draw(0, 1)
+        array = random.integers(-127, 128, dims).astype(np.int8)
+        scales = random.uniform(0.001, 0.02, count if by_channel else 1).astype(np.float32)
+        made = constant("w", array, scales.tolist())
+        made.axis = axis
+        return made
+
+    units = draw(1, 6)
+    bias = constant("b", random.standard_normal(units).astype(np.float32))
+    if kind.startswith("FULLY"):
+        columns = draw(1, 20)
+        rows = (draw(2, 5),) if kind.endswith("vectors") else ()
+        dims, out = (1, *rows, columns), (1, *rows, units)
+        array = random.integers(-127, 128, (units, columns)).astype(np.int8)
+        matrix = constant("w", array, [float(np.float32(random.uniform(0.001, 0.02)))])
+        options = [(0, "b", draw(0, 1)), (2, "b", int(bool(rows))), (3, "b", draw(0, 1))]
+        operands = [Tensor("x", dims), matrix, bias]
+    else:
+        kernel, stride, is_same = (draw(1, 3), draw(1, 3)), draw(1, 2), draw(0, 1)
+        dims = (1, draw(4, 7), draw(4, 7), draw(1, 4))
+        sizes = [
+            -(-size // stride) if is_same else -(-(size - k + 1) // stride)
+            for size, k in zip(dims[1:3], kernel, strict=True)
+        ]
+        options = [(0, "b", 1 - is_same), (1, "i", stride), (2, "i", stride)]
+        if kind == "CONV_2D":
+            trained = weights((units, *kernel, dims[3]), 0, units)
+            options += [(3, "b", draw(0, 1)), (4, "i", 1), (5, "i", 1)]
+        else:
+            multiple = draw(1, 2)
+            units = dims[3] * multiple
+            bias = constant("b", random.standard_normal(units).astype(np.float32))
+            trained = weights((1, *kernel, units), 3, units)
+            options += [(3, "i", multiple), (4, "b", draw(0, 1)), (5, "i", 1), (6, "i", 1)]
+        operands, out = [Tensor("x", dims), trained, bias], (1, *sizes, units)
+    content = one_node(kind.partition(" ")[0], operands, Tensor("y", out), options)
+    frame = (random.standard_normal(dims) * 3 + draw(-2, 2)).astype(np.float32)
+    return content, frame
+
+
+def result_of(content, frame):
+    """The output of a file with the axes of the file, flat."""
+    model = parse_tflite(content, "a", with_weights=True)
+    (layer,) = model.network.inputs
+    value = np.moveaxis(frame[0], 2, 0) if frame.ndim == 4 else frame[0]
+    (result,) = run_layer_by_layer(model, {layer.name: value}).values()
+    return (np.moveaxis(result, 0, 2) if result.ndim == 3 else result).reshape(-1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_product_with_weights_of_int8_gives_the_recorded_outputs(kind):
+    for seed, expected in enumerate(RECORDED[kind]):
+        result, expected = result_of(*hybrid_case(kind, seed)), np.array(expected, np.float32)
+        limit = 1e-6 * np.abs(expected).max()
+        assert np.abs(result - expected).max() <= limit
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_product_with_weights_of_int8_is_near_that_of_real_weights(kind):
+    content, frame = hybrid_case(kind, 3)
+    model = parse_tflite(content, "a", with_weights=True)
+    (layer,) = (layer for layer in model.network.layers if layer.stored)
+    assert layer.stored_as("kernel" if "CONV" in kind else "matrix").element.value == "int8"
+    result = result_of(content, frame)
+    smaller = result_of(content, frame * np.float32(0.5))
+    assert np.abs(result).max() > 0
+    assert not np.array_equal(result, smaller)
+
+
+def test_a_keyword_spotter_with_weights_of_int8_gives_the_outputs_beside_it():
+    if not (FOLDER / "kws_fp32.tflite").exists():
+        pytest.skip(f"the file is not in {FOLDER}")
+    golden = np.load(FOLDER / "golden" / "kws_fp32.npz")
+    content = (FOLDER / "kws_fp32.tflite").read_bytes()
+    for frame in range(3):
+        expected = golden[f"y0_{frame}"].reshape(-1)
+        assert np.abs(result_of(content, golden[f"x0_{frame}"]) - expected).max() <= 1e-6
+
+
+def test_a_frame_of_zeros_gives_the_biases():
+    for kind in KINDS:
+        content, frame = hybrid_case(kind, 5)
+        result = result_of(content, np.zeros_like(frame))
+        assert np.isfinite(result).all()
+
+
+def test_c_refuses_weights_of_int8_for_floating_point_by_name():
+    fit = pytest.importorskip("planners.memory.fit").fit
+    library = pytest.importorskip("planners.code.library").library
+    content, _ = hybrid_case("CONV_2D", 0)
+    model = parse_tflite(content, "a", with_weights=True)
+    plan = fit(model.network, budget=1).least.plan
+    with pytest.raises(UnsupportedOperator, match="layer 'y': no C code for HybridProduct"):
+        library(model, plan, name="a")
