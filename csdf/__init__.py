@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from csdf.analysis.statistics import statistics as statistics
     from csdf.analysis.throughput import Throughput as Throughput
     from csdf.analysis.throughput import throughput as throughput
-    from csdf.draw.charts import plot_front as plot_front
+    from csdf.draw.front import plot_front as plot_front
     from csdf.errors import CsdfError as CsdfError
     from csdf.errors import Deadlocked as Deadlocked
     from csdf.errors import ExecutionError as ExecutionError
@@ -130,6 +130,8 @@ if TYPE_CHECKING:
     from csdf.parameters.sweep import Sweep as Sweep
     from csdf.parameters.sweep import sweep as sweep
     from csdf.scenarios.files import read_scenarios as read_scenarios
+    from csdf.scenarios.matrix import MaxPlusMatrix as MaxPlusMatrix
+    from csdf.scenarios.matrix import matrix as matrix
     from csdf.scenarios.model import Scenario as Scenario
     from csdf.scenarios.model import ScenarioGraph as ScenarioGraph
     from csdf.scenarios.model import State as State

@@ -22,7 +22,7 @@ from csdf.time_limit import Budget, Stop, stop_of
 
 @public
 def latency(
-    graph: Graph, *, source: str | None = None, sink: str | None = None, budget: Budget = None
+    graph: Graph, source: str | None = None, sink: str | None = None, *, budget: Budget = None
 ) -> Fraction | None:
     """Return the longest time from an iteration's start to its end, under self-timed execution.
 

@@ -13,11 +13,10 @@ from fractions import Fraction
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from csdf.analysis.capacity_steps import CapacitySteps
 from csdf.analysis.parametric import Parameter, ParametricPeriod, ParametricRegions
-from csdf.arguments import public
+from csdf.draw.front import plot_front
 from csdf.draw.picture import named_ticks, rendered
 from csdf.mapping.execution import MappedExecution
 from csdf.model.schedule import Firing
@@ -42,53 +41,6 @@ def _figure(name: str, front: ParetoFront, unit: str) -> Figure:
     axes.set_title(f"{name}: storage against throughput")
     axes.set_xlabel(f"storage size ({UNITS.get(unit, unit)})")
     return figure
-
-
-@public
-def plot_front(axes: Axes, front: ParetoFront) -> None:
-    """Draw a front on axes of Matplotlib: storage size to the right, throughput upwards.
-
-    Points above the steps are proved impossible.
-    """
-    axes.set_xlabel("storage size (tokens)")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))  # there is no half of a token
-    axes.ticklabel_format(axis="x", style="plain", useOffset=False)
-    axes.set_ylabel("throughput (iterations per time unit)")
-    points = [(point.size, float(point.throughput or 0)) for point in front.points]
-    if not points:
-        axes.text(0.5, 0.5, str(front.reason), ha="center", transform=axes.transAxes)
-        return
-    sizes, speeds = [size for size, _ in points], [speed for _, speed in points]
-    end = sizes[-1] if front.is_complete else max(front.lower_bound, sizes[-1])
-    margin = max(1.0, (end - sizes[0]) * 0.06)
-    top = max(speeds) * 1.12
-    outline_x = [sizes[0] - margin, sizes[0], *sizes, end + (margin if front.is_complete else 0)]
-    outline_y = [0.0, 0.0, *speeds, speeds[-1]]
-    region = axes.fill_between(
-        outline_x, outline_y, top, step="post", color="#c33", alpha=0.16, label="impossible"
-    )
-    region.set(
-        facecolor="none", hatch="//", linewidth=0
-    )  # told from the other without colours, too
-    axes.fill_between(
-        outline_x, 0, outline_y, step="post", color="#357", alpha=0.12, label="dominated"
-    )
-    axes.step(outline_x[1:], outline_y[1:], where="post", color="#357", linewidth=1.4)
-    axes.plot(sizes, speeds, "o", color="#357", markersize=4, label="front")
-    for place, (size, speed) in {0: points[0], len(points) - 1: points[-1]}.items():
-        axes.annotate(
-            f"({size}, period {front.points[place].period})",
-            (size, speed),
-            textcoords="offset points",
-            xytext=(8, -12) if place == 0 else (-8, 8),
-            ha="left" if place == 0 else "right",
-            fontsize=8,
-        )
-    if not front.is_complete:
-        axes.axvline(end, color="#888", linestyle=":", label="not searched beyond")
-    axes.set_xlim(outline_x[0], end + margin)
-    axes.set_ylim(0, top)
-    axes.legend(loc="lower right", fontsize=8)
 
 
 PERIOD = "period (time units)"

@@ -1,0 +1,134 @@
+"""Max-plus matrix of a graph or a scenario, with its eigenvalue and an eigenvector.
+
+The matrix says when each token is produced in an iteration, as a function of the tokens before:
+x'[i] = max over j of (x[j] + A[i][j]). For a graph that is strongly connected its only eigenvalue is
+the period; else the largest eigenvalue is.
+
+Source: Baccelli, Cohen, Olsder, Quadrat, Synchronization and linearity, Wiley 1992, section 3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from csdf.arguments import public
+from csdf.errors import CsdfError, Deadlocked, InvalidArgument
+from csdf.model.graph import Graph
+from csdf.scenarios.model import Scenario
+from csdf.scenarios.throughput import (
+    Edge,
+    StuckScenario,
+    maximum_cycle_ratio,
+    scenario_matrix,
+)
+from csdf.time_limit import Budget, Stop, stop_of
+
+Vector = Mapping[str, Fraction]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaxPlusMatrix:
+    """Max-plus matrix of one iteration, in time units; an entry that is missing is minus infinity.
+
+    rows: for each token after the iteration the times by tokens before it. `channel[0]` is the first
+    token in the queue of a channel, `channel (space)[0]` the first free place of one with a capacity;
+    `actor (order)` is the start of the latest firing of an actor whose firings may overtake.
+    eigenvalue: the largest cycle mean; None where the matrix has no cycle. eigenvector: A x = x +
+    eigenvalue; tokens with minus infinity are missing. critical: the tokens of a critical cycle, in
+    order.
+    """
+
+    rows: Mapping[str, Vector]
+    eigenvalue: Fraction | None
+    eigenvector: Vector
+    critical: tuple[str, ...]
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The tokens that the rows are about, in order."""
+        return tuple(self.rows)
+
+    def times(self, vector: Vector) -> Vector:
+        """Return the product with a vector: when the tokens are there one iteration later.
+
+        Raises CsdfError for a name that is no token of the matrix.
+        """
+        unknown = (
+            vector.keys() - self.rows.keys() - {old for row in self.rows.values() for old in row}
+        )
+        if unknown:
+            raise CsdfError(f"{min(unknown)!r} is no token of the matrix; see `tokens`")
+        product = {}
+        for token, row in self.rows.items():
+            sums = [vector[old] + time for old, time in row.items() if old in vector]
+            if sums:
+                product[token] = max(sums)
+        return product
+
+
+@public
+def matrix(graph: Graph | Scenario, *, budget: Budget = None) -> MaxPlusMatrix:
+    """Return the max-plus matrix of one iteration of a graph, or of a scenario.
+
+    It has as many rows as the graph has initial tokens, free places in channels with a capacity
+    included. Raises InconsistentGraph; Deadlocked where the iteration cannot end; GaveUp where the
+    budget, a stop or seconds, ends the analysis.
+    Source: Geilen, Stuijk, CODES+ISSS 2010, for the symbolic execution.
+    """
+    if not isinstance(graph, Graph | Scenario):
+        raise InvalidArgument(f"graph: expected a Graph or a Scenario; found {graph!r}")
+    scenario = graph if isinstance(graph, Scenario) else Scenario(name=graph.name, graph=graph)
+    stop = stop_of(budget)
+    scale = scenario.graph.time_unit.denominator
+    try:
+        stamps = scenario_matrix(scenario, scale, stop).rows
+    except StuckScenario as stuck:
+        raise Deadlocked(str(stuck)) from None
+    rows = {
+        new: {old: Fraction(time, scale) for old, time in row.items()}
+        for new, row in stamps.items()
+    }
+    numbers = {token: number for number, token in enumerate(rows)}
+    edges = [
+        Edge(numbers[old], numbers[new], time, 1)
+        for new, row in stamps.items()
+        for old, time in row.items()
+        if old in numbers
+    ]
+    cycle = maximum_cycle_ratio(len(rows), edges, stop)
+    if cycle is None:
+        return MaxPlusMatrix(rows=rows, eigenvalue=None, eigenvector={}, critical=())
+    root, mean = cycle.edges[0].source, cycle.ratio
+    paths = _longest_paths(root, edges, mean, stop)
+    return MaxPlusMatrix(
+        rows=rows,
+        eigenvalue=mean / scale,
+        eigenvector={
+            token: paths[number] / scale for token, number in numbers.items() if number in paths
+        },
+        critical=tuple(list(rows)[edge.source] for edge in cycle.edges),
+    )
+
+
+def _longest_paths(
+    root: int, edges: Sequence[Edge], mean: Fraction, stop: Stop
+) -> dict[int, Fraction]:
+    """Return the longest paths from a node, each edge shortened by the largest cycle mean.
+
+    No cycle is longer than 0 then, so the paths end (Bellman-Ford).
+    """
+    length = {root: 0}
+    is_longer = True
+    while is_longer:
+        stop.look()
+        is_longer = False
+        for edge in edges:
+            if edge.source in length:
+                through = edge.weight * mean.denominator - mean.numerator
+                longer = length[edge.source] + through
+                if edge.target not in length or longer > length[edge.target]:
+                    length[edge.target] = longer
+                    is_longer = True
+    return {node: Fraction(path, mean.denominator) for node, path in length.items()}
