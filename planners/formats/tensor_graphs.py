@@ -23,10 +23,13 @@ OPTIONAL = ("name", "source", "tensors", "inputs", "outputs", "file_order")
 OF_A_NODE = ("inputs", "outputs", "op", "bytes", "in_place", "shape", "attr")
 
 
-def parse_tensor_graph(text: str, name: str, *, elementwise_in_place: bool = False) -> OrderProblem:
+def parse_tensor_graph(
+    text: str, name: str, *, elementwise_in_place: bool = False, title: str = ""
+) -> OrderProblem:
     """Return the graph of a document. Raises UnreadableFile with the place.
 
-    elementwise_in_place: nodes with an "op" of ELEMENTWISE may overwrite an input of their size.
+    title: of a graph without a "name". elementwise_in_place: nodes with an "op" of ELEMENTWISE may
+    overwrite an input of their size.
     """
     document = JsonValue.parse(text, name)
     document.require_keys(("nodes",), OPTIONAL)
@@ -43,7 +46,7 @@ def parse_tensor_graph(text: str, name: str, *, elementwise_in_place: bool = Fal
         steps = _in_file_order(document, nodes, steps)
     _require_inputs(document, nodes, sizes, steps)
     outputs = _outputs(document, sizes, steps)
-    title = document["name"].text() if "name" in document.value else name
+    title = document["name"].text() if "name" in document.value else title or name
     try:
         return OrderProblem(name=title, sizes=sizes, steps=tuple(steps), outputs=outputs)
     except InvalidGraph as error:

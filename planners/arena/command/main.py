@@ -46,12 +46,17 @@ Timed = tuple[MemoryPlan, float]
 
 def work(options: argparse.Namespace) -> int:
     """Print the plans; return the exit code: 1 if one does not fit, 3 if it is unknown on one."""
-    network = file = None
-    if options.output and suffix_of(options.output) == INTERPRETED:
+    network = file = graph = None
+    if options.order:
+        _require_order_alone(options)
+        graph = import_module("planners.arena.command.tensor_graph").AskedOrder(options)
+    elif options.in_place:
+        raise CsdfError("--in-place is for a graph of tensors; give --order as well")
+    elif options.output and suffix_of(options.output) == INTERPRETED:
         file = import_module("planners.arena.command.networks").AskedFile(options)
     elif _is_network(options.model):  # only now what reads such is loaded
         network = import_module("planners.arena.command.networks").AskedNetwork(options)
-    asked = file or network
+    asked = file or network or graph
     problems = read_problems(options.model) if asked is None else [asked.problem]
     if options.only is not None:
         count = answers.counted(len(problems), "problem")
@@ -79,6 +84,8 @@ def work(options: argparse.Namespace) -> int:
         if plan.status != Status.OPTIMAL:  # the table of a single plan says why
             _remark(f"{plan.problem.name}: {plan.status}: {plan.reason}")
     document: dict[str, Any] = {"problems": [plan_as_json(*one) for one in plans]}
+    if graph is not None:
+        document["order"] = graph.plan.to_json()
     if file is not None and plans and plans[0][0].has_offsets:
         document["interpreter"] = file.to_json(plans[0][0])
     if options.output:
@@ -88,6 +95,8 @@ def work(options: argparse.Namespace) -> int:
         beside = {} if network is None else {"fit": None if fit is None else fit[1]}
         print(answers.json_text(document | beside))
     else:
+        if graph is not None:
+            print(graph.in_words(options))
         print(answers.in_words(_lines(plans), options))
         if file is not None and "interpreter" in document:
             print(file.in_words(plans[0][0]))
@@ -114,6 +123,7 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf plan arena models/alloc/keyword_spotting.csv -o offsets.h",
         "csdf plan arena resnet8 --element-bytes 1",
         "csdf plan arena models/alloc/keyword_spotting.csv --capacity 32kB --plot arena.png",
+        "csdf plan arena models/order/branches.json --order",
         work=work,
     )
     shared.add_model_argument(
@@ -124,6 +134,18 @@ def command_parser() -> argparse.ArgumentParser:
     )
     shared.add_reading_options(parser)
     shared.add_element_bytes_option(parser, is_by_tensor=True)
+    parser.add_argument(
+        "--order",
+        action="store_true",
+        help="MODEL is JSON with nodes and the bytes of tensors: choose the order of nodes with the "
+        "least peak of all, then offsets",
+    )
+    parser.add_argument(
+        "--in-place",
+        action="store_true",
+        help="with --order: nodes whose op is Add, Sub, Mul, Relu, Sigmoid, Tanh or HardSwish may "
+        "overwrite an input of their size",
+    )
     parser.add_argument("--only", metavar="NAME", help="the problem of that name in the file")
     parser.add_argument(
         "--capacity", type=answers.size, metavar="SIZE", help="stop at a plan of at most this size"
@@ -165,6 +187,16 @@ def bank(text: str) -> Bank:
         raise answers.unfit(text, "a name and a size, such as sram=64kB or psram=8MB:1")
     number = answers.from_zero(cost) if has_cost else 0
     return Bank(name=name.strip(), capacity=answers.size(size), cost=number)
+
+
+def _require_order_alone(options: argparse.Namespace) -> None:
+    """Refuse for a graph of tensors what is for networks."""
+    if _is_network(options.model):
+        raise CsdfError(
+            f"--order reads JSON with the nodes of a graph; found the network {options.model}"
+        )
+    if options.output and suffix_of(options.output) == INTERPRETED:
+        raise CsdfError(f"--order makes no {INTERPRETED} file; write .json, .csv or .h")
 
 
 def _in_banks(problem: Problem, banks: Sequence[Bank]) -> Problem:

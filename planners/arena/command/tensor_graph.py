@@ -1,0 +1,46 @@
+"""Graphs of tensors for `csdf plan arena --order`: the order of least peak comes before the offsets."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import PurePath
+
+from csdf.cli import answers
+from csdf.cli.frame.long_work import stop_after
+from csdf.errors import UnreadableFile
+from csdf.io.files import read_bytes
+from csdf.units import bytes_in_words
+from planners.arena.problem import Problem
+from planners.formats.tensor_graphs import parse_tensor_graph
+from planners.order.lifetimes import tensor_lifetimes
+from planners.order.search import EFFORT, OrderPlan, plan_order
+
+
+class AskedOrder:
+    """The order of least peak of a file's graph, and the buffers that follow from it."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        path = options.model
+        try:
+            text = read_bytes(path).decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise UnreadableFile(f"{path}: is not text; expected JSON with 'nodes'") from None
+        graph = parse_tensor_graph(
+            text, path, elementwise_in_place=options.in_place, title=PurePath(path).stem
+        )
+        stop = stop_after(options.time_limit, f"{graph.name}: searching the order of least peak")
+        self.plan: OrderPlan = plan_order(graph, budget=stop.part(effort=EFFORT))
+        self.problem: Problem = tensor_lifetimes(graph, self.plan.order)
+
+    def in_words(self, options: argparse.Namespace) -> str:
+        """Return peaks, bound and order in lines."""
+        plan = self.plan
+        gap = "" if not plan.gap else f", {answers.gap_above(plan.peak, plan.lower_bound)}"
+        lines = [
+            f"order: {plan.status}: {plan.reason}",
+            f"  peak        {bytes_in_words(plan.peak)} ({answers.counted(plan.peak, 'byte')}){gap}",
+            f"  file order  {bytes_in_words(plan.file_peak)} "
+            f"({answers.counted(plan.file_peak, 'byte')})",
+            f"  steps       {', '.join(plan.order)}",
+        ]
+        return answers.in_words(lines, options)

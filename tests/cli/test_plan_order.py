@@ -1,0 +1,89 @@
+"""`csdf plan arena --order` as its users see it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+EXAMPLE = Path(__file__).parents[2] / "models" / "order" / "branches.json"
+PAIR = {
+    "name": "pair",
+    "nodes": [
+        {"name": "conv", "inputs": ["image"], "outputs": ["map"]},
+        {"name": "relu", "inputs": ["map"], "outputs": ["result"], "in_place": ["map"]},
+    ],
+    "tensors": {"image": 3, "map": 8, "result": 8},
+    "inputs": ["image"],
+    "outputs": ["result"],
+}
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(**changes):
+        path = tmp_path / "pair.json"
+        path.write_text(json.dumps(PAIR | changes))
+        return path
+
+    return write
+
+
+def test_branches_run_one_after_another_and_fit_into_their_peak(answer):
+    _, document = answer("plan", "arena", EXAMPLE, "--order")
+    order, (arena,) = document["order"], document["problems"]
+    # Depth first, the third branch has the image, which the fourth reads, two shrunk maps, and both
+    # wide maps of its own: 3000 + 2 * 1500 + 2 * 24000. The fourth has no image: 3 * 1500 + 2 * 24000.
+    assert (order["peak"], order["status"], arena["peak"]) == (54000, "optimal", 54000)
+    # Breadth first: four wide maps, and a fifth while the first is computed on.
+    assert order["file_peak"] == 5 * 24000
+    steps = order["order"]
+    for branch in "abcd":
+        assert steps.index(f"shrink_{branch}") - steps.index(f"widen_{branch}") == 2
+
+
+def test_elements_are_computed_in_place_where_it_is_allowed(answer):
+    _, document = answer("plan", "arena", EXAMPLE, "--order", "--in-place")
+    # One wide map at a time. The third is shrunk while the image and two shrunk maps are live:
+    # 3000 + 2 * 1500 + 24000, and 1500 for the result.
+    assert document["order"]["peak"] == document["problems"][0]["peak"] == 31500
+
+
+def test_a_node_overwrites_the_input_that_its_file_names(answer, written):
+    _, document = answer("plan", "arena", written(), "--order")
+    # conv: 3 + 8; relu in place: 8.
+    assert (document["order"]["peak"], document["problems"][0]["peak"]) == (11, 11)
+    offsets = document["problems"][0]["offsets"]
+    assert offsets["map"] == offsets["result"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"nodes": []}, "no node writes tensor"),
+        ({"nodes": [{"name": "conv", "inputs": ["images"]}]}, "found 'images'; expected a tensor"),
+        ({"nodes": [{"name": "conv", "input": ["image"]}]}, "the key 'input' is unknown"),
+        ({"nodes": [{"name": "conv"}]}, "the bytes of tensor 'conv' are missing"),
+        ({"tensors": {"image": -3, "map": 8, "result": 8}}, "expected an integer >= 0"),
+        ({"inputs": ["image", "map"]}, "input 'map' is written by a node"),
+        ({"outputs": ["class"]}, "found 'class'; expected a tensor"),
+        ({"file_order": ["conv"]}, "'relu' is only in one of"),
+        ({"tensors": {"image": 3, "map": 7, "result": 8}}, "expected at most as many"),
+        (
+            {"nodes": [{"name": "a", "inputs": ["map"], "outputs": ["map"]}], "inputs": []},
+            "cycle",
+        ),
+    ],
+)
+def test_wrong_graphs_are_refused_in_one_line(run, written, changes, text):
+    code, output, remarks = run("plan", "arena", written(**changes), "--order")
+    assert (code, output) == (2, "")
+    assert text in remarks
+    assert remarks.count("\n") == 1
+
+
+def test_a_network_and_buffers_are_no_graph_of_tensors(run, tmp_path):
+    path = tmp_path / "small.csv"
+    path.write_text("id,lower,upper,size\na,0,2,4\n")
+    assert "not JSON" in run("plan", "arena", path, "--order")[2]
+    assert "found the network resnet8" in run("plan", "arena", "resnet8", "--order")[2]
+    assert "give --order" in run("plan", "arena", path, "--in-place")[2]
