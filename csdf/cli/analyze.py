@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, cast
 
 from csdf.analysis.bound_channels import why_unlimited
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.schedules import periodic_throughput
 from csdf.analysis.throughput import METHODS, Method, Throughput, throughput
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import limited, telling
@@ -204,6 +203,8 @@ def _analyse(graph: Graph, method: str, stop: Stop) -> Analysis:
         if copies is None:
             result = throughput(graph, method=cast(Method, method), budget=rest)
         else:
+            from csdf.analysis.schedules import periodic_throughput  # slow to import, seldom needed
+
             result = periodic_throughput(graph, copies, budget=rest)
     except InconsistentGraph as error:
         inconsistency = error

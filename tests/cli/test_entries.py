@@ -190,3 +190,14 @@ def test_another_package_adds_a_section_to_a_report(run, install, tmp_path, kind
     sys.modules.pop("acme_section", None)
     assert (f"<p>{shown}</p>" in page.read_text()) == (shown is not None)
     assert ("stripes" in page.read_text()) == (shown is not None)
+
+
+def test_the_start_of_analyze_loads_only_what_the_answer_needs():
+    code = (
+        "import sys; from csdf.cli.main import main\n"
+        f"main(['analyze', {str(ROOT / 'models/graphs/modem.xml')!r}])\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    unused = {"configparser", "csdf.scenarios.model", "csdf.analysis.schedules", "numpy", "json"}
+    assert unused.isdisjoint(ran.stderr.split())

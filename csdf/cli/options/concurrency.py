@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from csdf.analysis.bound_channels import (
     limit_concurrency,
@@ -16,7 +17,9 @@ from csdf.analysis.bound_channels import (
 from csdf.cli import answers, parsers
 from csdf.errors import CsdfError, counted
 from csdf.model.graph import Graph
-from csdf.scenarios.model import ScenarioGraph
+
+if TYPE_CHECKING:
+    from csdf.scenarios.model import ScenarioGraph
 
 SWITCH = "--no-auto-concurrency"
 HINT = f"try {SWITCH}: one firing of an actor at a time"
