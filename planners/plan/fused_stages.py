@@ -13,6 +13,7 @@ A stage of tiles runs in an arena with shadow memory, in which each byte knows i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -223,19 +224,31 @@ class Sweep:
             return rows_read(self._around.arena, self._tensors[source], rows)
         first, end = self._share(source, part) if source in self._inside else (0, shape.channels)
         found = np.zeros((rows[1] - rows[0], columns[1] - columns[0], shape.channels), kind)
+        runs, each = self._runs(source, columns, end - first), end - first
         for row in range(*rows):
-            for column in range(*columns):
+            for left, right in runs:
                 values = self._around.arena.read(
-                    self._cell(source, row, column),
+                    self._cell(source, row, left),
                     source,
-                    (row * shape.width + column) * shape.channels + first,
-                    end - first,
-                )
-                found[row - rows[0], column - columns[0], first:end] = values
+                    (row * shape.width + left) * shape.channels + first,
+                    (right - left) * each,
+                ).reshape(right - left, each)
+                found[row - rows[0], left - columns[0] : right - columns[0], first:end] = values
                 if self._sums is not None and source == self._sums.layer.inputs[0]:
-                    kept = self._collected.setdefault((row, column), np.zeros(shape.channels, kind))
-                    kept[first:end] = values
+                    kept = self._collected.setdefault((row, left), np.zeros(shape.channels, kind))
+                    kept[first:end] = values[0]
         return found
+
+    def _runs(self, source: str, columns: Range, channels: int) -> list[Range]:
+        """Return the columns of a tensor in runs that lie side by side, in a strip until its bend."""
+        left, right = columns
+        if source not in self._strips:
+            return [columns]
+        if channels < self._inside[source].shape.channels:
+            return [(column, column + 1) for column in range(left, right)]
+        lap = self._strips[source].columns
+        bends = range((left // lap + 1) * lap, right, lap)
+        return list(pairwise((left, *bends, right)))
 
     def _cell(self, tensor: str, row: int, column: int) -> int:
         unit = self._around.arena.element_bytes(tensor)

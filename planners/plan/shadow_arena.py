@@ -21,7 +21,7 @@ from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
 from planners.plan.plan import Alias, Kind, StreamBuffer, StreamingPlan
 
-NOTHING = -1
+NOTHING = -(2**62)  # no mark less an address
 POISON = 0xFF  # a float of such bytes is no number
 
 
@@ -38,7 +38,10 @@ class Content(Enum):
 
 
 class MarkedArena:
-    """Bytes, with what each of them holds: a number for every byte of every element.
+    """Bytes, with what each of them holds: a mark for every byte of every element.
+
+    Bytes of a tensor, and of each other content, have marks in their order. `held` has the mark of each
+    byte less its address: the same number for all bytes that lie in their order.
 
     What a concatenation or slice only moves keeps its numbers, so a tensor may be read wherever its
     elements lie. Elements that are counted with fewer or more bytes than they are computed in have
@@ -73,67 +76,72 @@ class MarkedArena:
         self.writes: Counter[str] = Counter()  # bytes written to each slow memory
         self._network = network
         self._layers = {layer.name: layer for layer in network.layers}
-        self._element_bytes = plan.element_bytes
         self._strides = {
             one.tensor: _place_elements(self._layers[one.host]) for one in plan.aliases
         }
+        self._sizes = {
+            name: plan.element_bytes or layer.element_bytes for name, layer in self._layers.items()
+        }
+        self._fits = {
+            name: np.dtype(layer.array_type).itemsize == self._sizes[name]
+            for name, layer in self._layers.items()
+        }
+        # C counts the arena in its smallest elements; strips of wider elements begin at any of them.
+        self._grid = min(self._sizes.values())
+        self._moves = {name for name in self._layers if _only_moves(network, self._layers[name])}
         self._moved: dict[str, Array] = {}
         self._first: dict[str, int] = {}
         total = 0
         for layer in network.layers:
             self._first[layer.name] = total
-            total += layer.shape.elements
-        sizes = [self.element_bytes(name) for name in self._layers]
-        self._widest = max(sizes)
-        # C counts the arena in its smallest elements; strips of wider elements begin at any of them.
-        self._grid = min(sizes)
+            total += layer.shape.elements * self._sizes[layer.name]
         self._contents: dict[tuple[Content, str], int] = {}
-        self._unused = total * self._widest
-        self._beside = np.zeros(0 if all(map(self._fits, self._layers)) else total)
+        self._unused = total
+        self._beside = np.zeros(0 if all(self._fits.values()) else total)
 
     def element_bytes(self, tensor: str) -> int:
         """Bytes of one element of a tensor."""
-        return self._element_bytes or self._layers[tensor].element_bytes
+        return self._sizes[tensor]
 
     def write(self, offset: int, tensor: str, first: int, values: Array | None, count: int) -> None:
         """Write elements of a tensor, in its order from `first` on, at an offset in bytes."""
-        place, numbers = self._span(offset, tensor, first, count)
-        self.count(self.writes, offset, count * self.element_bytes(tensor))
-        self.held[place] = self._marks(tensor, numbers)
+        place, steps = self._place(offset, tensor, first, count)
+        self.count(self.writes, offset, count * self._sizes[tensor])
+        self.held[place] = self._held(offset, tensor, first, count, steps)
         if values is not None:
             flat = np.ascontiguousarray(values, self._layers[tensor].array_type).reshape(-1)
-            if self._fits(tensor):
+            if self._fits[tensor]:
                 self.memory[place] = flat.view(np.uint8)
             else:
-                self._beside[numbers] = flat
+                self._beside[self._marks(tensor, first, count)] = flat
         if tensor not in self._bounds:
             self.most = max(self.most, place.stop if isinstance(place, slice) else place[-1] + 1)
 
     def read(self, offset: int, tensor: str, first: int, count: int) -> Array:
         """Return elements of a tensor. Raises ExecutionError where something else lies there."""
-        place, numbers = self._span(offset, tensor, first, count)
-        self.count(self.reads, offset, count * self.element_bytes(tensor))
-        if not np.array_equal(self.held[place], self._marks(tensor, numbers)):
+        place, steps = self._place(offset, tensor, first, count)
+        self.count(self.reads, offset, count * self._sizes[tensor])
+        if not (self.held[place] == self._held(offset, tensor, first, count, steps)).all():
             raise ExecutionError(
                 f"the bytes from {offset} on do not hold elements {first} to {first + count} of "
                 f"{tensor!r}"
             )
         kind = self._layers[tensor].array_type
-        if not self._fits(tensor):
-            return self._beside[numbers].astype(kind)
+        if not self._fits[tensor]:
+            return self._beside[self._marks(tensor, first, count)].astype(kind)
         return self.memory[place].view(kind)
 
     def fill(self, content: Content, layer: str, place: Range, first: int = 0) -> None:
         """Mark bytes as those of sums, weights or states of a layer, from its byte `first` on."""
-        self.held[slice(*self._inside_arena(place, layer))] = self._numbered(
-            content, layer, place, first
-        )
-        self.most = max(self.most, place[1])
+        begin, end = self._inside_arena(place, layer)
+        self.held[begin:end] = self._first_mark(content, layer) + first - begin
+        self.most = max(self.most, end)
 
     def holds(self, content: Content, layer: str, place: Range, first: int = 0) -> bool:
         """Whether each byte is that of the layer which `fill` has marked there."""
-        held = self.held[slice(*self._inside_arena(place, layer))]
-        return np.array_equal(held, self._numbered(content, layer, place, first))
+        begin, end = self._inside_arena(place, layer)
+        wanted = self._first_mark(content, layer) + first - begin
+        return bool((self.held[begin:end] == wanted).all())
 
     def _inside_arena(self, place: Range, layer: str) -> Range:
         if place[0] < 0 or place[1] > self._inside[1]:
@@ -143,14 +151,13 @@ class MarkedArena:
             )
         return place
 
-    def _numbered(self, content: Content, layer: str, place: Range, first: int) -> Array:
-        """The marks of bytes of a content; no two contents, layers or bytes have a mark in common."""
+    def _first_mark(self, content: Content, layer: str) -> int:
+        """The first mark of a content; no two contents, layers or bytes have a mark in common."""
         key = content, layer
         if key not in self._contents:
             self._contents[key] = self._unused
             self._unused += MOST_BYTES
-        begin = self._contents[key] + first
-        return np.arange(begin, begin + place[1] - place[0])
+        return self._contents[key]
 
     def spoil(self, offset: int, size: int) -> None:
         """Write over bytes; what they hold from now on is nobody's."""
@@ -178,54 +185,56 @@ class MarkedArena:
         """Bytes read from slow memories and written to them."""
         return self.reads.total() + self.writes.total()
 
-    def _fits(self, tensor: str) -> bool:
-        """Whether elements are counted with the bytes that they are computed in."""
-        kind = np.dtype(self._layers[tensor].array_type)
-        return kind.itemsize == self.element_bytes(tensor)
-
-    def _span(
+    def _place(
         self, offset: int, tensor: str, first: int, count: int
-    ) -> tuple[slice | Array, Array]:
-        """The bytes of elements of one row, and the numbers of the elements."""
-        size = self.element_bytes(tensor)
+    ) -> tuple[slice | Array, Array | None]:
+        """The bytes of elements of one row; within an alias, the addresses from the first on, too."""
+        size = self._sizes[tensor]
         first_byte, end = self._bounds.get(tensor, self._inside)
         if tensor in self._windows and offset >= self._windows[tensor][0]:
             first_byte, end = self._windows[tensor]
-        numbers = self._numbers(tensor, first, count)
-        length = count
+        length, steps = count * size, None
         if tensor in self._strides:
             within = _place_elements(self._layers[tensor])
             places, beside = np.divmod(np.arange(first, first + count), within)
-            steps = (places - places[:1]) * self._strides[tensor] + beside - beside[:1]
-            length = int(steps[-1]) + 1 if count else 0
-        if offset < first_byte or offset % self._grid or offset + length * size > end:
+            apart = (places - places[:1]) * self._strides[tensor] + beside - beside[:1]
+            if count and apart[-1] + 1 != count:
+                steps = (apart[:, None] * size + np.arange(size)).reshape(-1)
+                length = int(steps[-1]) + 1
+        if offset < first_byte or offset % self._grid or offset + length > end:
             raise ExecutionError(
                 f"{count} elements of {tensor!r} at byte {offset} leave the arena or its grid"
             )
-        if length == count:
-            return slice(offset, offset + count * size), numbers
-        return (offset + steps[:, None] * size + np.arange(size)).reshape(-1), numbers
+        if steps is None:
+            return slice(offset, offset + length), None
+        return offset + steps, steps
 
-    def _marks(self, tensor: str, numbers: Array) -> Array:
-        """The marks of the bytes of elements."""
-        found = numbers[:, None] * self._widest + np.arange(self.element_bytes(tensor))
-        return np.asarray(found.reshape(-1))
+    def _held(
+        self, offset: int, tensor: str, first: int, count: int, steps: Array | None
+    ) -> int | Array:
+        """Marks of the bytes of elements less their addresses. steps: addresses from the first on."""
+        size = self._sizes[tensor]
+        if tensor not in self._moves and steps is None:
+            return self._first[tensor] + first * size - offset
+        marks = self._marks(tensor, first, count)[:, None] + np.arange(size)
+        addresses = np.arange(count * size) if steps is None else steps
+        return np.asarray(marks.reshape(-1) - (offset + addresses))
 
-    def _numbers(self, tensor: str, first: int, count: int) -> Array:
-        """The numbers of some elements of a tensor: where it was moved, those of what was moved."""
-        if not _only_moves(self._network, self._layers[tensor]):
-            begin = self._first[tensor] + first
-            return np.arange(begin, begin + count)
+    def _marks(self, tensor: str, first: int, count: int) -> Array:
+        """The marks of the first bytes of elements: where it was moved, those of what was moved."""
+        if tensor not in self._moves:
+            begin, size = self._first[tensor], self._sizes[tensor]
+            return np.arange(begin + first * size, begin + (first + count) * size, size)
         if tensor not in self._moved:
-            self._moved[tensor] = self._all_numbers(tensor).reshape(-1)
+            self._moved[tensor] = self._all_marks(tensor).reshape(-1)
         return self._moved[tensor][first : first + count]
 
-    def _all_numbers(self, tensor: str) -> Array:
-        """The numbers of all elements, as they lie."""
+    def _all_marks(self, tensor: str) -> Array:
+        """The marks of all elements, as they lie."""
         layer = self._layers[tensor]
         shapes = self._network.input_shapes(layer)
         given = [
-            _as_dims(self._numbers(name, 0, shape.elements), shape)
+            _as_dims(self._marks(name, 0, shape.elements), shape)
             for name, shape in zip(layer.inputs, shapes, strict=True)
         ]
         match layer.operator:
@@ -246,17 +255,17 @@ def _only_moves(network: Network, layer: Layer) -> bool:
     return types == {(layer.element, layer.quantization)}
 
 
-def _as_dims(numbers: Array, shape: Shape) -> Array:
+def _as_dims(marks: Array, shape: Shape) -> Array:
     """Elements as they lie, in the order of the dims."""
     if not shape.is_map:
-        return numbers.reshape(shape.dims)
+        return marks.reshape(shape.dims)
     channels, height, width = shape.dims
-    return numbers.reshape(height, width, channels).transpose(2, 0, 1)
+    return marks.reshape(height, width, channels).transpose(2, 0, 1)
 
 
-def _as_it_lies(numbers: Array) -> Array:
+def _as_it_lies(marks: Array) -> Array:
     """Elements in the order of the dims, as they lie."""
-    return numbers.transpose(1, 2, 0) if numbers.ndim == 3 else numbers
+    return marks.transpose(1, 2, 0) if marks.ndim == 3 else marks
 
 
 def _place_elements(layer: Layer) -> int:
