@@ -13,7 +13,14 @@ import numpy as np
 
 from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.network import Layer
-from cnn2csdf.operators import Activation, FullyConnected, MatrixProduct, Previous, Resize
+from cnn2csdf.operators import (
+    Activation,
+    FullyConnected,
+    MatrixProduct,
+    Pooling,
+    Previous,
+    Resize,
+)
 from cnn2csdf.weights import Array, Model
 from csdf.errors import UnsupportedOperator
 
@@ -69,6 +76,8 @@ def _require_same_bits(layer: Layer) -> None:
             one.quantization is not None and one.quantization.is_unsigned for one in layer.stored
         ):
             what = "rounds sums once"
+        case Pooling(function="average", counts_padding=True, window=window) if any(window.padding):
+            what = "counts padding of zeros"
         case _:
             return
     raise UnsupportedOperator(
@@ -85,6 +94,9 @@ def _signed(layer: Layer) -> Layer:
     types, operator = _shifted(layer.quantization), layer.operator
     if isinstance(operator, Previous) and operator.begin is not None:
         operator = replace(operator, begin=operator.begin - less_of(layer.quantization.element))
+    if isinstance(operator, Pooling) and operator.function == "average":
+        # Halves of unsigned means go away from zero, which is up.
+        operator = replace(operator, rounds_up=layer.quantization.is_fixed_point)
     return replace(found, operator=operator, element=types.element, quantization=types)
 
 
