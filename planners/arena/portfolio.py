@@ -11,6 +11,7 @@ from random import Random
 
 from csdf.kernels import compile as compiler
 from planners.arena.blocks import Blocks, Bound, clique_bound, cliques_of, load_bound
+from planners.arena.corners import CornerSearch, is_full
 from planners.arena.orders import (
     Field,
     Greedy,
@@ -111,6 +112,8 @@ class ConnectedBlocks:
         self._may_push = True  # whether that was not long ago
         self._widening: WideningSearch | None = None
         self._improvements: Iterator[list[int]] = iter(())
+        may_fill = self._is_exact and len(blocks) > 1 and is_full(blocks)
+        self._corners = CornerSearch(blocks, SEED) if may_fill else None
         self._spent = 0  # effort of one step, in microseconds
         self._least = self.lower_bound  # bytes that a plan of a large problem is lowered to
         self._has_windows = len(blocks) > LEAST_WITH_WINDOWS and blocks.by_lifetime
@@ -142,8 +145,11 @@ class ConnectedBlocks:
             if found:
                 self._take(found)
             return
-        field = self._field()
         self._turn += 1
+        if self._corners is not None and self._turn % 2 == 0:
+            self._fill(self._corners)
+            return
+        field = self._field()
         if self._turn % 3 == 2 and self._has_windows:
             self._least = self.lower_bound if goal is None else goal
             for found in islice(self._improvements, WINDOW_STEPS):
@@ -170,6 +176,16 @@ class ConnectedBlocks:
             unit, above = self.blocks.unit, target + 1
             peak = min(above + (room - above) % unit for room in self.blocks.room)
             self.evidence = Bound(peak, tuple(range(len(self.blocks))), by_search=True)
+
+    def _fill(self, corners: CornerSearch) -> None:
+        """Look a while for a plan without a free byte."""
+        effort = corners.effort
+        found = corners.step()
+        self._spent += corners.effort - effort
+        if found:
+            self._take(found)
+        if found or corners.is_over:
+            self._corners = None
 
     def _lowered(self, greedy: Greedy) -> Iterator[list[int]]:
         """Yield the usual plans and the best plan lowered by windows of time, in turns; or nothing."""

@@ -11,6 +11,7 @@ form runs on integers without end.
 | placement_search.search | `placement_search` |
 | placement_beam.search | `placement_beam`; sums that tell rows apart are made modulo 2^64 |
 | placement_ejection.search, put, lower | `placement_ejection` |
+| placement_corners.search | `placement_corners` |
 | loop_nests.minimum_traffic | `loop_nests` |
 | event_times.advance, growth, trace | `event_times` |
 | stage_times.advance | `stage_times`; sets of places and processes have 62 bits |
@@ -98,6 +99,14 @@ def placement_ejection(
     """
     beside = capacity + 2 * max(sizes, default=0) + max(alignments, default=0)
     return max(beside, (count + 1) * FIXED_PRICE)
+
+
+def placement_corners(sizes: Sequence[int], capacity: int) -> int:
+    """Return the largest number of `placement_corners.search`.
+
+    No block is placed above the capacity, and what is looked at is counted up to 2^60 in one try.
+    """
+    return max(capacity + max(sizes, default=0), 2**60)
 
 
 def loop_nests(lengths: Sequence[int], element_bytes: Sequence[int], room: int) -> int:

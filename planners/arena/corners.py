@@ -1,0 +1,105 @@
+"""Plans without a free byte, where as many bytes are alive at every time: corners are filled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from random import Random
+
+from csdf.kernels import compile as compiler
+from planners.arena.blocks import Blocks
+from planners.arena.problem import loads
+from planners.kernels import placement_corners as kernel
+from planners.kernels import ranges
+
+SLICE = 2**21  # columns and blocks looked at in one step, about 3 ms
+PLAIN_SLICE = 2**13  # the same of plain kernels
+LEAST_TRY = 2**22  # of one order of the blocks; twice as many from time to time, then another order
+MOST_TRY = 2**40
+TRIES = 4  # orders until then
+LOOKED = 700  # columns and blocks in a microsecond of a usual machine
+
+
+def is_full(blocks: Blocks) -> bool:
+    """Whether as many bytes are alive at every time, by blocks that may lie anywhere."""
+    is_plain = blocks.by_lifetime and not any(blocks.is_fixed) and max(blocks.alignment) == 1
+    if not is_plain or blocks.room != [size * blocks.unit for size in blocks.size]:
+        return False
+    loaded = list(loads(zip(blocks.starts, blocks.ends, blocks.size, strict=True)).values())
+    return len(set(loaded[:-1])) == 1
+
+
+class CornerSearch:
+    """The search for a plan as small as the live bytes, by many orders one after the other."""
+
+    def __init__(self, blocks: Blocks, seed: int) -> None:
+        self._blocks = blocks
+        starts, ends = blocks.starts, blocks.ends
+        times = {time: at for at, time in enumerate(sorted({*starts, *ends}))}
+        self._starts, self._ends = [times[time] for time in starts], [times[time] for time in ends]
+        self._columns = len(times) - 1
+        self._capacity = sum(
+            size for start, size in zip(self._starts, blocks.size, strict=True) if start == 0
+        )
+        largest = ranges.placement_corners(blocks.size, self._capacity)
+        self._backend = compiler.backend(fits=largest <= compiler.SAFE)
+        self._search = self._backend.kernel(kernel.search)
+        self._twin = _twins(zip(self._starts, self._ends, blocks.size, strict=True))
+        self._random, self._tries, self._most = Random(seed), 0, LEAST_TRY
+        self.effort = 0  # microseconds of a usual machine
+        self.is_over = False  # whether every plan was excluded
+        self._begin(range(len(blocks)))
+
+    def step(self) -> list[int]:
+        """Look a while; return the offsets in units once they are found, before nothing."""
+        before = int(self._filling.looked)
+        at_once = SLICE if self._backend.is_compiled else PLAIN_SLICE
+        outcome = self._search(self._tiles, self._filling, at_once)
+        looked = int(self._filling.looked)
+        self.effort += (looked - before) // LOOKED
+        if outcome == kernel.FOUND:
+            return self._backend.take(self._offset, range(len(self._blocks)))
+        self.is_over = outcome == kernel.NONE
+        if not self.is_over and looked >= self._most:
+            self._tries += 1
+            if self._tries % TRIES == 0:
+                self._most = min(2 * self._most, MOST_TRY)
+            order = list(range(len(self._blocks)))
+            self._random.shuffle(order)
+            self._begin(order)
+        return []
+
+    def _begin(self, order: Sequence[int]) -> None:
+        """Begin with no block placed; blocks are tried in this order."""
+        backend, count = self._backend, len(self._blocks)
+        begins, begin_first = _by_time(order, self._starts, self._columns + 1)
+        ends, end_first = _by_time(order, self._ends, self._columns + 1)
+        columns = (self._starts, self._ends, self._blocks.size, self._twin)
+        self._tiles = backend.kernel(kernel.Tiles)(
+            *map(backend.array, (*columns, begins, begin_first, ends, end_first)), self._capacity
+        )
+        self._offset = backend.blank(count)
+        self._filling = backend.kernel(kernel.Filling)(
+            backend.blank(self._columns),
+            self._offset,
+            backend.blank(count),
+            backend.blank(kernel.FRAME * (count + 1)),
+        )
+
+
+def _by_time(order: Sequence[int], times: Sequence[int], count: int) -> tuple[list[int], list[int]]:
+    """Return the blocks by their times, else in this order, and where those of each time begin."""
+    counts = [0] * count
+    for time in times:
+        counts[time] += 1
+    return sorted(order, key=times.__getitem__), list(accumulate(counts, initial=0))
+
+
+def _twins(blocks: Iterable[tuple[int, int, int]]) -> list[int]:
+    """Return for each block the last before it of the same lifetime and size, or -1."""
+    last: dict[tuple[int, int, int], int] = {}
+    twins = []
+    for number, alike in enumerate(blocks):
+        twins.append(last.get(alike, -1))
+        last[alike] = number
+    return twins

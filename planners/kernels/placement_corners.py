@@ -1,0 +1,197 @@
+"""Exact search of offsets where every byte of the arena is alive at every time.
+
+B blocks are numbered from 0. Times are numbered from 0 to T: a block covers the columns start to
+end - 1, in each of which the sizes add up to the capacity, so a plan leaves no byte free.
+"""
+
+from __future__ import annotations
+
+UNDECIDED = 0  # the limit was reached: call again to go on
+FOUND = 1  # `offset` holds the offsets
+NONE = 2  # there is no plan
+
+# The numbers that describe one open choice of the search, FRAME of them side by side.
+BEGIN = (
+    0  # a valley: columns BEGIN to END - 1 are filled up to the same height, those beside higher
+)
+END = 1
+IS_RIGHT = 2  # whether its right corner is filled, not the left one
+TOUCHED = 3  # sides of the blocks tried now that end as high as what is beside the valley
+PLACE = 4  # the next of them in the list of blocks that fit the corner in time
+BLOCK = 5  # the block placed last, or -1
+FRAME = 6
+
+
+class Tiles:
+    """The blocks, and which begin and which end at each time.
+
+    start, end, size: (B,). twin: (B,) a block before it of the same lifetime and size, or -1. begins,
+    ends: (B,) blocks in the order in which they are tried; those that begin at time t are `begins`[
+    begin_first[t] : begin_first[t + 1]]; the same for `ends`. capacity: of every column.
+    """
+
+    def __init__(self, start, end, size, twin, begins, begin_first, ends, end_first, capacity):
+        """Keep these arrays."""
+        self.start = start
+        self.end = end
+        self.size = size
+        self.twin = twin
+        self.begins = begins
+        self.begin_first = begin_first
+        self.ends = ends
+        self.end_first = end_first
+        self.capacity = capacity
+
+
+class Filling:
+    """How far a search has come. height: (T,); offset, is_placed: (B,); frames: (FRAME * (B + 1),).
+
+    looked: columns and blocks that were looked at so far.
+    """
+
+    def __init__(self, height, offset, is_placed, frames):
+        """Begin empty: all numbers are 0."""
+        self.height = height
+        self.offset = offset
+        self.is_placed = is_placed
+        self.frames = frames
+        self.depth = -1
+        self.looked = 0
+
+
+def search(tiles, filling, limit):
+    """Look for offsets; return FOUND, NONE or UNDECIDED. limit: of `looked` in this call.
+
+    The block in a corner of a valley begins, or ends, at its wall, as nothing stays free. Of all
+    corners the one that the fewest blocks fit is filled first; blocks that end as high as what is
+    beside the valley are tried first.
+
+    Source: the leftmost-gap enumeration of perfect packings, as in Lesh et al., Exhaustive approaches
+    to 2D rectangular perfect packings, Information Processing Letters 90(1), 2004; here with times.
+    """
+    last = filling.looked + limit
+    blocks = len(tiles.start)
+    if filling.depth < 0:
+        filling.depth = 0
+        if not open_corner(tiles, filling):
+            return NONE
+    while filling.looked < last:
+        frame = filling.depth * FRAME
+        if filling.frames[frame + BLOCK] >= 0:
+            lift(tiles, filling, filling.frames[frame + BLOCK], 0)
+        block = next_block(tiles, filling, frame)
+        filling.frames[frame + BLOCK] = block
+        if block < 0:
+            filling.depth -= 1
+            if filling.depth < 0:
+                return NONE
+            continue
+        lift(tiles, filling, block, 1)
+        if filling.depth == blocks - 1:
+            return FOUND
+        filling.depth += 1
+        if not open_corner(tiles, filling):
+            filling.depth -= 1
+    return UNDECIDED
+
+
+def lift(tiles, filling, block, is_placed):
+    """Place a block upon its columns, or take it off them."""
+    start = tiles.start[block]
+    if is_placed == 1:
+        filling.offset[block] = filling.height[start]
+        height = filling.offset[block] + tiles.size[block]
+    else:
+        height = filling.offset[block]
+    filling.is_placed[block] = is_placed
+    for column in range(start, tiles.end[block]):
+        filling.height[column] = height
+    filling.looked += tiles.end[block] - start
+
+
+def open_corner(tiles, filling):
+    """Open a choice for the corner that the fewest blocks fit; False where one fits none."""
+    columns = len(filling.height)
+    filling.looked += columns
+    frame = filling.depth * FRAME
+    least = len(tiles.start) + 1
+    begin = 0
+    while begin < columns:
+        here = filling.height[begin]
+        end = begin + 1
+        while end < columns and filling.height[end] == here:
+            end += 1
+        is_low = begin == 0 or filling.height[begin - 1] > here
+        if end < columns and filling.height[end] < here:
+            is_low = False
+        if is_low and here < tiles.capacity:
+            for is_right in range(2):
+                fitting = fits(tiles, filling, begin, end, is_right, least)
+                if fitting == 0:
+                    return False
+                if fitting < least:
+                    least = fitting
+                    filling.frames[frame + BEGIN] = begin
+                    filling.frames[frame + END] = end
+                    filling.frames[frame + IS_RIGHT] = is_right
+        begin = end
+    filling.frames[frame + TOUCHED] = 2
+    filling.frames[frame + PLACE] = 0
+    filling.frames[frame + BLOCK] = -1
+    return least <= len(tiles.start)
+
+
+def fits(tiles, filling, begin, end, is_right, most):
+    """Return how many blocks fit a corner of a valley; no more than `most` are counted."""
+    counted = 0
+    first = tiles.end_first[end] if is_right == 1 else tiles.begin_first[begin]
+    last = tiles.end_first[end + 1] if is_right == 1 else tiles.begin_first[begin + 1]
+    room = tiles.capacity - filling.height[begin]
+    for place in range(first, last):
+        block = tiles.ends[place] if is_right == 1 else tiles.begins[place]
+        if (
+            filling.is_placed[block] == 0
+            and tiles.size[block] <= room
+            and tiles.start[block] >= begin
+            and tiles.end[block] <= end
+        ):
+            counted += 1
+            if counted >= most:
+                break
+    filling.looked += last - first
+    return counted
+
+
+def next_block(tiles, filling, frame):
+    """Return the next block to try in the corner of this choice, or -1 if all were tried."""
+    begin = filling.frames[frame + BEGIN]
+    end = filling.frames[frame + END]
+    is_right = filling.frames[frame + IS_RIGHT]
+    first = tiles.end_first[end] if is_right == 1 else tiles.begin_first[begin]
+    last = tiles.end_first[end + 1] if is_right == 1 else tiles.begin_first[begin + 1]
+    here = filling.height[begin]
+    while filling.frames[frame + TOUCHED] >= 0:
+        for place in range(first + filling.frames[frame + PLACE], last):
+            block = tiles.ends[place] if is_right == 1 else tiles.begins[place]
+            top = here + tiles.size[block]
+            filling.looked += 1
+            if (
+                filling.is_placed[block] == 1
+                or top > tiles.capacity
+                or tiles.start[block] < begin
+                or tiles.end[block] > end
+            ):
+                continue
+            if tiles.twin[block] >= 0 and filling.is_placed[tiles.twin[block]] == 0:
+                continue
+            touched = 0
+            if tiles.start[block] == begin and begin > 0 and filling.height[begin - 1] == top:
+                touched = 1
+            if tiles.end[block] == end and end < len(filling.height) and filling.height[end] == top:
+                touched += 1
+            if touched == filling.frames[frame + TOUCHED]:
+                filling.frames[frame + PLACE] = place + 1 - first
+                return block
+        filling.frames[frame + TOUCHED] -= 1
+        filling.frames[frame + PLACE] = 0
+    return -1
