@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from planners.plan.carried_out import require_carried_out as require_carried_out
     from planners.plan.plan import Memory as Memory
     from planners.plan.plan import StreamingPlan as StreamingPlan
+    from planners.plan.ram import RamBeside as RamBeside
     from planners.plan.text import read_plan as read_plan
     from planners.plan.text import read_plans as read_plans
     from planners.plan.text import write_plan as write_plan

@@ -157,12 +157,14 @@ def test_fit_takes_memories_as_texts(small):
 def test_fit_answers_as_the_command(small, capsys):
     main(["fit", "samos_example", "--ram", "250kB", "--json"])
     said = json.loads(capsys.readouterr().out)
-    found = planners.fit(small, ram="250kB", searched=planners.SEARCHED)
+    beside = planners.RamBeside()  # the stack, and no reserve
+    found = planners.fit(small, ram="250kB", searched=planners.SEARCHED, beside=beside)
     assert found.best.ram_bytes == said["ram_bytes"]
     assert found.to_json()["methods"] == said["methods"]
     main(["fit", "samos_example", "--ram", "600B", "--json"])
     said = json.loads(capsys.readouterr().out)
-    found = planners.fit_with_alternatives(small, ram="600B", searched=planners.SEARCHED)
+    terms = {"searched": planners.SEARCHED, "beside": beside}
+    found = planners.fit_with_alternatives(small, ram="600B", **terms)
     assert found.to_json()["alternatives"] == said["alternatives"]
 
 

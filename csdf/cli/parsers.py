@@ -254,14 +254,29 @@ def one_of(names: Sequence[str]) -> Callable[[str], str]:
     return parse
 
 
-def add_limit_options(parser: argparse._ActionsContainer, memory: str | None = None) -> None:
-    """Add --ram and --flash; and --total-memory, where that counts something in this command."""
+def add_limit_options(
+    parser: argparse._ActionsContainer, memory: str | None = None, *, has_reserve: bool = False
+) -> None:
+    """Add --ram and --flash; and --total-memory, where that counts something in this command.
+
+    has_reserve: whether --ram is all that the network needs, and --reserve is added.
+    """
+    buffers = "at most, of all buffers; parameters lie elsewhere"
+    everything = "at most, of all that the network needs: arena, execution state and stack in C"
     parser.add_argument(
         "--ram",
         type=answers.size,
         metavar="SIZE",
-        help="at most, of all buffers; parameters lie elsewhere; e.g. 64kB, 1MiB",
+        help=f"{everything if has_reserve else buffers}; e.g. 64kB, 1MiB",
     )
+    if has_reserve:
+        parser.add_argument(
+            "--reserve",
+            type=answers.size,
+            metavar="SIZE",
+            default=0,
+            help="of the RAM, for the application: its own stack, drivers, buffers; e.g. 2kB",
+        )
     parser.add_argument(
         "--flash",
         type=answers.size,

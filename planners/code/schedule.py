@@ -26,13 +26,13 @@ from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.code.c_text import NULL, Tables, comment, identifier
 from planners.code.calls.by_data_type import LayerCalls, Slice, most_neighbours, slices_of
 from planners.code.calls.cmsis_nn import CmsisNN
-from planners.code.calls.layers import scratch_elements
 from planners.code.layer_descriptor import Call, Described, as_real
 from planners.code.moved_weights import MovedWeights, PlacedLayer
 from planners.code.rules import Rule, all_of, rule_of
 from planners.plan.aliases import channels_of
 from planners.plan.kept import state_bytes, take_overs
 from planners.plan.plan import Alias, Kind, Mode, PlannedStage, Stage, StreamBuffer, StreamingPlan
+from planners.plan.ram import scratch_elements
 from planners.plan.regions import COLUMNS, ROWS, Needs, TileRanges, can_be_tiled, range_needed
 from planners.plan.running_stage import RunningStage, streamed_input_stage
 from planners.plan.weight_reads import gathered_values

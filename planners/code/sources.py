@@ -31,13 +31,11 @@ from planners.code.parts import (
 from planners.code.schedule import Schedule
 from planners.code.unsigned_as_signed import SIGNED, as_signed
 from planners.plan.plan import Memory, StreamingPlan
+from planners.plan.ram import CMSIS_STACK_BYTES, STACK_BYTES, state_bytes_of
 from planners.plan.rematerialisation import worked_model
 from planners.plan.weight_reads import GATHERED_ROW
 
-STACK_BYTES = 1250  # on a Cortex-M4, at most; printed by `make qemu`, and tests compare
-CMSIS_STACK_BYTES = 1500  # likewise, with CMSIS-NN
 BLOCK_STACK_BYTES = 160  # of store_blocks, which calls a kernel
-STATE_BYTES = 24  # of the state beside its counters, at most, with addresses of 64 bits
 VECTORS = """#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1) && defined(__GNUC__)
 #include <arm_mve.h>
 #define HELIUM
@@ -252,11 +250,12 @@ class _Writing:
         scratch = self.schedule.scratch * self.schedule.unit
         if self.cmsis_nn is not None:
             scratch = max(self.cmsis_nn.scratch.values())
-        pointers = 8 * (len(self.schedule.outside) + len(self.schedule.splits))
-        turn = 6 if self.schedule.order.turns else 0
-        turn += 2 * len(self.network.variables)
-        return (
-            -(-(STATE_BYTES + turn + 2 * counters + 4) // 8) * 8 + -(-scratch // 8) * 8 + pointers
+        return state_bytes_of(
+            stages=counters,
+            variables=len(self.network.variables),
+            has_turns=bool(self.schedule.order.turns),
+            scratch_bytes=scratch,
+            addresses=len(self.schedule.outside) + len(self.schedule.splits),
         )
 
     def _element(self) -> str:

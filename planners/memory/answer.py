@@ -15,6 +15,7 @@ from csdf.units import bytes_in_words, needed_bytes_in_words, rounded_integer
 if TYPE_CHECKING:
     from cnn2csdf.platforms import BoardMemory
 from planners.plan.plan import StreamingPlan
+from planners.plan.ram import RamBeside
 
 RESIDENT = "resident"  # the input lies whole in the arena before the first layer works
 ROWS = "rows"  # the input comes row by row
@@ -81,10 +82,11 @@ class FitWhy(Why):
         "the search ended early: {end}"
     )
     TOO_SLOW = "too slow{end}: {time} a frame {basis}, {longest} allowed"
-    ENDS = "input and output alone take {least} bytes, whatever is planned"
+    ENDS = "input and output alone take {least} bytes{beside}, whatever is planned"
     REAL_ENDS = (
-        "input and output alone take {least} bytes, whatever is planned; input {name!r} is {element} "
-        "and at once converted to {other}; an export with {other} input would take {bytes} bytes"
+        "input and output alone take {least} bytes{beside}, whatever is planned; input {name!r} is "
+        "{element} and at once converted to {other}; an export with {other} input would take {bytes} "
+        "bytes"
     )
     TOO_LARGE_BY_THEN = "{end}; the least found by then needs {least} bytes"
     KEEPS_STATE = "layer by layer; RAM is what stays between frames and what a frame works in"
@@ -104,13 +106,15 @@ class FitMethod:
     """A method to work a network in an arena.
 
     mac_ratio: multiply-accumulates of a frame, divided by those of the network computed once.
-    nanoseconds: of a frame, predicted by a model of the platform; None without one.
+    nanoseconds: of a frame, predicted by a model of the platform; None without one. state_bytes: of the
+    execution state in C, at most; 0 where the arena alone counts.
     """
 
     name: str
     plan: StreamingPlan
     mac_ratio: Fraction
     nanoseconds: int | None
+    state_bytes: int = 0
 
     def __repr__(self) -> str:
         work = f"{float(self.mac_ratio):.4g}x MACs"
@@ -120,6 +124,11 @@ class FitMethod:
     def ram_bytes(self) -> int:
         """Bytes of the arena."""
         return self.plan.arena_bytes
+
+    @property
+    def with_state(self) -> int:
+        """Bytes of arena and execution state."""
+        return self.ram_bytes + self.state_bytes
 
 
 class Hop(NamedTuple):
@@ -206,7 +215,8 @@ class Fit(Tabular):
     factors that rescale integers. alternatives: where the answer is no, those that fit first, then by
     growing RAM. slow: of a plan in several memories; its RAM is what it takes of all of them. platform:
     that times are predicted for; None where layers were measured, or none are predicted. uncounted:
-    kernels whose instructions are a guess.
+    kernels whose instructions are a guess. ram: of all that the network takes, or, without beside, of
+    the arena. beside: the stack and the reserve; None where the arena alone counts.
     """
 
     FLOATS: ClassVar[tuple[str, ...]] = ("mac_ratio",)
@@ -227,6 +237,7 @@ class Fit(Tabular):
     slow: SlowTraffic | None = None
     platform: Platform | None = None
     uncounted: tuple[str, ...] = ()
+    beside: RamBeside | None = None
 
     def __repr__(self) -> str:
         shown = self.best or self.least
@@ -244,6 +255,15 @@ class Fit(Tabular):
             for one in self.methods
         ]
 
+    def needed_ram(self, way: FitMethod) -> int:
+        """Bytes of RAM of a method: arena, execution state, stack and reserve, as far as they count."""
+        return way.with_state + (0 if self.beside is None else self.beside.bytes)
+
+    @property
+    def is_short_of_ram(self) -> bool:
+        """Whether no method is within the RAM."""
+        return self.ram is not None and self.needed_ram(self.least) > self.ram
+
     @property
     def is_cut_short(self) -> bool:
         """Whether the clock ended the search of an answer that is not proved."""
@@ -252,7 +272,7 @@ class Fit(Tabular):
     @property
     def least(self) -> FitMethod:
         """The method with the least RAM."""
-        return min(self.methods, key=lambda way: (way.ram_bytes, way.mac_ratio))
+        return min(self.methods, key=lambda way: (way.with_state, way.mac_ratio))
 
     @property
     def core(self) -> Core | None:
@@ -285,6 +305,12 @@ class Fit(Tabular):
         fast = rounded_integer(self.core.at_best(way.nanoseconds), PREDICTED_DIGITS)
         return {"predicted_instructions": instructions, "predicted_nanoseconds_at_best": fast}
 
+    def _needed(self, way: FitMethod) -> dict[str, int]:
+        """The RAM of a method and its execution state, where they count."""
+        if self.beside is None:
+            return {}
+        return {"needed_ram_bytes": self.needed_ram(way), "state_bytes": way.state_bytes}
+
     def shown_nanoseconds(self, time: int | None) -> int | None:
         """A time of this answer as JSON has it: a predicted time is rounded, a measured one is not."""
         if time is None or self.platform is None:
@@ -299,6 +325,8 @@ class Fit(Tabular):
             "network": self.network,
             "fits": {Status.FEASIBLE: True, Status.INFEASIBLE: False}.get(self.status),
             "ram_bytes": shown.ram_bytes,
+            **self._needed(shown),
+            **({} if self.beside is None else self.beside.to_json()),
             **({"kept_bytes": kept} if (kept := shown.plan.kept_bytes) else {}),
             "flash_bytes": self.flash_bytes,
             "mac_ratio": str(shown.mac_ratio),
@@ -312,6 +340,7 @@ class Fit(Tabular):
                 {
                     "name": way.name,
                     "ram_bytes": way.ram_bytes,
+                    **self._needed(way),
                     "mac_ratio": str(way.mac_ratio),
                     "predicted_nanoseconds": self.shown_nanoseconds(way.nanoseconds),
                     **self._at_best(way),

@@ -67,6 +67,7 @@ from planners.memory.stateful import stateful_plan
 from planners.memory.times import PlanTimes, measured_work
 from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import Kind, Memory, StreamingPlan
+from planners.plan.ram import RamBeside, state_bytes
 
 NEARLY_AS_FAST = Fraction(1, 100)  # no difference that a model of a platform can tell
 NEARLY_AS_SMALL = Fraction(1, 20)  # of the RAM of the method that is taken without a limit
@@ -90,6 +91,7 @@ def fit(
     platform: Platform | str | None = USUAL_PLATFORM,
     durations: Mapping[str, Sequence[int]] | None = None,
     memories: Sequence[Memory | BoardMemory | str] = (),
+    beside: RamBeside | None = None,
     budget: Budget = None,
 ) -> Fit:
     """Return whether a network fits into some RAM and flash, and the best way to work it.
@@ -112,6 +114,8 @@ def fit(
     platform are known, or else with the least bytes moved to and from them, of layers row by row and
     with strips; input and output are resident. One that holds weights only is flash: what a frame reads
     of weights there counts, and they may be copied.
+    beside: stack and reserve that `ram` has to hold as well, with the execution state of the C library;
+    None: `ram` is for the arena alone.
     budget: a stop, seconds, or a text such as "60s"; where it or Ctrl-C ends the search, the best way
     found by then stands, marked in the reason.
     """
@@ -157,6 +161,7 @@ def fit(
             output=output,
             platform=platform,
             durations=durations,
+            beside=beside,
             budget=budget,
         )
     if given:
@@ -180,7 +185,8 @@ def fit(
     parameter_bytes = parameter_bytes or element_bytes
     inputs = () if is_streamed else (course.at(0), *course.others)
     lower_bound = max(sum(map(table.arena_bytes, names)) for names in (inputs, course.results))
-    is_hopeless = ram is not None and lower_bound > ram  # no search changes the answer
+    room = _room(ram, beside)
+    is_hopeless = room is not None and lower_bound > room  # no search changes the answer
     stop = stop_of(budget)
     finding = Finding(
         course,
@@ -188,38 +194,41 @@ def fit(
         is_streamed=is_streamed,
         searched=searched,
         labels=labels[:1] if is_hopeless else labels,
-        ram=ram,
+        ram=None if room is None else max(0, room),
+        counts_state=beside is not None,
         times=_times(table, platform, durations, parameter_bytes),
         stop=stop,
     )
     finding.run()
-    if ram is not None and not is_hopeless and min(one.ram_bytes for one in finding.methods) > ram:
+    least_room = min(one.with_state for one in finding.methods)
+    if room is not None and not is_hopeless and least_room > room:
         finding.run_without_ram(stop.question(1.0))
     methods = tuple(_worth_showing(finding.methods))
     fitting = [
         one
         for one in methods
-        if (ram is None or one.ram_bytes <= ram)
+        if (room is None or one.with_state <= room)
         and (nanoseconds is None or (one.nanoseconds or nanoseconds + 1) <= nanoseconds)
     ]
     best = _chosen(fitting, is_limited=ram is not None)
-    needed, least = flash_bytes(network, parameter_bytes), min(one.ram_bytes for one in methods)
+    needed = flash_bytes(network, parameter_bytes)
+    least = min(one.with_state for one in methods) + (0 if beside is None else beside.bytes)
     status = Status.INFEASIBLE
     if flash is not None and needed > flash:
         reason = because(FitWhy.FLASH, needed=needed, flash=flash)
     elif best is not None:
         status = Status.FEASIBLE
-        reason = _chosen_reason(best, methods, ram)
+        reason = _chosen_reason(best, methods, ram, beside)
         if finding.ended is not None:
             reason = because(FitWhy.LEAST_BY_THEN, end=finding.ended)
     elif ram is None or least <= ram:
         reason = _too_slow(
-            (one.nanoseconds for one in methods if ram is None or one.ram_bytes <= ram),
+            (one.nanoseconds for one in methods if room is None or one.with_state <= room),
             nanoseconds,
             None if durations is not None else platform,
         )
-    elif lower_bound > ram:
-        reason = _too_large_ends(table, lower_bound, finding.ended)
+    elif is_hopeless:
+        reason = _too_large_ends(table, lower_bound, finding.ended, beside)
     elif finding.ended is not None:
         status = Status.UNKNOWN
         reason = because(FitWhy.TOO_LARGE_BY_THEN, end=finding.ended, least=least)
@@ -237,16 +246,25 @@ def fit(
         lower_bound=lower_bound,
         status=status,
         reason=reason,
+        beside=beside,
         **_cycles(network, platform, durations, element_bytes),
     )
 
 
-def _too_large_ends(table: StageTable, least: int, end: Reason | None = None) -> Reason:
+def _room(ram: int | None, beside: RamBeside | None) -> int | None:
+    """The bytes that stack and reserve leave of the RAM; below 0 where they are larger."""
+    return ram if ram is None or beside is None else ram - beside.bytes
+
+
+def _too_large_ends(
+    table: StageTable, least: int, end: Reason | None = None, beside: RamBeside | None = None
+) -> Reason:
     """The reason where inputs or results alone are too large; with the bytes of what they become.
 
     end: of the search, if it ended early.
     """
     network = table.network
+    words = "" if beside is None else f" besides {beside.bytes} bytes of stack and reserve"
     for one in network.inputs:
         readers = [network.layer(name) for name in network.consumers[one.name]]
         elements = {reader.element for reader in readers}
@@ -260,9 +278,10 @@ def _too_large_ends(table: StageTable, least: int, end: Reason | None = None) ->
                     element=one.element.value,
                     other=elements.pop().value,
                     bytes=smaller,
+                    beside=words,
                     end=end,
                 )
-    return because(FitWhy.ENDS, least=least, end=end)
+    return because(FitWhy.ENDS, least=least, beside=words, end=end)
 
 
 def _too_slow(
@@ -431,6 +450,7 @@ def _stateful_fit(
     output: str,
     platform: Platform | None,
     durations: Mapping[str, Sequence[int]] | None,
+    beside: RamBeside | None,
     budget: Budget,
 ) -> Fit:
     """Return the answer for a network that keeps a state: of the one way in which its frames work."""
@@ -449,15 +469,23 @@ def _stateful_fit(
     table = StageTable(network, element_bytes=element_bytes, outside=frozenset(outside))
     times = _times(table, platform, durations, parameter_bytes)
     time = None if times is None else times.of(plan)
-    way = FitMethod(name=WHOLE_LAYERS, plan=plan, mac_ratio=Fraction(1), nanoseconds=time)
+    way = FitMethod(
+        name=WHOLE_LAYERS,
+        plan=plan,
+        mac_ratio=Fraction(1),
+        nanoseconds=time,
+        state_bytes=0 if beside is None else state_bytes(plan, network),
+    )
+    room = _room(ram, beside)
+    least = way.with_state + (0 if beside is None else beside.bytes)
     needed = flash_bytes(network, parameter_bytes)
     status, reason = Status.FEASIBLE, because(FitWhy.KEEPS_STATE)
     if flash is not None and needed > flash:
         status, reason = Status.INFEASIBLE, because(FitWhy.FLASH, needed=needed, flash=flash)
-    elif ram is not None and found.lower_bound > ram:
-        status, reason = Status.INFEASIBLE, because(FitWhy.STATE_TOO_LARGE, least=plan.arena_bytes)
-    elif ram is not None and plan.arena_bytes > ram:
-        status, reason = Status.UNKNOWN, because(FitWhy.STATE_TOO_LARGE, least=plan.arena_bytes)
+    elif room is not None and found.lower_bound > room:
+        status, reason = Status.INFEASIBLE, because(FitWhy.STATE_TOO_LARGE, least=least)
+    elif room is not None and way.with_state > room:
+        status, reason = Status.UNKNOWN, because(FitWhy.STATE_TOO_LARGE, least=least)
     elif nanoseconds is not None and (time or 0) > nanoseconds:
         status, reason = (
             Status.INFEASIBLE,
@@ -475,6 +503,7 @@ def _stateful_fit(
         lower_bound=plan.kept_bytes,
         status=status,
         reason=reason,
+        beside=beside,
         **_cycles(network, platform, durations, element_bytes),
     )
 
@@ -498,7 +527,7 @@ def fit_with_alternatives(network: Network | Model, *, budget: Budget = None, **
         return fit(network, budget=stop, **terms)
     own = stop if stop.has_effort else stop.part(share=OWN_SHARE)
     found = fit(network, budget=own, **terms)
-    is_short = found.ram is not None and found.least.ram_bytes > found.ram
+    is_short = found.is_short_of_ram
     if found.best is not None or found.reason.has(Ended.INTERRUPTED):
         return found
     size = terms.get("element_bytes")
@@ -515,8 +544,8 @@ def fit_with_alternatives(network: Network | Model, *, budget: Budget = None, **
         asked = {**terms, **changes, "labels": WIDTHS[:1], "searched": SEARCHED_FIRST}
         with suppress(InvalidNetwork):
             other = fit(network, budget=rest.part(share=share), **asked)
-            taken = (other.best or other.least).ram_bytes
-            least = min((one.ram_bytes for one in smaller), default=found.least.ram_bytes)
+            taken = other.needed_ram(other.best or other.least)
+            least = min((one.ram_bytes for one in smaller), default=found.needed_ram(found.least))
             is_nearer = taken < least if is_short else other.best is not None
             if other.input == changes.get("input", found.input) and is_nearer:
                 nearby[options] = Alternative(
@@ -591,7 +620,9 @@ def _chosen(fitting: Sequence[FitMethod], *, is_limited: bool) -> FitMethod | No
     return min(methods, key=lambda one: one.ram_bytes, default=None)
 
 
-def _chosen_reason(best: FitMethod, methods: Sequence[FitMethod], ram: int | None) -> Reason:
+def _chosen_reason(
+    best: FitMethod, methods: Sequence[FitMethod], ram: int | None, beside: RamBeside | None
+) -> Reason:
     """The reason for the best method: its MACs, and its time where a smaller method has as few."""
     smaller = [
         one for one in methods if one.mac_ratio == best.mac_ratio and one.ram_bytes < best.ram_bytes
@@ -607,7 +638,7 @@ def _chosen_reason(best: FitMethod, methods: Sequence[FitMethod], ram: int | Non
         name=least.name,
         saved=bytes_in_words(best.ram_bytes - least.ram_bytes),
         factor=f"{float(factor):.3g}",
-        least=least.ram_bytes,
+        least=least.with_state + (0 if beside is None else beside.bytes),
     )
 
 
@@ -649,6 +680,7 @@ def fit_of(
     flash: int | None = None,
     platform: Platform | None = None,
     durations: Mapping[str, Sequence[int]] | None = None,
+    beside: RamBeside | None = None,
 ) -> Fit:
     """Return whether a network, worked as a plan says, fits; with its time on a platform, if given.
 
@@ -659,11 +691,20 @@ def fit_of(
     work = Fraction(plan.multiply_accumulates, max(once, 1))
     times = layer_times(network, plan, platform=platform, durations=durations)
     time = None if times is None else sum(times.values())
-    way = FitMethod(name=GIVEN, plan=plan, mac_ratio=work, nanoseconds=time)
+    if plan.memories:  # which have their sizes
+        beside = None
+    way = FitMethod(
+        name=GIVEN,
+        plan=plan,
+        mac_ratio=work,
+        nanoseconds=time,
+        state_bytes=0 if beside is None else state_bytes(plan, network),
+    )
+    least = way.with_state + (0 if beside is None else beside.bytes)
     needed = flash_bytes(network, plan.element_bytes)
     status, reason = Status.INFEASIBLE, because(GivenWhy.CHECKED)
-    if ram is not None and plan.arena_bytes > ram:
-        reason = because(GivenWhy.TOO_LARGE, needed=plan.arena_bytes, ram=ram)
+    if ram is not None and least > ram:
+        reason = because(GivenWhy.TOO_LARGE, needed=least, ram=ram)
     elif flash is not None and needed > flash:
         reason = because(GivenWhy.FLASH, needed=needed, flash=flash)
     else:
@@ -690,6 +731,7 @@ def fit_of(
         lower_bound=max(ends, plan.kept_bytes),
         status=status,
         reason=reason,
+        beside=beside,
         **({} if time is None else _cycles(network, platform, durations, plan.element_bytes)),
     )
 

@@ -40,6 +40,7 @@ from planners.memory.plain_plans import layer_by_layer, row_by_row
 from planners.memory.stages import StageTable
 from planners.memory.times import PlanTimes
 from planners.plan.plan import Span, Stage, StreamingPlan
+from planners.plan.ram import state_bytes
 from planners.plan.rematerialisation import (
     LONGEST_SPAN,
     TIMES_LONGER,
@@ -68,10 +69,14 @@ class Finding:
         searched: Sequence[str],
         labels: Sequence[int],
         ram: int | None,
+        counts_state: bool,
         times: PlanTimes | None,
         stop: Stop,
     ) -> None:
-        """Take where the input comes from, the spaces to search, and the RAM that is asked for."""
+        """Take where the input comes from, the spaces to search, and the RAM that is asked for.
+
+        counts_state: whether that is the RAM of arena and execution state, or of the arena.
+        """
         self.methods: list[FitMethod] = []
         self.ended: Reason | None = None
         self._course, self._table = course, table
@@ -79,6 +84,7 @@ class Finding:
         self._spaces = {name: moves for name, moves in self._all_spaces() if name in searched}
         self._widths = labels
         self._ram = ram
+        self._counts_state = counts_state
         self._times = times
         self._stop = stop
         self._planned: set[tuple[object, ...]] = set()  # plans that were made, by their moves
@@ -123,7 +129,13 @@ class Finding:
         work = Fraction(plan.multiply_accumulates, max(self._once, 1))
         nanoseconds = None if self._times is None else self._times.of(plan)
         self.methods.append(
-            FitMethod(name=name, plan=plan, mac_ratio=work, nanoseconds=nanoseconds)
+            FitMethod(
+                name=name,
+                plan=plan,
+                mac_ratio=work,
+                nanoseconds=nanoseconds,
+                state_bytes=state_bytes(plan, self._course.network) if self._counts_state else 0,
+            )
         )
 
     def _search(self) -> None:
@@ -136,14 +148,25 @@ class Finding:
             most = min(way.ram_bytes for way in self.methods if way.name in PLAIN)
             is_complete = self._take(LINES, once, most, labels)
             lowest = min(way.mac_ratio for way in self.methods)  # 1, or 0 where nothing multiplies
-            least = min(way.ram_bytes for way in self.methods if way.mac_ratio == lowest)
-            if self._ram is not None and least <= self._ram:
+            fewest = [way for way in self.methods if way.mac_ratio == lowest]
+            least = min(way.ram_bytes for way in fewest)
+            if self._is_within_ram(fewest):
                 return
             if heads:
                 is_complete &= self._take(LINES, once, most, labels, heads)
             is_complete &= self._strips(least, labels)
             if is_complete:
                 return
+
+    def _is_within_ram(self, methods: Sequence[FitMethod]) -> bool:
+        """Whether the smallest of the methods is within the RAM that is asked for."""
+        return self._ram is not None and min(way.with_state for way in methods) <= self._ram
+
+    def _arena_room(self) -> int | None:
+        """The RAM that is asked for without the largest execution state so far."""
+        return (
+            None if self._ram is None else self._ram - max(one.state_bytes for one in self.methods)
+        )
 
     def _strips(self, least: int, labels: int) -> bool:
         """Look for strips below the least bytes of lines; return whether nothing was left out."""
@@ -174,7 +197,7 @@ class Finding:
             plan = self._tried(name, way)
             if plan is not None and plan.arena_bytes > way.memory:
                 gaps.append((way.memory, plan.arena_bytes))
-        for cap in _caps(gaps, self._ram):
+        for cap in _caps(gaps, self._arena_room()):
             self._stop.look()
             works = (one.plan.multiply_accumulates for one in self.methods if one.ram_bytes <= cap)
             chain = found.chains.within(cap, min(works, default=ANY_WORK), self._stop)
@@ -190,7 +213,7 @@ class Finding:
         With a limit of RAM only as long as no way is within it.
         """
         lower, upper = counted, min(way.ram_bytes for way in self.methods)
-        if self._ram is not None and upper <= self._ram:
+        if self._is_within_ram(self.methods):
             return
         while lower + lower // SMALL_GAP < upper:
             self._stop.look()

@@ -51,6 +51,17 @@ class Together:
         return max((one.best or one.least).ram_bytes for one in self.fits)
 
     @property
+    def state_bytes(self) -> int:
+        """Bytes of the execution states of all networks, which each has for itself."""
+        return sum((one.best or one.least).state_bytes for one in self.fits)
+
+    @property
+    def needed_ram(self) -> int:
+        """Bytes of RAM: the arena, all execution states, and one stack and reserve."""
+        beside = self.fits[0].beside
+        return self.ram_bytes + self.state_bytes + (0 if beside is None else beside.bytes)
+
+    @property
     def is_concurrent(self) -> bool:
         """Whether groups of two networks may work at the same time."""
         words = [
@@ -93,6 +104,12 @@ class Together:
                 f"the parameters of all need {self.flash_bytes} bytes of flash, "
                 f"{self.flash} are there"
             )
+        ram = self.fits[0].ram
+        if ram is not None and self.needed_ram > ram:
+            return Status.UNKNOWN, (
+                f"with the execution states of all, {self.needed_ram} bytes of RAM are needed, "
+                f"{ram} are there"
+            )
         time = self.nanoseconds
         if self.longest is not None and (time is None or time > self.longest):
             return Status.INFEASIBLE, (
@@ -115,6 +132,24 @@ def require_one_memory(plans: Sequence[StreamingPlan]) -> None:
             )
 
 
+def within_one_ram(fits: Sequence[Fit], again: Callable[[int, int], Fit]) -> list[Fit]:
+    """Return the answers for networks in one arena, each with RAM for the execution states of all.
+
+    again: the answer for the network of a number with so many bytes of RAM, asked for where the states
+    of the other networks leave too few.
+    """
+    states = [(one.best or one.least).state_bytes for one in fits]
+    found = []
+    for number, one in enumerate(fits):
+        others = sum(states) - states[number]
+        if one.best is not None and one.ram is not None:
+            left = one.ram - others
+            if one.needed_ram(one.best) > left:
+                one = replace(again(number, left), ram=one.ram, hop=one.hop)
+        found.append(one)
+    return found
+
+
 @public
 def with_states_apart(
     fits: Sequence[Fit], again: Callable[[int, int], Fit] | None = None
@@ -133,10 +168,11 @@ def with_states_apart(
         return list(fits)
     found, base, kept = [], 0, sum(tops)
     for number, (one, way, top) in enumerate(zip(fits, ways, tops, strict=True)):
-        left = None if one.ram is None else one.ram - kept
-        is_late = left is not None and one.best is not None and way.ram_bytes - top > left
+        around = 0 if one.beside is None else one.beside.bytes
+        left = None if one.ram is None else one.ram - kept - around
+        is_late = left is not None and one.best is not None and way.with_state - top > left
         if is_late and not top and again is not None and left is not None and left > 0:
-            one = replace(again(number, left), ram=one.ram, hop=one.hop)
+            one = replace(again(number, left + around), ram=one.ram, hop=one.hop)
             is_late = one.best is None
         methods = tuple(
             replace(method, plan=_moved(method.plan, base, kept)) for method in one.methods
@@ -146,7 +182,7 @@ def with_states_apart(
         best = None if is_late else next(chosen, None)
         moved = replace(one, methods=methods, best=best)
         if is_late:
-            least = moved.least.ram_bytes
+            least = moved.needed_ram(moved.least)
             reason = because(FitWhy.BESIDE_STATES, kept=kept, least=least)
             status = Status.UNKNOWN if one.status is Status.UNKNOWN else Status.INFEASIBLE
             moved = replace(moved, status=status, reason=reason)

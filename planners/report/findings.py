@@ -95,7 +95,7 @@ class NetworkFindings:
     def bars(self) -> tuple[Method, ...]:
         """All ways to lay the network into memory: those of csdf fit first."""
         told = [
-            Method(one.title, one.method.ram_bytes, one.fit.lower_bound, self.flash)
+            Method(one.title, one.fit.needed_ram(one.method), one.fit.lower_bound, self.flash)
             for one in self.answers
         ]
         return (*told, *self.methods)
@@ -159,7 +159,7 @@ def verdict(findings: NetworkFindings) -> Verdict | None:
         return None
     if limit is None and len(findings.answers) > 1:
         sizes = (
-            f"{one.title}: {needed_bytes_in_words(one.method.ram_bytes)}"
+            f"{one.title}: {needed_bytes_in_words(one.fit.needed_ram(one.method))}"
             for one in findings.answers
         )
         return Verdict(", ".join(sizes), "of RAM", "yes")

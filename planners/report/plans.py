@@ -24,6 +24,7 @@ from planners.memory.command.beside import checked_fit
 from planners.memory.command.main import EFFORT
 from planners.memory.fit import fit_with_alternatives, layer_times
 from planners.plan.plan import Kind, Mode, PlannedGroup, Stage, StreamingPlan
+from planners.plan.ram import RamBeside
 from planners.plan.rematerialisation import worked_layers
 from planners.plan.text import plans_for, worked_part
 
@@ -78,6 +79,7 @@ def answers_of(
             flash=options.flash,
             platform=platform,
             durations=durations,
+            beside=RamBeside(reserve_bytes=options.reserve),
         )
         found.append((PurePath(path).name, network, told))
     size = options.element_bytes if options.is_element_given else None
@@ -100,6 +102,7 @@ def answers_of(
                 searched=SEARCHED,
                 platform=platform,
                 durations=durations,
+                beside=RamBeside(reserve_bytes=options.reserve),
                 budget=part,
             )
         except (GaveUp, InvalidNetwork) as end:
@@ -149,6 +152,7 @@ def plans_section(found: Sequence[Answer]) -> Section:
 
 def _figures(found: Sequence[Answer]) -> Html:
     rows: list[tuple[str, Callable[[Answer], int | str | None]]] = [
+        ("RAM: arena, state and stack (bytes)", lambda one: one.fit.needed_ram(one.method)),
         ("RAM: the arena (bytes)", lambda one: one.method.ram_bytes),
         ("lower bound of RAM (bytes)", lambda one: one.fit.lower_bound),
         ("flash (bytes)", lambda one: one.fit.flash_bytes),

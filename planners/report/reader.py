@@ -37,7 +37,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add how the network is read, how it works, and the memory that it should fit."""
     shared.add_reading_options(parser)
     limits = parser.add_argument_group("does the network fit?")
-    add_limit_options(limits, "at most, of buffers and parameters together; e.g. 256kB, 1MiB")
+    together = "at most, of RAM and parameters together; e.g. 256kB, 1MiB"
+    add_limit_options(limits, together, has_reserve=True)
     shared.add_granularity_options(parser, is_by_tensor=True)
     shared.add_duration_options(parser)
     plans = parser.add_argument_group("the memory plan of a network")

@@ -175,7 +175,7 @@ def _figures(findings: NetworkFindings) -> Iterator[Figure]:
     """Yield what two networks are compared by."""
     counts = [("flash", findings.flash)]
     for one in findings.answers[:1]:
-        counts.append(("RAM (csdf fit)", one.method.ram_bytes))
+        counts.append(("RAM (csdf fit)", one.fit.needed_ram(one.method)))
         macs, time = one.plan.multiply_accumulates, one.method.nanoseconds
         yield Figure("MACs of a frame", Fraction(macs), f"{macs:,}")
         if time is not None:
@@ -409,11 +409,12 @@ def _of_layers(findings: NetworkFindings, critical: Sequence[str]) -> Html:
 
 def fit_table(answer: Answer) -> Html:
     """Return the methods of `csdf fit`; the chosen one is marked."""
-    titles = ("method", "RAM (bytes)", "MACs (1: computed once)", "predicted (ms)")
+    titles = ("method", "RAM (bytes)", "arena (bytes)", "MACs (1: computed once)", "predicted (ms)")
     rows = []
     for one in answer.fit.methods:
         time = "" if one.nanoseconds is None else f"{one.nanoseconds / 10**6:,.4g}"
-        cells = (f"{one.ram_bytes:,}", f"{float(one.mac_ratio):.4g}x", time)
+        sizes = (f"{answer.fit.needed_ram(one):,}", f"{one.ram_bytes:,}")
+        cells = (*sizes, f"{float(one.mac_ratio):.4g}x", time)
         is_chosen = one == answer.method
         rows.append(
             _row(

@@ -16,7 +16,8 @@ def test_a_given_plan_is_judged_run_and_drawn(run, tmp_path, words):
     assert found["methods"][0]["predicted_nanoseconds"] > 0
     assert found["verified"]["relative_difference"] < 1e-4
     assert "over the firings" in picture.read_text() or picture.stat().st_size > 5000
-    assert run("fit", "resnet8", "--plan", plan, "--ram", found["ram_bytes"] - 1)[0] == 1
+    assert run("fit", "resnet8", "--plan", plan, "--ram", found["needed_ram_bytes"])[0] == 0
+    assert run("fit", "resnet8", "--plan", plan, "--ram", found["needed_ram_bytes"] - 1)[0] == 1
 
 
 def test_a_plan_of_another_network_and_options_of_the_search_are_refused(run, tmp_path):

@@ -130,6 +130,13 @@ def require_one_flash(asked):
 
 
 def require_one_plan_of_fit_and_deploy(asked):
+    for name in ("needed_ram_bytes", "state_bytes", "stack_bytes"):
+        assert asked.deploy[name] == asked.fit[name]
+    parts = (asked.fit[name] for name in ("ram_bytes", "state_bytes", "stack_bytes"))
+    assert asked.fit["needed_ram_bytes"] == sum(parts)
+    ram = f"{needed_bytes_in_words(asked.fit['needed_ram_bytes'])} of RAM"
+    for text in (asked.fit_text, asked.report_text):
+        assert ram in text
     assert asked.deploy["ram_bytes"] == asked.fit["ram_bytes"]
     assert asked.deploy["mac_ratio"] == asked.fit["mac_ratio"]
 

@@ -22,7 +22,6 @@ from planners.code.layer_descriptor import Call, Described
 from planners.code.parts import defined_names
 
 BLOCK = 16  # filters whose weights lie side by side, as in reals.c
-CELL_BYTES = 2  # of an LSTM of integers, among elements of one byte
 KINDS = {"lstm": "LSTM", "gru": "GRU", "rnn": "PLAIN"}
 GIVEN = {"all": "GIVES_ALL", "last": "GIVES_LAST", "cell": "GIVES_CELL"}
 
@@ -300,16 +299,6 @@ def _recurrence(one: Described, operator: op.Recurrence) -> Call:
         float("inf") if operator.cell_limit is None else float(operator.cell_limit),
         [operator.given.index(role) + 1 if role in operator.given else 0 for role in STATES],
     )
-
-
-def scratch_elements(operator: op.Operator) -> int:
-    """Return how many numbers an operator keeps while it works, beside input and output."""
-    match operator:
-        case op.Recurrence(kind=kind, units=units):
-            return units * (2 + GATES[kind])
-        case op.QuantizedLstm(units=units, keeps=None):
-            return units * CELL_BYTES
-    return 0
 
 
 COPIED = (op.Activation, op.BatchNormalization, op.LocalResponseNormalization)

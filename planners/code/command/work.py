@@ -32,12 +32,13 @@ from planners.code.primitives.bench import bench
 from planners.code.several import Member, together
 from planners.code.sources import Written, cmsis_nn_of
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitMethod
-from planners.memory.command.answer import alternatives, taken
+from planners.memory.command.answer import alternatives, ram_in_words, taken
 from planners.memory.command.main import take_memories
 from planners.memory.fit import fit_of, fit_with_alternatives
-from planners.memory.several import with_states_apart
+from planners.memory.several import with_states_apart, within_one_ram
 from planners.plan.own_plans import require_own
 from planners.plan.plan import StreamingPlan
+from planners.plan.ram import CMSIS_STACK_BYTES, STACK_BYTES, RamBeside
 from planners.plan.text import plans_for, worked_part
 
 REAL_BYTES = 4  # of an element of a network without quantised tensors, in C
@@ -79,12 +80,13 @@ def work(options: argparse.Namespace) -> int:
             return answers.UNKNOWN if found.status == Status.UNKNOWN else answers.NO
         planned.append(Planned(model, found, found.best))
     if not plans:
-        apart = with_states_apart(
-            [one.fit for one in planned],
-            lambda number, ram: _with_cmsis_nn(
-                planned[number].model, _fitted(planned[number].model, options, ram), options
-            ),
-        )
+
+        def again(number: int, ram: int) -> Fit:
+            model = planned[number].model
+            return _with_cmsis_nn(model, _fitted(model, options, ram), options)
+
+        fits = within_one_ram([one.fit for one in planned], again)
+        apart = with_states_apart(fits, again)
         for fit_apart in apart:
             if fit_apart.best is None:
                 print(f"csdf deploy: {fit_apart.network}: {fit_apart.reason}", file=sys.stderr)
@@ -204,7 +206,13 @@ def _plans(options: argparse.Namespace) -> tuple[StreamingPlan, ...]:
 def _checked(model: Model, plan: StreamingPlan, options: argparse.Namespace) -> Fit:
     try:
         with answers.working(f"checking the plan of {plan.network}"):
-            return fit_of(model.network, plan, ram=options.ram, flash=options.flash)
+            return fit_of(
+                model.network,
+                plan,
+                ram=options.ram,
+                flash=options.flash,
+                beside=_beside(options),
+            )
     except InvalidPlan as error:
         raise InvalidPlan(f"{options.plan}: {error}") from None
 
@@ -217,21 +225,28 @@ def _with_cmsis_nn(model: Model, found: Fit, options: argparse.Namespace) -> Fit
     methods = (found.best,) if options.plan is not None else found.methods
     for number, way in enumerate(methods):
         with suppress(UnsupportedOperator):
-            used = cmsis_nn_of(model, way.plan, _scratch(way.plan, options))
+            used = cmsis_nn_of(model, way.plan, _scratch(way, options))
             ways.append((used.own_work, way.mac_ratio, used.firings, number))
     if not ways:
-        cmsis_nn_of(model, found.best.plan, _scratch(found.best.plan, options))  # says why
+        cmsis_nn_of(model, found.best.plan, _scratch(found.best, options))  # says why
     return replace(found, best=methods[min(ways)[-1]])
 
 
-def _scratch(plan: StreamingPlan, options: argparse.Namespace) -> Scratch:
+def _beside(options: argparse.Namespace) -> RamBeside:
+    """The stack of the kernels that the library calls, and the reserve of the application."""
+    stack = STACK_BYTES if options.kernels == OWN else CMSIS_STACK_BYTES
+    return RamBeside(stack_bytes=stack, reserve_bytes=options.reserve)
+
+
+def _scratch(way: FitMethod, options: argparse.Namespace) -> Scratch:
     """The bytes that a plan leaves of the RAM for CMSIS-NN, on the platform that is given, or any."""
     core = platform_named(options.platform).core
     is_known = core is not None and getattr(options, "is_platform_given", False)
     target = TARGET_OF.get(core.kernels, "plain") if core is not None and is_known else None
     if options.ram is None:
         return Scratch(None, target)
-    return Scratch((options.ram - plan.arena_bytes) // len(options.models), target)
+    left = options.ram - way.with_state - _beside(options).bytes
+    return Scratch(max(0, left) // len(options.models) // 8 * 8, target)  # as the state is padded
 
 
 def _fitted(model: Model, options: argparse.Namespace, ram: int | None) -> Fit:
@@ -248,6 +263,7 @@ def _fitted(model: Model, options: argparse.Namespace, ram: int | None) -> Fit:
         searched=SEARCHED,
         platform=platform_named(options.platform),
         memories=options.memories,
+        beside=_beside(options),
         budget=stop,
     )
 
@@ -258,18 +274,18 @@ def _single(one: Planned, options: argparse.Namespace) -> Told:
         one.way.plan,
         name=options.name,
         kernels=options.kernels,
-        scratch=_scratch(one.way.plan, options),
+        scratch=_scratch(one.way, options),
     )
     _require_flash(library.written.weight_bytes, options)
     write_folder(options.output, library.files)
     found = {
-        **_planned_json(one, library.written),
+        **_planned_json(one, library.written, options),
         "library": library.name,
         "files": list(library.files),
     }
     lines = [
-        _planned_line(one, library.written),
-        f"  state    at most {library.written.state_bytes} B outside the arena",
+        _planned_line(one, library.written, options),
+        _ram_line([one], [library.written], options),
         f"  kernels  {', '.join(library.written.kernels)}",
         *_by_cmsis_nn([library.written]),
         *_ends(library.files, options),
@@ -278,7 +294,7 @@ def _single(one: Planned, options: argparse.Namespace) -> Told:
 
 
 def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Told:
-    largest = max((one.way.plan for one in planned), key=lambda plan: plan.arena_bytes)
+    largest = max((one.way for one in planned), key=lambda way: way.ram_bytes)
     members = [
         Member(model=one.model, plan=one.way.plan, scratch=_scratch(largest, options))
         for one in planned
@@ -290,36 +306,65 @@ def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Told:
         "library": found.name,
         "ram_bytes": found.arena_bytes,
         "networks": [
-            _planned_json(one, written) for one, written in zip(planned, found.members, strict=True)
+            _planned_json(one, written, options)
+            for one, written in zip(planned, found.members, strict=True)
         ],
         "files": list(found.files),
     }
     lines = [
-        f"{len(planned)} networks in turn in {needed_bytes_in_words(found.arena_bytes)} of RAM "
-        f"({found.arena_bytes} bytes), {needed_bytes_in_words(found.weight_bytes)} of flash for "
+        f"{len(planned)} networks in turn in "
+        f"{needed_bytes_in_words(_ram_bytes(planned, found.members, options))} of RAM (arena "
+        f"{found.arena_bytes} bytes), {needed_bytes_in_words(found.weight_bytes)} of flash for "
         "parameters",
         *(
-            f"  {_planned_line(one, written)}"
+            f"  {_planned_line(one, written, options)}"
             for one, written in zip(planned, found.members, strict=True)
         ),
-        f"  state    at most {sum(one.state_bytes for one in found.members)} B outside the arena",
+        _ram_line(planned, found.members, options),
         *_by_cmsis_nn(found.members),
         *_ends(found.files, options),
     ]
     return Told(answer, lines)
 
 
-def _planned_line(one: Planned, written: Written) -> str:
+def _ram_bytes(
+    planned: Sequence[Planned], written: Sequence[Written], options: argparse.Namespace
+) -> int:
+    """Bytes of RAM that networks take in turn: one arena, all states, one stack and reserve."""
+    arena = max(one.way.ram_bytes for one in planned)
+    states, stack = sum(one.state_bytes for one in written), max(one.stack_bytes for one in written)
+    reserve: int = options.reserve
+    return arena + states + stack + reserve
+
+
+def _ram_line(
+    planned: Sequence[Planned], written: Sequence[Written], options: argparse.Namespace
+) -> str:
+    stack = max(one.stack_bytes for one in written)
+    beside = RamBeside(stack_bytes=stack, reserve_bytes=options.reserve)
+    arena = max(one.way.ram_bytes for one in planned)
+    states = sum(one.state_bytes for one in written)
+    if planned[0].way.plan.memories:
+        return f"  RAM      besides the memories state at most {states} B, stack at most {stack} B"
+    return f"  RAM      {ram_in_words(beside, arena, states)}"
+
+
+def _planned_line(one: Planned, written: Written, options: argparse.Namespace) -> str:
+    needed = needed_bytes_in_words(_ram_bytes([one], [written], options))
+    sizes = taken(one.way.plan) if one.way.plan.memories else f"{needed} of RAM"
     return (
-        f"{one.fit.network}: {one.way.name}: {taken(one.way.plan)} "
-        f"({one.way.ram_bytes} bytes), {float(one.way.mac_ratio):.4g}x MACs, "
+        f"{one.fit.network}: {one.way.name}: {sizes} "
+        f"(arena {one.way.ram_bytes} bytes), {float(one.way.mac_ratio):.4g}x MACs, "
         f"{needed_bytes_in_words(written.weight_bytes)} of flash for parameters"
     )
 
 
-def _planned_json(one: Planned, written: Written) -> dict[str, Any]:
+def _planned_json(one: Planned, written: Written, options: argparse.Namespace) -> dict[str, Any]:
     return {
         **one.fit.to_json(),
+        "needed_ram_bytes": _ram_bytes([one], [written], options),
+        "stack_bytes": written.stack_bytes,
+        "reserve_bytes": options.reserve,
         "flash_bytes": written.weight_bytes,
         "method": one.way.name,
         "library": written.name,

@@ -36,6 +36,7 @@ from planners.memory.answer import (
 from planners.memory.fit import GIVEN
 from planners.memory.several import Together, run_frames
 from planners.plan.plan import Kind, StreamingPlan
+from planners.plan.ram import RamBeside
 
 OPERATIONS = 2  # of a multiply-accumulate
 REAL_BYTES = 4  # of an element of a network of real numbers, in C
@@ -130,6 +131,11 @@ def as_lines(
             lines += [headline(one), *list(_in_memories(one))[1:], f"  reason   {one.reason}"]
         else:
             lines += [headline(one), *_table(one), f"  reason   {one.reason}"]
+            if one.beside is not None:
+                way = one.best or one.least
+                lines.append(
+                    f"  RAM      {ram_in_words(one.beside, way.ram_bytes, way.state_bytes)}"
+                )
             lines.append(f"  counted  {accounting(one)}")
             if min(way.mac_ratio for way in one.methods) < 1 and any(map(_multiplies, one.methods)):
                 lines.append("  MACs     below 1x: rows that no layer reads are not computed")
@@ -196,14 +202,14 @@ def headline(one: Fit) -> str:
 def _verdict(one: Fit) -> str:
     way = one.best or one.least
     figures = (
-        f"{_taken_near(way.plan, one.ram)}{_kept(way.plan)}, {float(way.mac_ratio):.4g}x MACs, "
+        f"{_taken_near(one, way)}{_kept(way.plan)}, {float(way.mac_ratio):.4g}x MACs, "
         f"{needed_bytes_in_words(one.flash_bytes)} of flash"
     )
     if one.ram is None and one.status == Status.FEASIBLE:
         words = "as planned" if way.name == GIVEN else "with the fewest MACs"
         return f"{one.network}: {words}: {figures}"
     if one.status == Status.FEASIBLE:
-        spare = free_bytes_in_words((one.ram or 0) - way.ram_bytes)
+        spare = free_bytes_in_words((one.ram or 0) - one.needed_ram(way))
         return f"{one.network}: fits: {figures}; {spare} of RAM free"
     verdict = "does not fit" if one.status == Status.INFEASIBLE else "unknown"
     if one.reason.has(FitWhy.TOO_SLOW):
@@ -213,7 +219,7 @@ def _verdict(one: Fit) -> str:
         limit = _limit(one.flash, one.flash_bytes)
         return f"{one.network}: {verdict}: {needed} of flash needed, {limit}"
     words = "the plan takes" if way.name == GIVEN else "the smallest found is"
-    limit = "" if one.ram is None else f"; {_limit(one.ram, way.ram_bytes)}"
+    limit = "" if one.ram is None else f"; {_limit(one.ram, one.needed_ram(way))}"
     return f"{one.network}: {verdict}: {words} {figures}{limit}"
 
 
@@ -226,11 +232,23 @@ def _limit(size: int, needed: int) -> str:
     return f"limit {size_as_given(size)}{meant}"
 
 
-def _taken_near(plan: StreamingPlan, limit: int | None) -> str:
-    """Return the bytes that a plan takes: exactly, where four digits round to the limit."""
-    if limit is None or plan.memories or not _are_near(limit, plan.arena_bytes):
-        return taken(plan)
-    return f"{plan.arena_bytes} B of RAM"
+def _taken_near(one: Fit, way: FitMethod) -> str:
+    """Return the bytes that a method takes: exactly, where four digits round to the limit."""
+    if way.plan.memories:
+        return taken(way.plan)
+    needed = one.needed_ram(way)
+    if one.ram is not None and _are_near(one.ram, needed):
+        return f"{needed} B of RAM"
+    return f"{needed_bytes_in_words(needed)} of RAM"
+
+
+def ram_in_words(beside: RamBeside, arena: int, state: int) -> str:
+    """Return the parts of the RAM that a network takes."""
+    reserve = f", reserve {bytes_in_words(beside.reserve_bytes)}" if beside.reserve_bytes else ""
+    return (
+        f"arena {bytes_in_words(arena)}, state at most {state} B, stack at most "
+        f"{beside.stack_bytes} B (measured on Cortex-M4 and M55){reserve}"
+    )
 
 
 def _are_near(limit: int, needed: int) -> bool:
@@ -332,7 +350,9 @@ def accounting(one: Fit) -> str:
 
 def _table(one: Fit) -> list[str]:
     memories = [memory.name for memory in one.least.plan.memories] or ["RAM"]
-    rows = [("method", *memories, "MACs", "predicted"), *(_cells(way) for way in one.methods)]
+    if one.beside is not None:
+        memories = ["RAM", "arena"]
+    rows = [("method", *memories, "MACs", "predicted"), *(_cells(one, way) for way in one.methods)]
     if not any(row[-1] for row in rows[1:]):
         rows = [row[:-1] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -347,10 +367,13 @@ def _table(one: Fit) -> list[str]:
     ]
 
 
-def _cells(way: FitMethod) -> tuple[str, ...]:
+def _cells(one: Fit, way: FitMethod) -> tuple[str, ...]:
+    sizes = [memory.size for memory in way.plan.memories] or [way.ram_bytes]
+    if one.beside is not None:
+        sizes = [one.needed_ram(way), way.ram_bytes]
     return (
         way.name,
-        *map(needed_bytes_in_words, [one.size for one in way.plan.memories] or [way.ram_bytes]),
+        *map(needed_bytes_in_words, sizes),
         f"{float(way.mac_ratio):.4g}x",
         "" if way.nanoseconds is None else nanoseconds_in_words(way.nanoseconds),
     )
@@ -368,7 +391,7 @@ def _together(all_of: Together) -> list[str]:
     how = "partly at the same time" if all_of.is_concurrent else "in turn"
     return [
         f"{answers.counted(len(all_of.fits), 'network')} {how} in one arena: {word}: "
-        f"{needed_bytes_in_words(all_of.ram_bytes)} of RAM, "
+        f"{needed_bytes_in_words(all_of.needed_ram)} of RAM, "
         f"{needed_bytes_in_words(all_of.flash_bytes)} of flash"
         f"{each}",
         f"  reason   {reason}",
@@ -387,6 +410,15 @@ def as_json(all_of: Together, checks: Sequence[Check], seconds: float) -> dict[s
         "networks": values,
         "fits": None if status == Status.UNKNOWN else status == Status.FEASIBLE,
         "ram_bytes": all_of.ram_bytes,
+        **(
+            {}
+            if all_of.fits[0].beside is None
+            else {
+                "needed_ram_bytes": all_of.needed_ram,
+                "state_bytes": all_of.state_bytes,
+                **all_of.fits[0].beside.to_json(),
+            }
+        ),
         "flash_bytes": all_of.flash_bytes,
         "predicted_nanoseconds": all_of.shown_nanoseconds,
         "lower_bound_bytes": all_of.lower_bound,

@@ -36,8 +36,9 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf fit mobilenet_v2 --element-bytes 1 --platform esp32-s3 --memory sram=200kB",
         work="planners.memory.command.work",
         notes="1x MACs is the network computed once. Strips recompute rows of the layers inside them, "
-        "line buffers recompute nothing. The bytes are those of the arena: all tensors, accumulators "
-        "and what is staged, the input included where it is resident.",
+        "line buffers recompute nothing. The arena has all tensors, accumulators and what is staged, "
+        "the input included where it is resident. RAM is the arena, the execution state and the stack "
+        "of the C library, and --reserve.",
     )
     shared.add_model_argument(
         parser,
@@ -115,7 +116,7 @@ WHERE_INPUTS_ARE = {
 
 def add_plan_options(parser: argparse.ArgumentParser) -> None:
     """Add --ram, --flash, --platform, --memory, --hop, --input and --output-memory."""
-    add_limit_options(parser)
+    add_limit_options(parser, has_reserve=True)
     shared.add_platform_option(parser)
     parser.add_argument(
         "--memory",

@@ -132,8 +132,8 @@ def traffic_picture(network: str, front: Sequence[SlowTraffic], suffix: str) -> 
 
 def _draw_ways(axes: Axes, found: Fit, colour: str) -> None:
     """Draw the ways of a network as dots, and the least work that fits as steps."""
-    ways = sorted(found.methods, key=lambda way: way.ram_bytes)
-    sizes = [way.ram_bytes / 1000 for way in ways]
+    ways = sorted(found.methods, key=found.needed_ram)
+    sizes = [found.needed_ram(way) / 1000 for way in ways]
     works = [float(way.mac_ratio) for way in ways]
     axes.plot(sizes, works, "o", color=colour, markersize=4, label=found.network, clip_on=False)
     best = list(accumulate(works, min))

@@ -34,9 +34,10 @@ from planners.memory.command.beside import checked_fit
 from planners.memory.command.main import take_memories
 from planners.memory.fit import fit, fit_with_alternatives
 from planners.memory.memories import FRONT, slow_front
-from planners.memory.several import Together, with_states_apart
+from planners.memory.several import Together, with_states_apart, within_one_ram
 from planners.plan.own_plans import format_own_plans
 from planners.plan.plan import StreamingPlan
+from planners.plan.ram import RamBeside
 from planners.plan.text import plans_for, worked_part
 
 STEPS = 200  # of the search for an interpreter's arena; the plans of 17 files tried took less
@@ -67,7 +68,7 @@ def work(options: argparse.Namespace) -> int:
             options.model = options.models[number]
             return _searched(found[number].network, options, ram)
 
-        fits = with_states_apart(fits, again)
+        fits = with_states_apart(within_one_ram(fits, again), again)
     all_of = Together(fits=tuple(fits), flash=options.flash, longest=_longest(options))
     checks = [one.check for one in found if one.check is not None]
     shown = [(fit.best or fit.least).plan for fit in fits]
@@ -172,6 +173,7 @@ def _fitted(source: str, plan: StreamingPlan | None, options: argparse.Namespace
             ram=options.ram,
             flash=options.flash,
             platform=platform_named(options.platform),
+            beside=RamBeside(reserve_bytes=options.reserve),
         )
     else:
         found = _searched(model.network, options, options.ram)
@@ -215,6 +217,7 @@ def _searched(network: Network, options: argparse.Namespace, ram: int | None) ->
         platform=platform_named(options.platform),
         durations=None if options.durations is None else durations_table(options.durations),
         memories=options.memories,
+        beside=RamBeside(reserve_bytes=options.reserve),
         budget=stop,
     )
 

@@ -1,0 +1,89 @@
+"""The RAM of a network: arena, execution state and stack of its library, and a reserve."""
+
+import re
+
+import pytest
+
+from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.readers.model_files import read_model
+from cnn2csdf.simplify import simplified
+from cnn2csdf.weights import Model, random_weights
+from csdf.status import Status
+from planners.code.sources import library_sources
+from planners.memory.fit import fit
+from planners.memory.several import Together, within_one_ram
+from planners.plan.ram import STACK_BYTES, RamBeside, state_bytes
+from tests.cli.running import run
+from tests.shared_data import SHARED, each
+
+__all__ = ["run"]
+
+WITH_STATE = [
+    one
+    for name in ("kws_int8", "keyword_scrambled_8bit", "mnist_lstm_int8")
+    if (one := SHARED / f"networks/tflite/{name}.tflite").exists()
+]
+ENDS = [("resident", "resident"), ("rows", "external"), ("external", "external")]
+
+
+@pytest.mark.parametrize("ends", ENDS)
+def test_the_state_of_each_method_is_that_of_its_library(ends):
+    network = from_catalogue("keyword_spotting:rows=25")
+    network = simplified(Model(network=network)).network
+    model = Model(network=network, weights=random_weights(network, 0))
+    input_place, output_place = ends
+    found = fit(model, input=input_place, output=output_place, labels=(12,), beside=RamBeside())
+    for method in found.methods:
+        written = library_sources(model, method.plan, "words")
+        assert written.state_bytes == method.state_bytes == state_bytes(method.plan, network)
+        assert found.needed_ram(method) == (
+            method.ram_bytes + written.state_bytes + written.stack_bytes
+        )
+
+
+@each("path", WITH_STATE)
+def test_the_state_of_a_file_is_that_of_its_library(path):
+    model = simplified(read_model(path, with_weights=True))
+    plan = fit(model, searched=(), labels=(12,)).best.plan
+    assert library_sources(model, plan, "net").state_bytes == state_bytes(plan, model.network)
+
+
+def test_a_network_fits_where_arena_state_and_stack_do_and_not_a_byte_below():
+    network = from_catalogue("samos_example")
+    beside = RamBeside(reserve_bytes=2000)
+    least = fit(network, element_bytes=1, beside=beside).least
+    needed = least.ram_bytes + least.state_bytes + STACK_BYTES + 2000
+    for ram, status in ((needed, Status.FEASIBLE), (needed - 1, Status.INFEASIBLE)):
+        assert fit(network, ram=ram, element_bytes=1, beside=beside).status is status
+    # Fewer bytes than the stack: not a byte is left for the arena.
+    assert fit(network, ram=1000, beside=beside).status is Status.INFEASIBLE
+    # Without the stack the limit is that of the arena.
+    assert fit(network, ram=least.ram_bytes, element_bytes=1).best.ram_bytes == least.ram_bytes
+
+
+def test_several_networks_in_turn_have_one_stack_and_a_state_each():
+    network = from_catalogue("samos_example")
+    terms = {"element_bytes": 1, "beside": RamBeside(), "labels": (12,)}
+
+    def answer(_, ram):
+        return fit(network, ram=ram, **terms)
+
+    least = fit(network, **terms).least
+    needed = least.ram_bytes + 2 * least.state_bytes + STACK_BYTES
+    for ram, fits in ((needed, True), (needed - 1, False)):
+        found = within_one_ram([answer(0, ram), answer(1, ram)], answer)
+        together = Together(fits=tuple(found), flash=None, longest=None)
+        assert (together.verdict[0] is Status.FEASIBLE) == fits
+    assert together.needed_ram == needed
+
+
+def test_the_parts_of_the_ram_are_printed_and_the_sum_is_the_limit(run):
+    words = ("fit", "keyword_spotting:rows=25", "--element-bytes", "1", "--reserve", "2kB")
+    output = run(*words)[1]
+    (line,) = [one for one in output.splitlines() if one.startswith("  RAM ")]
+    sizes = re.findall(r"(arena|state at most|stack at most|reserve) ([\d.]+) (k?)B", line)
+    bytes_ = [int(float(size) * (1000 if unit else 1)) for _, size, unit in sizes]
+    assert [name.split()[0] for name, *_ in sizes] == ["arena", "state", "stack", "reserve"]
+    size = re.search(r": ([\d.]+) kB of RAM", output.splitlines()[0])[1]
+    assert 0 <= float(size) * 1000 - sum(bytes_) < 2
+    assert run(*words, "--ram", f"{size}kB")[0] == 0
