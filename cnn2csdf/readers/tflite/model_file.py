@@ -166,6 +166,7 @@ class Graph:
     """A graph of the file.
 
     handles: names of variables, by the tensors that stand for them. initial: their first values.
+    others: the graphs behind the first in the file.
     """
 
     tensors: tuple[Tensor, ...]
@@ -174,12 +175,14 @@ class Graph:
     outputs: tuple[int, ...]
     handles: Mapping[int, str] = field(default_factory=dict)
     initial: Mapping[str, Tensor] = field(default_factory=dict)
+    others: tuple[Graph, ...] = ()
 
 
 def parse_graph(content: bytes) -> Graph:
     """Return the graph of a file, with the first values of its variables.
 
-    Raises UnreadableFile for a file that is damaged, UnsupportedOperator for several graphs.
+    Raises UnreadableFile for a file that is damaged, UnsupportedOperator for first values of variables
+    that are no constants.
     """
     first, *others = graphs_of(content)
     initial: dict[str, Tensor] = {}
@@ -194,9 +197,7 @@ def parse_graph(content: bytes) -> Graph:
             raise UnsupportedOperator(
                 f"{node}: no CALL_ONCE gives variable {first.handles[node.outputs[0]]!r} a first value"
             )
-    if others and not initial:
-        raise UnreadableFile(f"has {1 + len(others)} graphs; expected one")
-    return replace(first, initial=initial)
+    return replace(first, initial=initial, others=tuple(others))
 
 
 def graphs_of(content: bytes) -> list[Graph]:

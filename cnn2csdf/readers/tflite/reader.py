@@ -11,7 +11,7 @@ from cnn2csdf.parameters import with_shared_names
 from cnn2csdf.readers.between_tensors import cuts_around, words_that_read
 from cnn2csdf.readers.tflite import detections, functions, moves, products, recurrences, windows
 from cnn2csdf.readers.tflite.assembly import Assembly
-from cnn2csdf.readers.tflite.folding import folded
+from cnn2csdf.readers.tflite.choices import without_choices
 from cnn2csdf.readers.tflite.model_file import Graph, Node, parse_graph
 from cnn2csdf.readers.tflite.obstacles import Obstacle, in_words, part_of
 from cnn2csdf.rings import with_rings
@@ -36,7 +36,7 @@ def parse_tflite(
     Raises UnreadableFile, UnsupportedOperator or InvalidNetwork, naming the file and the operator.
     """
     try:
-        graph = folded(part_of(parse_graph(content), inputs, outputs))
+        graph = without_choices(part_of(parse_graph(content), inputs, outputs))
         assembly = Assembly(graph, os.path.basename(name).removesuffix(".tflite") or "network")
         assembly.add_inputs()
         obstacles = _add_layers(graph, assembly)

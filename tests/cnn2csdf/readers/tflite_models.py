@@ -15,7 +15,8 @@ CODES = {
     "ADD_N": 106, "CAST": 53, "CUMSUM": 128, "EQUAL": 71, "FLOOR_DIV": 90, "FLOOR_MOD": 95,
     "GATHER": 36, "GATHER_ND": 107, "GELU": 150, "GREATER": 61, "GREATER_EQUAL": 62, "IF": 118,
     "LESS": 58, "LESS_EQUAL": 63, "LOGICAL_AND": 86, "LOGICAL_NOT": 87, "LOGICAL_OR": 84,
-    "NOT_EQUAL": 72, "RELU_0_TO_1": 152, "SELECT": 64, "SELECT_V2": 123, "SIGN": 158, "SQUARE": 92,
+    "NEG": 59, "NOT_EQUAL": 72, "RELU_0_TO_1": 152, "SELECT": 64, "SELECT_V2": 123, "SIGN": 158,
+    "SQUARE": 92,
     "BROADCAST_TO": 130, "FILL": 94, "RANGE": 96, "SHAPE": 77, "TILE": 69,
     "ABS": 101, "ADD": 0, "AVERAGE_POOL_2D": 1, "BATCH_MATMUL": 126, "CONCATENATION": 2, "CONV_2D": 3,
     "DEPTHWISE_CONV_2D": 4, "DEPTH_TO_SPACE": 5, "DEQUANTIZE": 6, "DIV": 42, "ELU": 111,
@@ -84,32 +85,32 @@ class Node:
     custom: bytes = b""
 
 
-def tflite_bytes(tensors, nodes, inputs, outputs):
-    """The file of a graph."""
+def tflite_bytes(tensors, nodes, inputs, outputs, others=()):
+    """The file of a graph; others: graphs that its nodes choose, each as these arguments."""
     b = flatbuffers.Builder(1024)
-    contents = [None] + [one.array for one in tensors if one.array is not None]
-    buffers = [_table(b, 1, {} if one is None else {0: _bytes(b, one)}) for one in contents]
-    number, made = 0, []
-    for one in tensors:
-        number += one.array is not None
-        made.append(_tensor(b, one, number if one.array is not None else 0))
-    kinds = sorted({node.kind for node in nodes})
+    graphs = [(tensors, nodes, inputs, outputs), *others]
+    arrays = [one.array for graph in graphs for one in graph[0] if one.array is not None]
+    buffers = [_table(b, 1, {} if one is None else {0: _bytes(b, one)}) for one in (None, *arrays)]
+    kinds = sorted({node.kind for graph in graphs for node in graph[1]})
     codes = [_code(b, kind) for kind in kinds]
-    operators = [_operator(b, node, kinds.index(node.kind)) for node in nodes]
-    graph = _table(
-        b,
-        5,
-        {
+    number, tables = 0, []
+    for own, steps, begin, end in graphs:
+        made = []
+        for one in own:
+            number += one.array is not None
+            made.append(_tensor(b, one, number if one.array is not None else 0))
+        operators = [_operator(b, node, kinds.index(node.kind)) for node in steps]
+        fields = {
             0: _offsets(b, made),
-            1: _vector(b, inputs, "i4"),
-            2: _vector(b, outputs, "i4"),
+            1: _vector(b, begin, "i4"),
+            2: _vector(b, end, "i4"),
             3: _offsets(b, operators),
-        },
-    )
+        }
+        tables.append(_table(b, 5, fields))
     model = _table(
         b,
         5,
-        {1: _offsets(b, codes), 2: _offsets(b, [graph]), 4: _offsets(b, buffers)},
+        {1: _offsets(b, codes), 2: _offsets(b, tables), 4: _offsets(b, buffers)},
         [(0, "i", 3)],
     )
     b.Finish(model, file_identifier=b"TFL3")

@@ -1,0 +1,96 @@
+"""Choices between two graphs (IF) of a TensorFlow Lite file, with the nodes of the graphs in place.
+
+A constant condition leaves the nodes of one graph. A condition of the frame leaves the nodes of both,
+and a choice between the outputs: a static plan holds both anyway.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cnn2csdf.readers.tflite.folding import folded
+from cnn2csdf.readers.tflite.model_file import Graph, Node, Tensor
+from csdf.errors import UnreadableFile, UnsupportedOperator
+
+DEEPEST = 32  # choices inside one another
+MOST_NODES = 20_000
+STATE_KINDS = ("ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "VAR_HANDLE")
+
+
+def without_choices(graph: Graph) -> Graph:
+    """Return the graph, constants evaluated, where nodes of the graphs chosen replace each IF.
+
+    Raises UnreadableFile for an IF that does not fit its graphs, UnsupportedOperator for graphs that
+    read or write variables.
+    """
+    graph = folded(graph)
+    for _ in range(DEEPEST):
+        if not any(node.kind == "IF" for node in graph.nodes):
+            return graph
+        graph = folded(_opened(graph))
+    raise UnsupportedOperator(f"more than {DEEPEST} choices (IF) inside one another")
+
+
+def _opened(graph: Graph) -> Graph:
+    """Return the graph with the nodes of the branches of each IF in its place."""
+    tensors, nodes = list(graph.tensors), list[Node]()
+    for node in graph.nodes:
+        if node.kind != "IF":
+            nodes.append(node)
+            continue
+        condition = tensors[node.inputs[0]] if node.inputs and node.inputs[0] >= 0 else None
+        if condition is None or node.options is None:
+            raise UnreadableFile(f"{node}: its condition or its options are missing")
+        branches = [_branch(graph, node, node.options.integer(field, "i")) for field in (0, 1)]
+        if condition.is_constant:
+            is_true = bool(condition.array().reshape(-1)[0])
+            inner, results = _placed(branches[not is_true], node, tensors)
+            nodes += inner
+            nodes += [
+                _node(node, "RESHAPE", (source,), output)
+                for source, output in zip(results, node.outputs, strict=True)
+            ]
+            continue
+        placed = [_placed(branch, node, tensors) for branch in branches]
+        nodes += [each for inner, _ in placed for each in inner]
+        for output, first, second in zip(node.outputs, placed[0][1], placed[1][1], strict=True):
+            nodes.append(_node(node, "SELECT_V2", (node.inputs[0], first, second), output))
+        if len(nodes) > MOST_NODES:
+            raise UnsupportedOperator(f"{node}: more than {MOST_NODES} operators in its graphs")
+    return replace(graph, tensors=tuple(tensors), nodes=tuple(nodes))
+
+
+def _branch(graph: Graph, node: Node, number: int) -> Graph:
+    if not 1 <= number <= len(graph.others):
+        raise UnreadableFile(f"{node} chooses graph {number} of {1 + len(graph.others)}")
+    branch = graph.others[number - 1]
+    if len(branch.inputs) != len(node.inputs) - 1 or len(branch.outputs) != len(node.outputs):
+        raise UnreadableFile(
+            f"{node}: {len(node.inputs) - 1} inputs and {len(node.outputs)} outputs, but graph "
+            f"{number} has {len(branch.inputs)} and {len(branch.outputs)}"
+        )
+    if any(each.kind in STATE_KINDS for each in branch.nodes):
+        raise UnsupportedOperator(f"{node}: graph {number} reads or writes variables")
+    return branch
+
+
+def _placed(branch: Graph, node: Node, tensors: list[Tensor]) -> tuple[list[Node], list[int]]:
+    """Add the tensors of a branch; return its nodes and outputs by the numbers that these have."""
+    numbers = dict(zip(branch.inputs, node.inputs[1:], strict=True)) | {-1: -1}
+    for number, tensor in enumerate(branch.tensors):
+        if number not in numbers:
+            numbers[number] = len(tensors)
+            tensors.append(replace(tensor, name=f"{tensor.name or number} of {node.number}"))
+    inner = [
+        replace(
+            each,
+            inputs=tuple(numbers[number] for number in each.inputs),
+            outputs=tuple(numbers[number] for number in each.outputs),
+        )
+        for each in branch.nodes
+    ]
+    return inner, [numbers[number] for number in branch.outputs]
+
+
+def _node(node: Node, kind: str, inputs: tuple[int, ...], output: int) -> Node:
+    return Node(number=node.number, kind=kind, inputs=inputs, outputs=(output,), options=None)
