@@ -4,14 +4,15 @@ import pytest
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.dtypes import Arithmetic
+from cnn2csdf.dtypes import Arithmetic, Element, Quantization
 from cnn2csdf.readers.tflite.reader import parse_tflite
+from cnn2csdf.weights import Model
 from csdf.errors import UnsupportedOperator
 from planners.code.library import library, write_library
 from planners.memory.fit import fit
 from tests.cnn2csdf.readers.test_tflite_operators import frames_of, ours
 from tests.cnn2csdf.readers.tflite_cases import case
-from tests.planners.code.compiling import needs_compiler, run_all
+from tests.planners.code.compiling import FLAGS, needs_compiler, run_all
 from tests.planners.code.mixed_networks import Mixing
 from tests.planners.code.test_library_on_target import make, needs_target
 
@@ -49,6 +50,30 @@ def test_operators_of_uint8_give_the_same_bytes_in_c(tmp_path):
 def test_an_operator_of_uint8_that_is_rounded_otherwise_is_refused_in_c(kind):
     with pytest.raises(UnsupportedOperator, match=WITHOUT_C[kind]):
         made(kind, 0)
+
+
+def averaged(*, padding):
+    """Means of two bytes, whose halves are rounded, of a model that no reader of files made."""
+    builder = NetworkBuilder("means")
+    types = Quantization(element=Element.UINT8, scales=(0.1,), zero_point=3)
+    common = {"element": Element.UINT8, "quantization": types}
+    window = op.Window(kernel=(2, 1), padding=(padding, 0, 0, 0))
+    pooling = op.Pooling(function="average", window=window, counts_padding=True)
+    builder.output(builder.add(pooling, builder.input((2, 7, 5), **common), **common))
+    return Model(network=builder.network(), weights={})
+
+
+@needs_compiler
+def test_means_of_uint8_of_a_model_built_in_python_are_rounded_alike_in_c(tmp_path):
+    model = averaged(padding=0)
+    made = library(model, fit(model.network, budget=1).least.plan, name="net")
+    assert run_all([made], tmp_path, FLAGS) == []
+
+
+def test_means_of_uint8_that_count_padding_are_refused_in_c():
+    model = averaged(padding=1)
+    with pytest.raises(UnsupportedOperator, match="counts padding of zeros"):
+        library(model, fit(model.network, budget=1).least.plan, name="net")
 
 
 @pytest.mark.slow
