@@ -193,10 +193,14 @@ def parse_graph(content: bytes) -> Graph:
                 raise UnreadableFile(f"{node} calls graph {place} of {1 + len(others)}")
             initial |= _initial_values(others[place - 1], place)
     for node in first.nodes:
-        if node.kind == "VAR_HANDLE" and first.handles[node.outputs[0]] not in initial:
-            raise UnsupportedOperator(
-                f"{node}: no CALL_ONCE gives variable {first.handles[node.outputs[0]]!r} a first value"
-            )
+        if node.kind == "VAR_HANDLE":
+            name = first.handles.get(node.outputs[0])
+            if name is None:
+                raise UnreadableFile(f"{node} has no options")
+            if name not in initial:
+                raise UnsupportedOperator(
+                    f"{node}: no CALL_ONCE gives variable {name!r} a first value"
+                )
     return replace(first, initial=initial, others=tuple(others))
 
 

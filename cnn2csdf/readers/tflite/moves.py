@@ -96,6 +96,8 @@ def _add_concatenation(
             sources.append(source)
             continue
         value = assembly.constant(node, index)
+        if dims is not None and value.size != prod(dims):
+            raise UnreadableFile(f"{node}: a constant of {value.shape}; expected {dims}")
         value = value if dims is None else value.reshape(dims)
         axes = assembly.axes(node, value.shape)
         value = np.moveaxis(value, axes, range(-len(axes), 0)).reshape(
@@ -151,7 +153,10 @@ def gather_points(node: Node, assembly: Assembly) -> None:
         sources.append(_without_batch(node, assembly, dims, positions))
         steps.append(op.GatherPoints())
     else:
-        coordinates = np.moveaxis(assembly.constant(node, 1), -1, 0)
+        indices = assembly.constant(node, 1)
+        if indices.dtype.kind not in "iu":
+            raise UnreadableFile(f"{node}: positions of {indices.dtype}; expected integers")
+        coordinates = np.moveaxis(indices, -1, 0)
         lead = dims[: positions[-1]]
         places = np.ravel_multi_index(tuple(coordinates), lead, mode="clip").reshape(-1)
         rest = dims[positions[-1] :] or (1,)

@@ -6,6 +6,8 @@ import pytest
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.readers.tflite.model_file import graphs_of
 from cnn2csdf.readers.tflite.reader import parse_tflite
+from csdf.errors import CsdfError
+from tests.cnn2csdf.readers.tflite_models import Tensor, constant, one_node
 from tests.cnn2csdf.readers.tflite_real_cases import CASES, Draw, gather_points, real_case
 
 
@@ -65,3 +67,39 @@ def test_elements_are_gathered_at_positions_that_the_frame_gives():
         (result,) = outputs_of(model, [frame, coordinates])
         (expected,) = answer(frame[None])
         assert is_equal(result, expected), seed
+
+
+def operand(name, array):
+    return constant(name, np.array(array))
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "output", "message"),
+    [
+        (
+            "PACK",
+            [Tensor("x", (1, 3)), operand("k", np.zeros(2, "f4"))],
+            (1, 2, 3),
+            "a constant of",
+        ),
+        (
+            "GATHER_ND",
+            [Tensor("x", (1, 3)), operand("p", np.zeros((2, 2), "f4"))],
+            (2,),
+            "positions",
+        ),
+        (
+            "GATHER_ND",
+            [Tensor("x", (1, 3)), operand("p", np.zeros((2, 9), "i4"))],
+            (2,),
+            "positions",
+        ),
+        ("TILE", [Tensor("x", (1, 3)), operand("t", np.zeros(2, "i4"))], (1, 3), "times a tensor"),
+        ("BROADCAST_TO", [Tensor("x", (1, 3)), operand("d", np.ones(2, "i4"))], (1, 4), "a tensor"),
+        ("CUMSUM", [Tensor("x", (1, 3)), operand("a", np.ones(2, "i4"))], (1, 3), "2 axes"),
+    ],
+)
+def test_operands_that_do_not_fit_are_refused_by_the_operator(kind, inputs, output, message):
+    content = one_node(kind, inputs, Tensor("y", output), [(0, "i", 2), (1, "i", 1)])
+    with pytest.raises(CsdfError, match=rf"operator 0 \({kind}\).*{message}"):
+        parse_tflite(content, "a")
