@@ -14,8 +14,8 @@ from csdf.units import bytes_in_words, needed_bytes_in_words, rounded_integer
 
 if TYPE_CHECKING:
     from cnn2csdf.platforms import BoardMemory
+    from planners.plan.ram import RamBeside
 from planners.plan.plan import StreamingPlan
-from planners.plan.ram import RamBeside
 
 RESIDENT = "resident"  # the input lies whole in the arena before the first layer works
 ROWS = "rows"  # the input comes row by row

@@ -38,18 +38,20 @@ class Answers:
 
         self.arena = ask("plan", "arena", network)["problems"][0]["peak"]
         self.ram = self.arena * share // 100
-        limit = ("--ram", self.ram)
-        self.fit = ask("fit", network, *limit)
-        self.streamed = ask(
-            "fit", network, *limit, "--input", "rows", "--output-memory", "external"
-        )
+        limit = ("--ram", self.ram)  # of the arena; of fit, deploy and report with state and stack
+        unlimited = ask("fit", network)
+        states = max(one["state_bytes"] for one in unlimited["methods"])
+        every_part = ("--ram", self.ram + states + unlimited["stack_bytes"])
+        self.fit = ask("fit", network, *every_part)
+        ends = ("--input", "rows", "--output-memory", "external")
+        self.streamed = ask("fit", network, *every_part, *ends)
         self.memory = ask("cnn", "memory", network)["networks"][0]
         self.fusion = ask("plan", "fusion", network, *limit)
         self.reuse = ask("plan", "reuse", network, *limit, *SMALL_SEARCH)
         self.capacity = ask("plan", "arena", network, "--capacity", self.ram)
-        self.page = run("report", network, *limit, *BUDGET, "-o", folder / "page.html")[:2]
+        self.page = run("report", network, *every_part, *BUDGET, "-o", folder / "page.html")[:2]
         is_written = self.fit["flash_bytes"] <= MOST_WRITTEN
-        words = ("deploy", network, *limit, *BUDGET, "-o", folder / "c")
+        words = ("deploy", network, *every_part, *BUDGET, "-o", folder / "c")
         self.deploy = run(*words)[0] if is_written else None
 
 
