@@ -133,6 +133,11 @@ class Stop:
             stop._spent += microseconds
             stop = stop._whole
 
+    def charge(self, microseconds: int) -> None:
+        """Count a computation that takes so long on a usual machine, and look."""
+        self.spend(microseconds)
+        self.look()
+
     def interrupt(self) -> None:
         """End the work at its next look; may be called from another thread."""
         self._is_interrupted = True
@@ -172,6 +177,18 @@ class Stop:
             return self.part(share=share)
         stop = Stop(effort=share * self._effort / MICROSECONDS, reason=self._reason)
         stop._outer = self._look_outside
+        return stop
+
+    def finishing(self) -> Stop:
+        """Return the stop of work that has to be finished: the clock and an interrupt alone end it.
+
+        Neither efforts nor steps do, nor the seconds of a part.
+        """
+        whole = self
+        while whole._whole is not None:
+            whole = whole._whole
+        stop = Stop()
+        stop._outer = whole._look_outside
         return stop
 
     @property

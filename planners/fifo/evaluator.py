@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Protocol
 
 from csdf.search.evaluator import Evaluation
-from planners.fifo.design import Design
-from planners.fifo.event_graph import CriticalCycle
+from planners.fifo.design import LEAST_DEPTH, Design
+from planners.fifo.event_graph import CriticalCycle, Spend, spend_nothing
 
-Look = Callable[[], None]
 Depths = Sequence[int | None]
 
 
@@ -20,11 +19,11 @@ class TimedPart(Protocol):
 
     simulated: int
 
-    def deadlock(self) -> CriticalCycle | None: ...  # noqa: D102
+    def deadlock(self, spend: Spend = ...) -> CriticalCycle | None: ...  # noqa: D102
 
-    def cycle_above(self, period: Fraction, look: Look = ...) -> CriticalCycle | None: ...  # noqa: D102
+    def cycle_above(self, period: Fraction, spend: Spend = ...) -> CriticalCycle | None: ...  # noqa: D102
 
-    def max_occupancy(self, number: int, period: Fraction) -> int: ...  # noqa: D102
+    def max_occupancy(self, number: int, period: Fraction, spend: Spend = ...) -> int: ...  # noqa: D102
 
 
 class TimedDesign(Protocol):
@@ -44,6 +43,7 @@ class TimedDesign(Protocol):
     def restricted(self, layers: Iterable[int], depths: Depths) -> TimedPart: ...  # noqa: D102
 
 
+QUESTION_EFFORT = 150  # microseconds of a usual machine for an answer, besides its simulation
 LATEST = 64  # answers of each kind that are compared with a new question
 
 
@@ -65,17 +65,18 @@ class DesignEvaluator:
         *,
         required: Fraction | None = None,
         only_live: bool = False,
-        look: Look = lambda: None,
+        spend: Spend = spend_nothing,
     ) -> None:
         self.graph = graph
         self.count = 0
         self.simulations = 0  # what the answers took, but for those that followed from earlier ones
         self.work = 0  # the events of all simulations
-        self.look = look
+        self.spend = spend
         self._required = required
         self._only_live = only_live
         self._known: dict[tuple[tuple[int, ...], Depths], CriticalCycle | None] = {}
         self._sufficient: dict[tuple[int, ...], deque[Depths]] = {}  # by groups of layers
+        self._latest: dict[tuple[tuple[int, ...], Depths], TimedPart] = {}  # that sufficed
         self._cycles: deque[CriticalCycle] = deque(maxlen=LATEST)
 
     def evaluate(self, capacities: tuple[int | None, ...]) -> Evaluation:
@@ -119,12 +120,12 @@ class DesignEvaluator:
         )
         key = (tuple(layers), own)
         if key not in self._known:
-            self.look()
+            self.spend(QUESTION_EFFORT)
             if self._only_live or self._required is not None:
                 self._known[key] = self._above(layers, own, depths)
             else:
                 part = self.graph.restricted(layers, depths)
-                self._known[key] = _slowest_cycle(part, max(map(self.alone, layers)), self.look)
+                self._known[key] = _slowest_cycle(part, max(map(self.alone, layers)), self.spend)
         return self._known[key]
 
     def _above(self, layers: Sequence[int], own: Depths, depths: Depths) -> CriticalCycle | None:
@@ -138,12 +139,13 @@ class DesignEvaluator:
         self.simulations += 1
         part = self.graph.restricted(layers, depths)
         if self._required is None:
-            found = part.deadlock()
+            found = part.deadlock(self.spend)
         else:
-            found = part.cycle_above(self._required, self.look)
+            found = part.cycle_above(self._required, self.spend)
         self.work += part.simulated
         if found is None:
             sufficient.append(own)
+            self._latest = {(tuple(layers), own): part}
         else:
             self._cycles.append(found)
         return found
@@ -160,9 +162,36 @@ class DesignEvaluator:
         end = self.graph.design.fifos[place].producer
         group = next(one for one in self.graph.components(bounded) if end in one)
         part = self.graph.restricted(group, depths)
-        if part.cycle_above(self._required, self.look) is not None:
+        if part.cycle_above(self._required, self.spend) is not None:
             return None
-        return part.max_occupancy(place, self._required)
+        return part.max_occupancy(place, self._required, self.spend)
+
+    def occupied(self, depths: tuple[int, ...]) -> tuple[int, ...]:
+        """Return depths that do the same as these, which reach the period, without space never used.
+
+        All events keep their times, so the occupancies of all FIFOs do together: one simulation.
+        """
+        if self._required is None:
+            return depths
+        most = list(depths)
+        for group in self.graph.components(depths):
+            inside = set(group)
+            places = [
+                place
+                for place, fifo in enumerate(self.graph.design.fifos)
+                if fifo.producer in inside and fifo.consumer in inside
+            ]
+            key = (tuple(group), tuple(depths[place] for place in places))
+            part = self._latest.get(key)
+            if part is None:
+                part = self.graph.restricted(group, depths)
+                if part.cycle_above(self._required, self.spend) is not None:
+                    return depths
+                self.work += part.simulated
+            for place in places:
+                held = part.max_occupancy(place, self._required, self.spend)
+                most[place] = min(depths[place], max(LEAST_DEPTH, held))
+        return tuple(most)
 
     def slowest(self) -> int:
         """Return the layer with the longest period by itself: no depths are faster."""
@@ -180,7 +209,7 @@ class DesignEvaluator:
                 )
             )
             part = self.graph.restricted([layer], [None] * len(self.graph.design.fifos))
-            found = _slowest_cycle(part, least, self.look)
+            found = _slowest_cycle(part, least, self.spend)
             known[layer] = (None if found is None else found.period) or least
         return known[layer]
 
@@ -192,10 +221,10 @@ def _is_within(less: Depths, more: Depths) -> bool:
     )
 
 
-def _slowest_cycle(part: TimedPart, period: Fraction, look: Look) -> CriticalCycle | None:
+def _slowest_cycle(part: TimedPart, period: Fraction, spend: Spend) -> CriticalCycle | None:
     """Return the slowest cycle with a period above a given one; None if there is none."""
     found = None
-    while (slower := part.cycle_above(period, look)) is not None:
+    while (slower := part.cycle_above(period, spend)) is not None:
         found = slower
         if slower.period is None:
             break

@@ -32,15 +32,20 @@ from planners.kernels import event_times, ranges
 from planners.kernels.event_times import NONE
 
 Chain = tuple[tuple[int, int], ...]  # FIFOs, and how often each counts
-Look = Callable[[], None]
+Spend = Callable[[int], None]  # of the microseconds of a step; may end the work by raising
 
 FEWEST_SLOTS, MOST_SLOTS = 6, 64  # frames whose times are kept
 ROOM = 12_000_000  # times that are kept, where that allows more than the fewest slots
 MOST_TIMES = 1_000_000_000  # for memory
 MOST_FRAMES = 3_000  # simulated, before giving up
+EVENTS = 56  # that are timed and traced in a microsecond of a usual machine
 LOOKS = (2, 4, 8, 16, 32, 64)  # frames after which a cycle is looked for; then every 64
 
 INSIDE, DATA, SPACE, LOCK = range(4)  # kinds of waits: in a layer, and of a FIFO
+
+
+def spend_nothing(_microseconds: int) -> None:
+    """Count no effort and never end the work."""
 
 
 class Infeasible(NamedTuple):
@@ -302,23 +307,22 @@ class Subgraph:
         """The numpy type of times: integers without end where they are not in 64 bits."""
         return np.int64 if self._backend.is_compiled else object
 
-    def deadlock(self) -> CriticalCycle | None:
+    def deadlock(self, spend: Spend = spend_nothing) -> CriticalCycle | None:
         """Return the layers and FIFOs that wait for one another for ever, or None."""
         times = self._begin(Fraction(0), 1)
-        return self._stuck() if self._frame(0, Fraction(0), times) else None
+        return self._stuck() if self._frame(0, Fraction(0), times, spend) else None
 
-    def cycle_above(self, period: Fraction, look: Look = lambda: None) -> CriticalCycle | None:
+    def cycle_above(self, period: Fraction, spend: Spend = spend_nothing) -> CriticalCycle | None:
         """Return a cycle of events that takes longer than a period, None if there is none.
 
         None is proved by times that repeat, a cycle by its events: both are exact.
         """
         times = self._begin(period, MOST_FRAMES)
-        if self._frame(0, period, times):
+        if self._frame(0, period, times, spend):
             return self._stuck()
         settled = 0
         for frame in range(1, MOST_FRAMES):
-            look()
-            self._frame(frame, period, times)
+            self._frame(frame, period, times, spend)
             most = self._backend.kernel(event_times.growth)(
                 frame, period.numerator, self._slots, self.events, self._active, self._events,
                 self._base, times, self._answer,
@@ -333,8 +337,12 @@ class Subgraph:
                     return found
         raise GaveUp(f"no steady state in {MOST_FRAMES} frames of {self._whole.design.name}")
 
-    def max_occupancy(self, number: int, period: Fraction) -> int:
-        """Return a depth of a FIFO that changes nothing in the steady state that was found last."""
+    def max_occupancy(self, number: int, period: Fraction, spend: Spend = spend_nothing) -> int:
+        """Return a depth of a FIFO that changes nothing in the steady state that was found last.
+
+        So do these depths of all FIFOs together.
+        """
+        spend(self._whole.design.fifos[number].words // EVENTS + 1)
         if self._settled is None:
             raise AssertionError("there is a steady state only after a period that is reached")
         frame, times = self._settled
@@ -358,11 +366,13 @@ class Subgraph:
             most = max(most, waiting - lock.held)
         return most
 
-    def times(self, period: Fraction, frames: int) -> dict[int, Numbers]:
+    def times(
+        self, period: Fraction, frames: int, spend: Spend = spend_nothing
+    ) -> dict[int, Numbers]:
         """Return when events happen by their sequence, a row a frame, at the distance of a period."""
         times = self._begin(period, frames)
         for frame in range(frames):
-            if self._frame(frame, period, times):
+            if self._frame(frame, period, times, spend):
                 raise GaveUp(f"{self._whole.design.name} deadlocks in these depths")
         table = np.asarray(times, dtype=self._kind).reshape(self._slots, self.events)
         table = table[:frames] // period.denominator
@@ -374,8 +384,9 @@ class Subgraph:
     def _blank(self, length: int) -> Any:
         return np.empty(length, dtype=np.int64) if self._backend.is_compiled else [0] * length
 
-    def _frame(self, frame: int, period: Fraction, times: Any) -> bool:
+    def _frame(self, frame: int, period: Fraction, times: Any, spend: Spend) -> bool:
         """Find the times of a frame; whether an event waits for itself."""
+        spend(self.events // EVENTS + 1)
         self.simulated += self.events
         status = self._backend.kernel(event_times.advance)(
             frame, period.numerator, period.denominator, self._slots, self.events, self._active,

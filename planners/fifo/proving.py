@@ -30,12 +30,14 @@ from typing import NamedTuple
 from csdf.search.liveness_bounds.linear_programs import LinearProgram, solved
 from planners.fifo.dominance import Moves
 from planners.fifo.evaluator import DesignEvaluator
-from planners.fifo.event_graph import Chain, Infeasible, total_depth
+from planners.fifo.event_graph import Chain, Infeasible, Spend, spend_nothing, total_depth
 
 Depths = tuple[int, ...]
 Limits = Mapping[Chain, int]
 Look = Callable[[], None]
 
+# Effort of a linear program in microseconds of a usual machine, and for each factor of a column in it.
+PROGRAM_EFFORT, FACTOR_EFFORT = 2000, 4
 EFFORT = 64  # simulations for a part, before others have their turn; twice as many in every round
 MOST_SINGLY = 4  # chains of a region up to which each is grown as far as it goes, by itself
 Trial = dict[int, int]  # depths of some FIFOs of a part, all others being at their most
@@ -122,7 +124,7 @@ class Parts:
         inside = set(places)
         weights = [weight if one in inside else 0 for one, weight in enumerate(self._weights)]
         most = self._moves.most_depths(weights, self._floor, self._known_most).depths
-        covering = Covering(sorted(inside), self._least, most, self._weights)
+        covering = Covering(sorted(inside), self._least, most, self._weights, self._evaluator.spend)
         self._parts.append(
             _Part(self._evaluator, covering, self._look_within, self._regions, bound)
         )
@@ -386,7 +388,9 @@ class Covering:
         least: Sequence[int],
         most: Sequence[int | None],
         weights: Sequence[int],
+        spend: Spend = spend_nothing,
     ) -> None:
+        self._spend = spend
         self.places, self.least, self.most, self.weights = tuple(places), least, most, weights
         self._step = gcd(*(weights[place] for place in places)) or 1
         self._regions: list[Limits] = []
@@ -459,6 +463,8 @@ class Covering:
         made = _Program(self, self._regions, node.decided)
         if made.is_empty:
             return None
+        factors = sum(map(len, made.program.rows))
+        self._spend(PROGRAM_EFFORT + FACTOR_EFFORT * factors)
         relaxed = solved(made.program, SECONDS, look)
         if relaxed is None:  # of a program that has a solution: the solver gave up
             least = tuple(self.least[place] for place in self.places)

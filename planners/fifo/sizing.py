@@ -16,7 +16,6 @@ are looked at, too: they bound the cost from above, and the search goes on from 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -24,7 +23,7 @@ from csdf.errors import GaveUp
 from csdf.search.least import reduced
 from csdf.search.memory_cost import StepSearch
 from csdf.search.variables import Variable
-from csdf.status import Reason, Status, Why, because
+from csdf.status import Ended, Reason, Status, Why, because
 from csdf.time_limit import ENDS, Stop, reason_of
 from planners.fifo.design import LEAST_DEPTH
 from planners.fifo.evaluator import DesignEvaluator, TimedDesign
@@ -72,6 +71,12 @@ class Sizing:
     evaluations: int
     reason: Reason
     least_bits: int | None = None
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether the clock ended the search of an answer that is not proved."""
+        is_open = self.status in (Status.FEASIBLE, Status.UNKNOWN)
+        return is_open and self.reason.has(Ended.TIME_LIMIT)
 
     @property
     def gap(self) -> Fraction:
@@ -137,9 +142,10 @@ class _Smallest:
         self._period, self._stop = period, stop
         self._weights = [one.bits for one in fifos] if weights is None else list(weights)
         self._evaluator = DesignEvaluator(
-            graph, required=period, only_live=period is None, look=stop.look
+            graph, required=period, only_live=period is None, spend=self._spend_whatever
         )
-        self._best = known
+        self._best, self._has_begun = known, bool(known)
+        self._finishing = self._stop.finishing()
         self._floor = tuple(floor or [LEAST_DEPTH] * len(fifos))
         self._start = self._least = self._floor
         self._bound = self._size(self._floor)
@@ -151,7 +157,10 @@ class _Smallest:
         return sum(map(int.__mul__, depths, self._weights))
 
     def answer(self) -> Sizing:
-        """Return the smallest depths, or the best by the time the stop ends the work."""
+        """Return the smallest depths, or the best by the time the stop ends the work.
+
+        The clock and an interrupt alone keep an answer from being narrow.
+        """
         proof = because(SizingWhy.PROVED, of=self._of)
         try:
             if (cycle := held_back(self._evaluator, self._period)) is not None:
@@ -161,14 +170,10 @@ class _Smallest:
             pass
         except ENDS as end:
             self._note_bound()
-            reason = reason_of(end)
-            if not self._best:  # find anything that suffices, though the work has ended
-                self._evaluator.look = lambda: None
-                with suppress(_Proved):
-                    self._grow(is_hurried=True)
             if self._best and self._size(self._best) == self._bound:
                 return self._sizing(Status.OPTIMAL, proof)
-            return self._sizing(Status.FEASIBLE if self._best else Status.UNKNOWN, reason)
+            status = Status.FEASIBLE if self._best else Status.UNKNOWN
+            return self._sizing(status, reason_of(end))
         return self._sizing(Status.OPTIMAL, proof)
 
     def _find(self) -> Parts:
@@ -177,16 +182,32 @@ class _Smallest:
         A large design has some at once, grown from the floor: elements then wait in few FIFOs.
         """
         is_large = self._evaluator.graph.design.events > LARGE
-        if is_large and not self._best:
+        if self._has_begun:
+            self._evaluator.spend = self._spend
+        elif is_large:
             self._look_alone()
-            self._grow(is_hurried=True)
+            for found in narrowed(
+                self._evaluator, self._grow(is_hurried=True), self._floor, self._weights
+            ):
+                self._take(found)
+            self._is_narrow = True
+            self._evaluator.spend = self._spend
         self._least = tuple(map(max, least_depths(self._evaluator), self._floor))
         self._start, self._bound = self._least, self._size(self._least)
         parts = Parts(self._evaluator, self._least, self._weights, self._floor, self._look)
         self._parts = parts
         if not is_large:  # else in turns with the proof
             self._narrow(self._grow())
+        self._evaluator.spend = self._spend
         return parts
+
+    def _spend(self, microseconds: int) -> None:
+        self._stop.charge(microseconds)
+
+    def _spend_whatever(self, microseconds: int) -> None:
+        """Count work that is finished whatever the effort."""
+        self._stop.spend(microseconds)
+        self._finishing.look()
 
     def _look_alone(self) -> None:
         """Find least depths of FIFOs by themselves, for a bound, as long as that takes few frames."""
@@ -380,6 +401,32 @@ def _repair(
         yield
 
 
+def narrowed(
+    evaluator: DesignEvaluator, depths: Depths, floor: Sequence[int], weights: Sequence[int]
+) -> Iterator[Depths]:
+    """Yield ever smaller depths that suffice; of the last ones no single one can be less.
+
+    FIFOs are bisected one after the other, the one that costs the most above its floor first. Space
+    that no element uses any more goes at once, from all FIFOs.
+    """
+    current = evaluator.occupied(depths)
+    yield current
+    for place in sorted(
+        range(len(depths)), key=lambda place: (floor[place] - current[place]) * weights[place]
+    ):
+        low, high = floor[place] - 1, current[place]
+        middle = high - 1
+        while high - low > 1:
+            trial = (*current[:place], middle, *current[place + 1 :])
+            if evaluator.suffices(trial):
+                current = evaluator.occupied(trial)
+                yield current
+                high = current[place]
+            else:
+                low = middle
+            middle = (low + high) // 2
+
+
 def exchanged(
     evaluator: DesignEvaluator,
     depths: Depths,
@@ -449,7 +496,7 @@ class _Cheapest:
         self._found: list[Depths] = []
         self._narrow: set[Depths] = set()  # no depth of these can be less by itself
         self._evaluator = DesignEvaluator(
-            graph, required=period, only_live=period is None, look=self._look
+            graph, required=period, only_live=period is None, spend=self._spend
         )
         self._cost = cost
         floor = [LEAST_DEPTH] * len(self._fifos)
@@ -458,6 +505,9 @@ class _Cheapest:
 
     def _look(self) -> None:
         self._part.look()
+
+    def _spend(self, microseconds: int) -> None:
+        self._part.charge(microseconds)
 
     def _price(self, place: int, depth: int) -> int:
         return self._cost(depth, self._fifos[place].bits)

@@ -26,7 +26,7 @@ from planners.fifo.cores import (
 )
 from planners.fifo.design import LEAST_DEPTH, Design
 from planners.fifo.evaluator import DesignEvaluator
-from planners.fifo.event_graph import CriticalCycle, EventGraph
+from planners.fifo.event_graph import CriticalCycle, EventGraph, Spend, spend_nothing
 from planners.fifo.sizing import MemoryCost, Sizing, cheapest_depths, smallest_depths
 
 Stops = Callable[[], Stop]  # one for each search
@@ -94,16 +94,16 @@ def study(
     cost: in place of it what a memory of a depth and a width costs. is_split: a FIFO is a chain of
     memories, and costs what they cost. stops: called for each search, returns its stop.
     """
-    graph = EventGraph(design)
-    least_period, bottleneck = max_rate(graph)
+    graph, spend = EventGraph(design), stops().finishing().charge
+    least_period, bottleneck = max_rate(graph, spend)
     evaluator = DesignEvaluator(graph)
     asked = None if only_live else period or least_period
-    shallow = _timed(graph, [LEAST_DEPTH] * len(design.fifos))
+    shallow = _timed(graph, [LEAST_DEPTH] * len(design.fifos), stops())
     given: Depths | None = None
     depths = [max(LEAST_DEPTH, fifo.given or 0) for fifo in design.fifos]
     if any(fifo.nodes for fifo in design.fifos) or max(depths, default=LEAST_DEPTH) > LEAST_DEPTH:
         # Else FINN's models note depth 2 at every layer before depths are chosen.
-        given = _timed(graph, depths)
+        given = _timed(graph, depths, stops())
     price = chain_cost(cost) if is_split and cost is not None else cost
     sizing = _smallest(graph, asked, stops(), weights, price)
     cores: tuple[tuple[Core, ...], ...] = ()
@@ -112,9 +112,9 @@ def study(
         cores = _cores(design, sizing.depths, cost) if is_split else (
             tuple(map(whole_core, sizing.depths))
         )  # fmt: skip
-        written = _written(graph, cores, sizing, least_period)
+        written = _written(graph, cores, sizing, least_period, stops())
     try:
-        depths = [*automatic_depths(graph, least_period)]
+        depths = [*automatic_depths(graph, least_period, spend)]
         automatic = Depths(depths=tuple(depths), bits=design.bits(depths))
     except GaveUp:
         automatic = None
@@ -127,16 +127,18 @@ def study(
     )  # fmt: skip
 
 
-def max_rate(graph: EventGraph) -> tuple[Fraction, int]:
+def max_rate(graph: EventGraph, spend: Spend = spend_nothing) -> tuple[Fraction, int]:
     """Return the period of the slowest layer by itself, and its number: no depths do better."""
-    evaluator = DesignEvaluator(graph)
+    evaluator = DesignEvaluator(graph, spend=spend)
     layer = evaluator.slowest()
     return evaluator.alone(layer), layer
 
 
-def period_of(graph: EventGraph, depths: Sequence[int]) -> CriticalCycle:
+def period_of(
+    graph: EventGraph, depths: Sequence[int], spend: Spend = spend_nothing
+) -> CriticalCycle:
     """Return the cycle that sets the period of a design in these depths; period None is a deadlock."""
-    found = DesignEvaluator(graph).critical_cycle(depths)
+    found = DesignEvaluator(graph, spend=spend).critical_cycle(depths)
     if found is None:
         raise AssertionError("without a required period there is always a critical cycle")
     return found
@@ -154,9 +156,9 @@ def _smallest(
     return cheapest_depths(graph, period, cost, stop=stop)
 
 
-def _timed(graph: EventGraph, depths: Sequence[int]) -> Depths:
+def _timed(graph: EventGraph, depths: Sequence[int], stop: Stop) -> Depths:
     try:
-        cycle = period_of(graph, depths)
+        cycle = period_of(graph, depths, stop.charge)
     except GaveUp:
         cycle = None
     return Depths(depths=tuple(depths), bits=graph.design.bits(depths), cycle=cycle)
@@ -173,7 +175,11 @@ def _cores(
 
 
 def _written(
-    graph: EventGraph, cores: Sequence[Sequence[Core]], sizing: Sizing, least_period: Fraction
+    graph: EventGraph,
+    cores: Sequence[Sequence[Core]],
+    sizing: Sizing,
+    least_period: Fraction,
+    stop: Stop,
 ) -> Depths:
     """Return what the cores do: larger depths are never slower, but chains of cores delay elements."""
     design, depths = graph.design, tuple(sum(core.depth for core in row) for row in cores)
@@ -183,7 +189,7 @@ def _written(
     elif sizing.period == least_period:  # which nothing beats
         cycle = CriticalCycle(period=least_period, fifos=(), layers=())
         return Depths(depths=depths, bits=design.bits(depths), cycle=cycle)
-    return _timed(graph, depths)
+    return _timed(graph, depths, stop)
 
 
 def _fix(
@@ -214,31 +220,39 @@ def front(
     """
     graph = EventGraph(design)
     price = chain_cost(cost) if is_split and cost is not None else cost
-    least_period, _ = max_rate(graph)
+    least_period, _ = max_rate(graph, stops().finishing().charge)
+
+    def period(point: Sizing) -> Fraction | None:
+        """The period of the depths; the one asked for where that takes too long."""
+        cycle = _timed(graph, point.depths, stops()).cycle
+        return point.period if cycle is None else cycle.period
+
     least = _smallest(graph, None, stops(), weights, price)
     if not least.depths:
         return []
-    slow = period_of(graph, least.depths).period or least_period
+    slow = period(least) or least_period
     points = [least]
     for number in range(1, POINTS):
         asked = slow + (least_period - slow) * Fraction(number, POINTS - 1)
         points.append(_smallest(graph, asked, stops(), weights, price))
-    timed = [(one, period_of(graph, one.depths).period) for one in points if one.depths]
+    timed = [(one, period(one)) for one in points if one.depths]
     if is_split:
         timed = [
             _as_chains(
-                one, _written(graph, _cores(design, one.depths, cost), one, least_period), least
+                one,
+                _written(graph, _cores(design, one.depths, cost), one, least_period, stops()),
+                least,
             )
             for one, _ in timed
         ]
     in_order = sorted(
-        ((one, period) for one, period in timed if period is not None),
+        ((one, reached) for one, reached in timed if reached is not None),
         key=lambda pair: (pair[0].bits, pair[1], design.bits(pair[0].depths)),
     )
     found: list[Sizing] = []
-    for point, period in in_order:
-        if not found or period < (found[-1].period or 0):
-            found.append(replace(point, period=period, cycle=None, least_bits=None))
+    for point, reached in in_order:
+        if not found or reached < (found[-1].period or 0):
+            found.append(replace(point, period=reached, cycle=None, least_bits=None))
     return found
 
 
@@ -255,7 +269,9 @@ def _as_chains(sizing: Sizing, written: Depths, least: Sizing) -> tuple[Sizing, 
     return replace(sizing, lower_bound=bound, status=status), period
 
 
-def automatic_depths(graph: EventGraph, period: Fraction) -> tuple[int, ...]:
+def automatic_depths(
+    graph: EventGraph, period: Fraction, spend: Spend = spend_nothing
+) -> tuple[int, ...]:
     """Return the depths of FINN's rule `largefifo_rtlsim`, in our model of its simulation.
 
     Two frames come at the distance of the period into FIFOs without end; the depth is the most that one
@@ -263,7 +279,7 @@ def automatic_depths(graph: EventGraph, period: Fraction) -> tuple[int, ...]:
     """
     design, found = graph.design, []
     whole = graph.restricted(range(len(design.layers)), [None] * len(design.fifos))
-    times = whole.times(period, FRAMES)
+    times = whole.times(period, FRAMES, spend)
     for fifo in design.fifos:
         moments = []
         for layer, port in zip((fifo.producer, fifo.consumer), design.ports(fifo), strict=True):

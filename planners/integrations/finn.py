@@ -31,7 +31,7 @@ from planners.fifo.timing.cluster import TimingOptions
 if TYPE_CHECKING:
     from qonnx.core.modelwrapper import ModelWrapper
 
-SECONDS = 10  # of each search; csdf fifo finn takes 3.8
+EFFORT = 10  # seconds of a usual machine for each search; csdf fifo finn takes 3.8
 CLOCK_NS = 10.0  # where the configuration has none
 WITH_DSP58 = ("xcvc", "xcve", "xcvp", "xcvm", "xqvc", "xqvm", "xqrvc", "xcv80")  # parts of Versal
 METADATA = "csdf_fifo_depths"
@@ -51,7 +51,7 @@ def step_csdf_fifo_depths(model: ModelWrapper, cfg: Any) -> ModelWrapper:
     )
     design = _design(model, timing)
     is_split = bool(getattr(cfg, "split_large_fifos", False))
-    found = study(design, is_split=is_split, stops=lambda: Stop(SECONDS))
+    found = study(design, is_split=is_split, stops=lambda: Stop(effort=EFFORT))
     if not found.cores:
         raise GaveUp(found.sizing.reason)
     made = deepcopy(model)

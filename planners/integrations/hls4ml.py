@@ -30,7 +30,7 @@ from planners.fifo.study import Study, study
 from planners.fifo.timing.cluster import TimingOptions
 
 NAME = "csdf_fifo_depths"
-SECONDS = 10  # of each search; csdf fifo hls4ml takes 3
+SECONDS = 10  # of effort for each search; csdf fifo hls4ml takes 3
 
 
 def register(backend: str = "Vitis") -> str:
@@ -89,4 +89,4 @@ class FifoDepths(ConfigurableOptimizerPass, ModelOptimizerPass):  # type: ignore
             finally:
                 settings["OutputDir"] = place
         timing = TimingOptions(latencies=dict(self.latencies))
-        return study(project_design(source, timing), stops=lambda: Stop(self.seconds))
+        return study(project_design(source, timing), stops=lambda: Stop(effort=self.seconds))

@@ -40,6 +40,18 @@ def stop_after(
     )
 
 
+def stops_of_searches(seconds: float | None, what: str, *, effort: float) -> Callable[[], Stop]:
+    """Return what gives a stop to each search of a command: an effort of its own.
+
+    seconds: of the clock, for all searches together; without them each has its own far limit. what: is
+    being done, shown on a terminal.
+    """
+    if seconds is None:
+        return lambda: stop_after(None, what, effort=effort)
+    clock = Stop(seconds)
+    return lambda: clock.part(effort=effort, report=shown(what, effort))
+
+
 def telling(stop: Stop, what: str | Describe) -> Stop:
     """Return the stop for work that shows its progress on a terminal."""
     return stop.part(report=shown(what, stop.seconds_left))

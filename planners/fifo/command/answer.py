@@ -34,15 +34,16 @@ def as_text(
     all_layers: bool = False,
     builder: str = "FINN",
     objective: str = "bits",
-    seconds: float | None = None,
+    effort: float | None = None,
 ) -> list[str]:
     """Return the answer in lines: the smallest depths, depths to compare, the layers.
 
     builder: whose design it is; cores and their costs are those of FINN. objective: what was to be
-    small: bits, elements, block RAMs or LUTs. seconds: time limit of a search.
+    small: bits, elements, block RAMs or LUTs. effort: of a search, in seconds.
     """
     design, depths = found.design, found.sizing.depths
-    lines = [f"{design.name}: {_verdict(found, megahertz, objective)}"]
+    cut_short = f"{answers.CUT_SHORT}: " if found.sizing.is_cut_short else ""
+    lines = [f"{design.name}: {cut_short}{_verdict(found, megahertz, objective)}"]
     if depths:
         rows = [("FIFO", "depth", "width", "impl_style")]
         for fifo, depth, row in zip(design.fifos, depths, found.cores, strict=True):
@@ -55,7 +56,7 @@ def as_text(
         if others:
             lines.append(f"  {others_in_words(others, len(depths))}: depth 2")
     size = [("design", _size(design))]
-    lines += answers.table("", _facts(found, megahertz, builder, seconds), size)[
+    lines += answers.table("", _facts(found, megahertz, builder, effort), size)[
         0 if depths else 1 :
     ]
     order = sorted(range(len(found.periods)), key=lambda one: -found.periods[one])
@@ -129,7 +130,7 @@ def _verdict(found: Study, megahertz: Fraction, objective: str) -> str:
 
 
 def _facts(
-    found: Study, megahertz: Fraction, builder: str, seconds: float | None
+    found: Study, megahertz: Fraction, builder: str, effort: float | None
 ) -> Iterator[tuple[str, str]]:
     design, sizing = found.design, found.sizing
     yield "max rate", _rate(found.least_period, megahertz)
@@ -165,9 +166,9 @@ def _facts(
             goal = answers.number(sizing.period)
             where = f"{slow} layers slower than {goal} cycles (--layers lists them)"
         yield "next", f"more parallelism in {where}, or --period {found.least_period}"
-    if sizing.status is Status.FEASIBLE and seconds is not None:
-        longer = 60 if seconds < 60 else 10 * seconds
-        yield "next", f"--time-limit {longer:g}s: to prove this size, or to find a smaller one"
+    if sizing.status is Status.FEASIBLE and effort is not None:
+        longer = 60 if effort < 60 else 10 * effort
+        yield "next", f"--effort {longer:g}s: to prove this size, or to find a smaller one"
     if sizing.depths and builder == "FINN":
         total, chains = found.cost, total_cost(design, [*map(split_cores, sizing.depths)])
         fewer = f"; {chains.blocks} with --split" if chains.blocks < total.blocks else ""

@@ -8,7 +8,7 @@ from csdf.cli import answers, parsers
 from planners.fifo.command.group import add_sizing
 
 PROGRAM = "csdf fifo finn"
-SECONDS = 3.8  # time limit
+EFFORT = 3.8  # seconds of a usual machine for each search
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -32,7 +32,7 @@ def command_parser() -> argparse.ArgumentParser:
         "--folding", metavar="FILE", help="PE, SIMD and depths to look at, by node, in JSON"
     )
     add_sizing(
-        parser, "OP", "an HLS operator or of one node", block_free="256 elements", seconds=SECONDS,
+        parser, "OP", "an HLS operator or of one node", block_free="256 elements", effort=EFFORT,
         output="a folding file with these depths, in JSON",
     )  # fmt: skip
     parser.add_argument(

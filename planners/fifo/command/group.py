@@ -27,13 +27,13 @@ def add_sizing(
     of: str,
     *,
     block_free: str,
-    seconds: float,
+    effort: float,
     output: str,
 ) -> None:
     """Add the options of a design whose frames come one after another: goal, objective, timing, answer.
 
     name: of what has a latency, in the help; of: in words. block_free: FIFOs without block RAM.
-    seconds: default time limit of a search. output: what -o writes.
+    effort: default of a search, in seconds. output: what -o writes.
     """
     goal = parser.add_mutually_exclusive_group()
     goal.add_argument(
@@ -87,6 +87,6 @@ def add_sizing(
     )
     parser.add_argument("--layers", action="store_true", help="list all layers, not the slowest")
     parsers.add_plot_option(parser, "the trade-off of the objective and the rate")
-    parsers.add_time_limit(parser, "for each search; then the best by then", seconds)
+    parsers.add_effort(parser, "of each search; then the best by then", effort)
     parsers.add_json_option(parser)
     parsers.add_output_option(parser, output, "json")

@@ -7,7 +7,9 @@ import argparse
 from csdf.cli import answers, parsers
 
 PROGRAM = "csdf fifo hls"
-SECONDS = 10.0  # time limit of a search
+# Seconds of a usual machine for each search. Of 55 designs 45 are proved with it; half of it proves one
+# less, four times as much none more.
+EFFORT = 10.0
 TRACE_SECONDS = 60.0
 OBJECTIVES = ("bits", "elements", "bram", "lut")
 STORAGES = ("srl", "lutram", "bram", "uram")
@@ -124,7 +126,7 @@ def command_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="write the design, with these depths, as a CSDF graph: .xml or .json",
     )
-    parsers.add_time_limit(parser, "for each search; then the best by then", SECONDS)
+    parsers.add_effort(parser, "of each search; then the best by then", EFFORT)
     parser.add_argument(
         "--trace-time",
         type=answers.seconds,

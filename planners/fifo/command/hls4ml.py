@@ -8,7 +8,7 @@ from csdf.cli import parsers
 from planners.fifo.command.group import add_sizing
 
 PROGRAM = "csdf fifo hls4ml"
-SECONDS = 3.0  # time limit
+EFFORT = 3.0  # seconds of a usual machine for each search
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -33,7 +33,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     add_sizing(
         parser, "NAME", "a function such as conv_2d_cl or of one layer", block_free="1024 bits",
-        seconds=SECONDS, output="the depth of each stream, in JSON",
+        effort=EFFORT, output="the depth of each stream, in JSON",
     )  # fmt: skip
     parser.add_argument(
         "--in-place", action="store_true", help="write the depths into the C++ of the project"

@@ -10,7 +10,7 @@ from typing import Any
 
 from csdf.cli import answers
 from csdf.cli.frame import terminal
-from csdf.cli.frame.long_work import stop_after
+from csdf.cli.frame.long_work import stops_of_searches
 from csdf.cli.frame.output import remark
 from csdf.errors import CsdfError
 from csdf.io.files import read_text, write_text
@@ -23,8 +23,9 @@ from planners.fifo.hls.call import cost, is_memory
 from planners.fifo.hls.call_graph import call_graph
 from planners.fifo.hls.call_study import CallStudy, Question, Staging, Tried, study
 from planners.fifo.hls.critical import Step, in_words
-from planners.fifo.hls.depths import CallSizing, total_cost
+from planners.fifo.hls.depths import CallSizing
 from planners.fifo.hls.pipelines import Skew, StagedDesign, staged
+from planners.fifo.hls.reduction import total_cost
 from planners.fifo.hls.synthesis_report import SynthesisReport, read_report, read_skews
 from planners.fifo.hls.trace import Trace, record
 from planners.fifo.hls.writing import tcl_directives, with_pragmas
@@ -65,12 +66,14 @@ def work(options: argparse.Namespace) -> int:
     found = study(
         runs,
         question,
-        lambda: stop_after(options.time_limit, f"{sources[0].name}: sizing its FIFOs"),
+        stops_of_searches(
+            options.time_limit, f"{sources[0].name}: sizing its FIFOs", effort=options.effort
+        ),
     )
     told = _Told(found, question, report, traces[0] if traces else None, str(sources[0]))
     answers.show(told.as_json(), told.lines(), options)
     _write(found, traces, options)
-    return _exit_code(found)
+    return _exit_code(found, is_best_effort=options.best_effort)
 
 
 def _cycles(calls: Fraction, report: SynthesisReport | None) -> int:
@@ -119,13 +122,15 @@ def _staging(trace: Trace, report: SynthesisReport, skews: dict[str, int]) -> St
     return of
 
 
-def _exit_code(found: CallStudy) -> int:
+def _exit_code(found: CallStudy, *, is_best_effort: bool) -> int:
     sizing = found.sizing
     if sizing is None:
         return answers.ANSWERED if found.points else answers.NO
     if sizing.status is Status.INFEASIBLE:
         return answers.NO
-    return answers.UNKNOWN if sizing.status is Status.UNKNOWN else answers.ANSWERED
+    is_open = sizing.is_cut_short and not is_best_effort
+    is_unknown = sizing.status is Status.UNKNOWN or is_open
+    return answers.UNKNOWN if is_unknown else answers.ANSWERED
 
 
 def _require_writable(options: argparse.Namespace, *, is_table: bool) -> None:
@@ -369,6 +374,8 @@ class _Told:
             shown = dict.fromkeys(f"{one.cost} {self._unit} at {one.cycles} cycles" for one in ends)
             points = answers.counted(len(found.points), "Pareto point")
             verdict = f"{points}; {' to '.join(shown)}"
+        if found.sizing is not None and found.sizing.is_cut_short:
+            verdict = f"{answers.CUT_SHORT}: {verdict}"
         yield f"{model.design.name}: {verdict}"
         least, usual = (one.outcome.cycles or 0 for one in (found.shallow, found.given))
         faster = ""

@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from csdf.cli import answers, loading
-from csdf.cli.frame.long_work import stop_after
+from csdf.cli.frame.long_work import stops_of_searches
 from csdf.cli.frame.output import remark, write
 from csdf.errors import CsdfError, UnwritableFile
 from csdf.io.files import write_text
@@ -103,7 +103,7 @@ def _finn(options: argparse.Namespace) -> int:
     if options.output and found is not None and found.cores:
         write_text(options.output, folding_text(found.design, found.cores, folding))
         remark(options.program, f"wrote {options.output}: a folding file with these depths")
-    return answers.ANSWERED if found is None else _exit_code(found)
+    return answers.ANSWERED if found is None else _exit_code(found, options)
 
 
 def _hls4ml(options: argparse.Namespace) -> int:
@@ -124,13 +124,15 @@ def _hls4ml(options: argparse.Namespace) -> int:
     if options.in_place and depths:
         write_text(source.file, with_depths(source, depths))
         remark(options.program, f"wrote {source.file}: with these depths")
-    return _exit_code(found)
+    return _exit_code(found, options)
 
 
-def _exit_code(found: Study) -> int:
+def _exit_code(found: Study, options: argparse.Namespace) -> int:
     if found.sizing.status is Status.INFEASIBLE:
         return answers.NO
-    return answers.UNKNOWN if found.sizing.status is Status.UNKNOWN else answers.ANSWERED
+    is_open = found.sizing.is_cut_short and not options.best_effort
+    is_unknown = found.sizing.status is Status.UNKNOWN or is_open
+    return answers.UNKNOWN if is_unknown else answers.ANSWERED
 
 
 def _answered(
@@ -155,7 +157,7 @@ def _answered(
     found = _study(design, builder, options)
     text = as_text(
         found, options.clock, all_layers=options.layers, builder=builder.name,
-        objective=options.objective, seconds=options.time_limit,
+        objective=options.objective, effort=options.effort,
     )  # fmt: skip
     _print(as_json(found, options.clock), text, options)
     if options.sensitivity and found.sizing.depths:
@@ -170,7 +172,9 @@ def _question(design: Design, builder: Builder, options: argparse.Namespace) -> 
         "weights": [1] * len(design.fifos) if options.objective == "elements" else None,
         "cost": builder.costs.get(options.objective),
         "is_split": builder is FINN and options.split,
-        "stops": lambda: stop_after(options.time_limit, f"{design.name}: sizing its FIFOs"),
+        "stops": stops_of_searches(
+            options.time_limit, f"{design.name}: sizing its FIFOs", effort=options.effort
+        ),
     }
 
 
@@ -231,5 +235,5 @@ def _front(design: Design, builder: Builder, options: argparse.Namespace) -> Non
     if any(point.status is not Status.OPTIMAL for point in points):
         remark(
             options.program,
-            "the time was up before all points were proved; --time-limit gives each more",
+            "the effort was spent before all points were proved; --effort gives each more",
         )

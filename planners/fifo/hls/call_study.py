@@ -9,16 +9,19 @@ found suffice for all of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from csdf.errors import InvalidGraph
 from csdf.status import Status, because
-from csdf.time_limit import Stop
+from csdf.time_limit import ENDS, Stop
 from planners.fifo.design import LEAST_DEPTH
+from planners.fifo.event_graph import Spend
 from planners.fifo.hls.call import CallModel, Outcome
 from planners.fifo.hls.critical import Limit, limit
-from planners.fifo.hls.depths import CallSizing, fewest_cycles, front, sized, total_cost
+from planners.fifo.hls.depths import CallSizing, fewest_cycles, front, sized
 from planners.fifo.hls.pipelines import Skew, StagedDesign
+from planners.fifo.hls.reduction import total_cost
 from planners.fifo.sizing import SizingWhy
 
 MOST_TRIED = 50_000_000  # stages of the calls that look for depths that are not needed
@@ -85,10 +88,11 @@ def study(runs: Sequence[Staging], question: Question, stops: Callable[[], Stop]
     for other in models[1:]:
         if other.at(0).names != nominal.names:
             raise InvalidGraph("the runs have different FIFOs; they have to be of one design")
-    look = stops().look
-    least = fewest_cycles(nominal, look)
+    spend = stops().finishing().charge
+    least = fewest_cycles(nominal, spend)
     given, shallow = nominal.given, (LEAST_DEPTH,) * len(nominal.members)
-    tried = _tried(first, given, question.skew, has_path=True)
+    tried = _tried(first, given, question.skew, spend, has_path=True)
+    at_least = _tried(first, shallow, question.skew, spend)
     why = tried.outcome
     points: tuple[CallSizing, ...] = ()
     is_complete = False
@@ -100,16 +104,6 @@ def study(runs: Sequence[Staging], question: Question, stops: Callable[[], Stop]
         sizing = _for_all([one.at(question.skew) for one in models], question, stops)
         if question.skew != 0 and nominal.design.largest_skew and sizing.depths:
             plain = _for_all([one.at(0) for one in models], question, stops)
-    unneeded = []
-    if nominal.events * len(given) <= MOST_TRIED:
-        for place, depth in enumerate(given):
-            trial = (*given[:place], LEAST_DEPTH, *given[place + 1 :])
-            if (
-                depth > LEAST_DEPTH
-                and _is_no_slower(nominal, trial, why)
-                and (model is nominal or _is_no_slower(model, trial, tried.assumed))
-            ):
-                unneeded.append(place)
     uncalibrated = tuple(
         dict.fromkeys(note for run in models for note in run.at(0).design.uncalibrated)
     )
@@ -119,11 +113,11 @@ def study(runs: Sequence[Staging], question: Question, stops: Callable[[], Stop]
         plain = plain and _unproved(plain, nominal, question, uncalibrated)
     return CallStudy(
         model=model, skew=question.skew, largest_skew=nominal.design.largest_skew, least=least,
-        given=tried, shallow=_tried(first, shallow, question.skew),
+        given=tried, shallow=at_least,
         limit=None if why.cycles is None else limit(nominal, why), sizing=sizing, plain=plain,
         points=points, is_complete=is_complete and not uncalibrated, uncalibrated=uncalibrated,
         idle=tuple(one for one in range(len(given)) if one not in why.full),
-        unneeded=tuple(unneeded),
+        unneeded=_unneeded(first, tried, question.skew, spend),
     )  # fmt: skip
 
 
@@ -145,6 +139,24 @@ def _unproved(
     return sizing
 
 
+def _unneeded(models: _Models, tried: Tried, skew: Skew, spend: Spend) -> tuple[int, ...]:
+    """Places whose depth could be 2 by itself; those by then if the clock ends the work."""
+    model, nominal, depths = models.at(skew), models.at(0), tried.depths
+    if nominal.events * len(depths) > MOST_TRIED:
+        return ()
+    places = []
+    with suppress(*ENDS):
+        for place, depth in enumerate(depths):
+            trial = (*depths[:place], LEAST_DEPTH, *depths[place + 1 :])
+            if (
+                depth > LEAST_DEPTH
+                and _is_no_slower(nominal, trial, tried.outcome, spend)
+                and (model is nominal or _is_no_slower(model, trial, tried.assumed, spend))
+            ):
+                places.append(place)
+    return tuple(places)
+
+
 class _Models:
     """The models of one run by their skew."""
 
@@ -164,18 +176,18 @@ class _Models:
 
 
 def _tried(
-    models: _Models, depths: tuple[int, ...], skew: Skew, *, has_path: bool = False
+    models: _Models, depths: tuple[int, ...], skew: Skew, spend: Spend, *, has_path: bool = False
 ) -> Tried:
     nominal = models.at(0)
-    outcome = nominal.outcome(depths, has_path=has_path)
+    outcome = nominal.outcome(depths, has_path=has_path, spend=spend)
     largest = nominal.design.largest_skew
-    assumed = models.at(skew).outcome(depths)
+    assumed = models.at(skew).outcome(depths, spend=spend)
     first = 0 if outcome.cycles is None else None
     if outcome.cycles is not None and assumed.cycles is None:
         low, high = 0, largest if skew is None else min(skew, largest)
         while high - low > 1:  # more skew is never faster
             middle = (low + high) // 2
-            if models.at(middle).outcome(depths).cycles is None:
+            if models.at(middle).outcome(depths, spend=spend).cycles is None:
                 high = middle
             else:
                 low = middle
@@ -183,11 +195,11 @@ def _tried(
     return Tried(depths=depths, outcome=outcome, assumed=assumed, deadlocks_from=first)
 
 
-def _is_no_slower(model: CallModel, depths: tuple[int, ...], than: Outcome) -> bool:
+def _is_no_slower(model: CallModel, depths: tuple[int, ...], than: Outcome, spend: Spend) -> bool:
     """Whether a call in these depths takes no more cycles; never where the other one deadlocks."""
     if than.cycles is None:
         return False
-    cycles = model.outcome(depths, limit=than.cycles).cycles
+    cycles = model.outcome(depths, limit=than.cycles, spend=spend).cycles
     return cycles is not None and cycles <= than.cycles
 
 
@@ -220,7 +232,7 @@ def _for_one(model: CallModel, question: Question, stop: Stop) -> CallSizing:
         return sized(model, None, objective=question.objective, stop=stop)
     if question.cycles is not None:
         return sized(model, question.cycles, objective=question.objective, stop=stop)
-    least = fewest_cycles(model, stop.look)
+    least = fewest_cycles(model)
     if least.cycles is None:  # no depths help
         return sized(model, None, objective=question.objective, stop=stop)
     return sized(model, least.cycles, objective=question.objective, stop=stop, is_full_rate=True)

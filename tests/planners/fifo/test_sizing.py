@@ -246,10 +246,10 @@ def test_more_time_never_gives_a_worse_answer(costs, more):
     graph = EventGraph(fork())
     asked = max_rate(graph)[0] + more
     found = [
-        smallest_depths(graph, asked, weights=costs, stop=Stop(steps=steps))
-        for steps in (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256)
+        smallest_depths(graph, asked, weights=costs, stop=Stop(effort=milliseconds / 1000))
+        for milliseconds in (0, 1, 2, 4, 8, 16, 32, 64, 128, 256)
     ]
-    assert found[0].status == "feasible"
+    assert found[0].depths
     for less, longer in pairwise(found):
         assert longer.bits <= less.bits
         assert longer.lower_bound >= less.lower_bound
@@ -262,10 +262,49 @@ def test_a_large_design_has_a_bound_before_any_depths_are_known(monkeypatch):
     fifos = graph.design.fifos
     alone = least_depths(DesignEvaluator(graph, required=full))
     assert graph.design.bits(alone) > graph.design.bits([2] * len(fifos))
-    found = smallest_depths(graph, full, stop=Stop(steps=4 * len(fifos)))
-    assert found.status == "feasible"  # grown after the end of the work
+    found = smallest_depths(graph, full, stop=Stop(effort=0))
+    assert found.depths
     assert found.lower_bound > graph.design.bits([2] * len(fifos))
     assert smallest_depths(graph, full).bits == 194  # as on the page
+
+
+@pytest.mark.parametrize("large", [0, 500_000])
+def test_no_single_fifo_can_be_shallower_however_small_the_effort(monkeypatch, large):
+    monkeypatch.setattr("planners.fifo.sizing.LARGE", large)
+    for design in (fork(), read_design(RESIDUAL, TimingOptions())):
+        graph = EventGraph(design)
+        full, _ = max_rate(graph)
+        for more in (0, 3, 20):
+            found = smallest_depths(graph, full + more, stop=Stop(effort=0))
+            assert found.is_narrow
+            for place, depth in enumerate(found.depths):
+                for less in range(2, depth):  # each depth is simulated anew
+                    trial = (*found.depths[:place], less, *found.depths[place + 1 :])
+                    cycle = DesignEvaluator(graph, required=full + more).critical_cycle(trial)
+                    assert cycle is not None, (design.name, more, place, less)
+
+
+def test_depths_in_space_that_is_used_do_the_same():
+    graph = EventGraph(read_design(RESIDUAL, TimingOptions()))
+    full, _ = max_rate(graph)
+    evaluator = DesignEvaluator(graph, required=full)
+    occupied = evaluator.occupied((1000,) * len(graph.design.fifos))
+    assert max(occupied) < 1000
+    assert DesignEvaluator(graph, required=full).suffices(occupied)
+
+
+def test_the_same_effort_gives_the_same_answer_whatever_the_clock_says(monkeypatch):
+    graph = EventGraph(read_design(RESIDUAL, TimingOptions()))
+    full, _ = max_rate(graph)
+    found = smallest_depths(graph, full, stop=Stop(effort=0.02))
+    monkeypatch.setattr("csdf.time_limit.time.monotonic", iter(range(10**9)).__next__)
+    assert smallest_depths(graph, full, stop=Stop(effort=0.02)) == found
+
+
+def test_where_the_clock_ends_the_search_the_answer_says_so():
+    graph = EventGraph(read_design(RESIDUAL, TimingOptions()))
+    found = smallest_depths(graph, max_rate(graph)[0], stop=Stop(0))
+    assert (found.status, found.is_cut_short) == ("unknown", True)
 
 
 def test_no_smaller_depths_of_a_fork_run():

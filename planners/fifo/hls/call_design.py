@@ -1,0 +1,111 @@
+"""Model of a call of a design in HLS as a design of planners.fifo, for its searches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+from planners.fifo.design import LEAST_DEPTH, Design, Fifo, Layer
+from planners.fifo.event_graph import Chain, CriticalCycle, Infeasible, Spend, spend_nothing
+from planners.fifo.hls.call import CallModel, Memories, Outcome, events
+from planners.fifo.timing.cluster import Cluster, EventSequence, Port
+
+
+class _Part:
+    """A question to a call, in the words of planners.fifo.evaluator."""
+
+    def __init__(self, model: CallModel, depths: Sequence[int | None], memories: Memories) -> None:
+        self._model, self._depths, self._memories = model, depths, memories
+        self.simulated = 0
+
+    def _outcome(self, spend: Spend, limit: int | None = None) -> Outcome:
+        before = self._model.simulated
+        found = self._model.outcome(self._depths, memories=self._memories, limit=limit, spend=spend)
+        self.simulated += self._model.simulated - before
+        return found
+
+    def deadlock(self, spend: Spend = spend_nothing) -> CriticalCycle | None:
+        """Return the processes and FIFOs that wait for one another, or None."""
+        found = self._outcome(spend)
+        return None if found.cycles is not None else self._cycle(found)
+
+    def cycle_above(self, period: Fraction, spend: Spend = spend_nothing) -> CriticalCycle | None:
+        """Return the longest path if it takes more cycles, or a deadlock."""
+        found = self._outcome(spend, int(period))
+        return None if found.cycles is not None and found.cycles <= period else self._cycle(found)
+
+    def _cycle(self, found: Outcome) -> CriticalCycle:
+        limits: dict[Chain, int] = {
+            ((place, 1),): self._depths[place] or 0 for place in found.holding
+        }
+        return CriticalCycle(
+            period=None if found.cycles is None else Fraction(found.cycles),
+            fifos=found.holding,
+            layers=found.processes or (0,),
+            infeasible=Infeasible(limits),
+        )
+
+    def max_occupancy(
+        self,
+        number: int,
+        period: Fraction,  # noqa: ARG002 -- of the words
+        spend: Spend = spend_nothing,
+    ) -> int:
+        """Return a depth with which no write to a place waits."""
+        found = self._model.occupancy(self._depths, number, self._memories, spend=spend)
+        return max(LEAST_DEPTH, found)
+
+
+class CallGraph:
+    """A call as a design of planners.fifo: one FIFO for each place, one layer for each process.
+
+    memories: the places that are memories whatever their depths.
+    """
+
+    def __init__(self, model: CallModel, memories: Sequence[bool]) -> None:
+        self._model, self._memories = model, memories
+        self.design = _design(model)
+        self.alone = {
+            number: Fraction(one.stages) for number, one in enumerate(model.design.processes)
+        }
+
+    def components(self, depths: Sequence[int | None]) -> list[list[int]]:  # noqa: ARG002
+        """All processes: the cycles of a call are those of the last one to end."""
+        return [list(range(len(self._model.design.processes)))]
+
+    def restricted(self, layers: Iterable[int], depths: Sequence[int | None]) -> _Part:  # noqa: ARG002
+        """Return the question of the whole call in some depths."""
+        return _Part(self._model, depths, self._memories)
+
+
+def _design(model: CallModel) -> Design:
+    """The places as FIFOs; ports only have words, for times come from the stages."""
+    bits = [sum(model.design.fifos[one].bits for one in row) for row in model.members]
+    outputs: list[list[Port]] = [[] for _ in model.design.processes]
+    inputs: list[list[Port]] = [[] for _ in model.design.processes]
+    fifos = []
+    for place, row in enumerate(model.members):
+        first = model.design.fifos[row[0]]
+        port = Port(sequence=0, words=model.words[place], bits=bits[place])
+        fifos.append(
+            Fifo(
+                name=model.names[place],
+                producer=first.writer,
+                output=len(outputs[first.writer]),
+                consumer=first.reader,
+                input=len(inputs[first.reader]),
+                bits=bits[place],
+                words=model.words[place],
+                given=model.given[place],
+            )
+        )
+        outputs[first.writer].append(port)
+        inputs[first.reader].append(port)
+    layers = []
+    for process, own, read in zip(model.design.processes, outputs, inputs, strict=True):
+        # One more input, of no FIFO: rules about layers of which all events are known do not hold.
+        ports = (*read, Port(sequence=0, words=0, bits=0))
+        sequence = EventSequence(name="stages", events=sum(map(events, process.tracks)))
+        cluster = Cluster(sequences=(sequence,), waits=(), inputs=ports, outputs=tuple(own))
+        layers.append(Layer(name=process.name, kind="process", cluster=cluster))
+    return Design(name=model.design.name, layers=tuple(layers), fifos=tuple(fifos))
