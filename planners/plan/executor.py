@@ -587,15 +587,24 @@ class _GroupRun:
         return True
 
     def whole_rows(self, layer: Layer, ranges: Mapping[str, Range]) -> list[tuple[Region, Array]]:
-        """The rows of its inputs that a layer reads, of all columns but for slices along them."""
+        """The rows of its inputs that a layer reads, of all columns but for slices along them.
+
+        A slice moves what it takes of each row, not all of its channels or columns.
+        """
         machine = self.machine
-        inputs = []
+        arena, inputs = machine.arena, []
         for source in layer.inputs:
-            span, shape = ranges[source], machine.network.layer(source).shape
-            columns = 0, shape.width
+            span, tensor = ranges[source], self.tensors[source]
+            columns = 0, tensor.layer.shape.width
+            is_cut = isinstance(layer.operator, op.Slice)
             if isinstance(layer.operator, op.Slice) and layer.operator.axis == WIDTH:
-                columns = layer.operator.start, min(layer.operator.stop, shape.width)
-            rows = rows_read(machine.arena, self.tensors[source], span, layer.name, columns)
+                columns = layer.operator.start, min(layer.operator.stop, columns[1])
+            with arena.uncounted() if is_cut else nullcontext():
+                rows = rows_read(arena, tensor, span, layer.name, columns)
+            if is_cut and span[0] < span[1]:
+                taken = (span[1] - span[0]) * layer.shape.row_elements
+                place = tensor.place(span[0], layer.name)
+                arena.count(arena.reads, place, taken * arena.element_bytes(source))
             inputs.append((Region(span, columns), rows))
         return inputs
 

@@ -12,6 +12,7 @@ from tests.planners.code.counted_accesses import (
     INSTRUMENTED,
     MovedBytes,
     counted_traffic,
+    planned_traffic,
     require_counted,
 )
 from tests.planners.code.memory_cases import planned_cases
@@ -68,6 +69,19 @@ def test_a_layer_inside_a_stage_reads_its_ring_and_not_slow_memory(tmp_path):
     assert [buffer.kind for buffer in plan.buffers if "convolution 3" in buffer.readers] == [
         Kind.RING
     ]
+    require_counted(model, plan, tmp_path)
+
+
+@needs_compiler
+@pytest.mark.parametrize(("axis", "step", "taken"), [(0, 1, 3 / 6), (0, 2, 2 / 6), (2, 2, 2 / 8)])
+def test_a_slice_of_slow_memory_reads_what_it_takes(axis, step, taken, tmp_path):
+    builder = NetworkBuilder("cut")
+    tensor = builder.input((6, 16, 8))
+    builder.output(builder.add(op.Slice(axis=axis, start=1, stop=4, step=step), tensor))
+    model = integer_model(builder.network())
+    memories = Memory(name="sram", size=40), Memory(name="psram", size=10**5, is_slow=True)
+    plan = fit(model, memories=memories).best.plan
+    assert planned_traffic(plan)["psram"].read == 6 * 16 * 8 * taken
     require_counted(model, plan, tmp_path)
 
 
