@@ -590,10 +590,7 @@ class Groups:
                 for index, source in enumerate(table.network.layer(name).inputs):
                     if source not in inside:
                         rows = self._rows_read_once(one, name, index)
-                        is_cut = isinstance(table.network.layer(name).operator, op.Slice)
-                        # Of a row a slice reads what it takes.
-                        row = table.row_bytes(name if is_cut else source)
-                        read[source] += (rows or 0) * row
+                        read[source] += (rows or 0) * table.row_bytes_read(name, source)
                         in_place -= {source} if rows is None else set()
         results = self._results(begin, end)
         made = {one.stage.result: one.stage for one in geometry}

@@ -101,6 +101,19 @@ class StageTable:
         """Bytes of one row of a tensor, of all its feature maps."""
         return self.network.layer(tensor).shape.row_elements * self.bytes_of(tensor)
 
+    def row_bytes_read(self, name: str, source: str) -> int:
+        """Return the bytes of a row of an input that a layer reads where it reads none twice.
+
+        A slice reads what it takes, a pooling that adds up rows the columns of its window.
+        """
+        layer = self.network.layer(name)
+        if isinstance(layer.operator, op.Slice):
+            return self.row_bytes(name)
+        if isinstance(layer.operator, op.Pooling):
+            width = self.network.layer(source).shape.width
+            return self.row_bytes(source) // width * layer.operator.window.kernel[1]
+        return self.row_bytes(source)
+
     def tensor_bytes(self, tensor: str) -> int:
         """Bytes of a whole tensor."""
         return self.network.layer(tensor).shape.elements * self.bytes_of(tensor)

@@ -628,7 +628,7 @@ class _GroupRun:
         machine, computing = self.machine, self.machine.computing
         layer = stage.layers[0]
         row = stage.needs[layer.inputs[0]][stage.fired][0]
-        values = machine.get(self.tensors[layer.inputs[0]], row)
+        values = self._row_added(layer, row)
         if isinstance(layer.operator, op.PlaceOrder):
             self._put_places(layer.operator, tensor, row, values.copy())
             machine.get(self.tensors[layer.inputs[0]], row)  # still there behind what was written
@@ -654,6 +654,17 @@ class _GroupRun:
                 machine.put(tensor, line, None if result is None else result[line])
             if not machine.arena.holds(*sums):  # C rescales one sum after another
                 raise ExecutionError(f"the result of {layer.name!r} lies over its sums")
+
+    def _row_added(self, layer: Layer, row: int) -> Array:
+        """A row that a layer adds up; of a pooling only the columns of its window are read."""
+        machine, tensor = self.machine, self.tensors[layer.inputs[0]]
+        if not isinstance(layer.operator, op.Pooling):
+            return machine.get(tensor, row)
+        with machine.arena.uncounted():
+            values = machine.get(tensor, row)
+        columns = 0, layer.operator.window.kernel[1]
+        rows_read(machine.arena, tensor, (row, row + 1), layer.name, columns)
+        return values
 
     def _put_places(
         self, operator: op.PlaceOrder, tensor: HeldTensor, row: int, values: Array

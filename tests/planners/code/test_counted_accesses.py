@@ -86,6 +86,19 @@ def test_a_slice_of_slow_memory_reads_what_it_takes(axis, step, taken, tmp_path)
 
 
 @needs_compiler
+def test_a_pooling_that_adds_up_rows_reads_the_columns_of_its_window(tmp_path):
+    builder = NetworkBuilder("narrow")
+    window = op.Window(kernel=(16, 5), stride=(1, 6))
+    tensor = builder.input((6, 16, 8))
+    builder.output(builder.add(op.Pooling(function="max", window=window), tensor))
+    model = integer_model(builder.network())
+    memories = Memory(name="sram", size=40), Memory(name="psram", size=10**5, is_slow=True)
+    plan = fit(model, memories=memories).best.plan
+    assert planned_traffic(plan)["psram"].read == 6 * 16 * 5
+    require_counted(model, plan, tmp_path)
+
+
+@needs_compiler
 def test_c_that_copies_no_rows_calls_no_hook_for_them(tmp_path):
     builder = NetworkBuilder("activations")
     tensor = builder.add(op.Activation(function="relu"), builder.input((4, 16, 16)))

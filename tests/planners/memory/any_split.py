@@ -133,7 +133,11 @@ def _moved(table, run, stages, away, here, leaving, out, fast, weights):
                     )
                     spans = table.row_needs(layer, index)
                     read = spans[-1][1] - spans[0][0] if is_summed else table.height(source)
-                    needs.setdefault(source, []).append((is_once, read * table.row_bytes(source)))
+                    row = table.row_bytes(source)
+                    if is_summed and isinstance(layer.operator, op.Pooling):
+                        width = network.layer(source).shape.width
+                        row = row // width * layer.operator.window.kernel[1]
+                    needs.setdefault(source, []).append((is_once, read * row))
     best = None
     for copied in (None, *needs):
         if any(not all(one for one, _ in reads) for name, reads in needs.items() if name != copied):
