@@ -22,6 +22,10 @@ from planners.traffic.convolution import Convolution, axes_of
 Pair = tuple[int, int]  # the size of a tile, and of the tiles in it
 Numbers = npt.NDArray[np.int64]
 
+READS_EFFORT = (
+    850  # microseconds of a usual machine, to count what tiles read of a range of a kernel
+)
+
 
 def used_weights(convolution: Convolution) -> int:
     """Return the elements of all filters that take part: those that do not see padding alone."""
@@ -113,6 +117,7 @@ def all_input_reads(
     def of(kernel: Range) -> _Reads:
         if kernel not in by_range:
             stop.look()
+            stop.spend(READS_EFFORT)
             by_range[kernel] = tiles.reads(kernel)
         return by_range[kernel]
 

@@ -12,6 +12,7 @@ __all__ = ["run"]
 COMMANDS = [
     ("plan", "fusion", "resnet8", "--ram", "150kB", "--effort", "10ms"),
     ("plan", "fusion", "keyword_spotting", "--front", "--effort", "20ms"),
+    ("plan", "traffic", "resnet8", "--buffer", "16KiB", "--effort", "50ms"),
     ("cnn", "memory", "resnet8", "keyword_spotting", "--effort", "1ms"),
 ]
 

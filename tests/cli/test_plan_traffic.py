@@ -138,9 +138,12 @@ def test_a_buffer_too_small_for_a_layer_is_a_no(move):
 
 
 def test_a_budget_ends_the_search_with_an_answer(move):
-    code, output, remarks = move("resnet18", "--buffer", "256KiB", "--time-limit", "1ms")
-    assert code == 0
+    words = ("resnet18", "--buffer", "256KiB", "--time-limit", "1ms")
+    code, output, remarks = move(*words)
+    assert code == 3
+    assert output.startswith("resnet18: the time limit ended the search: ")
     assert " KiB; feasible\n" in output
+    assert move(*words, "--best-effort")[0] == 0
     assert remarks.count("the time limit of 0.001 s is reached") == 1
 
 
@@ -148,7 +151,7 @@ def test_a_budget_ends_the_search_for_nests_of_a_layer_too(move):
     words = "conv:1x52x21,22,1x2", "--buffer", "80", "--fusion", "none"
     code, output, remarks = move(*words, "--time-limit", "1us", "--json")
     early = json.loads(output)
-    assert (code, early["status"]) == (0, "feasible")
+    assert (code, early["status"]) == (3, "feasible")
     assert remarks.count("the time limit of 1e-06 s is reached") == 1
     _, output, _ = move(*words, "--json")
     assert json.loads(output)["status"] == "optimal"

@@ -8,6 +8,8 @@ from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
 
 PUBLISHED = "published"
+# Seconds of a usual machine; networks of the catalogue of up to 160 layers take 1 to 12 of them.
+EFFORT = 60.0
 LONGEST: dict[str, int | None] = {
     "none": 1,
     "pairs": 2,
@@ -70,7 +72,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument("--layer", metavar="NAME", help="this layer of the model alone")
     shared.add_element_bytes_option(parser, is_by_tensor=True)
     parser.add_argument("--nest", action="store_true", help="the loops of every layer and group")
-    parsers.add_time_limit(parser, "for the search; then the best plan by then")
+    parsers.add_effort(parser, "of the search; then the best plan by then", EFFORT)
     parsers.add_json_option(parser)
     parsers.add_plot_option(parser, "each group as bars, or with --sweep traffic over buffers,")
     return parser

@@ -19,7 +19,7 @@ from csdf.cli import answers, loading
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
 from csdf.errors import InvalidPlan
-from csdf.status import Reason, Status
+from csdf.status import Ended, Reason, Status
 from csdf.time_limit import Progress, Stop
 from csdf.units import bytes_in_words, time_in_words
 from planners.published.liao import PublishedSearch, PublishedWhy
@@ -33,7 +33,7 @@ def work(options: argparse.Namespace) -> int:
     begin = time.perf_counter()
     kind = PublishedSearch if options.accounting == PUBLISHED else NetworkSearch
     search = kind(_network(options), options.element_bytes)
-    stop = stop_after(options.time_limit, _in_words)
+    stop = stop_after(options.time_limit, _in_words, effort=options.effort)
     try:
         points = list(_points(search, options, stop))
     except InvalidPlan as error:
@@ -41,11 +41,17 @@ def work(options: argparse.Namespace) -> int:
         return answers.NO
     asked = next((one for one in points if one.buffer_bytes == options.buffer), None)
     seconds = time.perf_counter() - begin
+    is_cut_short = any(map(_is_cut_short, points))
     _print(points, asked, seconds, options)
     if options.plot:
         _plot(options.plot, points, asked, options)
     _remark(points)
-    return answers.ANSWERED
+    return answers.UNKNOWN if is_cut_short and not options.best_effort else answers.ANSWERED
+
+
+def _is_cut_short(point: Point) -> bool:
+    """Whether the clock ended a search for this buffer; the answer depends on the load then."""
+    return any(found.reason.has(Ended.TIME_LIMIT) for found in point.by_fusion.values())
 
 
 def _points(search: NetworkSearch, options: argparse.Namespace, stop: Stop) -> Iterator[Point]:
@@ -87,6 +93,9 @@ def _print(
         lines += as_text(found, alone, shows_nest=options.nest)
     if options.sweep:
         lines += sweep_as_text(points)
+    if any(map(_is_cut_short, points)):
+        line = lines[0] if asked is not None else f"{options.model}: the points found by then"
+        lines = [answers.cut_short(line), *lines[asked is not None :]]
     lines.append(answers.Detail(f"  time                {time_in_words(seconds)}"))
     print(answers.in_words(lines, options))
 

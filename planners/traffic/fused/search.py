@@ -43,6 +43,8 @@ from planners.traffic.fused.schedule import (
 
 Tiles = tuple[int, int]  # along rows, along columns
 
+CUT_EFFORT = 80  # microseconds of a usual machine, to look at the schedules of a cut
+
 
 class Room(NamedTuple):
     """The elements that a schedule holds, and the weights of each layer that stay between tiles."""
@@ -136,6 +138,7 @@ class GroupSearch:
         most_room = buffer - self._least_need(self._finest)
         for tiles in self._grids:
             stop.look()
+            stop.spend(CUT_EFFORT)
             if not self._could_be_less(tiles, most_room, least):
                 continue
             left = buffer - self._least_need(tiles)
