@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
@@ -138,18 +137,25 @@ def _words_that_work(
 
 def _compared_number(model: onnx.ModelProto, name: str) -> float:
     """Return the first constant that a scalar input is compared with; 1 where there is none."""
-    stored = {one.name: one for one in model.graph.initializer}
+    numbers: dict[str, float] = {}
+    tensors = [(one.name, one) for one in model.graph.initializer]
     for proto in model.graph.node:
         for attribute in proto.attribute if proto.op_type == "Constant" and proto.output else ():
-            if attribute.name == "value":
-                stored[proto.output[0]] = attribute.t
-            elif attribute.name in ("value_int", "value_float"):
-                number = np.array(attribute_value(attribute))
-                stored[proto.output[0]] = numpy_helper.from_array(number)
+            if attribute.type == onnx.AttributeProto.TENSOR:
+                tensors.append((proto.output[0], attribute.t))
+            elif attribute.type in (onnx.AttributeProto.INT, onnx.AttributeProto.FLOAT):
+                numbers[proto.output[0]] = float(attribute_value(attribute))
+    for tensor_name, tensor in tensors:
+        if not any(tensor.dims) and tensor.data_location != onnx.TensorProto.EXTERNAL:
+            try:
+                numbers[tensor_name] = float(numpy_helper.to_array(tensor).reshape(-1)[0])
+            except (ValueError, TypeError, IndexError, KeyError):
+                continue  # a damaged constant, which reading the file reports
+    for proto in model.graph.node:
         if name in proto.input and proto.op_type in ("Equal", "Greater", "Less"):
-            for tensor in (stored[other] for other in proto.input if other in stored):
-                if (array := numpy_helper.to_array(tensor)).size == 1:
-                    return float(array.reshape(-1)[0])
+            for other in proto.input:
+                if other in numbers:
+                    return numbers[other]
     return 1.0
 
 
@@ -531,7 +537,7 @@ def _quick_gelu(steps: _Steps) -> Iterator[onnx.NodeProto]:
 
 def _skip_normalization(steps: _Steps) -> Iterator[onnx.NodeProto]:
     """The layer normalisation of a sum of two tensors and a bias; the sum may be an output too."""
-    outputs = [*steps.node.output, "", "", ""]
+    outputs = [*steps.node.output, "", "", "", ""]
     if outputs[1] or outputs[2]:
         raise UnreadableFile(f"node {steps.node.name!r}: its mean or deviation as an output")
     total = outputs[3] or steps.name("sum")

@@ -57,6 +57,17 @@ def test_two_states_beside_a_frame_are_no_batch(tmp_path):
     assert np.array_equal(result, np.stack([[np.arange(5.0) * 2]] * 2))
 
 
+def test_a_damaged_constant_beside_a_scalar_input_ends_in_one_message(tmp_path):
+    nodes = [
+        helper.make_node("Constant", [], ["rate"], value_int=16000),
+        helper.make_node("Equal", ["sr", "rate"], ["y"]),
+    ]
+    model = graph_model(nodes, inputs={"x": ["N", "length"]})
+    model.graph.input.append(helper.make_tensor_value_info("sr", onnx.TensorProto.INT64, []))
+    model.graph.node[0].attribute[0].type = onnx.AttributeProto.TENSOR
+    assert "input 'sr' is a single number" in refusal(model, tmp_path)
+
+
 RUNTIME = "com.microsoft"
 DRAWN = np.random.default_rng(0)
 VECTOR = DRAWN.standard_normal(5).astype(np.float32)
