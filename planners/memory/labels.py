@@ -205,8 +205,11 @@ class _GroupSearch:
         source, around = known.course.at(begin), known.course.carried[begin + 1 : end + 1]
         if source in known.course.results or source in around:  # it is not written over
             return known.whole_bytes(end)
+        paces = [pace for pace in map(known.pace, moves) if pace is not None]
+        if len(paces) < len(moves):  # a tensor between the moves that they do not read
+            return known.whole_bytes(end)
         return least_lead(
-            [known.pace(move) for move in moves],
+            paces,
             table.row_bytes(known.course.at(begin)),
             table.row_bytes(known.course.at(end)),
         )

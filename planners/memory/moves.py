@@ -132,7 +132,7 @@ class Moves:
         self._left = _work_left(course)
         self._all_bytes = sum(map(table.tensor_bytes, course.layers))
         self._arrays: dict[tuple[int, int], Choices] = {}
-        self._paces: dict[Move, Pace] = {}
+        self._paces: dict[Move, Pace | None] = {}
         self._sections: dict[int, tuple[Move, int]] = {}
         self._choices: dict[
             tuple[int, int], dict[tuple[int, int], list[tuple[MoveCost, Move]]]
@@ -412,13 +412,17 @@ class Moves:
         stages = tuple(Stage(layers=(name,), rows=table.height(name)) for name in layers)
         return Move(section, section + 1, stages), peak
 
-    def pace(self, move: Move) -> Pace:
-        """Return how far a move is with the tensor it begins with, firing by firing of its result."""
+    def pace(self, move: Move) -> Pace | None:
+        """Return how far a move is with the tensor it begins with, firing by firing of its result.
+
+        None where it does not read that tensor: an input among several.
+        """
         if move not in self._paces:
             table = self.table_of(move)
             firings = [table.geometry(stage).firings for stage in move.stages]
             source = self.course.at(move.begin)
-            self._paces[move] = pace_of(firings, source)
+            is_read = any(one.tensor == source for stage in firings for one in stage.readings)
+            self._paces[move] = pace_of(firings, source) if is_read else None
         return self._paces[move]
 
 

@@ -61,3 +61,20 @@ def test_an_input_over_another_is_refused_though_no_layer_reads_it():
     )
     with pytest.raises(InvalidPlan, match=r"do not hold .* of .unread."):
         require_carried_out(network, replace(plan, buffers=over))
+
+
+def test_external_inputs_of_parts_that_read_one_input_each_have_plans():
+    # A group of layers that reads the second input only begins where the first one is known.
+    builder = NetworkBuilder("apart")
+    first, second = builder.input((2, 1, 1)), builder.input((2, 6, 5))
+    padded = builder.add(op.Pad(padding=(1, 1, 1, 1)), first)
+    builder.output(builder.add(op.Activation(function="relu"), padded))
+    squares = builder.add(op.Elementwise(function="multiply"), second, second)
+    total = builder.add(op.Elementwise(function="add"), second, squares)
+    builder.output(total)
+    window = op.Window(kernel=(3, 3))
+    builder.output(builder.add(op.Convolution(filters=1, window=window), total))
+    network = builder.network()
+    found = fit(network, element_bytes=4, input="external")
+    for method in found.methods:
+        require_carried_out(network, method.plan)
