@@ -1,9 +1,11 @@
 """Random networks planned under random options, each found plan checked, each C run under sanitizers.
 
+Every third network in one memory also takes turns with an earlier one in one arena.
 `python -m tests.planners.code.networks_with_options FIRST END FOLDER` tries the cases of these numbers
 and prints each that fails, then how many did what. A case is the same in each run.
 """
 
+import subprocess
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
@@ -21,13 +23,15 @@ from cnn2csdf.streams import as_stream
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import CsdfError, InternalError
 from planners.code.library import library
+from planners.code.several import Member, write_libraries
 from planners.code.vectors import random_frame
 from planners.memory.answer import INPUTS, OUTPUT_MEMORIES, SEARCHED
 from planners.memory.fit import fit
+from planners.memory.several import with_states_apart
 from planners.plan.own_plans import require_own
 from tests.cnn2csdf.execution.random_networks import models
 from tests.planners.code.calibrated import real_model
-from tests.planners.code.compiling import run_all
+from tests.planners.code.compiling import COMPILER, FLAGS, TALKING, program, run_all
 from tests.planners.code.memory_cases import drawn_options
 from tests.planners.code.mixed_networks import Mixing
 from tests.planners.code.test_odd_libraries import networks
@@ -35,6 +39,7 @@ from tests.planners.memory.encoders import Sizes, encoder
 from tests.planners.memory.gated import gated_block
 
 BATCH = 20  # libraries in one program
+TOGETHER = 3  # of so many networks one takes turns with an earlier network
 KINDS = {
     "fixed point": (Arithmetic.FIXED_POINT, Element.INT8),
     "unsigned": (Arithmetic.UNSIGNED_FIXED_POINT, Element.UINT8),
@@ -157,9 +162,44 @@ def of_c(number, source, model, answer):
     return library(model, method.plan, name=f"net{number}", frames=frames)
 
 
+def turns_differ(number, cases, folder):
+    """Return the message of a program in which networks take turns; None where outputs are equal.
+
+    cases: models and the answers of `fit`. Raises CsdfError where they cannot share an arena, and
+    InternalError where the checker refuses one of the plans.
+    """
+    fits = with_states_apart([answer for _, answer in cases])
+    plans = [(one.best or one.least).plan for one in fits]
+    require_own([(model.network, plan) for (model, _), plan in zip(cases, plans, strict=True)])
+    members = []
+    for place, ((model, _), plan) in enumerate(zip(cases, plans, strict=True)):
+        frames = [random_frame(model.network, number + draw) for draw in range(3)]
+        members.append(Member(model=model, plan=plan, name=f"n{place}", frames=frames))
+    files = write_libraries(members, folder, name=f"turns{number}").files
+    words = [COMPILER, *FLAGS, *TALKING, *program(files), "-lm", "-o", "turns"]
+    built = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr[:4000]
+    ran = subprocess.run(["./turns"], cwd=folder, capture_output=True, text=True)
+    return None if ran.returncode == 0 else ran.stdout[-200:] + ran.stderr[:4000]
+
+
+def try_turns(number, cases, folder, tally):
+    """Count what became of networks that take turns."""
+    try:
+        message = turns_differ(number, cases, folder / f"turns{number}")
+    except InternalError as error:
+        message = str(error)
+    except CsdfError as error:
+        tally.counts[f"no turns: {type(error).__name__}"] += 1
+        return
+    tally.counts["turns"] += 1
+    if message is not None:
+        tally.failures.append((f"turns {number}", message))
+
+
 def try_cases(numbers, folder):
     """Return what became of random cases: those whose own plan was refused or whose C differs."""
-    tally, made = Tally(), []
+    tally, made, before = Tally(), [], None
     for number in numbers:
         try:
             source, model, answer = drawn_case(number)
@@ -178,6 +218,10 @@ def try_cases(numbers, folder):
         if not answer.methods:
             tally.counts["without a plan"] += 1
             continue
+        if not answer.methods[0].plan.memories:  # else networks have no arena in common
+            if before is not None and number % TOGETHER == 0:
+                try_turns(number, [before, (model, answer)], folder, tally)
+            before = model, answer
         try:
             made.append(of_c(number, source, model, answer))
         except CsdfError as error:
@@ -209,7 +253,8 @@ def ran(made, folder, tally):
 def emptied(folder):
     """Return the folder without the files of earlier programs."""
     for path in folder.iterdir():
-        path.unlink()
+        if path.is_file():
+            path.unlink()
     return folder
 
 
