@@ -485,8 +485,8 @@ class Schedule:
             return self._offset(layer.name, Kind.TILE, stage.group), 0, 0
         offset = 0
         for name, rows, columns in stage.running.planned.strips:
-            if name == layer.name:
-                return offset, rows, columns
+            if name == layer.name:  # of one that no firing needs C divides by its rows
+                return offset, max(rows, 1), columns
             offset += rows * columns * self._channels(name)
         return 0, 0, 0
 

@@ -51,6 +51,10 @@ def compared(cases, flags):
                 found["refused"] += 1
                 print(f"{model.network.name}: {error}")
                 continue
+            except AssertionError as error:
+                found["failed"] += 1
+                print(f"{model.network.name}: {error}")
+                continue
         wanted = planned_traffic(plan)
         is_equal = all(counted[name] == moved for name, moved in wanted.items())
         found["equal" if is_equal else "different"] += 1

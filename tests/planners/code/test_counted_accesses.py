@@ -99,6 +99,21 @@ def test_a_pooling_that_adds_up_rows_reads_the_columns_of_its_window(tmp_path):
 
 
 @needs_compiler
+def test_c_of_a_window_that_is_all_padding_does_not_divide_by_zero(tmp_path):
+    builder = NetworkBuilder("padding only")
+    window = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))
+    tensor = builder.add(op.Convolution(filters=4, window=window), builder.input((2, 8, 8)))
+    above = op.Window(kernel=(1, 1), stride=(9, 1), padding=(1, 0, 0, 0))
+    builder.output(builder.add(op.Convolution(filters=2, window=above), tensor))
+    model = integer_model(builder.network())
+    memories = Memory(name="sram", size=40), Memory(name="psram", size=10**5, is_slow=True)
+    plan = fit(model, memories=memories).best.plan
+    strips = [strip for stage in plan.groups[-1].stages for strip in stage.strips]
+    assert [strip.rows for strip in strips] == [0]
+    require_counted(model, plan, tmp_path)
+
+
+@needs_compiler
 def test_c_that_copies_no_rows_calls_no_hook_for_them(tmp_path):
     builder = NetworkBuilder("activations")
     tensor = builder.add(op.Activation(function="relu"), builder.input((4, 16, 16)))
