@@ -246,3 +246,12 @@ def test_hls4ml_takes_the_goals_and_objectives_of_finn(capsys):
     assert "with all assumed latencies 3 longer" in shown.err
     assert main(["fifo", "hls4ml", project, "--latency", "conv3d=4"]) == 2
     assert "conv_2d_cl" in capsys.readouterr().err
+
+
+def test_a_small_effort_ends_in_an_answer_and_a_short_time_limit_in_exit_code_3(capsys):
+    command = ["fifo", "finn", str(RESIDUAL)]
+    assert main([*command, "--effort", "0.001ms"]) == 0
+    assert "FIFOs of 194 bits" in capsys.readouterr().out  # found whatever the effort
+    assert main([*command, "--time-limit", "0.001ms"]) == 3
+    told = capsys.readouterr()
+    assert "the time limit of 1e-06 s is reached" in told.out + told.err
