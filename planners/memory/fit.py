@@ -39,7 +39,7 @@ from csdf.arguments import Bytes, Positive, byte_count, one_of, public
 from csdf.errors import InvalidArgument, InvalidNetwork, Suspicious, counted
 from csdf.model.exact import Exact, MalformedText, exact
 from csdf.status import Ended, Reason, Status, Why, because
-from csdf.time_limit import Budget, stop_of
+from csdf.time_limit import Budget, Stop, stop_of
 from csdf.units import bytes_in_words, nanoseconds_in_words
 from planners.memory.answer import (
     EXTERNAL,
@@ -60,6 +60,7 @@ from planners.memory.answer import (
 )
 from planners.memory.memories import planned_in_memories
 from planners.memory.order import topological_order
+from planners.memory.orders import ORDERS, SEARCHED_ORDER, with_lower_peak
 from planners.memory.plain_plans import ends_of, layer_by_layer
 from planners.memory.search import WIDTHS, Finding
 from planners.memory.stages import StageTable
@@ -72,6 +73,7 @@ from planners.plan.ram import RamBeside, state_bytes
 NEARLY_AS_FAST = Fraction(1, 100)  # no difference that a model of a platform can tell
 NEARLY_AS_SMALL = Fraction(1, 20)  # of the RAM of the method that is taken without a limit
 OWN_SHARE = 0.75  # of the time, for the question that was asked; the rest is for those nearby
+ORDER_SHARE = 0.1  # of the effort, for the order of the layers; most take some milliseconds
 NEARBY_SHARE = 0.25  # of the effort of the question that was asked, for those nearby
 
 
@@ -92,6 +94,7 @@ def fit(
     durations: Mapping[str, Sequence[int]] | None = None,
     memories: Sequence[Memory | BoardMemory | str] = (),
     beside: RamBeside | None = None,
+    order: str = SEARCHED_ORDER,
     budget: Budget = None,
 ) -> Fit:
     """Return whether a network fits into some RAM and flash, and the best way to work it.
@@ -116,6 +119,8 @@ def fit(
     of weights there counts, and they may be copied.
     beside: stack and reserve that `ram` has to hold as well, with the execution state of the C library;
     None: `ram` is for the arena alone.
+    order: of ORDERS; of the layers: that of the network alone, or also the order of the lowest peak of
+    whole tensors, where that peak is lower. In memories, and with a state, it is that of the network.
     budget: a stop, seconds, or a text such as "60s"; where it or Ctrl-C ends the search, the best way
     found by then stands, marked in the reason.
     """
@@ -134,6 +139,7 @@ def fit(
         raise InvalidArgument("fit: labels is empty; expected a number of labels at least")
     one_of(input, INPUTS, "fit: input")
     one_of(output, OUTPUT_MEMORIES, "fit: output")
+    one_of(order, ORDERS, "fit: order")
     for method in searched:
         one_of(method, SEARCHED, "fit: searched")
     if isinstance(platform, str):
@@ -181,29 +187,50 @@ def fit(
         )
     course = topological_order(network, carries=True)
     is_streamed, external = ends_of(course, input, output)
-    table = StageTable(network, element_bytes=element_bytes, outside=external)
+
+    def table_of(ordered: Network) -> StageTable:
+        return StageTable(ordered, element_bytes=element_bytes, outside=external)
+
+    table = table_of(network)
     parameter_bytes = parameter_bytes or element_bytes
     inputs = () if is_streamed else (course.at(0), *course.others)
     lower_bound = max(sum(map(table.arena_bytes, names)) for names in (inputs, course.results))
     room = _room(ram, beside)
     is_hopeless = room is not None and lower_bound > room  # no search changes the answer
     stop = stop_of(budget)
-    finding = Finding(
-        course,
-        table,
-        is_streamed=is_streamed,
-        searched=searched,
-        labels=labels[:1] if is_hopeless else labels,
-        ram=None if room is None else max(0, room),
-        counts_state=beside is not None,
-        times=_times(table, platform, durations, parameter_bytes),
-        stop=stop,
-    )
-    finding.run()
-    least_room = min(one.with_state for one in finding.methods)
-    if room is not None and not is_hopeless and least_room > room:
-        finding.run_without_ram(stop.question(1.0))
-    methods = tuple(_worth_showing(finding.methods))
+
+    def search(ordered: Network, stop: Stop) -> Finding:
+        course, table = topological_order(ordered, carries=True), table_of(ordered)
+        finding = Finding(
+            course,
+            table,
+            is_streamed=is_streamed,
+            searched=searched,
+            labels=labels[:1] if is_hopeless else labels,
+            ram=None if room is None else max(0, room),
+            counts_state=beside is not None,
+            times=_times(table, platform, durations, parameter_bytes),
+            stop=stop,
+        )
+        finding.run()
+        least_room = min(one.with_state for one in finding.methods)
+        if room is not None and not is_hopeless and least_room > room:
+            finding.run_without_ram(stop.question(1.0))
+        return finding
+
+    finding = search(network, stop)
+    found, ended = finding.methods, finding.ended
+    if order == SEARCHED_ORDER and not is_hopeless and (ended is None or ended.has(Ended.EFFORT)):
+        ordered = with_lower_peak(
+            network,
+            element_bytes=element_bytes,
+            external=external,
+            stop=stop.question(ORDER_SHARE),
+        )
+        if ordered is not None:
+            again = search(ordered, stop.question(1.0))
+            found, ended = _of_both_orders(found, again.methods), ended or again.ended
+    methods = tuple(_worth_showing(found))
     fitting = [
         one
         for one in methods
@@ -219,8 +246,8 @@ def fit(
     elif best is not None:
         status = Status.FEASIBLE
         reason = _chosen_reason(best, methods, ram, beside)
-        if finding.ended is not None:
-            reason = because(FitWhy.LEAST_BY_THEN, end=finding.ended)
+        if ended is not None:
+            reason = because(FitWhy.LEAST_BY_THEN, end=ended)
     elif ram is None or least <= ram:
         reason = _too_slow(
             (one.nanoseconds for one in methods if room is None or one.with_state <= room),
@@ -228,10 +255,10 @@ def fit(
             None if durations is not None else platform,
         )
     elif is_hopeless:
-        reason = _too_large_ends(table, lower_bound, finding.ended, beside)
-    elif finding.ended is not None:
+        reason = _too_large_ends(table, lower_bound, ended, beside)
+    elif ended is not None:
         status = Status.UNKNOWN
-        reason = because(FitWhy.TOO_LARGE_BY_THEN, end=finding.ended, least=least)
+        reason = because(FitWhy.TOO_LARGE_BY_THEN, end=ended, least=least)
     else:
         reason = because(FitWhy.TOO_LARGE, least=least)
     return Fit(
@@ -254,6 +281,16 @@ def fit(
 def _room(ram: int | None, beside: RamBeside | None) -> int | None:
     """The bytes that stack and reserve leave of the RAM; below 0 where they are larger."""
     return ram if ram is None or beside is None else ram - beside.bytes
+
+
+def _of_both_orders(methods: Sequence[FitMethod], ordered: Sequence[FitMethod]) -> list[FitMethod]:
+    """Return the methods of two orders of the layers; of the plain ones those with less RAM."""
+    plain = {one.name: one for one in methods if one.name in PLAIN}
+    for one in ordered:
+        if one.name in PLAIN and one.ram_bytes < plain[one.name].ram_bytes:
+            plain[one.name] = one
+    others = (one for one in (*methods, *ordered) if one.name not in PLAIN)
+    return [*plain.values(), *others]
 
 
 def _too_large_ends(

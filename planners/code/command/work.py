@@ -264,6 +264,7 @@ def _fitted(model: Model, options: argparse.Namespace, ram: int | None) -> Fit:
         platform=platform_named(options.platform),
         memories=options.memories,
         beside=_beside(options),
+        order=options.order,
         budget=stop,
     )
 

@@ -81,6 +81,13 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--seed", type=answers.from_zero, default=0, metavar="N", help="of random weights, frames"
     )
+    parser.add_argument(
+        "--order",
+        choices=("search", "file"),
+        default="search",
+        help="of the layers: also the one with the lowest peak of whole tensors, or that of the file "
+        "alone; default: search",
+    )
     parsers.add_effort(parser, "of the search for each network; then the best by then", EFFORT)
     parsers.add_json_option(parser)
     parsers.add_plot_option(

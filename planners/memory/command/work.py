@@ -218,6 +218,7 @@ def _searched(network: Network, options: argparse.Namespace, ram: int | None) ->
         durations=None if options.durations is None else durations_table(options.durations),
         memories=options.memories,
         beside=RamBeside(reserve_bytes=options.reserve),
+        order=options.order,
         budget=stop,
     )
 
