@@ -25,9 +25,8 @@ def _clip(values: Array, low: float, high: float) -> Array:
 
 
 def sigmoid(values: Array) -> Array:
-    """Return 1 / (1 + e ** -x), which keeps the digits of results near zero."""
-    with np.errstate(over="ignore"):  # an infinite exponential gives zero
-        result: Array = 1 / (1 + np.exp(-values))
+    """Return 1 / (1 + e ** -x), by the tangent, which never overflows."""
+    result: Array = np.tanh(values * 0.5) * 0.5 + 0.5
     return result
 
 

@@ -441,7 +441,7 @@ static element returning(const recurrence *p, int32_t direction, int32_t row,
 
 static element sigmoid(element x)
 {
-    return 1.0f / (1.0f + expf(-x));
+    return (tanhf(x * 0.5f) * 0.5f) + 0.5f;
 }
 
 /* The next state; gates: room for the sums of all gates. */
