@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
@@ -21,7 +22,9 @@ from csdf.cli.frame.commands import ROOT, Found, below, find, listing_of
 from csdf.cli.frame.output import ANSWERED, UNKNOWN, UNUSABLE, remark
 from csdf.cli.frame.refusals import Ended, refusal_as_json, run_guarded
 from csdf.cli.frame.streams import Answers, Remarks, own_streams
+from csdf.cli.parsers import Parser
 from csdf.draw.column import in_column
+from csdf.io.files import is_same_file
 from csdf.memory_limit import memory_limited
 
 MOST_DIGITS = 100_000  # of a number in an answer; Python's own limit is too low for huge rates
@@ -83,6 +86,7 @@ def _done(module: ModuleType, words: Sequence[str], interrupts: InterruptsBetwee
     parser = module.command_parser()
     options, work = parser.parse_args(words), parser.work
     options.words = words
+    _refuse_inputs_as_outputs(parser, options)
     if parser.check is not None:
         parser.check(options)
     if isinstance(work, str):
@@ -93,6 +97,34 @@ def _done(module: ModuleType, words: Sequence[str], interrupts: InterruptsBetwee
         if batches.is_batch(options):
             return batches.work_on_all(work, options, parser, interrupts.were_any)
         return int(work(options))
+
+
+def _refuse_inputs_as_outputs(parser: Parser, options: Namespace) -> None:
+    """Refuse, before the work, to write over a file that the command reads, or to write one twice.
+
+    Other files that exist are replaced. `csdf convert` asks for --overwrite itself.
+    """
+    if hasattr(options, "overwrite"):
+        return
+    written: list[str] = []
+    read: list[str] = []
+    for action in parser._actions:
+        value = getattr(options, action.dest, None)
+        texts = [text for text in _flat(value) if isinstance(text, str)]
+        (written if getattr(action.type, "writes_a_file", False) else read).extend(texts)
+    for number, path in enumerate(written):
+        if any(is_same_file(path, other) for other in read):
+            options.refuse(f"{path} is read by this command; name another file to write")
+        if path in written[:number]:
+            options.refuse(f"{path} would be written twice; name two files")
+
+
+def _flat(value: object) -> Iterator[object]:
+    if isinstance(value, list | tuple):
+        for part in value:
+            yield from _flat(part)
+    else:
+        yield value
 
 
 def _without_command(found: Found) -> int:

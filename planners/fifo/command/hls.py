@@ -7,8 +7,7 @@ import argparse
 from csdf.cli import answers, parsers
 
 PROGRAM = "csdf fifo hls"
-# Seconds of a usual machine for each search. Of 55 designs 45 are proved with it; half of it proves one
-# less, four times as much none more.
+# Seconds of a usual machine for each search; 46 of 56 published designs are proved within it.
 EFFORT = 10.0
 TRACE_SECONDS = 60.0
 OBJECTIVES = ("bits", "elements", "bram", "lut")
