@@ -1,6 +1,7 @@
 """Random networks planned under random options, each found plan checked, each C run under sanitizers.
 
-Every third network in one memory also takes turns with an earlier one in one arena.
+Of networks in one memory with C, those of every third number also take turns with the one before
+them in one arena.
 `python -m tests.planners.code.networks_with_options FIRST END FOLDER` tries the cases of these numbers
 and prints each that fails, then how many did what. A case is the same in each run.
 """
@@ -39,7 +40,7 @@ from tests.planners.memory.encoders import Sizes, encoder
 from tests.planners.memory.gated import gated_block
 
 BATCH = 20  # libraries in one program
-TOGETHER = 3  # of so many networks one takes turns with an earlier network
+TOGETHER = 3  # numbers divisible by this one take turns with an earlier network
 KINDS = {
     "fixed point": (Arithmetic.FIXED_POINT, Element.INT8),
     "unsigned": (Arithmetic.UNSIGNED_FIXED_POINT, Element.UINT8),
@@ -218,16 +219,16 @@ def try_cases(numbers, folder):
         if not answer.methods:
             tally.counts["without a plan"] += 1
             continue
-        if not answer.methods[0].plan.memories:  # else networks have no arena in common
-            if before is not None and number % TOGETHER == 0:
-                try_turns(number, [before, (model, answer)], folder, tally)
-            before = model, answer
         try:
             made.append(of_c(number, source, model, answer))
         except CsdfError as error:
             tally.counts[f"no C: {type(error).__name__}"] += 1
             continue
         tally.counts["C"] += 1
+        if not answer.methods[0].plan.memories:  # else networks have no arena in common
+            if before is not None and number % TOGETHER == 0:
+                try_turns(number, [before, (model, answer)], folder, tally)
+            before = model, answer
         if len(made) == BATCH:
             ran(made, folder, tally)
             made = []
