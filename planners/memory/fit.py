@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from typing import Any
 from warnings import warn
@@ -24,32 +25,24 @@ from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.platforms import (
     NANOSECONDS,
-    PLATFORMS,
     USUAL_PLATFORM,
     BoardMemory,
     Platform,
-    PlatformNames,
-    memories_of,
-    memory_of,
-    platform_named,
 )
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
-from csdf.arguments import Bytes, Positive, byte_count, one_of, public
+from csdf.arguments import Bytes, Positive, public
 from csdf.errors import InvalidArgument, InvalidNetwork, Suspicious, counted
-from csdf.model.exact import Exact, MalformedText, exact
+from csdf.model.exact import Exact
 from csdf.status import Ended, Reason, Status, Why, because
 from csdf.time_limit import Budget, Stop, stop_of
 from csdf.units import bytes_in_words, nanoseconds_in_words
 from planners.memory.answer import (
     EXTERNAL,
-    INPUTS,
     LINES_AGAIN,
-    OUTPUT_MEMORIES,
     PLAIN,
     RESIDENT,
     ROWS,
-    SEARCHED,
     SEARCHED_FIRST,
     TWO_MEMORIES,
     WHOLE_LAYERS,
@@ -60,12 +53,12 @@ from planners.memory.answer import (
 )
 from planners.memory.memories import planned_in_memories
 from planners.memory.order import topological_order
-from planners.memory.orders import ORDERS, SEARCHED_ORDER, with_lower_peak
+from planners.memory.orders import SEARCHED_ORDER, with_lower_peak
 from planners.memory.plain_plans import ends_of, layer_by_layer
+from planners.memory.request import FitRequest, fit_request, plan_times
 from planners.memory.search import WIDTHS, Finding
 from planners.memory.stages import StageTable
 from planners.memory.stateful import stateful_plan
-from planners.memory.times import PlanTimes, measured_work
 from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import Kind, Memory, StreamingPlan
 from planners.plan.ram import RamBeside, state_bytes
@@ -126,134 +119,67 @@ def fit(
     """
     if isinstance(network, Model):
         network = _known_network(network)
-    ram = None if ram is None else byte_count(ram)
-    flash = None if flash is None else byte_count(flash)
-    nanoseconds = None if nanoseconds is None else exact(nanoseconds, "nanoseconds")
-    if nanoseconds is not None and nanoseconds <= 0:
-        raise InvalidArgument(f"fit: nanoseconds is {nanoseconds}; expected a time above 0")
-    if nanoseconds is not None and platform is None and durations is None:
-        raise InvalidArgument(
-            "fit: nanoseconds needs a platform or durations, which tell the times"
-        )
-    if not labels:
-        raise InvalidArgument("fit: labels is empty; expected a number of labels at least")
-    one_of(input, INPUTS, "fit: input")
-    one_of(output, OUTPUT_MEMORIES, "fit: output")
-    one_of(order, ORDERS, "fit: order")
-    for method in searched:
-        one_of(method, SEARCHED, "fit: searched")
-    if isinstance(platform, str):
-        if platform not in PlatformNames():
-            one_of(platform, PlatformNames(), "fit: platform")
-        platform = platform_named(platform)
-    board = () if platform is None else platform.memories
-    given = _memories_given(memories, board)
-    if ram is None:
-        given = given or board
-    if network.keeps_state and given:
-        raise InvalidNetwork(
-            f"network {network.name!r} keeps a state, which lies in one memory; give ram (--ram "
-            f"{bytes_in_words(given[0].size).replace(' ', '')}) in place of memories (--memory)"
-        )
+    request = fit_request(
+        network,
+        ram=ram,
+        flash=flash,
+        nanoseconds=nanoseconds,
+        element_bytes=element_bytes,
+        parameter_bytes=parameter_bytes or element_bytes,
+        input=input,
+        output=output,
+        searched=searched,
+        labels=labels,
+        platform=platform,
+        durations=durations,
+        memories=memories,
+        beside=beside,
+        order=order,
+    )
     if network.keeps_state:
-        return _stateful_fit(
-            network,
-            ram=ram,
-            flash=flash,
-            nanoseconds=nanoseconds,
-            element_bytes=element_bytes,
-            parameter_bytes=parameter_bytes or element_bytes,
-            input=input,
-            output=output,
-            platform=platform,
-            durations=durations,
-            beside=beside,
-            budget=budget,
-        )
-    if given:
-        if (ram, nanoseconds, durations, input, output) != (None, None, None, RESIDENT, RESIDENT):
-            raise InvalidArgument(
-                "fit: memories stand in the place of ram, nanoseconds and durations, and inputs and "
-                "outputs are resident there"
-            )
-        return _fit_in_memories(
-            network,
-            given,
-            flash=flash,
-            element_bytes=element_bytes,
-            parameter_bytes=parameter_bytes or element_bytes,
-            platform=platform,
-            budget=budget,
-        )
+        return _fit_with_state(request, budget)
+    if request.memories:
+        return _fit_in_memories(request, budget)
+    return _fit_in_one_memory(request, stop_of(budget))
+
+
+def _fit_in_one_memory(request: FitRequest, stop: Stop) -> Fit:
+    """Return the answer for one memory: the methods of all searches, and the best that fits."""
+    network, beside = request.network, request.beside
     course = topological_order(network, carries=True)
-    is_streamed, external = ends_of(course, input, output)
-
-    def table_of(ordered: Network) -> StageTable:
-        return StageTable(ordered, element_bytes=element_bytes, outside=external)
-
-    table = table_of(network)
-    parameter_bytes = parameter_bytes or element_bytes
+    is_streamed, external = ends_of(course, request.input, request.output)
+    table = StageTable(network, element_bytes=request.element_bytes, outside=external)
     inputs = () if is_streamed else (course.at(0), *course.others)
     lower_bound = max(sum(map(table.arena_bytes, names)) for names in (inputs, course.results))
-    room = _room(ram, beside)
-    is_hopeless = room is not None and lower_bound > room  # no search changes the answer
-    stop = stop_of(budget)
-
-    def search(ordered: Network, stop: Stop) -> Finding:
-        course, table = topological_order(ordered, carries=True), table_of(ordered)
-        finding = Finding(
-            course,
-            table,
-            is_streamed=is_streamed,
-            searched=searched,
-            labels=labels[:1] if is_hopeless else labels,
-            ram=None if room is None else max(0, room),
-            counts_state=beside is not None,
-            times=_times(table, platform, durations, parameter_bytes),
-            stop=stop,
-        )
-        finding.run()
-        least_room = min(one.with_state for one in finding.methods)
-        if room is not None and not is_hopeless and least_room > room:
-            finding.run_without_ram(stop.question(1.0))
-        return finding
-
-    finding = search(network, stop)
-    found, ended = finding.methods, finding.ended
-    if order == SEARCHED_ORDER and not is_hopeless and (ended is None or ended.has(Ended.EFFORT)):
-        ordered = with_lower_peak(
-            network,
-            element_bytes=element_bytes,
-            external=external,
-            stop=stop.question(ORDER_SHARE),
-        )
-        if ordered is not None:
-            again = search(ordered, stop.question(1.0))
-            found, ended = _of_both_orders(found, again.methods), ended or again.ended
+    # Where the ends alone are too large, no search changes the answer.
+    is_hopeless = request.room is not None and lower_bound > request.room
+    found, ended = _methods_of_orders(
+        request, external, stop, is_streamed=is_streamed, is_hopeless=is_hopeless
+    )
     methods = tuple(_worth_showing(found))
     fitting = [
-        one
-        for one in methods
-        if (room is None or one.with_state <= room)
-        and (nanoseconds is None or (one.nanoseconds or nanoseconds + 1) <= nanoseconds)
+        method
+        for method in methods
+        if request.has_room_for(method)
+        and (
+            request.nanoseconds is None
+            or (method.nanoseconds or request.nanoseconds + 1) <= request.nanoseconds
+        )
     ]
-    best = _chosen(fitting, is_limited=ram is not None)
-    needed = flash_bytes(network, parameter_bytes)
-    least = min(one.with_state for one in methods) + (0 if beside is None else beside.bytes)
+    best = _chosen(fitting, is_limited=request.ram is not None)
+    needed = flash_bytes(network, request.parameter_bytes)
+    least = min(method.with_state for method in methods) + (0 if beside is None else beside.bytes)
     status = Status.INFEASIBLE
-    if flash is not None and needed > flash:
-        reason = because(FitWhy.FLASH, needed=needed, flash=flash)
+    if request.flash is not None and needed > request.flash:
+        reason = because(FitWhy.FLASH, needed=needed, flash=request.flash)
     elif best is not None:
         status = Status.FEASIBLE
-        reason = _chosen_reason(best, methods, ram, beside)
+        reason = _chosen_reason(best, methods, request.ram, beside)
         if ended is not None:
             reason = because(FitWhy.LEAST_BY_THEN, end=ended)
-    elif ram is None or least <= ram:
-        reason = _too_slow(
-            (one.nanoseconds for one in methods if room is None or one.with_state <= room),
-            nanoseconds,
-            None if durations is not None else platform,
-        )
+    elif request.ram is None or least <= request.ram:
+        times = (method.nanoseconds for method in methods if request.has_room_for(method))
+        reason = _too_slow(times, request)
     elif is_hopeless:
         reason = _too_large_ends(table, lower_bound, ended, beside)
     elif ended is not None:
@@ -263,10 +189,10 @@ def fit(
         reason = because(FitWhy.TOO_LARGE, least=least)
     return Fit(
         network=network.name,
-        input=RESIDENT if input == ROWS and not is_streamed else input,
-        output=output,
-        ram=ram,
-        flash=flash,
+        input=RESIDENT if request.input == ROWS and not is_streamed else request.input,
+        output=request.output,
+        ram=request.ram,
+        flash=request.flash,
         flash_bytes=needed,
         methods=methods,
         best=best if status == Status.FEASIBLE else None,
@@ -274,13 +200,65 @@ def fit(
         status=status,
         reason=reason,
         beside=beside,
-        **_cycles(network, platform, durations, element_bytes),
+        **_cycles(network, request.platform, request.durations, request.element_bytes),
     )
 
 
-def _room(ram: int | None, beside: RamBeside | None) -> int | None:
-    """The bytes that stack and reserve leave of the RAM; below 0 where they are larger."""
-    return ram if ram is None or beside is None else ram - beside.bytes
+def _methods_of_orders(
+    request: FitRequest,
+    external: frozenset[str],
+    stop: Stop,
+    *,
+    is_streamed: bool,
+    is_hopeless: bool,
+) -> tuple[list[FitMethod], Reason | None]:
+    """Return the methods of the network's order, and of one with a lower peak; why searches ended."""
+    search = partial(_searched, request, external, is_streamed=is_streamed, is_hopeless=is_hopeless)
+    finding = search(request.network, stop)
+    methods, ended = finding.methods, finding.ended
+    may_go_on = ended is None or ended.has(Ended.EFFORT)
+    if request.order != SEARCHED_ORDER or is_hopeless or not may_go_on:
+        return methods, ended
+    ordered = with_lower_peak(
+        request.network,
+        element_bytes=request.element_bytes,
+        external=external,
+        stop=stop.question(ORDER_SHARE),
+    )
+    if ordered is None:
+        return methods, ended
+    again = search(ordered, stop.question(1.0))
+    return _of_both_orders(methods, again.methods), ended or again.ended
+
+
+def _searched(
+    request: FitRequest,
+    external: frozenset[str],
+    ordered: Network,
+    stop: Stop,
+    *,
+    is_streamed: bool,
+    is_hopeless: bool,
+) -> Finding:
+    """Return the finished searches of a network whose layers run in its order."""
+    table = StageTable(ordered, element_bytes=request.element_bytes, outside=external)
+    room = request.room
+    finding = Finding(
+        topological_order(ordered, carries=True),
+        table,
+        is_streamed=is_streamed,
+        searched=request.searched,
+        labels=request.labels[:1] if is_hopeless else request.labels,
+        ram=None if room is None else max(0, room),
+        counts_state=request.beside is not None,
+        times=plan_times(table, request.platform, request.durations, request.parameter_bytes),
+        stop=stop,
+    )
+    finding.run()
+    least = min(method.with_state for method in finding.methods)
+    if room is not None and not is_hopeless and least > room:
+        finding.run_without_ram(stop.question(1.0))
+    return finding
 
 
 def _of_both_orders(methods: Sequence[FitMethod], ordered: Sequence[FitMethod]) -> list[FitMethod]:
@@ -321,14 +299,10 @@ def _too_large_ends(
     return because(FitWhy.ENDS, least=least, beside=words, end=end)
 
 
-def _too_slow(
-    times: Iterable[int | None], longest: Fraction | None, platform: Platform | None
-) -> Reason:
-    """The reason where no method is within the longest time of a frame.
-
-    platform: that the times are predicted for; None where layers were measured.
-    """
-    fastest, most, end = min(one or 0 for one in times), int(longest or 0), ""
+def _too_slow(times: Iterable[int | None], request: FitRequest) -> Reason:
+    """The reason where no method is within the longest time of a frame."""
+    platform = None if request.durations is not None else request.platform
+    fastest, most, end = min(time or 0 for time in times), int(request.nanoseconds or 0), ""
     time = nanoseconds_in_words(fastest)
     if platform is not None and platform.core is not None:
         at_best = platform.core.at_best(fastest)
@@ -359,20 +333,6 @@ def _known_network(model: Model) -> Network:
     return network
 
 
-def _memories_given(
-    memories: Sequence[Memory | BoardMemory | str], board: Sequence[BoardMemory]
-) -> Sequence[Memory | BoardMemory]:
-    """The memories, those that are texts read as commands read them."""
-    texts = [one for one in memories if isinstance(one, str)]
-    others = [one for one in memories if not isinstance(one, str)]
-    if texts and others:
-        raise InvalidArgument("fit: memories are texts and others; expected only one of both")
-    try:
-        return memories_of([memory_of(one) for one in texts], board) if texts else others
-    except (MalformedText, InvalidArgument) as error:
-        raise InvalidArgument(f"fit: memories: {error}") from None
-
-
 def _cycles(
     network: Network, platform: Platform | None, durations: object, element_bytes: int | None
 ) -> dict[str, Any]:
@@ -383,20 +343,6 @@ def _cycles(
         "platform": platform,
         "uncounted": uncounted(platform, network, element_bytes),
     }
-
-
-def _times(
-    table: StageTable,
-    platform: Platform | None,
-    durations: Mapping[str, Sequence[int]] | None,
-    parameter_bytes: int | None,
-) -> PlanTimes | None:
-    """The times of plans: a platform's, or those measured and its start of a phase; else None."""
-    if durations is None:
-        return None if platform is None else PlanTimes(table, platform, parameter_bytes)
-    platform = platform or PLATFORMS[USUAL_PLATFORM]
-    measured = measured_work(table.network, durations, platform.launch)
-    return PlanTimes(table, platform, parameter_bytes, measured)
 
 
 def layer_times(
@@ -415,21 +361,15 @@ def layer_times(
     if plan.memories or any(one.primitive for group in plan.groups for one in group.stages):
         return None
     table = StageTable(network, element_bytes=plan.element_bytes)
-    times = _times(table, platform, durations, parameter_bytes or plan.element_bytes)
+    times = plan_times(table, platform, durations, parameter_bytes or plan.element_bytes)
     return None if times is None else times.of_layers(plan)
 
 
-def _fit_in_memories(
-    network: Network,
-    memories: Sequence[Memory | BoardMemory],
-    *,
-    flash: int | None,
-    element_bytes: int | None,
-    parameter_bytes: int | None,
-    platform: Platform | None,
-    budget: Budget,
-) -> Fit:
+def _fit_in_memories(request: FitRequest, budget: Budget) -> Fit:
     """Return the answer for fast and slow memories: the best plan found, or layer by layer."""
+    network, memories, flash = request.network, request.memories, request.flash
+    element_bytes, parameter_bytes = request.element_bytes, request.parameter_bytes
+    platform = request.platform
     if parameter_bytes != element_bytes and any(
         isinstance(one, BoardMemory) and one.is_flash for one in memories
     ):
@@ -475,23 +415,12 @@ def _fit_in_memories(
     )
 
 
-def _stateful_fit(
-    network: Network,
-    *,
-    ram: int | None,
-    flash: int | None,
-    nanoseconds: Fraction | None,
-    element_bytes: int | None,
-    parameter_bytes: int | None,
-    input: str,  # noqa: A002 - the word of the command
-    output: str,
-    platform: Platform | None,
-    durations: Mapping[str, Sequence[int]] | None,
-    beside: RamBeside | None,
-    budget: Budget,
-) -> Fit:
+def _fit_with_state(request: FitRequest, budget: Budget) -> Fit:
     """Return the answer for a network that keeps a state: of the one way in which its frames work."""
-    if input == ROWS:
+    network, beside, platform = request.network, request.beside, request.platform
+    element_bytes, parameter_bytes = request.element_bytes, request.parameter_bytes
+    flash, nanoseconds, durations = request.flash, request.nanoseconds, request.durations
+    if request.input == ROWS:
         raise InvalidNetwork(
             f"network {network.name!r} keeps a state, and a frame of it comes as a whole; leave out "
             "the input by rows"
@@ -499,12 +428,12 @@ def _stateful_fit(
     results = {name for one in network.outputs for name in one.inputs}
     read = {name for one in network.layers if one not in network.outputs for name in one.inputs}
     given = {one.name for one in network.inputs}
-    outside = given if input == EXTERNAL else set()
-    outside |= results - read - given if output == EXTERNAL else set()
+    outside = given if request.input == EXTERNAL else set()
+    outside |= results - read - given if request.output == EXTERNAL else set()
     found = stateful_plan(network, element_bytes=element_bytes, external=outside, budget=budget)
     plan = found.plan
     table = StageTable(network, element_bytes=element_bytes, outside=frozenset(outside))
-    times = _times(table, platform, durations, parameter_bytes)
+    times = plan_times(table, platform, durations, parameter_bytes)
     time = None if times is None else times.of(plan)
     way = FitMethod(
         name=WHOLE_LAYERS,
@@ -513,7 +442,7 @@ def _stateful_fit(
         nanoseconds=time,
         state_bytes=0 if beside is None else state_bytes(plan, network),
     )
-    room = _room(ram, beside)
+    room = request.room
     least = way.with_state + (0 if beside is None else beside.bytes)
     needed = flash_bytes(network, parameter_bytes)
     status, reason = Status.FEASIBLE, because(FitWhy.KEEPS_STATE)
@@ -526,13 +455,13 @@ def _stateful_fit(
     elif nanoseconds is not None and (time or 0) > nanoseconds:
         status, reason = (
             Status.INFEASIBLE,
-            _too_slow([time], nanoseconds, None if durations is not None else platform),
+            _too_slow([time], request),
         )
     return Fit(
         network=network.name,
-        input=input,
-        output=output,
-        ram=ram,
+        input=request.input,
+        output=request.output,
+        ram=request.ram,
         flash=flash,
         flash_bytes=needed,
         methods=(way,),

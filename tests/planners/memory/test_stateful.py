@@ -25,6 +25,7 @@ from planners.memory.fit import fit, fit_of, fit_with_alternatives
 from planners.memory.several import run_frames, with_states_apart
 from planners.memory.stateful import stateful_plan
 from planners.plan.checker import require_apart
+from planners.plan.ram import RamBeside
 from planners.plan.text import format_plans, parse_plans
 from tests.cnn2csdf.readers.test_states import FOLDER, NAMES, as_frame, as_in_file, golden_runs
 from tests.shared_data import each
@@ -258,9 +259,9 @@ def test_cnn_verify_runs_frame_after_frame_in_the_bytes_of_the_plan(name, capsys
 def test_a_report_leads_with_the_bytes_that_stay(name, tmp_path, capsys):
     page = tmp_path / "page.html"
     assert main(["report", str(FOLDER / f"{name}.tflite"), "-o", str(page)]) == 0
-    found = fit(model_of(name).network)
+    found = fit(model_of(name).network, beside=RamBeside())
     shown = found.best or found.least
     first = capsys.readouterr().out.splitlines()[0]
-    assert f": {bytes_in_words(shown.ram_bytes)} of RAM, of which " in first
+    assert f": {bytes_in_words(found.needed_ram(shown))} of RAM, of which " in first
     assert f"{bytes_in_words(shown.plan.kept_bytes)} stay between frames, " in first
     assert first.split(" (")[0] in page.read_text()

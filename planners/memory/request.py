@@ -1,0 +1,169 @@
+"""The request of `planners.fit`: its arguments, checked and read, as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from cnn2csdf.network import Network
+from cnn2csdf.platforms import (
+    PLATFORMS,
+    USUAL_PLATFORM,
+    BoardMemory,
+    Platform,
+    PlatformNames,
+    memories_of,
+    memory_of,
+    platform_named,
+)
+from csdf.arguments import Bytes, byte_count, one_of
+from csdf.errors import InvalidArgument, InvalidNetwork
+from csdf.model.exact import Exact, MalformedText, exact
+from csdf.units import bytes_in_words
+from planners.memory.answer import INPUTS, OUTPUT_MEMORIES, RESIDENT, SEARCHED, FitMethod
+from planners.memory.orders import ORDERS
+from planners.memory.stages import StageTable
+from planners.memory.times import PlanTimes, measured_work
+from planners.plan.plan import Memory
+from planners.plan.ram import RamBeside
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitRequest:
+    """A network, the memory it has to fit, and how it is to be planned; as `fit` describes them.
+
+    ram, flash: bytes. nanoseconds: of a frame, at most. memories: empty for one memory.
+    """
+
+    network: Network
+    ram: int | None
+    flash: int | None
+    nanoseconds: Fraction | None
+    element_bytes: int | None
+    parameter_bytes: int | None
+    input: str
+    output: str
+    searched: Sequence[str]
+    labels: Sequence[int]
+    platform: Platform | None
+    durations: Mapping[str, Sequence[int]] | None
+    memories: Sequence[Memory | BoardMemory]
+    beside: RamBeside | None
+    order: str
+
+    @property
+    def room(self) -> int | None:
+        """Bytes that stack and reserve leave of the RAM; below 0 where these are larger."""
+        if self.ram is None or self.beside is None:
+            return self.ram
+        return self.ram - self.beside.bytes
+
+    def has_room_for(self, method: FitMethod) -> bool:
+        """Whether arena and state of a method are within the RAM that is left."""
+        return self.room is None or method.with_state <= self.room
+
+
+def fit_request(
+    network: Network,
+    *,
+    ram: Bytes | None,
+    flash: Bytes | None,
+    nanoseconds: Exact | None,
+    element_bytes: int | None,
+    parameter_bytes: int | None,
+    input: str,  # noqa: A002 - the word of the command
+    output: str,
+    searched: Sequence[str],
+    labels: Sequence[int],
+    platform: Platform | str | None,
+    durations: Mapping[str, Sequence[int]] | None,
+    memories: Sequence[Memory | BoardMemory | str],
+    beside: RamBeside | None,
+    order: str,
+) -> FitRequest:
+    """Return the request of these arguments of `fit`.
+
+    Raises InvalidArgument for arguments that are none or do not belong together; InvalidNetwork for a
+    network with a state in several memories.
+    """
+    ram_bytes = None if ram is None else byte_count(ram)
+    flash_bytes = None if flash is None else byte_count(flash)
+    longest = None if nanoseconds is None else exact(nanoseconds, "nanoseconds")
+    if longest is not None and longest <= 0:
+        raise InvalidArgument(f"fit: nanoseconds is {longest}; expected a time above 0")
+    if longest is not None and platform is None and durations is None:
+        raise InvalidArgument(
+            "fit: nanoseconds needs a platform or durations, which tell the times"
+        )
+    if not labels:
+        raise InvalidArgument("fit: labels is empty; expected a number of labels at least")
+    one_of(input, INPUTS, "fit: input")
+    one_of(output, OUTPUT_MEMORIES, "fit: output")
+    one_of(order, ORDERS, "fit: order")
+    for method in searched:
+        one_of(method, SEARCHED, "fit: searched")
+    if isinstance(platform, str):
+        if platform not in PlatformNames():
+            one_of(platform, PlatformNames(), "fit: platform")
+        platform = platform_named(platform)
+    board = () if platform is None else platform.memories
+    chosen = _memories_given(memories, board)
+    if ram is None:
+        chosen = chosen or board
+    if network.keeps_state and chosen:
+        raise InvalidNetwork(
+            f"network {network.name!r} keeps a state, which lies in one memory; give ram (--ram "
+            f"{bytes_in_words(chosen[0].size).replace(' ', '')}) in place of memories (--memory)"
+        )
+    limits = (ram, longest, durations, input, output)
+    if chosen and limits != (None, None, None, RESIDENT, RESIDENT):
+        raise InvalidArgument(
+            "fit: memories stand in the place of ram, nanoseconds and durations, and inputs and "
+            "outputs are resident there"
+        )
+    return FitRequest(
+        network=network,
+        ram=ram_bytes,
+        flash=flash_bytes,
+        nanoseconds=longest,
+        element_bytes=element_bytes,
+        parameter_bytes=parameter_bytes,
+        input=input,
+        output=output,
+        searched=searched,
+        labels=labels,
+        platform=platform,
+        durations=durations,
+        memories=chosen,
+        beside=beside,
+        order=order,
+    )
+
+
+def plan_times(
+    table: StageTable,
+    platform: Platform | None,
+    durations: Mapping[str, Sequence[int]] | None,
+    parameter_bytes: int | None,
+) -> PlanTimes | None:
+    """Return the times of plans: a platform's, or measured ones and its start of a phase; or None."""
+    if durations is None:
+        return None if platform is None else PlanTimes(table, platform, parameter_bytes)
+    platform = platform or PLATFORMS[USUAL_PLATFORM]
+    measured = measured_work(table.network, durations, platform.launch)
+    return PlanTimes(table, platform, parameter_bytes, measured)
+
+
+def _memories_given(
+    memories: Sequence[Memory | BoardMemory | str], board: Sequence[BoardMemory]
+) -> Sequence[Memory | BoardMemory]:
+    """The memories, those that are texts read as commands read them."""
+    texts = [one for one in memories if isinstance(one, str)]
+    others = [one for one in memories if not isinstance(one, str)]
+    if texts and others:
+        raise InvalidArgument("fit: memories are texts and others; expected only one of both")
+    try:
+        return memories_of([memory_of(one) for one in texts], board) if texts else others
+    except (MalformedText, InvalidArgument) as error:
+        raise InvalidArgument(f"fit: memories: {error}") from None
