@@ -92,15 +92,17 @@ def test_what_does_not_fit_is_a_no_with_the_least_bytes(fuse):
 
 
 def test_a_no_says_of_which_groups_and_what_csdf_fit_finds(fuse, run):
-    limit = (MODEL, "--ram", "15kB", "--element-bytes", 1)
+    limit = (MODEL, "--ram", "15kB", "--element-bytes", 1)  # of the arena
     code, output, _ = fuse(*limit)
-    _, fit, _ = run("fit", *limit, "--json")
+    _, unlimited, _ = run("fit", MODEL, "--element-bytes", 1, "--json")
+    beside = json.loads(unlimited)["stack_bytes"] + 56  # of the state of these plans
+    _, fit, _ = run("fit", MODEL, "--ram", 15_000 + beside, "--element-bytes", 1, "--json")
     found = json.loads(fit)
     assert code == 1
     assert (
         "infeasible: no groups in these modes (halo-cached, halo-recomputed, rows, whole)" in output
     )
-    assert "csdf fit            fits: 14.15 kB of RAM" in output
+    assert "csdf fit            fits: 14.15 kB of arena" in output
     assert found["ram_bytes"] == 14_144 == json.loads(fuse(*limit, "--json")[1])["fit"]["ram_bytes"]
 
 

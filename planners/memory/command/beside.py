@@ -90,7 +90,7 @@ def in_words(found: Together) -> str:
     time = "" if found.nanoseconds is None else f", {nanoseconds_in_words(found.nanoseconds)}"
     each = "" if len(shown) == 1 else f" for {answers.counted(len(shown), 'network')} in turn"
     figures = (
-        f"{needed_bytes_in_words(found.ram_bytes)} of RAM{each}, {float(work):.4g}x MACs{time} "
+        f"{needed_bytes_in_words(found.ram_bytes)} of arena{each}, {float(work):.4g}x MACs{time} "
         f"({', '.join(ways)}; {' or '.join(places)})"
     )
     limits = {one.ram for one in found.fits}
