@@ -113,6 +113,7 @@ def test_a_frame_of_zeros_gives_the_biases():
         assert np.isfinite(result).all()
 
 
+@pytest.mark.slow
 def test_c_refuses_weights_of_int8_for_floating_point_by_name():
     fit = pytest.importorskip("planners.memory.fit").fit
     library = pytest.importorskip("planners.code.library").library
