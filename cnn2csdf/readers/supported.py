@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from cnn2csdf.operators.operator import Operator
 from cnn2csdf.readers.darknet import KINDS
+from cnn2csdf.readers.layers_of_converters import layer_kinds, plain
 from cnn2csdf.readers.tflite.reader import CONVERTERS
 
 GENERAL = {  # what holds for all operators of a reader
@@ -22,11 +24,24 @@ GENERAL = {  # what holds for all operators of a reader
 
 
 class Supported(NamedTuple):
-    """An operator that a reader takes, and what a user has to know of it."""
+    """An operator that a reader takes, and what a user has to know of it.
+
+    types: of its elements, where the reader distinguishes them. layers: the kinds of layers that it
+    can become. attributes: those that all of its layers have. is_opened: whether it is read as
+    several operators.
+    """
 
     reader: str
     operator: str
     note: str
+    types: tuple[str, ...] = ()
+    layers: tuple[type[Operator], ...] = ()
+    attributes: Mapping[str, Any] = MappingProxyType({})
+    is_opened: bool = False
+
+    def in_words(self) -> str:
+        """Return its types and what restricts it."""
+        return "; ".join(filter(None, (", ".join(self.types), self.note)))
 
 
 def supported() -> list[Supported]:
@@ -41,18 +56,31 @@ def _of_onnx() -> Iterator[Supported]:
     except ModuleNotFoundError:
         yield Supported("ONNX", "(none)", "needs onnx: pip install '.[cnn]' in the checkout")
         return
+    known = import_module("cnn2csdf.onnx_files.conversion.elementwise").attributes_by_kind()
     for name in sorted(converters):
-        yield Supported("ONNX", name, _in_words(converters[name]))
-    yield Supported("ONNX", "Attention", "the products, softmax and moves that it stands for")
+        convert = converters[name]
+        layers, attributes = layer_kinds(convert), known.get(name, {})
+        yield Supported("ONNX", name, _in_words(convert), (), layers, attributes)
+    yield Supported(
+        "ONNX", "Attention", "the products, softmax and moves that it stands for", is_opened=True
+    )
     for name in runtime:
-        yield Supported("ONNX", name, "between integers, as the steps that it stands for")
+        yield Supported(
+            "ONNX", name, "between integers, as the steps that it stands for", is_opened=True
+        )
 
 
 def _of_tflite() -> Iterator[Supported]:
     for name in sorted(CONVERTERS):
-        types = ", ".join(("float32", *IN_INTEGERS.get(name, ())))
-        said = [types, *filter(None, [RESTRICTIONS.get(name)])]
-        yield Supported("TensorFlow Lite", name, "; ".join(said))
+        convert = CONVERTERS[name]
+        yield Supported(
+            "TensorFlow Lite",
+            name,
+            RESTRICTIONS.get(name, ""),
+            types=(*(() if name in ONLY_INTEGERS else ("float32",)), *IN_INTEGERS.get(name, ())),
+            layers=layer_kinds(convert),
+            attributes=getattr(convert, "keywords", {}),
+        )
 
 
 def _of_darknet() -> Iterator[Supported]:
@@ -64,13 +92,11 @@ def _of_darknet() -> Iterator[Supported]:
 
 def _in_words(convert: Callable[..., Any]) -> str:
     """The first sentence of what a converter says it does."""
-    convert = inspect.unwrap(convert)
-    while isinstance(convert, partial):
-        convert = convert.func
-    said = (inspect.getdoc(convert) or "").partition("\n\n")[0]
+    said = (inspect.getdoc(plain(convert)) or "").partition("\n\n")[0]
     return " ".join(said.split()).removeprefix("Add ").rstrip(".")
 
 
+ONLY_INTEGERS = ("SVDF",)
 BYTES = ("int8",)
 BOTH = ("int8", "int16")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import inf
+from typing import Any
 
 import onnx
 
@@ -80,6 +81,17 @@ FUNCTIONS = {
 }
 ORDERED = ("subtract", "divide", "power", "greater", "greater or equal", "less", "less or equal")
 # where it matters which operand comes first
+
+
+def attributes_by_kind() -> dict[str, dict[str, Any]]:
+    """Return the function, and its usual parameters, of each type of node that is one of elements."""
+    functions: dict[str, dict[str, Any]] = {
+        kind: {"function": function} for kind, function in FUNCTIONS.items()
+    }
+    for kind, (function, defaults) in PLAIN.items():
+        parameters = tuple(value for _, value in defaults)
+        functions[kind] = {"function": function, "parameters": parameters}
+    return functions
 
 
 def activation(node: Node, assembly: Assembly) -> None:

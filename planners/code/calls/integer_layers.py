@@ -469,3 +469,4 @@ _CALLS: dict[type, Callable[[Described, Any], Call]] = {
         one, operator, packed_rows, scaling
     ),
 }
+INTEGER_KINDS = frozenset({*_CALLS, op.Conversion})  # of layers beside those that move elements

@@ -319,3 +319,4 @@ _CALLS: dict[type, Callable[[Described, Any], Call]] = {
         one, operator, packed_filters, _bias
     ),
 }
+REAL_KINDS = frozenset({*_CALLS, op.Convolution})  # of layers that have a kernel of real numbers

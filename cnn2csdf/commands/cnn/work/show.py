@@ -30,7 +30,7 @@ def work(options: argparse.Namespace) -> int:
     if options.supported:
         readers: dict[str, dict[str, str]] = {}
         for one in supported():
-            readers.setdefault(one.reader, {})[one.operator] = one.note
+            readers.setdefault(one.reader, {})[one.operator] = one.in_words()
         width = max(len(name) for known in readers.values() for name in known)
         lines = []
         for reader, said in GENERAL.items():

@@ -1,0 +1,24 @@
+"""`csdf cnn operators`: what is read and computed, operator by operator."""
+
+from __future__ import annotations
+
+import argparse
+
+from csdf.cli import parsers
+
+READERS = {"tflite": "TensorFlow Lite", "onnx": "ONNX"}
+
+
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf cnn operators",
+        "Each operator that is read: the types of its elements, in which of these types C computes it, "
+        "and its restrictions.",
+        "csdf cnn operators --format tflite",
+        work="planners.commands.cnn.work.operators",
+    )
+    parser.add_argument(
+        "--format", choices=tuple(READERS), help="of the file; default: all formats"
+    )
+    return parser
