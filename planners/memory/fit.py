@@ -53,7 +53,7 @@ from planners.memory.answer import (
 )
 from planners.memory.memories import planned_in_memories
 from planners.memory.order import topological_order
-from planners.memory.orders import SEARCHED_ORDER, with_lower_peak
+from planners.memory.orders import SEARCHED_ORDER, other_orders
 from planners.memory.plain_plans import ends_of, layer_by_layer
 from planners.memory.request import FitRequest, fit_request, plan_times
 from planners.memory.search import WIDTHS, Finding
@@ -112,8 +112,8 @@ def fit(
     of weights there counts, and they may be copied.
     beside: stack and reserve that `ram` has to hold as well, with the execution state of the C library;
     None: `ram` is for the arena alone.
-    order: of ORDERS; of the layers: that of the network alone, or also the order of the lowest peak of
-    whole tensors, where that peak is lower. In memories, and with a state, it is that of the network.
+    order: of ORDERS; of the layers: that of the network alone, or also those of the lowest peak of
+    whole tensors and of a depth-first search. In memories, and with a state, it is that of the network.
     budget: a stop, seconds, or a text such as "60s"; where it or Ctrl-C ends the search, the best way
     found by then stands, marked in the reason.
     """
@@ -212,23 +212,25 @@ def _methods_of_orders(
     is_streamed: bool,
     is_hopeless: bool,
 ) -> tuple[list[FitMethod], Reason | None]:
-    """Return the methods of the network's order, and of one with a lower peak; why searches ended."""
+    """Return the methods of the network's order and of others; why searches ended."""
     search = partial(_searched, request, external, is_streamed=is_streamed, is_hopeless=is_hopeless)
     finding = search(request.network, stop)
     methods, ended = finding.methods, finding.ended
     may_go_on = ended is None or ended.has(Ended.EFFORT)
     if request.order != SEARCHED_ORDER or is_hopeless or not may_go_on:
         return methods, ended
-    ordered = with_lower_peak(
+    orders = other_orders(
         request.network,
         element_bytes=request.element_bytes,
         external=external,
         stop=stop.question(ORDER_SHARE),
     )
-    if ordered is None:
-        return methods, ended
-    again = search(ordered, stop.question(1.0))
-    return _of_both_orders(methods, again.methods), ended or again.ended
+    for ordered in orders:
+        again = search(ordered, stop.question(1.0))
+        methods, ended = _of_both_orders(methods, again.methods), ended or again.ended
+        if again.ended is not None and not again.ended.has(Ended.EFFORT):
+            break
+    return methods, ended
 
 
 def _searched(

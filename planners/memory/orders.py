@@ -1,16 +1,18 @@
-"""Networks with their layers in another order of execution, one with a lower peak of whole tensors."""
+"""Networks with their layers in other orders of execution, which may take fewer bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import pairwise
+from operator import or_
 
 from cnn2csdf.network import Network
-from cnn2csdf.operators import Input, Output
+from cnn2csdf.operators import Concatenation, Input, Output
 from csdf.time_limit import Stop
 from planners.memory.plain_plans import whole_tensors
-from planners.order.problem import OrderProblem, Step, peak_of
+from planners.order.problem import OrderProblem, Step
 from planners.order.search import plan_order
 
 FILE_ORDER = "file"
@@ -18,19 +20,20 @@ SEARCHED_ORDER = "search"
 ORDERS = (SEARCHED_ORDER, FILE_ORDER)
 
 
-def with_lower_peak(
+def other_orders(
     network: Network, *, element_bytes: int | None, external: frozenset[str], stop: Stop
-) -> Network | None:
-    """Return the network in an order of a lower peak than that of its layers; None where none is found.
+) -> list[Network]:
+    """Return the network in orders besides that of its layers: of the lowest peak, and depth first.
 
-    The peak is of whole tensors, without those in external memory. The order depends on the names
-    of the layers, and not on their order in the network.
+    The peak is of whole tensors, without those in external memory; by rows, another order may take
+    fewer bytes. Both orders depend on names and inputs of the layers, and not on their order in the
+    network. stop: of the search for the lowest peak.
     """
-    steps = [one for one in network.layers if not isinstance(one.operator, Input | Output)]
+    steps = [layer for layer in network.layers if not isinstance(layer.operator, Input | Output)]
     if all(first.name in second.inputs for first, second in pairwise(steps)):
-        return None  # each layer reads the one before: there is no other order
+        return []  # each layer reads the one before: there is no other order
     lifetimes = whole_tensors(network, element_bytes=element_bytes, external=external)
-    sizes = dict.fromkeys(sorted(one.name for one in network.layers), 0)
+    sizes = dict.fromkeys(sorted(layer.name for layer in network.layers), 0)
     sizes |= {buffer.name: buffer.size for buffer in lifetimes.buffers}
     for layer in network.outputs:
         del sizes[layer.name]
@@ -38,15 +41,75 @@ def with_lower_peak(
         name=network.name,
         sizes=sizes,
         steps=tuple(
-            Step(name=one.name, reads=tuple(dict.fromkeys(one.inputs)), writes=(one.name,))
-            for one in sorted(steps, key=lambda one: one.name)
+            Step(name=layer.name, reads=tuple(dict.fromkeys(layer.inputs)), writes=(layer.name,))
+            for layer in sorted(steps, key=lambda layer: layer.name)
         ),
-        outputs=tuple(sorted({source for one in network.outputs for source in one.inputs})),
+        outputs=tuple(sorted({source for layer in network.outputs for source in layer.inputs})),
     )
-    plan = plan_order(graph, budget=stop)
-    if plan.peak >= peak_of(graph, [one.name for one in steps]):
-        return None
-    return in_order(network, plan.order)
+    orders = dict.fromkeys((plan_order(graph, budget=stop).order, depth_first_order(network)))
+    orders.pop(tuple(layer.name for layer in steps), None)
+    return [in_order(network, order) for order in orders]
+
+
+def depth_first_order(network: Network) -> tuple[str, ...]:
+    """Return the order in which a depth-first search from the outputs leaves the layers.
+
+    Inputs of a layer are visited in their order. A concatenation comes directly before its first
+    reader: what it joins can be read by rows until then. A layer that a separator does not need comes
+    behind the separator. Inputs and outputs of the network are left out.
+    """
+    unread = (layer.name for layer in network.layers if not network.consumers[layer.name])
+    outputs = {layer.name: None for layer in network.outputs}
+    waiting = list(reversed(dict.fromkeys((*outputs, *sorted(unread)))))
+    inputs = {layer.name: None for layer in network.inputs}
+    order = dict(inputs)
+    while waiting:
+        missing = [name for name in network.layer(waiting[-1]).inputs if name not in order]
+        if missing:
+            waiting += reversed(missing)
+        else:
+            order[waiting.pop()] = None
+    place = {name: number for number, name in enumerate(order)}
+    for name in reversed(order):
+        if isinstance(network.layer(name).operator, Concatenation):
+            place[name] = min(
+                (place[reader] for reader in network.consumers[name]), default=place[name]
+            )
+    in_turn = sorted(order, key=lambda name: place[name])
+    steps = [name for name in in_turn if name not in inputs and name not in outputs]
+    return _through_separators(network, steps)
+
+
+def _through_separators(network: Network, steps: Sequence[str]) -> tuple[str, ...]:
+    """Return layers with those first that the first separator needs, then those of the second, etc.
+
+    A separator is a layer behind which no other tensor is read than its own, once it and the layers
+    that it needs have run. Inputs besides the first that is read do not count, as in topological_order.
+    """
+    if len(network.inputs) == 1:
+        return tuple(steps)  # what a separator does not need reads the separator
+    place = {layer.name: 0 for layer in network.inputs}
+    place |= {name: 1 << number for number, name in enumerate(steps)}
+    place |= dict.fromkeys((layer.name for layer in network.outputs), 1 << len(steps))
+    first = min(network.inputs, key=lambda layer: not network.consumers[layer.name]).name
+    readers = {name: _union(place[reader] for reader in network.consumers[name]) for name in place}
+    needed = dict.fromkeys(place, 0)  # the layer itself, and all that it is computed from
+    read = dict.fromkeys(place, readers[first])  # the readers of all that it is computed from
+    others = {layer.name for layer in network.inputs}
+    for name in steps:
+        sources = set(network.layer(name).inputs) - others
+        needed[name] = place[name] | _union(needed[source] for source in sources)
+        read[name] |= _union(read[source] | readers[source] for source in sources)
+    ordered: dict[str, None] = {}
+    for name in steps:
+        if not read[name] & ~needed[name]:
+            ordered |= dict.fromkeys(step for step in steps if needed[name] & place[step])
+    return tuple(ordered | dict.fromkeys(steps))
+
+
+def _union(sets: Iterable[int]) -> int:
+    """Return the union of sets of layers, each the bits of an integer."""
+    return reduce(or_, sets, 0)
 
 
 def in_order(network: Network, order: Sequence[str]) -> Network:

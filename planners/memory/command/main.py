@@ -85,8 +85,8 @@ def command_parser() -> argparse.ArgumentParser:
         "--order",
         choices=("search", "file"),
         default="search",
-        help="of the layers: also the one with the lowest peak of whole tensors, or that of the file "
-        "alone; default: search",
+        help="of the layers: also those of the lowest peak of whole tensors and depth first, or that "
+        "of the file alone; default: search",
     )
     parsers.add_effort(parser, "of the search for each network; then the best by then", EFFORT)
     parsers.add_json_option(parser)

@@ -10,7 +10,7 @@ from csdf.errors import InvalidArgument
 from csdf.time_limit import Stop
 from planners.memory.answer import WHOLE_LAYERS
 from planners.memory.fit import fit
-from planners.memory.orders import FILE_ORDER, in_order, with_lower_peak
+from planners.memory.orders import FILE_ORDER, depth_first_order, in_order, other_orders
 from planners.memory.several import run_plan
 from planners.plan.carried_out import require_carried_out
 from tests.planners.memory.streamed import random_frame
@@ -78,16 +78,86 @@ def test_plans_in_another_order_are_plans_of_the_network_itself():
     assert run.high_water_bytes <= way.ram_bytes
 
 
-def test_the_order_does_not_depend_on_the_order_of_the_file():
-    network = branches(depth_first=False)
-    names = [f"{kind}{k}" for k in (2, 0, 3, 1) for kind in ("wide",)]
-    names += [f"narrow{k}" for k in (1, 3, 2, 0)] + ["joined"]
-    shuffled = in_order(network, names)
-    first, second = [
-        with_lower_peak(one, element_bytes=1, external=frozenset(), stop=Stop(effort=1))
-        for one in (network, shuffled)
+def shuffled_branches():
+    names = [f"wide{k}" for k in (2, 0, 3, 1)] + [f"narrow{k}" for k in (1, 3, 2, 0)] + ["joined"]
+    return in_order(branches(depth_first=False), names)
+
+
+def orders_beside(network):
+    orders = other_orders(network, element_bytes=1, external=frozenset(), stop=Stop(effort=1))
+    return {tuple(layer.name for layer in ordered.layers) for ordered in orders}
+
+
+def test_the_orders_do_not_depend_on_the_order_of_the_file():
+    first, second = orders_beside(branches(depth_first=False)), orders_beside(shuffled_branches())
+    assert first == second
+    assert first
+
+
+def test_a_file_in_depth_first_order_is_planned_in_no_other_order_of_its_peak():
+    network = branches(depth_first=True)
+    own = tuple(layer.name for layer in network.layers)
+    assert own[1:-1] == depth_first_order(network)
+    assert own not in orders_beside(network)
+    assert (
+        len(orders_beside(network)) <= 1
+    )  # that of the lowest peak, which has another branch first
+
+
+def test_a_depth_first_order_visits_the_inputs_of_a_layer_in_their_order():
+    pairs = [(f"wide{k}", f"narrow{k}") for k in range(4)]
+    order = depth_first_order(shuffled_branches())
+    assert order == (*(name for pair in pairs for name in pair), "joined")
+
+
+def test_a_concatenation_that_is_joined_again_comes_directly_before_its_reader():
+    builder = NetworkBuilder("nested")
+    image = builder.input((2, 8, 8), name="image")
+
+    def relu(name):
+        return builder.add(op.Activation(function="relu"), image, name=name)
+
+    pair = builder.add(op.Concatenation(axis=0), relu("one"), relu("two"), name="pair")
+    joined = builder.add(op.Concatenation(axis=0), pair, relu("three"), name="joined")
+    builder.output(joined)
+    assert depth_first_order(builder.network()) == ("one", "two", "three", "pair", "joined")
+
+
+def with_two_images(*, late_first):
+    """A chain over an image that narrows to 16 bytes, and then a sum with another image."""
+    builder = NetworkBuilder("two images")
+    image = builder.input((1, 16, 16), name="image")
+    other = builder.input((1, 4, 4), name="other")
+    whole = op.Window(kernel=(4, 4), stride=(4, 4), padding=(0,) * 4)
+
+    def late():
+        return builder.add(op.Activation(function="relu"), other, name="a late layer")
+
+    first = late() if late_first else None
+    wide = builder.add(op.Activation(function="relu"), image, name="wide")
+    narrow = builder.add(op.Pooling(function="max", window=whole), wide, name="narrow")
+    last = builder.add(op.Activation(function="relu"), narrow, name="last")
+    builder.output(builder.add(op.Elementwise(function="add"), first or late(), last, name="sum"))
+    return builder.network()
+
+
+def test_a_layer_of_another_image_comes_behind_the_separators_that_do_not_need_it():
+    for late_first in (False, True):
+        network = with_two_images(late_first=late_first)
+        assert depth_first_order(network) == ("wide", "narrow", "last", "a late layer", "sum")
+
+
+def test_the_methods_of_all_orders_do_not_depend_on_the_order_of_the_file():
+    answers = [
+        planned(network)
+        for network in (
+            branches(depth_first=False),
+            branches(depth_first=True),
+            shuffled_branches(),
+        )
     ]
-    assert first.layers == second.layers
+    figures = [[(way.name, way.ram_bytes, way.mac_ratio) for way in one.methods] for one in answers]
+    assert figures[0] == figures[1] == figures[2]
 
 
 def test_a_chain_has_no_other_order():
@@ -97,7 +167,7 @@ def test_a_chain_has_no_other_order():
         last = builder.add(op.Activation(function="relu"), last)
     builder.output(last)
     options = {"element_bytes": 1, "external": frozenset(), "stop": Stop(steps=0)}
-    assert with_lower_peak(builder.network(), **options) is None
+    assert other_orders(builder.network(), **options) == []
 
 
 def test_an_unknown_order_is_refused():
