@@ -162,6 +162,8 @@ class Schedule:
         """Yield where numbers lie that stay from frame to frame, and those with which they begin."""
         for name, roles in first_states(model).items():
             kinds = (Kind.KEPT, Kind.STATE)
+            # A plan for elements of another width is refused for that, not for an odd offset.
+            self.width_of(name)
             offset = self.elements(self.buffer(name, kinds, 0).offset)
             for role, array in roles.items():
                 flat = np.ascontiguousarray(as_it_lies(array)).reshape(-1)

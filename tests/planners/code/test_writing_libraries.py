@@ -13,6 +13,7 @@ from cnn2csdf.dtypes import Element
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.shape import Shape
 from cnn2csdf.simplify import simplified
+from cnn2csdf.streams import as_stream
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidNetwork, InvalidPlan, UnwritableFile
 from planners.code.building import MAIN
@@ -32,6 +33,7 @@ from planners.code.parts import (
 from planners.code.rules import rule_of
 from planners.code.schedule import looking_ahead
 from planners.code.vectors import random_frame
+from planners.memory.fit import fit
 from tests.planners.code.compiling import COMPILER, FLAGS, needs_compiler, program, run_all
 from tests.planners.memory.streamed import random_plan
 
@@ -89,6 +91,20 @@ def test_a_plan_that_counts_other_bytes_is_refused():
     model = small()
     with pytest.raises(InvalidPlan, match="1 bytes"):
         library(model, planned(model, element_bytes=1))
+
+
+def test_a_plan_of_a_stream_that_counts_other_bytes_is_refused_for_these_bytes():
+    builder = NetworkBuilder("stream")
+    rows = builder.input((3, 4, 3))
+    window = op.Window(kernel=(2, 1))
+    last = builder.add(op.Convolution(filters=3, window=window), rows)
+    builder.output(builder.add(op.Convolution(filters=2, window=window), last))
+    network = builder.network()
+    model = as_stream(Model(network=network, weights=random_weights(network, 0)), 1)
+    plan = fit(model, element_bytes=2, searched=()).methods[0].plan
+    assert any(one.stays and one.offset % 4 for one in plan.buffers)
+    with pytest.raises(InvalidPlan, match=r"counts 2 bytes .* computed in 4; plan with that many"):
+        library(model, plan)
 
 
 def test_a_weight_that_is_no_number_is_refused():
