@@ -490,6 +490,8 @@ def _padding(
     channels: tuple[int, int] = (0, 0),
 ) -> Node:
     """A node that adds channels, rows and columns, or cuts off where negative."""
+    if mode == "symmetric":
+        raise InvalidNetwork("padding that repeats the border in the mirror has no ONNX node")
     top, left, bottom, right = padding
     first, last = channels
     constants = [_integers("pads", 0, first, top, left, 0, last, bottom, right)]

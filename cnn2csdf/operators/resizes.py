@@ -35,7 +35,7 @@ class Pad(Operator):
     """
 
     padding: tuple[int, int, int, int]
-    mode: str = "constant"  # or "reflect", "edge"
+    mode: str = "constant"  # or "reflect", "symmetric" (the border itself is repeated), "edge"
     value: float = 0.0
     channels: Pair = (0, 0)
 
@@ -84,9 +84,14 @@ class Pad(Operator):
         found = zip(places, (height, width), strict=True)
         if self.mode == "edge":  # places beyond the ends moved to the first or the last one
             return _picked(part, *(np.clip(one, 0, length - 1) for one, length in found))
-        # Places beyond the ends mirrored at the first and the last one.
-        turns = [(one % max(2 * length - 2, 1), length) for one, length in found]
-        return _picked(part, *(np.minimum(one, 2 * length - 2 - one) for one, length in turns))
+        # Places beyond the ends mirrored at the first and the last one, or behind these.
+        repeats = int(self.mode == "symmetric")
+        periods = [max(2 * length - 2 * (1 - repeats), 1) for length in (height, width)]
+        turns = [
+            (one % period, period - repeats)
+            for (one, _), period in zip(found, periods, strict=True)
+        ]
+        return _picked(part, *(np.minimum(one, last - one) for one, last in turns))
 
 
 def padding_steps(

@@ -183,7 +183,7 @@ RESTRICTIONS = {
     "CUMSUM": "a constant axis",
     "GATHER": "one list of constant places",
     "MEAN": "constant axes without the batch",
-    "MIRROR_PAD": "rows and columns, without the border itself",
+    "MIRROR_PAD": "rows and columns, with the border itself or without",
     "PAD": "any axis but the batch",
     "PADV2": "any axis but the batch",
     "SELECT": "a condition of the shape of the result, or one for all elements",

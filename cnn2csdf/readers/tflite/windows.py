@@ -24,7 +24,7 @@ from cnn2csdf.readers.tflite.options import (
 )
 from csdf.errors import UnreadableFile, counted
 
-REFLECT = 0  # MirrorPadMode
+MIRRORS = {0: "reflect", 1: "symmetric"}  # MirrorPadMode
 MAP_AXES = 4
 CUSTOM_STRIDES = Struct("<iii")  # TfLiteTransposeConvParams: TfLitePadding, two strides
 CUSTOM_SAME, CUSTOM_VALID = 1, 2
@@ -206,9 +206,10 @@ def pad_with(node: Node, assembly: Assembly) -> None:
 
 def mirrored_pad(node: Node, assembly: Assembly) -> None:
     """Add rows and columns that mirror those inside."""
-    if options_of(node).integer(0, "b") != REFLECT:
-        raise refusal(node, "borders that are repeated in the mirror are not supported")
-    _add_padding(node, assembly, "reflect", 0.0)
+    number = options_of(node).integer(0, "b")
+    if number not in MIRRORS:
+        raise UnreadableFile(f"{node}: mode {number}; expected 0 or 1")
+    _add_padding(node, assembly, MIRRORS[number], 0.0)
 
 
 def _add_padding(node: Node, assembly: Assembly, mode: str, value: float) -> None:

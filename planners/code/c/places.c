@@ -183,7 +183,7 @@ typedef struct {
     element value;
 } padding;
 
-enum { PAD_VALUE, PAD_EDGE, PAD_REFLECT };
+enum { PAD_VALUE, PAD_EDGE, PAD_REFLECT, PAD_SYMMETRIC };
 
 /* The place of the input that stands for one that may lie outside; -1 where none does. */
 static int32_t padded_place(const padding *p, int32_t place, int32_t limit)
@@ -195,6 +195,11 @@ static int32_t padded_place(const padding *p, int32_t place, int32_t limit)
         int32_t period = larger((2 * limit) - 2, 1);
         place -= floored(place, period) * period;
         return (place < limit) ? place : (period - place);
+    }
+    if (p->mode == PAD_SYMMETRIC) {
+        int32_t period = 2 * limit;
+        place -= floored(place, period) * period;
+        return (place < limit) ? place : (period - 1 - place);
     }
     return clamped(place, limit);
 }

@@ -95,7 +95,7 @@ def _space_to_depth(one: Described, operator: op.SpaceToDepth) -> Call:
 
 def pad_call(one: Described, operator: op.Pad, value: object) -> Call:
     """Return the call for channels, rows and columns around, of a value as stored."""
-    mode = {"constant": "PAD_VALUE", "edge": "PAD_EDGE", "reflect": "PAD_REFLECT"}[operator.mode]
+    mode = "PAD_VALUE" if operator.mode == "constant" else f"PAD_{operator.mode.upper()}"
     one.tables.wanted.add(mode)
     return one.call("pad_maps", "padding", *operator.padding[:2], operator.channels[0], mode, value)
 

@@ -75,6 +75,16 @@ def test_padding_is_that_of_onnx(mode, padding):
     assert_near(row_by_row(single), expected)
 
 
+@pytest.mark.parametrize("padding", [(1, 2, 3, 1), (2, 0, 0, 3), (0, 0, 0, 0)])
+def test_padding_that_repeats_the_border_is_that_of_numpy(padding):
+    single = SingleLayer(Pad(padding=padding, mode="symmetric"), MAP)
+    top, left, bottom, right = padding
+    amounts = ((0, 0), (top, bottom), (left, right))
+    expected = np.pad(single.tensors[0], amounts, mode="symmetric")
+    assert np.array_equal(single.whole(), expected)
+    assert np.array_equal(row_by_row(single), expected)
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_a_concatenation_is_that_of_onnx(axis):
     dims = [list(MAP) for _ in range(3)]

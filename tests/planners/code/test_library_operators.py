@@ -62,6 +62,7 @@ OTHERS = [
     op.Resize(size=(3, 9), function="cubic", cubic=-0.5, skips_outside=True),
     op.Pad(padding=(1, 2, 0, 1), value=0.5),
     op.Pad(padding=(2, 2, 3, 1), mode="reflect"),
+    op.Pad(padding=(2, 2, 3, 1), mode="symmetric"),
     op.Pad(padding=(2, -1, 3, 1), mode="edge"),
     op.Transpose(permutation=(2, 1, 0)),
     op.Transpose(permutation=(1, 2, 0)),
