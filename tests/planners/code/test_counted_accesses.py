@@ -17,7 +17,7 @@ from tests.planners.code.counted_accesses import (
 )
 from tests.planners.code.memory_cases import planned_cases
 
-CASES = 12  # random models that are drawn for each number of memories
+CASES = 6  # random models for each number of memories; more: tests.benchmarks.bench_counted_accesses
 
 
 def convolutions():

@@ -5,7 +5,7 @@ import pytest
 from tests.planners.code.compiling import needs_compiler
 from tests.planners.code.networks_with_options import drawn_case, try_cases
 
-COMPILED = range(4, 18)
+COMPILED = range(4, 9)  # more: python -m tests.planners.code.networks_with_options
 
 
 @pytest.mark.slow
