@@ -17,7 +17,9 @@ from tests.planners.code.counted_accesses import (
 )
 from tests.planners.code.memory_cases import planned_cases
 
-CASES = 6  # random models for each number of memories; more: tests.benchmarks.bench_counted_accesses
+CASES = (
+    6  # random models for each number of memories; more: tests.benchmarks.bench_counted_accesses
+)
 
 
 def convolutions():
