@@ -7,7 +7,12 @@ import argparse
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
 from planners.code.parts import KERNELS, OWN
-from planners.memory.command.main import EFFORT, SinglePlan, add_plan_options
+from planners.memory.command.main import (
+    EFFORT,
+    SinglePlan,
+    add_order_option,
+    add_plan_options,
+)
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -66,13 +71,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--seed", type=answers.from_zero, default=0, metavar="N", help="of random weights"
     )
-    parser.add_argument(
-        "--order",
-        choices=("search", "file"),
-        default="search",
-        help="of the layers: also those of the lowest peak of whole tensors and depth first, or that "
-        "of the file alone; default: search",
-    )
+    add_order_option(parser)
     parsers.add_effort(parser, "of the search for each plan; then the best by then", EFFORT)
     parsers.add_json_option(parser)
     parsers.add_folder_option(parser, "a new folder, or one of its own")

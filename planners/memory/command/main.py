@@ -81,13 +81,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--seed", type=answers.from_zero, default=0, metavar="N", help="of random weights, frames"
     )
-    parser.add_argument(
-        "--order",
-        choices=("search", "file"),
-        default="search",
-        help="of the layers: also those of the lowest peak of whole tensors and depth first, or that "
-        "of the file alone; default: search",
-    )
+    add_order_option(parser)
     parsers.add_effort(parser, "of the search for each network; then the best by then", EFFORT)
     parsers.add_json_option(parser)
     parsers.add_plot_option(
@@ -119,6 +113,17 @@ WHERE_INPUTS_ARE = {
     ROWS: "rows: row by row, as a camera sends it",
     EXTERNAL: "external: whole in other memory, which layers may read as they like",
 }
+
+
+def add_order_option(parser: argparse.ArgumentParser) -> None:
+    """Add the orders of the layers that are planned."""
+    parser.add_argument(
+        "--order",
+        choices=("search", "file"),
+        default="search",
+        help="of the layers: also those of the lowest peak of whole tensors and depth first, or that "
+        "of the file alone; default: search",
+    )
 
 
 def add_plan_options(parser: argparse.ArgumentParser) -> None:
