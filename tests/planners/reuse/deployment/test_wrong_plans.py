@@ -64,8 +64,34 @@ def runs(plan):
 
 def conflict(one, other):
     first, second = (next(b for b in PROBLEM.buffers if b.name == name) for name in (one, other))
-    meets = first.start < second.end and second.start < first.end
-    return meets or (one, other) in PROBLEM.conflicts or (other, one) in PROBLEM.conflicts
+    overlaps = first.start < second.end and second.start < first.end
+    return overlaps or (one, other) in PROBLEM.conflicts or (other, one) in PROBLEM.conflicts
+
+
+def is_copied_over_its_input(name, other_name):
+    """Whether one buffer is a copy of a result, and the other the input of which the result is made.
+
+    A layer writes its result into the buffer of its first consumer. Those of others get copies after
+    the firing, in C too, when the input is no longer read: an element that a copy shares with the
+    input changes no output.
+    """
+    first, second = (
+        next(buffer for buffer in PUBLISHED.buffers if buffer.name == name)
+        for name in (name, other_name)
+    )
+    if second.consumer == first.producer:
+        first, second = second, first
+    consumers = [
+        buffer.consumer
+        for buffer in PUBLISHED.buffers
+        if (buffer.network, buffer.producer) == (second.network, second.producer)
+    ]
+    is_input = (first.network, first.consumer) == (second.network, second.producer)
+    return is_input and second.consumer != consumers[0]
+
+
+def is_found_out(one, other):
+    return conflict(one, other) and not is_copied_over_its_input(one, other)
 
 
 def test_buffers_that_share_nothing_run():
@@ -75,8 +101,8 @@ def test_buffers_that_share_nothing_run():
 @pytest.mark.slow
 @pytest.mark.parametrize(("one", "other"), list(combinations(NAMES, 2)))
 def test_one_element_in_common_is_found_out_exactly_where_two_buffers_conflict(one, other):
-    assert runs(at(side_by_side(one, other))) != conflict(one, other)
-    assert runs(at(side_by_side(other, one))) != conflict(one, other)
+    assert runs(at(side_by_side(one, other))) != is_found_out(one, other)
+    assert runs(at(side_by_side(other, one))) != is_found_out(one, other)
 
 
 def test_a_lifetime_one_step_too_short_is_found_out():
