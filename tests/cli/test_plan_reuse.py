@@ -6,6 +6,12 @@ from operator import le
 
 import pytest
 
+from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.simplify import simplified
+from cnn2csdf.weights import Model
+from planners.memory.answer import EXTERNAL, ROWS
+from planners.memory.fit import fit
+
 APPLICATION = "keyword_spotting+samos_example"
 RESIDUAL = "resnet8+keyword_spotting"
 QUICK = ("--generations", "3", "--population", "12", "--seed", "4")
@@ -81,6 +87,36 @@ def test_memory_below_the_bound_is_a_proved_no(run, answer, tmp_path):
     assert "no plan: proved" in output
     assert "plan.h is not written: there is no plan" in remarks
     assert not list(tmp_path.iterdir())
+
+
+SPEECH = ("plan", "reuse", "keyword_spotting", "--element-bytes", "1", *QUICK)
+
+
+def test_memory_that_only_line_buffers_meet_is_answered_by_their_plan(run, answer, tmp_path):
+    network = simplified(Model(network=from_catalogue("keyword_spotting"))).network
+    by_rows = fit(network, ram=8000, element_bytes=1, input=ROWS, output=EXTERNAL)
+    path = tmp_path / "plan.json"
+    code, found = answer(*SPEECH, "--ram", "8kB", "--verify", "-o", path)
+    assert code == 0
+    assert found["lower_bound"] > found["weight_bytes"] + 8000  # of buffers shared as here
+    assert (found["chosen"], found["planner"]) == (None, "fit")
+    assert found["arena_bytes"] == by_rows.best.ram_bytes <= 8000
+    assert found["relative_difference"] <= 1e-4
+    assert run("fit", "keyword_spotting", "--plan", path, "--ram", "8kB")[0] == 0
+
+
+@pytest.mark.parametrize("options", [("--whole-buffers",), ("-o", "plan.h"), ("--ram", "100B")])
+def test_line_buffers_are_no_answer_where_they_are_not_asked_for_or_do_not_fit(run, options):
+    code, output, _ = run(*SPEECH, "--ram", "8kB", *options)
+    assert code == 1
+    assert "no plan: proved, no plan of this kind fits" in output
+
+
+def test_a_frame_rate_that_no_plan_reaches_is_not_answered_by_line_buffers(run):
+    rate = ("--throughput", "keyword_spotting=1000")
+    code, output, _ = run(*SPEECH, "--ram", "8kB", *rate)
+    assert code == 1
+    assert "no plan: " in output
 
 
 def test_a_checkpoint_is_resumed_to_the_same_front(answer, run, tmp_path):

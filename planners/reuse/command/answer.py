@@ -37,8 +37,9 @@ class ReusePlans(NamedTuple):
     front: of the search, in whole buffers. plans: the front that is printed, in the bytes of the
     chosen plan. whole: all layers whole, the simplest plan. smallest: of all plans. memory: bytes
     of buffers and weights that the limits leave. rows: that a part may have; 0 is the whole.
-    fit: what csdf fit finds, with inputs row by row. difference: largest relative one of the outputs,
-    where the chosen plan was run.
+    fit: what csdf fit finds, with inputs row by row. is_fit_taken: whether its plans are the answer,
+    because no plan of this kind meets the constraints. difference: largest relative one of the
+    outputs, where the plans of the answer were run.
     """
 
     application: Application
@@ -55,7 +56,13 @@ class ReusePlans(NamedTuple):
     deployment: Deployment | None
     bound: int
     fit: Together | None
+    is_fit_taken: bool
     difference: float | None
+
+    @property
+    def has_plan(self) -> bool:
+        """Whether a plan meets the constraints: of this kind, or of csdf fit."""
+        return self.chosen is not None or self.is_fit_taken
 
     @property
     def is_equal(self) -> bool:
@@ -107,7 +114,7 @@ def as_lines(answer: ReusePlans, seconds: float) -> list[str]:
         f"    {'lower bound of this kind':<32} {bytes_in_words(answer.bound):>10}",
         f"  front  {answers.counted(len(answer.plans), 'point')}{after}; {reason}",
     ]
-    if answer.fit is not None:
+    if answer.fit is not None and not answer.is_fit_taken:
         lines.append(f"  fit    csdf fit, without parameters: {in_words(answer.fit)}")
     sizes = (
         f"{answers.counted(len(answer.application.members), 'network')}, "
@@ -135,15 +142,7 @@ def _chosen_lines(answer: ReusePlans) -> list[str]:
             f"{answer.limits}"
         ]
     if answer.chosen is None:
-        why = "no plan that was looked at meets the constraints"
-        if answer.is_below_bound:
-            why = f"proved, no plan of this kind fits {answer.limits}"
-        arena = answer.smallest.arena_bytes
-        found = (
-            f"  the smallest found has {bytes_in_words(arena)} of buffers in one arena + "
-            f"{bytes_in_words(weights)} of parameters = {bytes_in_words(weights + arena)}"
-        )
-        return [f"no plan: {why}", *([found] if answer.limits.is_given else [])]
+        return _lines_without_choice(answer)
     memory, *periods = answer.chosen.score.objectives
     by_parts = [gene for gene in answer.chosen.chromosome if gene]
     speeds = ", ".join(
@@ -165,13 +164,35 @@ def _chosen_lines(answer: ReusePlans) -> list[str]:
             f"{fits}{whole} with weights, {placing}; {speeds}",
             f"  {parts}; {number}; {separate}",
         ]
-    if answer.difference is not None:
-        verdict = "equal" if answer.is_equal else "DIFFERENT"
-        lines.append(
-            f"  run in this arena: {verdict}, largest difference "
-            f"{answer.difference:.3g} of the largest output"
-        )
-    return lines
+    return [*lines, *_run_lines(answer)]
+
+
+def _lines_without_choice(answer: ReusePlans) -> list[str]:
+    """Return the plan of csdf fit, or that there is none, and the smallest plan of this kind."""
+    weights, arena = answer.evaluator.weights, answer.smallest.arena_bytes
+    why = "no plan that was looked at meets the constraints"
+    if answer.is_below_bound:
+        why = f"proved, no plan of this kind fits {answer.limits}"
+    smallest = (
+        f"  the smallest found has {bytes_in_words(arena)} of buffers in one arena + "
+        f"{bytes_in_words(weights)} of parameters = {bytes_in_words(weights + arena)}"
+    )
+    lines = [smallest] if answer.limits.is_given else []
+    if answer.fit is not None and answer.is_fit_taken:
+        plan = f"{in_words(answer.fit)}: the plan of csdf fit, without parameters"
+        return [plan, *_run_lines(answer), f"  {why.removeprefix('proved, ')}", *lines]
+    return [f"no plan: {why}", *lines]
+
+
+def _run_lines(answer: ReusePlans) -> list[str]:
+    """Return how outputs of a run in the arena compare, where there was one."""
+    if answer.difference is None:
+        return []
+    verdict = "equal" if answer.is_equal else "DIFFERENT"
+    return [
+        f"  run in this arena: {verdict}, largest difference {answer.difference:.3g} of the largest "
+        "output"
+    ]
 
 
 def _point_as_json(answer: ReusePlans, point: Point, memory: int) -> dict[str, Any]:
@@ -199,6 +220,12 @@ def as_json(answer: ReusePlans, seconds: float) -> dict[str, Any]:
     if answer.chosen is not None and answer.deployment is not None:
         memory = answer.evaluator.weights + answer.deployment.arena_bytes
         chosen = _point_as_json(answer, answer.chosen, memory)
+    planner, arena, status = None, None, None
+    if answer.deployment is not None:
+        planner, arena = "reuse", answer.deployment.arena_bytes
+        status = str(answer.deployment.status)
+    elif answer.fit is not None and answer.is_fit_taken:
+        planner, arena, status = "fit", answer.fit.ram_bytes, str(answer.fit.verdict[0])
     return {
         "application": answer.application.name,
         "networks": [member.name for member in answer.application.members],
@@ -217,8 +244,9 @@ def as_json(answer: ReusePlans, seconds: float) -> dict[str, Any]:
         "whole_arena_bytes": answer.whole.arena_bytes,
         "whole_arena_status": str(answer.whole.status),
         "smallest_arena_bytes": answer.smallest.arena_bytes,
-        "arena_bytes": None if answer.deployment is None else answer.deployment.arena_bytes,
-        "arena_status": None if answer.deployment is None else str(answer.deployment.status),
+        "planner": planner,
+        "arena_bytes": arena,
+        "arena_status": status,
         "fit": fit_as_json(answer.fit),
         "relative_difference": answer.difference,
         "seconds": round(seconds, 6),

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePath
 from random import Random
+from typing import TypeGuard
 
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
@@ -19,7 +20,7 @@ from cnn2csdf.commands.cnn.chosen import durations_table
 from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import difference, random_frames
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
-from cnn2csdf.platforms import platform_named
+from cnn2csdf.platforms import NANOSECONDS, platform_named
 from cnn2csdf.rewrites import STEPS
 from cnn2csdf.weights import Model
 from csdf.cli import answers
@@ -29,7 +30,7 @@ from csdf.cli.loading import suffix_of
 from csdf.errors import CsdfError
 from csdf.io.files import read_bytes
 from csdf.io.json_value import JsonValue
-from csdf.status import because
+from csdf.status import Status, because
 from csdf.time_limit import Progress, Stop
 from csdf.units import bytes_in_words
 from planners.arena.allocation import ArenaWhy
@@ -109,13 +110,8 @@ def work(options: argparse.Namespace) -> int:
     measured = dict.fromkeys(name for name, _ in options.durations)
     if len(measured) < len(application.members):
         shared.remark_on_platform("csdf plan reuse", options, tuple(measured))
-    if options.output and answer.deployment is not None:
-        networks = [member.network for member in application.members]
-        plans = plans_of(application, answer.deployment, options)
-        text = format_own_plans(list(zip(networks, plans, strict=True)))
-        if suffix_of(options.output) == "h":
-            text = format_tables(answer.deployment)
-        output.write("csdf plan reuse", options.output, text)
+    if options.output and answer.has_plan:
+        output.write("csdf plan reuse", options.output, _text_of(answer, options))
     elif options.output:
         print(
             f"csdf plan reuse: {options.output} is not written: there is no plan", file=sys.stderr
@@ -126,10 +122,20 @@ def work(options: argparse.Namespace) -> int:
         print(answers.in_words(as_lines(answer, seconds), options))
     if options.plot:
         plot(options.plot, answer)
-    if answer.chosen is None:
+    if not answer.has_plan:
         is_proved = answer.front.is_proved or answer.is_below_bound
         return answers.NO if is_proved else answers.UNKNOWN
     return answers.ANSWERED if answer.is_equal and answer.is_within_limit else answers.NO
+
+
+def _text_of(answer: ReusePlans, options: argparse.Namespace) -> str:
+    """Return the file of the answer: tables of C, or a plan for each network."""
+    if suffix_of(options.output) == "h" and answer.deployment is not None:
+        return format_tables(answer.deployment)
+    networks = [member.network for member in answer.application.members]
+    planned = answer.deployment or answer.fit
+    plans = () if planned is None else plans_of(answer.application, planned, options)
+    return format_own_plans(list(zip(networks, plans, strict=True)))
 
 
 def application_of(options: argparse.Namespace) -> Application:
@@ -309,6 +315,9 @@ def concluded(
         final = deployment(evaluator, plan, whole_buffers(evaluator, plan))
     elif taken is not None:
         final = placed(taken)
+    fit = _fit(evaluator, options, room, stop)
+    is_fit_taken = taken is None and _is_answer(application, fit, constraints, options)
+    plans = fit if is_fit_taken else final
     return ReusePlans(
         application=application,
         evaluator=evaluator,
@@ -329,9 +338,10 @@ def concluded(
             shares_tensors=True,
             budget=stop,
         ),
-        fit=_fit(evaluator, options, room, stop),
-        difference=_largest_difference(application, final, options)
-        if final is not None and options.verify
+        fit=fit,
+        is_fit_taken=is_fit_taken,
+        difference=_largest_difference(application, plans, options)
+        if plans is not None and options.verify
         else None,
     )
 
@@ -354,16 +364,42 @@ def _fit(
     )
 
 
+def _is_answer(
+    application: Application,
+    fit: Together | None,
+    constraints: Constraints,
+    options: argparse.Namespace,
+) -> TypeGuard[Together]:
+    """Whether the plans of csdf fit meet the constraints, and are plans that were asked for.
+
+    Whole buffers and tables of C have only plans of this command. Measured durations are not those of
+    the plans of csdf fit, so that no frames a second follow.
+    """
+    is_table = options.output and suffix_of(options.output) == "h"
+    if fit is None or options.whole_buffers or is_table:
+        return False
+    if fit.verdict[0] is not Status.FEASIBLE or (constraints.throughput and options.durations):
+        return False
+    for member, each in zip(application.members, fit.fits, strict=True):
+        time = (each.best or each.least).nanoseconds
+        rate = constraints.throughput.get(member.name)
+        if rate is not None and (time is None or time * rate > NANOSECONDS):
+            return False
+    return True
+
+
 def plans_of(
-    application: Application, plan: Deployment, options: argparse.Namespace
+    application: Application, plan: Deployment | Together, options: argparse.Namespace
 ) -> tuple[StreamingPlan, ...]:
     """Return the plan in the form of all plans, one for each network."""
+    if isinstance(plan, Together):
+        return tuple((each.best or each.least).plan for each in plan.fits)
     size = plan.element_bytes if options.is_element_given else None
     return streaming_plans(application, plan, element_bytes=size)
 
 
 def _largest_difference(
-    application: Application, plan: Deployment, options: argparse.Namespace
+    application: Application, plan: Deployment | Together, options: argparse.Namespace
 ) -> float:
     """Run all networks in the arena, two frames each, and compare with each network alone."""
     models = [
