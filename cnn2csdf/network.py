@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from math import prod
 from typing import Any
 
 from cnn2csdf.dtypes import Element, Quantization, Stored
-from cnn2csdf.operators import Input, Next, Operator, Output, Previous
+from cnn2csdf.operators import Next, Operator, Previous
 from cnn2csdf.operators.operator import describe
 from cnn2csdf.shape import Shape as Shape
 from csdf.errors import InvalidNetwork
@@ -44,6 +45,21 @@ class Layer:
     def element_bytes(self) -> int:
         """Bytes of one element of what it writes."""
         return self.element.bytes
+
+    @property
+    def is_input(self) -> bool:
+        """Whether a frame or a state variable enters the network here."""
+        return self.operator.is_input
+
+    @property
+    def is_output(self) -> bool:
+        """Whether a result or a state variable leaves the network here."""
+        return self.operator.is_output
+
+    @property
+    def is_end(self) -> bool:
+        """Whether it is an input or an output of the network, and computes nothing."""
+        return self.operator.is_input or self.operator.is_output
 
     def stored_as(self, role: str) -> Stored:
         """Return how the parameters of that role are stored."""
@@ -92,7 +108,7 @@ class Network(Shown):
                     raise InvalidNetwork(
                         f"layer {layer.name!r} reads {source!r}, which is not a layer before it"
                     )
-            if not layer.inputs and not isinstance(layer.operator, Input):
+            if not layer.inputs and not layer.is_input:
                 raise InvalidNetwork(f"layer {layer.name!r} has no input")
             known[layer.name] = layer
         object.__setattr__(self, "_layers", known)
@@ -125,41 +141,57 @@ class Network(Shown):
     @property
     def inputs(self) -> tuple[Layer, ...]:
         """Layers where frames come in."""
-        ends = (one for one in self.layers if isinstance(one.operator, Input))
-        return tuple(one for one in ends if not isinstance(one.operator, Previous))
+        return tuple(
+            layer for layer in self.layers if layer.is_input and not layer.operator.is_state
+        )
 
     @property
     def outputs(self) -> tuple[Layer, ...]:
         """Layers where results go out."""
-        ends = (one for one in self.layers if isinstance(one.operator, Output))
-        return tuple(one for one in ends if not isinstance(one.operator, Next))
+        return tuple(
+            layer for layer in self.layers if layer.is_output and not layer.operator.is_state
+        )
 
     @property
     def variables(self) -> tuple[tuple[Layer, Layer], ...]:
-        """The variables: for each the layer that gives it, and the one that takes it."""
-        previous = [one for one in self.layers if isinstance(one.operator, Previous)]
-        following = {
-            one.operator.variable: one for one in self.layers if isinstance(one.operator, Next)
+        """State variables: of each the layer that reads it, and the layer that writes it."""
+        writers = {
+            layer.operator.variable: layer
+            for layer in self.layers
+            if isinstance(layer.operator, Next)
         }
-        return tuple((one, following[one.operator.variable]) for one in previous)  # type: ignore[attr-defined]
+        return tuple(
+            (self._layers[name], writers[operator.variable])
+            for name, operator in self.initial_states.items()
+        )
+
+    @property
+    def initial_states(self) -> dict[str, Previous]:
+        """The operators that read state variables, which have their first values, by layer name."""
+        return {
+            layer.name: layer.operator
+            for layer in self.layers
+            if isinstance(layer.operator, Previous)
+        }
 
     @property
     def keeps_state(self) -> bool:
         """Whether a frame depends on those before it."""
         return any(
-            isinstance(one.operator, Previous) or one.operator.kept(self.input_shapes(one))
-            for one in self.layers
+            layer.operator.is_state or layer.operator.kept(self.input_shapes(layer))
+            for layer in self.layers
         )
 
     def kept_bytes(self, element_bytes: int | None = None) -> int:
         """Return the bytes that stay from frame to frame. element_bytes: of all tensors."""
-        found = 0
-        for layer in self.layers:
-            if isinstance(layer.operator, Previous):
-                found += layer.shape.elements * (element_bytes or layer.element_bytes)
-            for one in layer.operator.kept(self.input_shapes(layer)).values():
-                found += prod(one.dims) * one.element.bytes
-        return found
+        variables = sum(
+            previous.shape.elements * (element_bytes or previous.element_bytes)
+            for previous, _ in self.variables
+        )
+        states = (layer.operator.kept(self.input_shapes(layer)).values() for layer in self.layers)
+        return variables + sum(
+            prod(state.dims) * state.element.bytes for state in chain.from_iterable(states)
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the layers in words, as a JSON value."""

@@ -55,7 +55,7 @@ def rings_of(network: Network) -> dict[str, Ring]:
             and len(window.inputs) == 2
             and window.inputs[0] == previous.name != window.inputs[1]
             and consumers[previous.name] == (window.name,)
-            and not isinstance(network.layer(window.inputs[1]).operator, Previous)
+            and window.inputs[1] not in network.initial_states
             and len({network.layer(one).quantization for one in (*window.inputs, window.name)}) == 1
         ):
             names = previous.name, window.inputs[1], window.name, following.name
@@ -142,7 +142,7 @@ def _with_stored_states(network: Network) -> Network:
         readers = [network.layer(name) for name in consumers[previous.name]]
         real = network.layer(following.inputs[0])
         integers = network.layer(real.inputs[0]) if real.inputs else real
-        types, operator = integers.quantization, previous.operator
+        types = integers.quantization
         if (
             types is None
             or previous.quantization is not None
@@ -150,8 +150,7 @@ def _with_stored_states(network: Network) -> Network:
             or not all(_stores(network, consumers, one, types) for one in readers)
         ):
             continue
-        assert isinstance(operator, Previous)
-        begin = replace(operator, begin=types.zero_point)
+        begin = replace(network.initial_states[previous.name], begin=types.zero_point)
         for one in (
             replace(previous, operator=begin),
             replace(following, inputs=(integers.name,)),
@@ -211,14 +210,14 @@ def with_heads_as_columns(model: Model) -> Model:
     for ring in rings_of(network).values():
         kinds = [network.layer(name).operator for name in consumers[ring.window]]
         previous, new = network.layer(ring.previous), network.layer(ring.new)
-        if getattr(previous.operator, "begin", None) is None or not any(
+        state = network.initial_states[previous.name]
+        if state.begin is None or not any(
             isinstance(one, op.Transpose) or one == op.MatrixProduct() for one in kinds
         ):
             continue
         window, following = network.layer(ring.window), network.layer(ring.following)
         kept, rows, all_rows = (Shape(dims=one.shape.dims[::-1]) for one in (previous, new, window))
-        assert isinstance(previous.operator, Previous)
-        operator = replace(previous.operator, dims=kept.dims)
+        operator = replace(state, dims=kept.dims)
         turn = replace(window, operator=op.Transpose(permutation=(2, 1, 0)), stored=())
         given = replace(turn, name=f"{window.name} new", inputs=(new.name,), shape=rows)
         inputs = previous.name, given.name
@@ -239,7 +238,7 @@ def _with_copies(model: Model) -> Model:
     for layer in network.layers:
         source = layer.inputs[0] if layer.inputs else ""
         own = source in rings and rings[source].following == layer.name
-        if isinstance(layer.operator, op.Output) and source in given and not own:
+        if layer.is_output and source in given and not own:
             shown = network.layer(source)
             view = op.View(dims=shown.shape.dims)
             name = f"{source} for {layer.name}"
@@ -263,7 +262,9 @@ def _improved(model: Model) -> Model | None:
         readers = [network.layer(name) for name in consumers[previous.name]]
         first = min((_first_row(one) or 0 for one in readers), default=0)
         if first:
-            return _changed(model, [_without_rows(previous, first), *_earlier(readers, first)])
+            return _changed(
+                model, [_without_rows(network, previous, first), *_earlier(readers, first)]
+            )
     for ring in rings_of(network).values():
         names = [name for name in consumers[ring.window] if name != ring.following]
         readers = [network.layer(name) for name in names]
@@ -272,7 +273,7 @@ def _improved(model: Model) -> Model | None:
         if 0 < first < previous.shape.rows:
             window = network.layer(ring.window)
             shape = _with_rows(window.shape, window.shape.rows - first)
-            shorter = [_without_rows(previous, first), replace(window, shape=shape)]
+            shorter = [_without_rows(network, previous, first), replace(window, shape=shape)]
             taking = replace(network.layer(ring.following), shape=shape)
             return _changed(model, [*shorter, *_earlier(readers, first), taking])
         if _are_parts(readers):
@@ -292,11 +293,11 @@ def _with_rows(shape: Shape, rows: int) -> Shape:
     return Shape(dims=(shape.dims[0], rows, shape.dims[2]))
 
 
-def _without_rows(previous: Layer, first: int) -> Layer:
-    """A variable without its oldest rows."""
-    assert isinstance(previous.operator, Previous)
+def _without_rows(network: Network, previous: Layer, first: int) -> Layer:
+    """Return the initial state of a variable without its oldest rows."""
     shape = _with_rows(previous.shape, previous.shape.rows - first)
-    return replace(previous, operator=replace(previous.operator, dims=shape.dims), shape=shape)
+    operator = replace(network.initial_states[previous.name], dims=shape.dims)
+    return replace(previous, operator=operator, shape=shape)
 
 
 def _earlier(readers: Sequence[Layer], first: int) -> list[Layer]:
@@ -329,13 +330,13 @@ def _split(model: Model, ring: Ring, readers: Sequence[Layer]) -> Model:
     weights = None if model.weights is None else dict(model.weights)
     previous, window = network.layer(ring.previous), network.layer(ring.window)
     following, new = network.layer(ring.following), network.layer(ring.new)
+    state = network.initial_states[ring.previous]
     for number, reader in enumerate(readers):
         assert isinstance(reader.operator, op.Slice)
-        assert isinstance(previous.operator, Previous)
         channels = slice(reader.operator.start, reader.operator.stop)
         dims = (reader.shape.dims[0], *previous.shape.dims[1:])
-        variable = f"{previous.operator.variable}, part {number}"
-        operator = replace(previous.operator, dims=dims, variable=variable)
+        variable = f"{state.variable}, part {number}"
+        operator = replace(state, dims=dims, variable=variable)
         old = replace(
             previous,
             name=f"{previous.name}, part {number}",
@@ -364,7 +365,7 @@ def _split(model: Model, ring: Ring, readers: Sequence[Layer]) -> Model:
             shape=joined.shape,
         )
         ends.append(end)
-        if weights is not None and previous.operator.begin is None:
+        if weights is not None and state.begin is None:
             weights[old.name] = {"initial": weights[previous.name]["initial"][channels]}
     taken = {previous.name, following.name, *(one.name for one in readers)}
     layers: list[Layer] = []
@@ -381,10 +382,10 @@ def _changed(model: Model, changed: Sequence[Layer]) -> Model:
     by_name = {one.name: one for one in changed}
     layers = [by_name.get(one.name, one) for one in model.network.layers]
     weights = None if model.weights is None else dict(model.weights)
-    for one in changed:
-        if isinstance(one.operator, Previous) and one.operator.begin is None and weights:
-            initial = weights[one.name]["initial"]
-            weights[one.name] = {"initial": initial[:, initial.shape[1] - one.shape.rows :]}
+    for name, state in model.network.initial_states.items():
+        if name in by_name and state.begin is None and weights:
+            initial = weights[name]["initial"]
+            weights[name] = {"initial": initial[:, initial.shape[1] - by_name[name].shape.rows :]}
     instead = {
         one.name: one.inputs[0]
         for one in layers
@@ -536,8 +537,7 @@ def _streamed(model: Model) -> Model | None:
     for ring in rings_of(network).values():
         names = [name for name in consumers[ring.window] if name != ring.following]
         layer, new = network.layer(names[0]), network.layer(ring.new)
-        previous, window = network.layer(ring.previous), network.layer(ring.window)
-        assert isinstance(previous.operator, Previous)
+        window, state = network.layer(ring.window), network.initial_states[ring.previous]
         types = new.quantization
         if (
             len(names) > 1
@@ -547,7 +547,7 @@ def _streamed(model: Model) -> Model | None:
             or not _are_bytes(types, layer.quantization)
             or not _are_bytes(layer.stored_as("matrix").quantization)
             or (layer.stored_as("matrix").quantization or types).zero_point
-            or previous.operator.begin != types.zero_point
+            or state.begin != types.zero_point
             or 4 * layer.operator.units >= new.shape.row_elements
         ):
             continue

@@ -270,7 +270,7 @@ def _with_bias(before: Layer, layer: Layer, weights: Weights | None) -> Merged:
 
 
 def _fused(before: Layer, layer: Layer, weights: Weights | None) -> Merged | None:
-    if isinstance(before.operator, op.Input) or not _can_be_fused(before, layer):
+    if before.is_input or not _can_be_fused(before, layer):
         return None
     is_limit = isinstance(layer.operator, op.Activation)
     if before.quantization != layer.quantization or (layer.quantization and not is_limit):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.operators import Input, Next, Output, Previous
+from cnn2csdf.operators import Input, Next, Previous
 from cnn2csdf.rings import with_rings, with_views
 from cnn2csdf.shape import Shape
 from cnn2csdf.weights import Model
@@ -93,7 +93,7 @@ class _Streaming:
         """Return the model of hops."""
         self._require_no_padding()
         for layer in self._network.layers:
-            if isinstance(layer.operator, Input):
+            if layer.is_input:
                 self._add_input(layer)
             elif (new := self._new_rows(layer)) is not None:
                 self._add_sliding(layer, new)
@@ -135,7 +135,7 @@ class _Streaming:
 
     def _new_rows(self, layer: Layer) -> int | None:
         """New rows of what a layer makes in a hop; None where it needs or makes all at once."""
-        if isinstance(layer.operator, Output) or not layer.shape.is_map or layer.shape.rows == 1:
+        if layer.is_output or not layer.shape.is_map or layer.shape.rows == 1:
             return None
         found = [self._sliding.get(name) for name in layer.inputs]
         if not found or None in found:

@@ -92,11 +92,7 @@ class _Rewriting:
 
     def model(self) -> Model:
         """Return the model of all layers that an output needs."""
-        needed = {
-            name
-            for name, one in self._layers.items()
-            if isinstance(one.operator, op.Input | op.Output)
-        }
+        needed = {name for name, one in self._layers.items() if one.is_end}
         for layer in reversed(self._layers.values()):
             if layer.name in needed:
                 needed.update(layer.inputs)

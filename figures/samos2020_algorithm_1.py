@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from cnn2csdf.granularity import Granularity
 from cnn2csdf.network import Network
-from cnn2csdf.operators import Convolution, Input, Pooling
+from cnn2csdf.operators import Convolution, Pooling
 from figures.samos2020_table3 import BYTES, NETWORKS, unfused
 from planners.published.samos import published_memory
 
@@ -90,7 +90,7 @@ def line_9(network: Network) -> Granularity:
     """Return the cut of line 9: one phase where windows do not overlap and nothing is padded."""
     whole = {}
     for layer in network.layers:
-        if isinstance(layer.operator, Input):
+        if layer.is_input:
             continue  # no layer of the algorithm; frames come by rows
         window = getattr(layer.operator, "window", None)
         is_window = isinstance(layer.operator, Convolution | Pooling)

@@ -16,7 +16,6 @@ from typing import NamedTuple
 from cnn2csdf.catalogue.embedded import mobilenet_v2
 from cnn2csdf.catalogue.resnet import resnet50
 from cnn2csdf.network import Network
-from cnn2csdf.operators import Input, Output
 from cnn2csdf.platforms import PLATFORMS, Platform
 from figures.bars import Bars, bars_picture
 from figures.published.fitted_speeds import fitted_platform
@@ -61,9 +60,7 @@ def member(name: str, *, is_pipelined: bool) -> Member:
     if not is_pipelined:
         return single_partition(one)
     names = tuple(layer.name for layer in one.layers)
-    outside = frozenset(
-        layer.name for layer in one.layers if isinstance(layer.operator, Input | Output)
-    )
+    outside = frozenset(layer.name for layer in one.layers if layer.is_end)
     working = tuple(name for name in names if name not in outside)
     half = len(working) // 2
     parts = (

@@ -10,8 +10,6 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network, Shape
-from cnn2csdf.operators import Input
-from cnn2csdf.operators.moves import in_dims
 from cnn2csdf.part import HeldRows, Part, Reader, Types
 from cnn2csdf.quantized_layers import goes_by_table
 from cnn2csdf.weights import Array, Model
@@ -25,9 +23,10 @@ States = dict[str, dict[str, Array]]  # of a layer, by role: what stays for the 
 def first_states(model: Model) -> States:
     """Return what each layer that keeps something has before the first frame."""
     network, found = model.network, States()
+    initial_states = network.initial_states
     for layer in network.layers:
-        if isinstance(layer.operator, op.Previous):
-            begin = layer.operator.begin
+        if layer.name in initial_states:
+            begin = initial_states[layer.name].begin
             initial = (model.weights or {}).get(layer.name, {}).get("initial")
             value = np.full(layer.shape.dims, begin) if begin is not None else initial
             found[layer.name] = {"value": np.asarray(value, layer.array_type)}
@@ -77,7 +76,7 @@ def layer_readers(
     network: Network, layer: Layer, maps: Mapping[str, Array], frame: Mapping[str, Array]
 ) -> list[Reader]:
     """Return readers of what the layer reads: whole maps, or the frame for an input layer."""
-    if isinstance(layer.operator, Input):
+    if layer.is_input:
         return [HeldRows(shape=layer.shape, array=frame[layer.name])]
     return [
         HeldRows(shape=network.layer(source).shape, array=maps[source]) for source in layer.inputs
@@ -95,9 +94,7 @@ def checked_frame(network: Network, frame: Mapping[str, Array]) -> dict[str, Arr
             listed = ", ".join(repr(name) for name in frame) or "nothing"
             raise ExecutionError(f"the frame has no input {layer.name!r}, only {listed}")
         array = np.asarray(frame[layer.name], layer.array_type)
-        operator = layer.operator
-        if isinstance(operator, Input) and array.shape == operator.file_dims:
-            array = in_dims(array.reshape(-1), layer.shape.dims)
+        array = layer.operator.entering(array)
         if array.shape != layer.shape.dims:
             raise ExecutionError(
                 f"input {layer.name!r} of shape {array.shape}, expected {layer.shape.dims}"

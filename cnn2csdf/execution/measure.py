@@ -11,7 +11,6 @@ import numpy as np
 from cnn2csdf.execution.compare import random_tensor
 from cnn2csdf.execution.layer_by_layer import Computation, computation
 from cnn2csdf.execution.wiring import Rows, wired_layers
-from cnn2csdf.operators import Input
 from cnn2csdf.part import HeldRows, Reader
 from cnn2csdf.weights import Model
 from csdf.errors import ExecutionError
@@ -39,7 +38,7 @@ def measure_phases(
     times = {}
     for wired in wired_layers(model.network, graph):
         layer = wired.layer
-        is_input = isinstance(layer.operator, Input)
+        is_input = layer.is_input
         sources = [layer] if is_input else [model.network.layer(name) for name in layer.inputs]
         inputs = [
             HeldRows(shape=source.shape, array=random_tensor(source, generator))

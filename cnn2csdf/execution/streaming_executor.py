@@ -17,7 +17,6 @@ import numpy as np
 from cnn2csdf.execution.layer_by_layer import Computation, checked_frame, computation
 from cnn2csdf.execution.wiring import WiredLayer, wired_layers
 from cnn2csdf.network import Shape
-from cnn2csdf.operators import Input, Output
 from cnn2csdf.part import HeldRows, Reader
 from cnn2csdf.weights import Array, Model
 from csdf.arguments import public
@@ -112,8 +111,8 @@ class _Run:
         self._layers = {}
         for one in self._wired:
             computed, name = computation(model, one.layer), one.layer.name
-            is_end = isinstance(one.layer.operator, Input | Output)
-            sides = self._frames if isinstance(one.layer.operator, Input) else self._outputs
+            is_end = one.layer.is_end
+            sides = self._frames if one.layer.is_input else self._outputs
             tensors = [side[name] for side in sides] if is_end else []
             self._layers[name] = RunningLayer(one, computed, self._buffers, tensors)
         self._size = self._largest_size = self._firings = 0  # sizes in tokens
@@ -153,7 +152,7 @@ class _Run:
     def result(self) -> RowByRowRun:
         """Return the run. Raises ExecutionError where a frame is not complete."""
         for one in self._wired:
-            if isinstance(one.layer.operator, Output):
+            if one.layer.is_output:
                 layer = one.layer
                 written = self._layers[layer.name].written
                 wanted = len(self._frames) * layer.shape.rows
@@ -292,8 +291,8 @@ class RunningLayer:
         end = begin + rows
         if end > height:
             raise ExecutionError(f"rows {begin} to {end} written, but a frame has {height}")
-        operator, shape = self._wired.layer.operator, self._computation.shape
-        if isinstance(operator, Input | Output) and frame >= len(self._frames):
+        layer, shape = self._wired.layer, self._computation.shape
+        if layer.is_end and frame >= len(self._frames):
             raise ExecutionError(
                 f"it works on frame {frame}, counted from 0, but there are {len(self._frames)}"
             )
@@ -301,12 +300,12 @@ class RunningLayer:
             ConsumedRows(buffer, frame * buffer.shape.rows, upto)
             for (buffer, _), upto in zip(self._inputs, consumed, strict=True)
         ]
-        if isinstance(operator, Input):
+        if layer.is_input:
             readers = [HeldRows(shape=shape, array=self._frames[frame])]
         found = self._computation.rows(readers, begin, end)
         for buffer in self._outputs:
             buffer.write(found)
-        if isinstance(operator, Output):
+        if layer.is_output:
             target = self._frames[frame]
             target = target[:, begin : begin + found.shape[1]] if shape.is_map else target
             target[...] = found

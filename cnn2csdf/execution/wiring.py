@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cnn2csdf.network import Layer, Network, Shape
-from cnn2csdf.operators import Output
 from csdf.errors import ExecutionError, counted
 from csdf.model.graph import Channel, Graph
 
@@ -71,7 +70,7 @@ def wired_layers(network: Network, graph: Graph) -> tuple[WiredLayer, ...]:
     wired = []
     for layer in network.layers:
         inputs = tuple(_input_ports(network, between, layer))
-        written = outputs[layer.name] or inputs[: isinstance(layer.operator, Output)]
+        written = outputs[layer.name] or inputs[: layer.is_output]
         for port in outputs[layer.name]:
             if port.rows != written[0].rows:
                 raise ExecutionError(
@@ -79,9 +78,7 @@ def wired_layers(network: Network, graph: Graph) -> tuple[WiredLayer, ...]:
                     f"{written[0].channel.name!r}, but {port.rows} to {port.channel.name!r}"
                 )
         rows = written[0].rows if written else (0,) * phases[layer.name]
-        if isinstance(
-            layer.operator, Output
-        ):  # what is written may have other rows than what comes
+        if layer.is_output:  # what is written may have other rows than what comes
             height = network.layer(layer.inputs[0]).shape.rows
             rows = tuple(count * layer.shape.rows // height for count in rows)
         one = WiredLayer(

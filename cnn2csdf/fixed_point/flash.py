@@ -126,9 +126,10 @@ def _beginnings(network: Network) -> Arrays:
     is_short = bool(kinds) and all(one.element is Element.INT16 for one in kinds)
     unit = (2 if is_short else 1) if stores_integers(network) else SINGLE_BYTES
     found: Arrays = {}
+    initial_states = network.initial_states
     for layer in network.layers:
-        if isinstance(layer.operator, op.Previous):
-            begins = [(layer.operator.begin, layer.array_type)]
+        if layer.name in initial_states:
+            begins = [(initial_states[layer.name].begin, layer.array_type)]
         else:
             kept = layer.operator.kept(network.input_shapes(layer)).values()
             begins = [(one.begin, one.element.value) for one in kept]

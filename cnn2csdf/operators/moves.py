@@ -45,6 +45,7 @@ class Input(Move):
     file_dims: of the frames, where their elements as they follow one another are those of the map.
     """
 
+    is_input = True
     dims: Dims
     file_dims: Dims | None = None
 
@@ -52,6 +53,10 @@ class Input(Move):
         if inputs:
             raise InvalidNetwork(f"an input reads nothing, found {counted(len(inputs), 'input')}")
         return self.dims
+
+    def entering(self, array: Array) -> Array:
+        is_as_in_the_file = array.shape == self.file_dims
+        return in_dims(array.reshape(-1), self.dims) if is_as_in_the_file else array
 
     def computed(self, part: Part) -> Array:
         return same_rows(part)
@@ -64,6 +69,7 @@ class Output(RowMove):
     dims: of what goes out, where it is a map whose elements go out as they follow one another.
     """
 
+    is_output = True
     dims: Dims | None = None
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:

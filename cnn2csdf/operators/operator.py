@@ -30,6 +30,9 @@ class Operator(ABC):
     """
 
     __slots__ = ()
+    is_input: ClassVar[bool] = False  # whether a tensor enters the network here
+    is_output: ClassVar[bool] = False  # whether a tensor leaves the network here
+    is_state: ClassVar[bool] = False  # whether that tensor is a state variable, and no frame
     moves: ClassVar[bool] = False  # whether it only moves elements and changes none
     words: ClassVar[str] = ""  # as in a table of layers; by default the words of the class's name
     element_operations: ClassVar[int] = 0  # for each element of the output
@@ -91,6 +94,10 @@ class Operator(ABC):
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
         """Return which rows of input `index` each output row needs; None if it needs them all."""
         return None
+
+    def entering(self, array: Array) -> Array:
+        """Return the array of a frame in the dims of the tensor that enters the network here."""
+        return array
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         """Return the dims of each array of parameters, by its role."""

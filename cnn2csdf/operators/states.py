@@ -17,6 +17,7 @@ class Previous(Input):
     parameters.
     """
 
+    is_state = True
     variable: str
     begin: int | None = 0
 
@@ -28,4 +29,5 @@ class Previous(Input):
 class Next(Output):
     """The numbers that a variable holds behind a frame: as many of the last rows as it has."""
 
+    is_state = True
     variable: str

@@ -96,9 +96,7 @@ def _with_outputs(builder: NetworkBuilder) -> Network:
     network = builder.network()
     consumers = network.consumers
     unread = [
-        layer.name
-        for layer in network.layers
-        if not consumers[layer.name] and not isinstance(layer.operator, op.Output)
+        layer.name for layer in network.layers if not consumers[layer.name] and not layer.is_output
     ]
     for name in unread:
         builder.output(name)

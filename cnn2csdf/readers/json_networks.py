@@ -117,11 +117,7 @@ class _Assembly:
     def close(self, sources: dict[str, tuple[str, ...]]) -> None:
         """Add an output behind each layer that nothing reads."""
         read = {source for producers in sources.values() for source in producers}
-        unread = [
-            name
-            for name in sources
-            if name not in read and not isinstance(self.layers[name].operator, op.Output)
-        ]
+        unread = [name for name in sources if name not in read and not self.layers[name].is_output]
         for name in unread:
             wanted = "output" if len(unread) == 1 else f"output_{name}"
             self._add(self._free(wanted), op.Output(), (name,))

@@ -363,7 +363,7 @@ class Schedule:
 
     def _placed(self) -> dict[str, int]:
         """Tensors that are no strips, with a group in which they lie in the arena."""
-        given = (layer for layer in self.network.layers if isinstance(layer.operator, op.Input))
+        given = (layer for layer in self.network.layers if layer.is_input)
         found = {layer.name: 0 for layer in given} | dict.fromkeys(self._rings, 0)
         makers = [stage for stage in self.stages if stage.copied is None]
         return found | {stage.running.result: stage.group for stage in makers}

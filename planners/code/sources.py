@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.operators import Input
 from cnn2csdf.quantized_layers import stored_as, stored_at_run_time
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan, UnsupportedOperator
@@ -168,7 +167,7 @@ class _Writing:
         )
 
     def _port(self, layer: Layer, tensor: str, taken: list[str]) -> Port:
-        if isinstance(self.network.layer(tensor).operator, Input) and tensor == self.streamed_input:
+        if self.network.layer(tensor).is_input and tensor == self.streamed_input:
             if layer.name != tensor:
                 raise InvalidPlan(f"output {layer.name!r} is the input, which does not stay")
         taken.append(unlike(layer.name, taken))

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from cnn2csdf.granularity import require_few_parts
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.operators import AttentionProduct, Elementwise, Input, Output
+from cnn2csdf.operators import AttentionProduct, Elementwise
 from csdf.arguments import public
 from csdf.errors import InvalidNetwork, counted
 
@@ -68,7 +68,7 @@ def topological_order(network: Network, *, carries: bool = False) -> Topological
     first, *others = sorted(network.inputs, key=lambda one: not network.consumers[one.name])
     layers = [
         first,
-        *(one for one in network.layers if not isinstance(one.operator, Input | Output)),
+        *(one for one in network.layers if not one.is_end),
     ]
     if len(layers) == 1:
         raise InvalidNetwork(f"network {network.name!r} has no layer between input and output")

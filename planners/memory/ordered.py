@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from cnn2csdf.network import Network
-from cnn2csdf.operators import Input, Output
 from csdf.errors import InvalidNetwork
 from planners.memory.making import behind
 from planners.memory.stages import StageTable
@@ -104,7 +103,7 @@ class _Writing:
         self._parts = parts
         self._network = parts.network
         for name in sorted(parts.outside):
-            if not isinstance(self._network.layer(name).operator, Input | Output):
+            if not self._network.layer(name).is_end:
                 raise InvalidNetwork(
                     f"network {self._network.name!r}: layer {name!r} is outside, but no input and no "
                     "output; a plan has all layers between them"
@@ -127,7 +126,7 @@ class _Writing:
         for ring in self._rings:
             height = self._table.height(ring.tensor)
             has_all = ring.size == height * self._table.row_bytes(ring.tensor)
-            is_input = isinstance(self._network.layer(ring.tensor).operator, Input)
+            is_input = self._network.layer(ring.tensor).is_input
             for layer in self._network.outputs:
                 if layer.name in may_stay.intersection(ring.readers) and has_all:
                     if ring.last == last and not is_input:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from operator import or_
 
 from cnn2csdf.network import Network
-from cnn2csdf.operators import Concatenation, Input, Output
+from cnn2csdf.operators import Concatenation
 from csdf.time_limit import Stop
 from planners.memory.plain_plans import whole_tensors
 from planners.order.problem import OrderProblem, Step
@@ -29,7 +29,7 @@ def other_orders(
     fewer bytes. Both orders depend on names and inputs of the layers, and not on their order in the
     network. stop: of the search for the lowest peak.
     """
-    steps = [layer for layer in network.layers if not isinstance(layer.operator, Input | Output)]
+    steps = [layer for layer in network.layers if not layer.is_end]
     if all(first.name in second.inputs for first, second in pairwise(steps)):
         return []  # each layer reads the one before: there is no other order
     lifetimes = whole_tensors(network, element_bytes=element_bytes, external=external)
@@ -114,6 +114,6 @@ def _union(sets: Iterable[int]) -> int:
 
 def in_order(network: Network, order: Sequence[str]) -> Network:
     """Return the network with its layers in this order, between its inputs and its outputs."""
-    inputs = [one for one in network.layers if isinstance(one.operator, Input)]
-    outputs = [one for one in network.layers if isinstance(one.operator, Output)]
+    inputs = [one for one in network.layers if one.is_input]
+    outputs = [one for one in network.layers if one.is_output]
     return replace(network, layers=(*inputs, *map(network.layer, order), *outputs))

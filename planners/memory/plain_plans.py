@@ -20,7 +20,6 @@ from cnn2csdf.granularity import ROWS as BY_ROWS
 from cnn2csdf.granularity import WHOLE, Granularity
 from cnn2csdf.lowering import Durations, lower
 from cnn2csdf.network import Network
-from cnn2csdf.operators import Input, Output
 from cnn2csdf.parameters import parameter_bytes
 from csdf.arguments import Positive, public
 from csdf.model.shown import Shown
@@ -85,12 +84,12 @@ def whole_tensors(
         Buffer(
             name=layer.name,
             size=layer.shape.elements * (element_bytes or layer.element_bytes),
-            start=0 if isinstance(layer.operator, Input) else step,
+            start=0 if layer.is_input else step,
             end=last[layer.name] + 1,
             alignment=element_bytes or layer.element_bytes,
         )
         for step, layer in enumerate(network.layers)
-        if not isinstance(layer.operator, Output) and layer.name not in external
+        if not layer.is_output and layer.name not in external
     )
     return Problem(name=network.name, buffers=buffers)
 

@@ -236,7 +236,7 @@ class _Planning:
         """Return the buffers that stay, the widest elements first, and the end of the last."""
         wanted: list[tuple[int, Layer, Kind, int]] = []
         for layer in self._network.layers:
-            if isinstance(layer.operator, op.Previous):
+            if layer.is_input and layer.operator.is_state:
                 wanted.append((self._unit(layer), layer, Kind.KEPT, self._bytes(layer)))
             elif size := state_bytes(self._network, layer):
                 kept = layer.operator.kept(self._network.input_shapes(layer)).values()

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from cnn2csdf import operators as op
 from cnn2csdf.geometry import Range, Region
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.operators import Input
 from cnn2csdf.parameters import multiply_accumulates
 from planners.plan.plan import Mode, PlannedStage, Stage
 
@@ -122,7 +121,7 @@ class Firings:
         self.planned = planned
         self.result = planned.stage.result
         self.layers = [network.layer(name) for name in planned.stage.layers]
-        self.is_streamed_input = is_input or isinstance(self.layers[0].operator, Input)
+        self.is_streamed_input = is_input or self.layers[0].is_input
         self.fired = 0
         self.targets: list[Range] = []
         self.needs: dict[str, list[Range]] = {}

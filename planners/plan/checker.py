@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, pairwise, permutations, product
 
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.operators import Convolution, FullyConnected, Input, Output
+from cnn2csdf.operators import Convolution, FullyConnected
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.rings import rings_of
 from csdf.errors import ExecutionError, InvalidPlan, counted
@@ -99,7 +99,7 @@ class _Checked:
         self._works = {
             layer.name: layer
             for layer in network.layers
-            if not isinstance(layer.operator, Input | Output) and layer.name not in self._windows
+            if not layer.is_end and layer.name not in self._windows
         }
         self._variables = {previous.name for previous, _ in network.variables}
         self._inputs = {layer.name for layer in network.inputs}
@@ -690,7 +690,7 @@ class _Checked:
             return TiledStage(stage, self._needs).multiply_accumulates
         layers = [self._network.layer(name) for name in stage.layers]
         every = [multiply_accumulates(one, self._network.input_shapes(one)) for one in layers]
-        if stage.mode is not Mode.ROWS or isinstance(layers[0].operator, Input):
+        if stage.mode is not Mode.ROWS or layers[0].is_input:
             return sum(every)
         ranges = Firings(planned, self._needs).ranges
         return sum(

@@ -95,13 +95,13 @@ def part_of(network: Network, inside: Sequence[str]) -> Network:
 
 def _in_order(layers: Sequence[Layer]) -> tuple[Layer, ...]:
     """Layers behind those that they read, and outputs at the end, otherwise as they are."""
-    left = {one.name: one for one in layers if not isinstance(one.operator, op.Output)}
+    left = {one.name: one for one in layers if not one.is_output}
     found = dict[str, Layer]()
     while left:
         for name, one in list(left.items()):
             if found.keys() >= set(one.inputs):
                 found[name] = left.pop(name)
-    outputs = (one for one in layers if isinstance(one.operator, op.Output))
+    outputs = (one for one in layers if one.is_output)
     return (*found.values(), *outputs)
 
 

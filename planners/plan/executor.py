@@ -113,7 +113,7 @@ class Machine:
         """Put what stays from frame to frame into its buffers, as in the first frame."""
         first = {} if self.computing is None else self.computing.first_states()
         for layer in self.network.layers:
-            if isinstance(layer.operator, op.Previous):
+            if layer.is_input and layer.operator.is_state:
                 tensor = self.held(layer.name, self._buffer(layer.name, Kind.KEPT, 0))
                 values = as_it_lies(first[layer.name]["value"]) if first else None
                 for row in range(layer.shape.rows):

@@ -326,7 +326,7 @@ def layer_range(model: Model, first: int, upto: int | None) -> Model:
     Raises InvalidNetwork where they are none, or read or leave more than one tensor.
     """
     network = model.network
-    working = [one for one in network.layers if not isinstance(one.operator, Input | Output)]
+    working = [one for one in network.layers if not one.is_end]
     chosen = working[first:upto]
     if not chosen or (upto is not None and upto > len(working)):
         raise InvalidNetwork(

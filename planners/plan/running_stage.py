@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.operators import Input
 from planners.plan.plan import Mode, PlannedStage, Stage
 
 
@@ -15,7 +14,7 @@ class RunningStage:
         self.planned = planned
         self.result = planned.stage.result
         self.layers = [network.layer(name) for name in planned.stage.layers]
-        is_input = isinstance(self.layers[0].operator, Input)  # one of several, a stage of its own
+        is_input = self.layers[0].is_input  # one of several, a stage of its own
         self.is_streamed_input = source is not None or is_input
         self.fired = 0
         last = self.layers[-1]

@@ -27,7 +27,6 @@ import numpy as np
 from cnn2csdf.execution.compare import difference
 from cnn2csdf.execution.layer_by_layer import checked_frame
 from cnn2csdf.network import Connection, Layer, Network
-from cnn2csdf.operators import Input
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Array, Model
 from csdf.errors import ExecutionError, InvalidPlan
@@ -100,7 +99,7 @@ def map_plan(
     sizes = {layer.name: layer.shape.elements * ELEMENT_BYTES for layer in network.layers}
     lives: list[tuple[str, int, int, int]] = []  # name, bytes, start, end
     for layer in network.layers:
-        is_there = workspaces is not None and isinstance(layer.operator, Input)
+        is_there = workspaces is not None and layer.is_input
         start = 0 if is_there else place[layer.name]
         last = max((place[one] for one in network.consumers[layer.name]), default=len(place))
         lives.append((map_name(layer.name), sizes[layer.name], start, last + 1))
@@ -206,7 +205,7 @@ class SelectedNetwork:
                     self._steps.append((connection, partial(change_layout, array, layout, target)))
                     array = target
                 inputs.append(array)
-            if isinstance(layer.operator, Input):
+            if layer.is_input:
                 self._frame[layer.name] = inputs
             run = partial(one.run, inputs, workspace, self._maps[layer.name])
             self._steps.append((layer.name, run))
@@ -283,7 +282,7 @@ def planned_primitives(
     changes = changes_of(network, ways)
     workspaces = {name: size for name, size in workspaces.items() if size}
     memory = map_plan(network, changes, workspaces)
-    works = [one for one in network.layers if not isinstance(one.operator, Input)]
+    works = [one for one in network.layers if not one.is_input]
     group_of = {layer.name: number for number, layer in enumerate(works)}
 
     def buffer(name: str, kind: Kind, tensor: str, size: int, **more: Any) -> StreamBuffer:

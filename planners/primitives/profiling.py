@@ -33,7 +33,6 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from cnn2csdf.network import Layer, Network, Shape
-from cnn2csdf.operators import Input
 from cnn2csdf.weights import Array, Model, random_weights
 from csdf.arguments import public
 from csdf.errors import CsdfError, ExecutionError, GaveUp, InvalidPlan
@@ -264,7 +263,7 @@ class _Measurer:
     def _group(
         self, network: Network, layer: Layer, group: Sequence[PreparedLayer], progress: Progress
     ) -> Iterator[LayerProfile]:
-        is_input = isinstance(layer.operator, Input)
+        is_input = layer.is_input
         shapes = (layer.shape,) if is_input else network.input_shapes(layer)
         sources, targets = ({one.way[end] for one in group} for end in (1, 2))
         inputs, fresh = (

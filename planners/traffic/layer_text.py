@@ -88,7 +88,7 @@ def _numbers(part: str, text: str, count: int) -> tuple[int, ...]:
 def single_layer(network: Network, name: str) -> Network:
     """Return one layer with inputs and an output of its own. Raises InvalidNetwork for no layer."""
     layer = network.layer(name)
-    if isinstance(layer.operator, op.Input | op.Output):
+    if layer.is_end:
         raise InvalidNetwork(f"network {network.name!r}: {name!r} works on nothing")
     frames = tuple(
         replace(made, operator=op.Input(dims=made.shape.dims), inputs=(), epilogue=(), stored=())

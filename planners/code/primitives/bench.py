@@ -14,7 +14,6 @@ from math import inf
 from zlib import crc32
 
 from cnn2csdf.network import Layer, Shape
-from cnn2csdf.operators import Input
 from cnn2csdf.weights import Array, Model
 from csdf.errors import InvalidPlan
 from csdf.io.csv_text import csv_text
@@ -82,9 +81,7 @@ class _Writing:
         ways: list[tuple[str, str, str]] = []
         for layer in self.network.layers:
             key = (layer.operator, self.network.input_shapes(layer), layer.epilogue)
-            same.setdefault(
-                (key, layer.name if isinstance(layer.operator, Input) else ""), []
-            ).append(layer)
+            same.setdefault((key, layer.name if layer.is_input else ""), []).append(layer)
         for layers in same.values():
             found = [way for way in self._ways(layers[0]) if self._add_way(layers, way)]
             if not found:
@@ -105,14 +102,14 @@ class _Writing:
             self.layers += 1
 
     def _ways(self, layer: Layer) -> tuple[Way, ...]:
-        is_input = isinstance(layer.operator, Input)
+        is_input = layer.is_input
         return ((LAYER, CHW, CHW),) if is_input else self.calls.ways(layer)
 
     def _add_way(self, layers: list[Layer], way: Way) -> bool:
         """Add a way of equal layers; return whether it fits."""
         layer, shapes = layers[0], self.network.input_shapes(layers[0])
         source = way[1]
-        if isinstance(layer.operator, Input):  # which is copied from the caller's memory
+        if layer.is_input:  # which is copied from the caller's memory
             shapes, source = (layer.shape,), HWC
         size = self.calls.workspace_bytes(layer, way)
         lies = self._lying([*((shape, source) for shape in shapes), (layer.shape, way[2])])
@@ -121,7 +118,7 @@ class _Writing:
         if place + size > self._ram:
             return False
         before, self.tables.taken = self.tables.most, 0
-        if isinstance(layer.operator, Input):
+        if layer.is_input:
             work = self.calls.change(*lies)
         else:
             work = self.calls.work(layer, way, lies[:-1], lies[-1], place)

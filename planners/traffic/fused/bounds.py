@@ -136,7 +136,7 @@ def _needed_elements(network: Network) -> tuple[dict[str, Boxes], dict[str, Boxe
     read: dict[str, Boxes] = {layer.name: () for layer in network.layers}
     shown = dict(read)
     for layer in reversed(network.layers):
-        if isinstance(layer.operator, op.Output):
+        if layer.is_output:
             shown[layer.name] = whole_of(layer.shape)
         elif not isinstance(layer.operator, (op.Input, *VIEWS)):
             read[layer.name] = union((*read[layer.name], *shown[layer.name]))

@@ -242,7 +242,7 @@ def _with_neighbours(
     found = [
         stage_of.get(name)
         for name in _consumers(network, stage.name)
-        if name in stage_of or isinstance(network.layer(name).operator, op.Output)
+        if name in stage_of or network.layer(name).is_output
     ]
     readers = {place[one.name] for one in found if one is not None and one.window is not None}
     sources = tuple(_joined(network, stage.source))

@@ -44,7 +44,7 @@ def test_every_network_is_connected_and_named_as_in_the_catalogue(name):
     assert len(network.inputs) == len(network.outputs) == 1
     for layer in network.layers:
         is_read = bool(network.consumers[layer.name])
-        assert is_read != isinstance(layer.operator, op.Output), layer.name
+        assert is_read != layer.is_output, layer.name
     assert network.name == name
 
 

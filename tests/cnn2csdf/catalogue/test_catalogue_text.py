@@ -2,7 +2,6 @@ from fractions import Fraction
 
 import pytest
 
-from cnn2csdf import operators as op
 from cnn2csdf.catalogue.embedded import mobilenet_v1, mobilenet_v2, rounded_channels
 from cnn2csdf.catalogue.networks import CATALOGUE, from_catalogue
 from csdf.errors import CsdfError, InvalidNetwork
@@ -86,7 +85,7 @@ def test_small_resolutions_work_or_are_refused(name, resolution):
         network = from_catalogue(f"{name}:resolution={resolution}")
     except CsdfError:
         return
-    assert isinstance(network.layers[0].operator, op.Input)
+    assert network.layers[0].is_input
 
 
 @pytest.mark.parametrize("name", CATALOGUE)

@@ -21,9 +21,7 @@ def model_of(model, folder):
 def operators(model, folder):
     """The operators between the input and the output."""
     layers = model_of(model, folder).network.layers
-    return [
-        layer.operator for layer in layers if not isinstance(layer.operator, op.Input | op.Output)
-    ]
+    return [layer.operator for layer in layers if not layer.is_end]
 
 
 def ints(*values):

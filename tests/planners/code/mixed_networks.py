@@ -42,12 +42,12 @@ class Mixing:
     def mixed(self, network):
         """Return the network with both kinds of layers, and random weights."""
         for layer in network.layers:
-            if isinstance(layer.operator, op.Input):
+            if layer.is_input:
                 types = self.drawn() if self.source.integers(2) else None
                 self.names[layer.name] = self.added(layer, (), types)
                 continue
             inputs = tuple(self.names[name] for name in layer.inputs)
-            if isinstance(layer.operator, op.Output):
+            if layer.is_output:
                 self.names[layer.name] = self.added(layer, inputs, self.types[inputs[0]])
             elif self.can_be_integer(layer) and not self.is_real(layer):
                 self.names[layer.name] = self.in_integers(layer, inputs)

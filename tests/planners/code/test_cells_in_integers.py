@@ -70,7 +70,7 @@ def quantised(given, seed, arithmetic=Arithmetic.FIXED_POINT):
             zero_point=int(source.integers(-30, 30)),
             arithmetic=arithmetic,
         )
-        if isinstance(layer.operator, op.Output):
+        if layer.is_output:
             types = layers[[one.name for one in layers].index(layer.inputs[0])].quantization
         layers.append(
             replace(

@@ -36,10 +36,7 @@ def quantised(network, seed, element=Element.INT8):
     source = np.random.default_rng(seed)
     types, layers = {}, []
     for layer in network.layers:
-        if isinstance(layer.operator, op.Output):
-            found = types[layer.inputs[0]]
-        else:
-            found = drawn_types(source, element)
+        found = types[layer.inputs[0]] if layer.is_output else drawn_types(source, element)
         types[layer.name] = found
         layers.append(
             replace(layer, element=element, quantization=found, stored=tuple(stored(layer, source)))

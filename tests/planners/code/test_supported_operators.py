@@ -2,7 +2,6 @@
 
 import pytest
 
-from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element
 from cnn2csdf.readers.supported import supported
 from cnn2csdf.readers.tflite.reader import parse_tflite
@@ -31,7 +30,7 @@ def has_calls(content):
     calls = LayerCalls(model, Tables("net"))
     try:
         for layer in model.network.layers:
-            if not isinstance(layer.operator, op.Input):
+            if not layer.is_input:
                 calls.of_stage("BY_ROWS", [calls.described(layer)], {})
                 calls.steps_behind(calls.described(layer))
     except UnsupportedOperator:

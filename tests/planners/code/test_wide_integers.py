@@ -68,7 +68,7 @@ def quantised(given, elements, seed):
         if isinstance(layer.operator, op.Softmax):
             zero_point = -(2**15)
         found = Quantization(element=element, scales=(scale,), zero_point=zero_point)
-        if isinstance(layer.operator, op.Output):
+        if layer.is_output:
             found = types[layer.inputs[0]]
         types[layer.name] = found
         layers.append(

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.granularity import WHOLE, Granularity
-from cnn2csdf.operators import Output
 from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
@@ -47,7 +46,7 @@ def most_alive(network):
     for place, layer in enumerate(layers):
         waiting = {name for later in layers[place:] for name in later.inputs}
         made = [one for one in layers[: place + 1] if one.name in waiting or one is layer]
-        alive = (one.shape.elements for one in made if not isinstance(one.operator, Output))
+        alive = (one.shape.elements for one in made if not one.is_output)
         most = max(most, sum(alive))
     return most
 
@@ -92,9 +91,7 @@ def test_a_search_for_groups_that_may_only_be_whole_finds_the_same_arena(name):
 def test_a_tensor_with_two_readers_has_one_buffer():
     network = fused("resnet8")
     problem = whole_tensors(network)
-    assert len(problem.buffers) == sum(
-        not isinstance(layer.operator, Output) for layer in network.layers
-    )
+    assert len(problem.buffers) == sum(not layer.is_output for layer in network.layers)
 
 
 def test_a_watch_that_ends_the_search_leaves_an_arena_with_its_bound():

@@ -27,7 +27,7 @@ def work_of(network):
     """The values of a network of windows, additions, concatenations and slices."""
     shown, terms = {}, {}  # the element that stands at each place of a tensor; the terms of values
     for layer in network.layers:
-        if isinstance(layer.operator, op.Output):
+        if layer.is_output:
             continue
         places = list(product(*map(range, layer.shape.dims)))
         where = shown[layer.name] = {}

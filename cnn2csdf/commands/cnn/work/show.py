@@ -9,7 +9,6 @@ from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.fixed_point.flash import and_in_flash, flash_bytes
 from cnn2csdf.granularity import ROWS, parts
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.operators import Output
 from cnn2csdf.parameters import (
     layer_parameters,
     multiply_accumulates,
@@ -75,7 +74,7 @@ def _rows(network: Network, element_bytes: int | None, *, has_scales: bool) -> l
 def _quantization(layer: Layer) -> dict[str, Any]:
     """How the output and the parameters of a layer are quantised, by role."""
     found = {one.role: one.quantization for one in layer.stored}
-    if not isinstance(layer.operator, Output):
+    if not layer.is_output:
         found = {"output": layer.quantization, **found}
     return {
         role: {

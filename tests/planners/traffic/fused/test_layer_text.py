@@ -2,7 +2,6 @@
 
 import pytest
 
-from cnn2csdf import operators as op
 from csdf.errors import InvalidNetwork
 from planners.traffic.layer_text import is_layer_text, layers_from_text, single_layer
 
@@ -42,6 +41,6 @@ def test_one_layer_of_a_network_has_ends_of_its_own():
     network = layers_from_text("conv:8x8x2,4,3x3+conv:6,1x1")
     one = single_layer(network, "conv2")
     assert [layer.name for layer in one.layers] == ["conv1", "conv2", "conv2 result"]
-    assert isinstance(one.layer("conv1").operator, op.Input)
+    assert one.layer("conv1").is_input
     with pytest.raises(InvalidNetwork, match="works on nothing"):
         single_layer(network, "input")
