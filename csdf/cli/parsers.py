@@ -39,6 +39,9 @@ class Parser(argparse.ArgumentParser):
     color: bool  # whether later versions of Python colour the help
     work: Callable[[argparse.Namespace], int] | str | None
     check: Callable[[argparse.Namespace], None] | None
+    project_result: (
+        str  # its file or folder below the output folder of a project; empty: reads none
+    )
 
     def error(self, message: str) -> NoReturn:
         """Refuse the words, as argparse does."""
@@ -61,6 +64,7 @@ def new_parser(
     check: Callable[[argparse.Namespace], None] | None = None,
     notes: str = "",
     conflict_handler: str = "error",
+    project_result: str = "",
 ) -> argparse.ArgumentParser:
     """Return a parser whose help tells what the command does and ends with examples that run.
 
@@ -69,6 +73,8 @@ def new_parser(
     needs libraries whose loading takes longer than all the rest. check: is done before that. Options
     have `program`, `words`, and `refuse`, which ends the command for words that do not belong together.
     conflict_handler: as argparse says; `resolve` where an option replaces a shared one.
+    project_result: the command reads a project file where no model is named, and writes its result
+    under this name into the output folder of the project.
     """
     lines = "\n".join(f"  {example}" for example in examples)
     end = f"For example:\n{lines}"
@@ -82,7 +88,7 @@ def new_parser(
     )
     parser.color = False  # its marks would be quoted like those of a name
     parser._negative_number_matcher = NEGATIVE  # a wrong size is refused as such, not as an option
-    parser.work, parser.check = work, check
+    parser.work, parser.check, parser.project_result = work, check, project_result
     parser.set_defaults(program=program, refuse=parser.error)
     return parser
 

@@ -101,10 +101,13 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf report person_detection --element-bytes 1 --ram 64kB -o report.html",
         "csdf report --compare models/graphs/h263encoder.xml models/graphs/h263decoder.xml",
         work=work,
+        project_result="report.html",
         notes="Plans of csdf fit -o stand side by side with --plan first.json --plan second.json.",
     )
     inputs = " or ".join([INPUT, *(reader.INPUT for reader in readers.values())])
-    model = parser.add_argument("model", metavar="MODEL", help=inputs)
+    model = parser.add_argument(
+        "model", metavar="MODEL", help=f"{inputs}; default: as csdf.toml says"
+    )
     parsers.takes_words(model, (word for reader in readers.values() for word in reader.NAMES))
     parsers.add_output_option(parser, "the page; default: report.html", *SUFFIXES)
     parser.set_defaults(output="report.html")

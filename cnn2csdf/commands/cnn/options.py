@@ -37,10 +37,13 @@ def add_model_options(
     add_reading_options(parser)
 
 
-def add_model_argument(parser: argparse.ArgumentParser, name: str, **details: Any) -> None:
-    """Add an argument that takes model files and names of the catalogue."""
+def add_model_argument(
+    parser: argparse.ArgumentParser, name: str, **details: Any
+) -> argparse.Action:
+    """Add an argument that takes model files and names of the catalogue, and return it."""
     action = parser.add_argument(name, metavar="MODEL", **details)
     parsers.takes_words(action, CATALOGUE)
+    return action
 
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:

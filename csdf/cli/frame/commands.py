@@ -46,6 +46,7 @@ ROOT = Listing(
         "draw",
         "codegen",
         "fifo",
+        "init",
         "fit",
         "deploy",
         "cnn",

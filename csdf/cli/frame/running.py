@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from types import FrameType, ModuleType, TracebackType
+from typing import cast
 
 from csdf.cli.frame import batches, entries
 from csdf.cli.frame.commands import ROOT, Found, below, find, listing_of
@@ -84,8 +85,7 @@ def _run_command(words: Sequence[str], interrupts: InterruptsBetweenImports, end
 def _done(module: ModuleType, words: Sequence[str], interrupts: InterruptsBetweenImports) -> int:
     """Parse the words, and do the work that the parser names; return the exit code."""
     parser = module.command_parser()
-    options, work = parser.parse_args(words), parser.work
-    options.words = words
+    options, work = _parsed(parser, words), parser.work
     _refuse_inputs_as_outputs(parser, options)
     if parser.check is not None:
         parser.check(options)
@@ -97,6 +97,15 @@ def _done(module: ModuleType, words: Sequence[str], interrupts: InterruptsBetwee
         if batches.is_batch(options):
             return batches.work_on_all(work, options, parser, interrupts.were_any)
         return int(work(options))
+
+
+def _parsed(parser: Parser, words: Sequence[str]) -> Namespace:
+    """Return the options of the words; `words`: these, with those of a project file."""
+    if parser.project_result:
+        return cast(Namespace, import_module("csdf.cli.project").parsed(parser, words))
+    options = parser.parse_args(words)
+    options.words = words
+    return options
 
 
 def _refuse_inputs_as_outputs(parser: Parser, options: Namespace) -> None:

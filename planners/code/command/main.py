@@ -27,6 +27,7 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf deploy resnet8 keyword_spotting --input rows -o library --name senses",
         "csdf deploy resnet8 --bench --ram 2MB -o bench",
         work="planners.code.command.work",
+        project_result="firmware",
         check=_check,
         notes="`csdf fit MODEL -o plan.json` and `csdf cnn memory MODEL -o plan.json` write a plan for "
         "--plan. Weights of a network that has none are random. Tensors lie row by row, in a "
@@ -36,7 +37,8 @@ def command_parser() -> argparse.ArgumentParser:
         parser,
         "models",
         nargs="+",
-        help="model files (.onnx, .tflite, .cfg, .json) or networks of the catalogue",
+        help="model files (.onnx, .tflite, .cfg, .json) or networks of the catalogue; default: as "
+        "csdf.toml says, with its options",
     )
     shared.add_reading_options(parser)
     add_plan_options(parser)

@@ -35,6 +35,7 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf fit mobilenet_v2 --element-bytes 1 --memory sram=64kB --memory psram=2MB:slow",
         "csdf fit mobilenet_v2 --element-bytes 1 --platform esp32-s3 --memory sram=200kB",
         work="planners.memory.command.work",
+        project_result="plan.json",
         notes="1x MACs is the network computed once. Strips recompute rows of the layers inside them, "
         "line buffers recompute nothing. The arena has all tensors, accumulators and what is staged, "
         "the input included where it is resident. RAM is the arena, the execution state and the stack "
@@ -44,7 +45,8 @@ def command_parser() -> argparse.ArgumentParser:
         parser,
         "models",
         nargs="+",
-        help="model files (.onnx, .tflite, .cfg, .json) or networks of the catalogue",
+        help="model files (.onnx, .tflite, .cfg, .json) or networks of the catalogue; default: as "
+        "csdf.toml says, with its options; csdf init writes one",
     )
     shared.add_reading_options(parser)
     add_plan_options(parser)
