@@ -40,8 +40,8 @@ class Arithmetic(Enum):
     """How quantised integers are computed: whose rounding is followed.
 
     FIXED_POINT: as TensorFlow Lite Micro, with 31-bit multipliers and two roundings.
-    UNSIGNED_FIXED_POINT: of weights of uint8, as TensorFlow Lite, which multiplies the scales of
-    inputs and weights in single precision.
+    UNSIGNED_FIXED_POINT: of uint8, as TensorFlow Lite, which multiplies the scales of inputs and
+    weights in single precision, and computes a sigmoid, a tanh and a concatenation in it.
     SINGLE_PRECISION: as ONNX Runtime, which rescales sums of integers in single precision, rounds
     halves to even numbers, and computes other operators in real numbers between the two scales.
     """
@@ -71,7 +71,7 @@ class Quantization:
 
     @property
     def is_unsigned(self) -> bool:
-        """Whether they are weights computed as TensorFlow Lite computes those of uint8."""
+        """Whether they are computed as TensorFlow Lite computes those of uint8."""
         return self.arithmetic is Arithmetic.UNSIGNED_FIXED_POINT
 
     def __post_init__(self) -> None:

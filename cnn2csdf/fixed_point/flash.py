@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
@@ -59,7 +60,8 @@ def _parameters(network: Network) -> Arrays:
     found: Arrays = {}
     for layer in network.layers:
         chain = (layer.operator, *layer.epilogue)
-        is_summed = isinstance(layer.operator, op.IntegerConvolution | op.IntegerProduct)
+        keeps_integers = op.IntegerConvolution | op.IntegerProduct | op.Detections
+        is_summed = isinstance(layer.operator, keeps_integers)
         is_float = layer.quantization is None and not is_summed  # whatever the file has
         if goes_by_table(layer):
             continue
@@ -103,10 +105,11 @@ def _rescaling(network: Network) -> Arrays:
     found: Arrays = {}
     for layer in network.layers:
         result = layer.quantization
-        given = network.layer(layer.inputs[0]).quantization if layer.inputs else None
+        sources = [network.layer(name).quantization for name in layer.inputs]
+        given = sources[0] if sources else None
         if given is None or result is None:
             continue
-        sizes = _sizes(layer, given, result)
+        sizes = _sizes(layer, sources, result)
         if not result.is_fixed_point:
             sizes |= _sizes_in_single(network, layer, result)
         if given.element in (Element.INT16, Element.UINT16):
@@ -161,13 +164,16 @@ def sum_ratios(layer: Layer, given: Quantization, result: Quantization) -> list[
     return [float(ratio) for ratio in channel_ratios(given, weights, result, filters)]
 
 
-def _sizes(layer: Layer, given: Quantization, result: Quantization) -> dict[object, int]:
+def _sizes(
+    layer: Layer, sources: Sequence[Quantization | None], result: Quantization
+) -> dict[object, int]:
     """Return the bytes of each array of a layer, by what tells different arrays apart.
 
     A factor takes 32 bits and an exponent of 8; a function of one integer is a table, and so is the
     curve of an LSTM. In single precision a factor takes 32 bits, and a softmax has a table of powers.
     """
-    operator = layer.operator
+    operator, given = layer.operator, sources[0]
+    assert given is not None
     if goes_by_table(layer):
         names = tuple(one.name for one in layer.stored)
         return {(operator, layer.epilogue, given, result, names): TABLE_BYTES}
@@ -176,6 +182,9 @@ def _sizes(layer: Layer, given: Quantization, result: Quantization) -> dict[obje
     if isinstance(operator, op.Activation):
         is_table = operator.function != "prelu" and not is_limit(operator, given, result)
         return {(operator, given, result): TABLE_BYTES} if is_table else {}
+    if isinstance(operator, op.Concatenation) and result.element is Element.UINT8:
+        others = set(sources) - {result} if result.is_fixed_point else ()
+        return {("rescaled", each, result): TABLE_BYTES for each in others}
     if isinstance(operator, op.QuantizedLstm):
         return {"curve": sigmoid_table().size * 4}
     if isinstance(operator, op.QuantizedSvdf):  # of its filters the places that count, in two bytes

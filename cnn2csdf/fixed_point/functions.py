@@ -109,7 +109,7 @@ def _by_real_numbers(
 
 
 def _sigmoid(values: Array, given: Quantization, result: Quantization) -> Array:
-    if given.element is Element.UINT8:
+    if given.element is Element.UINT8 or given.is_unsigned:
         one = np.float32(1)
         return _by_real_numbers(values, given, result, lambda real: one / (one + np.exp(-real)))
     whole = centred(values, given)
@@ -125,7 +125,7 @@ def _sigmoid(values: Array, given: Quantization, result: Quantization) -> Array:
 
 
 def _hyperbolic_tangent(values: Array, given: Quantization, result: Quantization) -> Array:
-    if given.element is Element.UINT8:
+    if given.element is Element.UINT8 or given.is_unsigned:
         return _by_real_numbers(values, given, result, np.tanh)
     whole = centred(values, given)
     if given.element is Element.INT16:

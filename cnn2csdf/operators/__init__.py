@@ -7,7 +7,6 @@ from cnn2csdf.geometry import Pair as Pair
 from cnn2csdf.geometry import Window as Window
 from cnn2csdf.operators.activations import ACTIVATIONS as ACTIVATIONS
 from cnn2csdf.operators.activations import Activation as Activation
-from cnn2csdf.operators.detections import DETECTIONS as DETECTIONS
 from cnn2csdf.operators.detections import Detections as Detections
 from cnn2csdf.operators.elementwise import ELEMENTWISE as ELEMENTWISE
 from cnn2csdf.operators.elementwise import REDUCTIONS as REDUCTIONS

@@ -22,7 +22,6 @@ from csdf.errors import InvalidNetwork
 COORDINATES = (
     4  # of a box: top, left, bottom, right; of an anchor: centre row, column, height, width
 )
-DETECTIONS = ("boxes", "classes", "scores", "count")
 
 
 class Detected(NamedTuple):
@@ -42,15 +41,15 @@ class Detections(Operator):
     """The boxes with the best scores that overlap no better box by more than a limit.
 
     Inputs: offsets of boxes from their anchors, (anchors, 4), and scores, (anchors, classes), where
-    classes before the last `classes` are background. gives: the result, one of DETECTIONS. count: of
-    boxes.
+    classes before the last `classes` are background. Result: one vector; `pieces` tells what of it are
+    boxes, classes, scores, and the count of boxes. count: of boxes, at most.
     classes_each: how many classes of a box are given, the best first; by_class: the number of boxes of
     each class where boxes are suppressed class by class, None where a box has the score of its best
     class. scales: divisors of the offsets. Detections beyond those found are zero.
     """
 
     words = "detections"
-    gives: str
+    anchors: int
     count: int
     classes: int
     classes_each: int = 1
@@ -60,26 +59,36 @@ class Detections(Operator):
     scales: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0)
 
     def __post_init__(self) -> None:
-        if self.gives not in DETECTIONS or min(self.count, self.classes, self.classes_each) < 1:
+        if min(self.anchors, self.count, self.classes, self.classes_each) < 1:
             raise InvalidNetwork(
                 f"{self.count} detections of {self.classes} classes, {self.classes_each} for each "
-                f"box, given as {self.gives!r}; expected at least 1, and one of {', '.join(DETECTIONS)}"
+                f"box, from {self.anchors} anchors; expected at least 1 of each"
             )
+
+    @property
+    def pieces(self) -> Mapping[str, tuple[int, Dims]]:
+        """Return where boxes, classes, scores and the count begin, and the dims of each."""
+        rows = self.count * self.classes_each
+        return {
+            "boxes": (0, (rows, COORDINATES)),
+            "classes": (COORDINATES * rows, (rows,)),
+            "scores": ((COORDINATES + 1) * rows, (rows,)),
+            "count": ((COORDINATES + 2) * rows, (1,)),
+        }
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         if len(inputs) != 2:
             raise InvalidNetwork(f"detections take two inputs, found {len(inputs)}")
         boxes, scores = (shape.dims for shape in inputs)
-        fits = len(boxes) == len(scores) == 2 and boxes[0] == scores[0]
+        fits = len(boxes) == len(scores) == 2 and boxes[0] == scores[0] == self.anchors
         if not fits or boxes[1] < COORDINATES or scores[1] < self.classes:
             raise InvalidNetwork(
                 f"detections of {self.classes} classes from boxes {inputs[0]} and scores {inputs[1]}"
             )
-        rows = self.count * self.classes_each
-        return {"boxes": (rows, COORDINATES), "count": (1,)}.get(self.gives, (rows,))
+        return (self.pieces["count"][0] + 1,)
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
-        return {"anchors": (inputs[0].dims[0], COORDINATES)}
+        return {"anchors": (self.anchors, COORDINATES)}
 
     def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
         return inputs[0].elements + inputs[1].elements
@@ -104,11 +113,11 @@ class Detections(Operator):
             detected = self._by_best_class(boxes, scores)
         else:
             detected = self._class_by_class(boxes, scores, self.by_class)
-        if self.gives == "count":
-            return np.array([detected.boxes_count], np.float32)
-        values = (detected.boxes, detected.classes, detected.scores)[DETECTIONS.index(self.gives)]
         result = np.zeros(part.shape.dims, np.float32)
-        result[: len(values)] = values
+        counts = np.array([detected.boxes_count])
+        values = (detected.boxes, detected.classes, detected.scores, counts)
+        for (begin, _), array in zip(self.pieces.values(), values, strict=True):
+            result[begin : begin + array.size] = array.reshape(-1)
         return result
 
     def _decoded(self, offsets: Array, anchors: Array) -> Array:
@@ -156,9 +165,6 @@ class Detections(Operator):
             overlaps = _overlaps(boxes[best], boxes[places])
             places = places[~(overlaps > np.float32(self.overlap_limit))]
         return np.array(chosen, np.int64)
-
-    def in_words(self) -> str:
-        return f"detections: {self.gives}"
 
 
 def _overlaps(box: Array, boxes: Array) -> Array:

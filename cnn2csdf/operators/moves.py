@@ -140,12 +140,14 @@ class _RescaledRows:
         values = self.stored.rows(first, upto)
         if self.source == self.result:
             return values
+        # Of an int8 that stands for a uint8 less 128 the uint8 counts.
+        less = 0 if self.result.element is Element.UINT8 else 128
         scale = np.float32(self.source.scale) * (np.float32(1) / np.float32(self.result.scale))
-        shift = np.float32(-self.source.zero_point) * scale
-        exact = (values.astype(np.float32) * scale + shift).astype(np.float64)
+        shift = np.float32(-self.source.zero_point - less) * scale
+        exact = ((values.astype(np.float32) + less) * scale + shift).astype(np.float64)
         rounded = np.trunc(exact + np.copysign(0.5, exact)).astype(np.int64)
-        whole: Array = np.clip(rounded + self.result.zero_point, 0, 255).astype(np.uint8)
-        return whole
+        whole: Array = np.clip(rounded + self.result.zero_point, -less, 255 - less)
+        return whole.astype(self.result.element.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +188,9 @@ class Concatenation(Move):
         is_rescaled = (
             result is not None
             and result.is_fixed_point
-            and {source.element for source in (*known, result)} == {Element.UINT8}
+            and all(
+                source.element is Element.UINT8 or source.is_unsigned for source in (*known, result)
+            )
             and len(known) == len(types.inputs)
         )
         if result is None or not is_rescaled:

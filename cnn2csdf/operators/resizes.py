@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.dtypes import Element
 from cnn2csdf.geometry import Pair, Span
 from cnn2csdf.integers import quantized
 from cnn2csdf.operators.moves import Reshape
@@ -130,6 +130,9 @@ def padding_steps(
     return [Reshape(dims=tuple(sizes)), pad, Reshape(dims=padded)]
 
 
+IN_1024THS, SINGLE_PRECISION = "in 1024ths", "single precision"  # shares of integers
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resize(Operator):
     """Feature maps of another height and width.
@@ -138,10 +141,11 @@ class Resize(Operator):
     "pytorch half pixel", "align corners"; or, for "nearest", "asymmetric by ratio", "half pixel by
     ratio" or "align corners by ratio", as TensorFlow Lite rounds them.
     rounding, for "nearest": "floor", "ceil", "prefer floor", "prefer ceil" or "ceil where smaller"
-    (floor where larger). scales: vertical and horizontal, where they are not just the output size
-    over the input size; floats, since single precision is what finds the nearest place. cubic: the
-    coefficient of cubic interpolation; skips_outside: whether places beyond the ends weigh nothing
-    in it.
+    (floor where larger); for "linear" integers: "in 1024ths" or "single precision" shares, as
+    TensorFlow Lite computes those of int8 and of uint8. scales: vertical and horizontal, where they
+    are not just the output size over the input size; floats, since single precision is what finds the
+    nearest place. cubic: the coefficient of cubic interpolation; skips_outside: whether places beyond
+    the ends weigh nothing in it.
     """
 
     size: Pair
@@ -158,13 +162,15 @@ class Resize(Operator):
         is_fixed = len(known) == 2 and known[-1].is_fixed_point
         if self.function == "nearest" and (is_fixed or set(types.inputs) == {types.output}):
             return self.computed(part)
-        if self.function == "linear" and is_fixed and known[-1].element is Element.UINT8:
+        if self.function == "linear" and is_fixed and self.rounding == SINGLE_PRECISION:
             return self._mixed_in_single_precision(part)
         if self.function == "linear" and is_fixed:
             # Elements weighed in steps of 2 ** -20; halves go away from zero.
             down, across = self.axes(part.inputs[0].shape)
-            above, below, from_above = down.binary_neighbours(np.arange(part.begin, part.end))
-            left, right, from_left = across.binary_neighbours(np.arange(self.size[1]))
+            above, below, from_above = self.integer_neighbours(
+                down, np.arange(part.begin, part.end)
+            )
+            left, right, from_left = self.integer_neighbours(across, np.arange(self.size[1]))
             first = int(above.min())
             read = part.inputs[0].rows(first, int(below.max()) + 1)
             cells = read.astype(np.int64)
@@ -178,12 +184,11 @@ class Resize(Operator):
     def _mixed_in_single_precision(self, part: Part) -> Array:
         """Return means of four unsigned integers, weighed in single precision; halves go up."""
         down, across = self.axes(part.inputs[0].shape)
-        above, below, from_above = down.single_neighbours(np.arange(part.begin, part.end))
-        left, right, from_left = across.single_neighbours(np.arange(self.size[1]))
-        exact_above, exact_below, _ = down.neighbours(np.arange(part.begin, part.end))
-        first, upto = int(exact_above.min()), int(exact_below.max()) + 1
+        above, below, from_above = self.integer_neighbours(down, np.arange(part.begin, part.end))
+        left, right, from_left = self.integer_neighbours(across, np.arange(self.size[1]))
+        first, upto = int(above.min()), int(below.max()) + 1
         read = part.inputs[0].rows(first, upto).astype(np.float32)
-        upper, lower = (read[:, np.clip(rows, first, upto - 1) - first] for rows in (above, below))
+        upper, lower = read[:, above - first], read[:, below - first]
         one, down_weight = np.float32(1), from_above[:, None]
         sums = upper[:, :, left] * (one - down_weight) * (one - from_left)
         sums += lower[:, :, left] * down_weight * (one - from_left)
@@ -191,6 +196,19 @@ class Resize(Operator):
         sums += lower[:, :, right] * down_weight * from_left
         means: Array = (sums + np.float32(0.5)).astype(np.uint8)
         return means
+
+    def integer_neighbours(
+        self, axis: ResizedAxis, places: Places
+    ) -> tuple[Places, Places, NDArray[Any]]:
+        """Return input places before and after output places of integers, and how far from the first.
+
+        The share is in 1024ths, or in single precision; those places are among `rows_needed`.
+        """
+        if self.rounding != SINGLE_PRECISION:
+            return axis.binary_neighbours(places)
+        first, last, _ = axis.neighbours(places)
+        before, after, share = axis.single_neighbours(places)
+        return np.clip(before, first, last), np.clip(after, first, last), share
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         return (map_dims(self, inputs)[0], *self.size)
@@ -212,6 +230,8 @@ class Resize(Operator):
         elif self.function == "cubic":
             around = axis.cubic_neighbours(rows, self.cubic, skips_outside=self.skips_outside)[0]
             first, last = around[:, 0], around[:, -1]
+        elif self.rounding == IN_1024THS:
+            first, last = axis.binary_neighbours(rows)[:2]
         else:
             first, last = axis.neighbours(rows)[:2]
         return lambda row: (int(first[row]), int(last[row]) + 1)

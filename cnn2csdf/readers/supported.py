@@ -176,7 +176,7 @@ RESTRICTIONS = {
     "CONCATENATION": "of tensors and constants",
     "CONV_2D": "constant weights of the type of the input, or of int8; groups",
     "CUSTOM:'Convolution2DTransposeBias'": "MediaPipe's transposed convolution; constant weights",
-    "CUSTOM:'TFLite_Detection_PostProcess'": "constant anchors; best class or class by class; no C",
+    "CUSTOM:'TFLite_Detection_PostProcess'": "constant anchors; best class or class by class",
     "DEPTHWISE_CONV_2D": "constant weights of the type of the input, or of int8",
     "BATCH_MATMUL": "two tensors, or one and a constant matrix",
     "FULLY_CONNECTED": "a constant matrix, one vector or several",

@@ -122,7 +122,7 @@ class RealTables:
         """Take the tables of a library of integers."""
         self._tables = tables
         self.wanted: set[str] = set()  # C types and functions, by their names among real numbers
-        self.weights_have_zeros = False
+        self.weights_have_zeros = self.sums_round_once = False
         self.factors_are_small = True
         self.sums_are_narrow = True
         self.folded: set[str] = set()

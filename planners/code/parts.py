@@ -14,12 +14,20 @@ from importlib.resources import files
 from typing import NamedTuple
 
 SHARED = ("frame.c", "windows.c", "places.c", "folds.c", "sweep.c", "shares.c")
-_REALS = ("reals.c", "shares_of_reals.c", "share_windows.c", "combine.c", "steps.c")
+_REALS = (
+    "reals.c",
+    "shares_of_reals.c",
+    "share_windows.c",
+    "combine.c",
+    "points.c",
+    "detections.c",
+    "steps.c",
+)
 REALS = (*SHARED, *_REALS, "behind_reals.c")
-_INTEGERS = ("integers.c", "integer_elements.c")
+_INTEGERS = ("integers.c", "integer_elements.c", "positions.c", "points.c", "detections.c")
 _OF_BYTES = ("byte_sums.c", "byte_lanes.c", *_INTEGERS, "products.c")
 _BYTES = ("sums.c", *_OF_BYTES, "shares_of_integers.c", "share_windows.c")
-_MORE = ("curves.c", "cells.c", "wide.c")
+_MORE = ("curves.c", "cells.c", "wide.c", "interpolations.c")
 _NARROW, _WIDE = ("elements.c", "narrow_totals.c"), ("elements.c", "wide_totals.c")
 _SINGLE_LAYERS = ("single_layers.c", "single_products.c", "dynamic.c")
 INTEGERS = (*SHARED, *_NARROW, "fixed.c", "fixed_sums.c", *_BYTES, *_MORE)  # of 8 bits

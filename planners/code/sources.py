@@ -515,6 +515,7 @@ typedef slot element;
 #define MOST ({self._limits()[1]})
 #define SLOTS 1
 #define WEIGHTS_HAVE_ZEROS {int(self.tables.weights_have_zeros)}
+#define SUMS_ROUND_ONCE {int(self.tables.sums_round_once)}
 #define FACTORS_ARE_SMALL {int(is_plain)}
 #define SUMS_ARE_NARROW {int(is_plain and self.tables.sums_are_narrow)}
 {REAL_LIMITS if has_reals else ""}#define GROUPS {len(self.plan.groups)}

@@ -11,15 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from cnn2csdf.dtypes import Element, Quantization, Stored
+from cnn2csdf.dtypes import Arithmetic, Element, Quantization, Stored
 from cnn2csdf.network import Layer
 from cnn2csdf.operators import (
-    Activation,
-    FullyConnected,
-    MatrixProduct,
     Pooling,
     Previous,
-    Resize,
 )
 from cnn2csdf.weights import Array, Model
 from csdf.errors import UnsupportedOperator
@@ -70,12 +66,6 @@ def _require_same_bits(layer: Layer) -> None:
     if layer.quantization is None or not layer.quantization.is_fixed_point:
         return
     match layer.operator:
-        case Activation(function="sigmoid" | "tanh") | Resize(function="linear"):
-            what = "is computed in single precision"
-        case FullyConnected() | MatrixProduct() if any(
-            one.quantization is not None and one.quantization.is_unsigned for one in layer.stored
-        ):
-            what = "rounds sums once"
         case Pooling(function="average", counts_padding=True, window=window) if any(window.padding):
             what = "counts padding of zeros"
         case _:
@@ -92,6 +82,9 @@ def _signed(layer: Layer) -> Layer:
         return found
     _require_same_bits(layer)
     types, operator = _shifted(layer.quantization), layer.operator
+    if types.is_fixed_point:
+        # Functions keep the bits of uint8, which TensorFlow Lite computes in single precision.
+        types = replace(types, arithmetic=Arithmetic.UNSIGNED_FIXED_POINT)
     if isinstance(operator, Previous) and operator.begin is not None:
         operator = replace(operator, begin=operator.begin - less_of(layer.quantization.element))
     if isinstance(operator, Pooling) and operator.function == "average":

@@ -81,6 +81,8 @@ def scratch_elements(operator: op.Operator) -> int:
             return units * (2 + GATES[kind])
         case op.QuantizedLstm(units=units, keeps=None):
             return units * CELL_BYTES
+        case op.Detections(anchors=anchors, by_class=None):
+            return anchors
     return 0
 
 

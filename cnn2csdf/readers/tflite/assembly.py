@@ -317,6 +317,20 @@ class Assembly:
             names = [name]
         self._layers[node.outputs[output]] = names[0]
 
+    def computed(
+        self, node: Node, operator: op.Operator, sources: Sequence[str], trained: Sequence[Trained]
+    ) -> str:
+        """Return a layer of floating point that computes all outputs of a node together."""
+        name = self.builder.add(
+            operator,
+            *sources,
+            name=f"{self.output(node).name} {operator.in_words()}",
+            element=Element.FLOAT32,
+            stored=tuple(each.stored for each in trained),
+        )
+        self.weights[name] = {each.stored.role: each.array for each in trained}
+        return name
+
     def prepared(self, node: Node, source: str, *steps: op.Operator) -> str:
         """Return the layer behind steps that only move what a layer writes, before the node."""
         layer = self.builder.layer(source)

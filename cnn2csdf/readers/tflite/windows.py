@@ -9,6 +9,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element
+from cnn2csdf.operators.resizes import IN_1024THS, SINGLE_PRECISION
 from cnn2csdf.readers.tflite.assembly import Assembly, Trained, refusal
 from cnn2csdf.readers.tflite.model_file import Dims, Node
 from cnn2csdf.readers.tflite.options import (
@@ -256,10 +257,14 @@ def resize(node: Node, assembly: Assembly, *, function: str, corners: int) -> No
     coordinates = "align corners" if aligns else coordinates
     if function == "nearest":
         coordinates = f"{coordinates} by ratio"
+        rounding = "half up" if aligns else "floor"
+    else:
+        types = assembly.tensor(node, 0).quantization()
+        rounding = "floor"
+        if types is not None:
+            is_unsigned = types.element is Element.UINT8
+            rounding = SINGLE_PRECISION if is_unsigned else IN_1024THS
     operator = op.Resize(
-        size=(size[0], size[1]),
-        function=function,
-        coordinates=coordinates,
-        rounding="half up" if aligns else "floor",
+        size=(size[0], size[1]), function=function, coordinates=coordinates, rounding=rounding
     )
     assembly.add(node, operator, sources=[assembly.source(node, 0)])

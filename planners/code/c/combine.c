@@ -89,32 +89,11 @@ OF_TWO(and, ((one != 0) && (other != 0)) ? 1.0f : 0.0f)
 OF_TWO(or, ((one != 0) || (other != 0)) ? 1.0f : 0.0f)
 OF_TWO(exclusive_or, ((one != 0) != (other != 0)) ? 1.0f : 0.0f)
 
-/* Where along its axis the largest or the smallest element is, and of equal ones the first or the
-   last. */
-typedef struct {
-    cube axes; /* first, as for all functions over axes */
-    int32_t is_smallest, takes_last;
-} extreme;
-
 static void extreme_fold(const cube *c, const view *in, const view *out, const int32_t *place,
                          range rows)
 {
-    const extreme *e = (const extreme *)(const void *)c;
-    int32_t inner[3], number = 0, found = 0;
-    element best;
     (void)rows;
-    begin_fold(c, place, inner);
-    best = *from_cell(c, in, inner);
-    while (next_inside(c, inner) != 0) {
-        element value = *from_cell(c, in, inner);
-        int32_t is_better = e->is_smallest ? (value < best) : (value > best);
-        number++;
-        if (is_better || (e->takes_last && (value == best))) {
-            best = value;
-            found = number;
-        }
-    }
-    *to_cell(c, out, place) = (element)found;
+    *to_cell(c, out, place) = (element)extreme_at(c, in, place);
 }
 
 LAYER(place_of_extreme, for_each_fold, extreme_fold)
@@ -516,4 +495,24 @@ static void recur(const run *r, const layer *l, range rows, range columns)
         }
     }
     finish_region(l, &out, rows, columns);
+}
+
+enum { COORDINATE = 1 }; /* slots of a coordinate */
+
+static float real_at(const element *place, int32_t number)
+{
+    return place[number];
+}
+
+static void store_real(element *place, int32_t number, float value)
+{
+    place[number] = value;
+}
+
+/* A number of an input; of integers scale and zero point count. */
+static float number_at(const element *place, int32_t number, float scale, int32_t zero)
+{
+    (void)scale;
+    (void)zero;
+    return place[number];
 }

@@ -30,3 +30,10 @@ static void store_real(element *place, int32_t number, float value)
 
 /* Elements that a single-precision number takes. */
 enum { REAL = 4 / sizeof(element) };
+
+/* A result in single precision: no compiler makes one operation of this one and the next. */
+static float rounded(float value)
+{
+    volatile float kept = value;
+    return kept;
+}

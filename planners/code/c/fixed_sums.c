@@ -12,6 +12,9 @@ typedef struct {
 #if WEIGHTS_HAVE_ZEROS
     int32_t zero_with; /* of the weights */
 #endif
+#if SUMS_ROUND_ONCE
+    int32_t rounds_once; /* as fully connected layers of uint8, halves up */
+#endif
 } scaling;
 
 #if defined(__SSE2__)
@@ -85,10 +88,32 @@ INLINED static void store_vector(element *to, const total *sums, const scaling *
 }
 #endif
 
+#if SUMS_ROUND_ONCE
+/* Store sums times multiplier * 2 ** (exponent - 31). */
+static void store_sums_once(element *to, const total *sums, const scaling *s, int32_t first,
+                            int32_t count)
+{
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        int32_t shift = 31 - s->exponents[first + i];
+        int64_t value = (int64_t)sums[i] * s->multipliers[first + i];
+        value = ((value + (INT64_C(1) << (shift - 1))) >> shift) + s->zero_out;
+        value = (value < s->least) ? s->least : value;
+        to[i] = (element)((value > s->most) ? s->most : value);
+    }
+}
+#endif
+
 INLINED static void store_sums(element *to, const total *sums, const scaling *s, int32_t first,
                                int32_t count)
 {
     int32_t i = 0;
+#if SUMS_ROUND_ONCE
+    if (s->rounds_once != 0) {
+        store_sums_once(to, sums, s, first, count);
+        return;
+    }
+#endif
 #if defined(HELIUM)
     for (; i < count; i += 4) {
         store_vector(to + i, sums + i, s, first + i, count - i);

@@ -106,3 +106,29 @@ static void for_each_fold(const run *r, const layer *l, range rows, range column
     }
     finish_region(l, &out, rows, columns);
 }
+
+/* Where along its axis the largest or the smallest element is, and of equal ones the first or the
+   last. */
+typedef struct {
+    cube axes; /* first, as for all functions over axes */
+    int32_t is_smallest, takes_last;
+} extreme;
+
+static int32_t extreme_at(const cube *c, const view *in, const int32_t *place)
+{
+    const extreme *e = (const extreme *)(const void *)c;
+    int32_t inner[3], number = 0, found = 0;
+    element best;
+    begin_fold(c, place, inner);
+    best = *from_cell(c, in, inner);
+    while (next_inside(c, inner) != 0) {
+        element value = *from_cell(c, in, inner);
+        int32_t is_better = e->is_smallest ? (value < best) : (value > best);
+        number++;
+        if (is_better || (e->takes_last && (value == best))) {
+            best = value;
+            found = number;
+        }
+    }
+    return found;
+}

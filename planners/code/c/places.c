@@ -282,6 +282,24 @@ static void resize_linear(const run *r, const layer *l, range rows, range column
     finish_region(l, &out, rows, columns);
 }
 
+/* Inputs and constants one after another in so many pieces of a tensor that is no map: the first field. */
+static void join_constant_pieces(const run *r, const layer *l, range rows, range columns)
+{
+    const mending *m = l->parameters;
+    view out = output_view(r, l);
+    element *to = row_at(&out, 0);
+    int32_t number, i;
+    for (i = 0; i < m->axis; i++) {
+        for (number = 0; number < m->count; number++) {
+            const piece *p = &m->pieces[number];
+            view in = p->values ? out : input_view(r, l, p->input);
+            copy_elements(to, (p->values ? p->values : row_at(&in, 0)) + (i * p->size), p->size);
+            to += p->size;
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
 /* For each row and column the four places around it, and what each weighs. */
 typedef struct {
     const uint16_t *above;

@@ -22,13 +22,6 @@ static int32_t nearest_even(float value)
     return (bits >> 31) ? -found : found;
 }
 
-/* A result in single precision: no compiler makes one operation of this one and the next. */
-static float rounded(float value)
-{
-    volatile float kept = value;
-    return kept;
-}
-
 static float real_of(int32_t value, float scale)
 {
     return rounded((float)value * scale);

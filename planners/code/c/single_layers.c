@@ -224,42 +224,6 @@ static void step_look_up(const step *s, element *v, int32_t count, int32_t chann
     }
 }
 
-/* Inputs with scales of their own one after another along channels (0), rows (1) or columns (2). */
-typedef struct {
-    int32_t axis;
-    const table *tables; /* of each input; none where it has the scale of the result */
-} joining_by_tables;
-
-static void join_by_tables(const run *r, const layer *l, range rows, range columns)
-{
-    const joining_by_tables *j = l->parameters;
-    view out = output_view(r, l);
-    int32_t number, y, x, place = 0;
-    for (number = 0; number < l->input_count; number++) {
-        const tensor *source = l->inputs[number].source;
-        view in = input_view(r, l, number);
-        int32_t top = (j->axis == 1) ? place : 0, left = (j->axis == 2) ? place : 0;
-        int32_t channel = (j->axis == 0) ? place : 0;
-        int32_t bottom = (j->axis == 1) ? smaller(rows.end, top + source->height) : rows.end;
-        int32_t right = (j->axis == 2) ? smaller(columns.end, left + source->width) : columns.end;
-        for (y = larger(rows.first, top); y < bottom; y++) {
-            const element *from = row_at(&in, y - top);
-            element *to = row_at(&out, y) + channel;
-            for (x = larger(columns.first, left); x < right; x++) {
-                const element *cell_from = from + column_at(&in, x - left);
-                if (j->tables[number].values != NULL) {
-                    look_up_cell(&j->tables[number], cell_from, to + column_at(&out, x),
-                                 in.channels, 0);
-                } else {
-                    copy_elements(to + column_at(&out, x), cell_from, in.channels);
-                }
-            }
-        }
-        place += (j->axis == 0) ? in.channels : (j->axis == 1) ? source->height : source->width;
-    }
-    finish_region(l, &out, rows, columns);
-}
-
 /* Rows of a table of integers by their numbers, which are real; else as look_up_rows. */
 static void look_up_integers(const run *r, const layer *l, range rows, range columns)
 {

@@ -35,7 +35,7 @@ from planners.code.calls.layers import (
     sums_call,
 )
 from planners.code.calls.reductions import product_fields
-from planners.code.calls.rescaling import packed_rows
+from planners.code.calls.rescaling import packed_rows, rounds_once
 from planners.code.layer_descriptor import Call, Described, RealTables, as_real
 from planners.code.parts import defined_names
 from planners.plan.plan import Stage
@@ -70,6 +70,7 @@ class LayerCalls:
         self.steps: list[str] = []
         self.real_steps: list[str] = []
         tables.weights_have_zeros = bool(self._bytes) or any(map(_has_zeros, self._network.layers))
+        tables.sums_round_once = any(map(rounds_once, self._network.layers))
 
     @property
     def has_reals(self) -> bool:

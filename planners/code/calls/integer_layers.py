@@ -32,6 +32,7 @@ from cnn2csdf.operators.recurrences import (
     sum_multiplier,
     svdf_ratio,
 )
+from cnn2csdf.operators.resizes import SINGLE_PRECISION
 from cnn2csdf.quantized_layers import goes_by_table
 from cnn2csdf.weights import Array
 from planners.code.c_text import NULL
@@ -47,7 +48,7 @@ from planners.code.calls.layers import (
     transposed_call,
 )
 from planners.code.calls.moves import pad_call, scattering_call
-from planners.code.calls.reductions import cube, product_fields
+from planners.code.calls.reductions import cube, detections_call, product_fields, reduced_to
 from planners.code.calls.rescaling import (
     ELEMENTS,
     SINGLE_CALLS,
@@ -62,6 +63,7 @@ from planners.code.calls.rescaling import (
     packed_rows,
     powers_of,
     product_convolution,
+    rescaled_concatenation,
     result_types,
     scaling,
     single_conversion,
@@ -78,6 +80,7 @@ KERNELS = {
 }
 POWERS = range(-30, 3)  # of two: scales of cells whose steps have room in 32 bits
 OTHER_SCALES = "with other scales before than behind it"
+REAL_BYTES = 4
 WIDTHS = "between integers of 8 and of 16 bits"
 
 
@@ -97,6 +100,14 @@ def integer_call(one: Described, packed: Array | None = None) -> Call:
         return _convolution(one, operator, packed)
     if isinstance(operator, op.Conversion):
         return (single_conversion if _is_single(one) else _conversion)(one, operator)
+    if type(operator) in _TO_REALS and one.layer.quantization is None:
+        if one.layer.epilogue:
+            raise one.refusal("of integers with functions fused behind it")
+        return _TO_REALS[type(operator)](one, operator)
+    if isinstance(operator, op.GatherPoints):
+        if one.given != (one.layer.quantization, None) or one.layer.quantization is None:
+            raise one.refusal("of integers with another scale than the result")
+        return call_of(one)
     if isinstance(operator, op.Embedding) and one.given == (None,) and _is_single(one):
         table = one.symbol("table", one.weights["table"])
         return one.call("look_up_integers", "embedding", operator.entries, table)
@@ -105,6 +116,8 @@ def integer_call(one: Described, packed: Array | None = None) -> Call:
         if _is_single(one) and isinstance(operator, op.Concatenation):
             return SINGLE_CALLS[op.Concatenation](one, operator)
         if not _is_single(one) and set(one.given) != {one.layer.quantization}:
+            if isinstance(operator, op.Concatenation) and result_types(one).is_unsigned:
+                return rescaled_concatenation(one, operator)
             raise one.refusal("of inputs with other scales than the result")
         return call_of(one)
     found = (_CALLS | SINGLE_CALLS if _is_single(one) else _CALLS).get(type(operator))
@@ -449,6 +462,42 @@ def _streamed_product(one: Described, operator: op.StreamedProduct) -> Call:
     return one.call("add_in_time", "matrix_in_time", *sizes, weights, scaling(one, "matrix"))
 
 
+def _extreme_place(one: Described, operator: op.ExtremePlace) -> Call:
+    """The place of an extreme among integers, as a real number."""
+    axes, slots = (operator.axis,), REAL_BYTES // one.element.bytes
+    to = reduced_to(one, axes, keeps=True)
+    first, second, third = (slots * step for step in to.steps)
+    over = cube(one, axes, to._replace(steps=(first, second, third)))
+    flags = (operator.function == "min", operator.takes_last)
+    return one.call("place_of_integer_extreme", "extreme", over, *flags)
+
+
+def _resize(one: Described, operator: op.Resize) -> Call:
+    """Means of four integers; the rows and columns around each place as tables."""
+    if operator.function != "linear" or one.given[0] != one.layer.quantization or _is_short(one):
+        raise one.refusal(f"of quantised integers: {operator.in_words()}")
+    is_unsigned = operator.rounding == SINGLE_PRECISION
+    kind, function = "interpolation_of_bytes", "resize_in_1024ths"
+    if is_unsigned:
+        kind, function = "interpolation_of_unsigned", "resize_unsigned"
+    fields = []
+    for axis in operator.axes(one.inputs[0]):
+        *around, shares = operator.integer_neighbours(axis, np.arange(axis.size))
+        fields += [one.table("uint16_t", "around", each) for each in around]
+        fields.append(one.table("float" if is_unsigned else "int16_t", "share", shares))
+    return one.call(function, kind, *fields)
+
+
+def _detections(one: Described, operator: op.Detections) -> Call:
+    if None in one.given:
+        raise one.refusal("of integers and real numbers together")
+    return detections_call(one, operator)
+
+
+_TO_REALS: dict[type, Callable[[Described, Any], Call]] = {
+    op.Detections: _detections,
+    op.ExtremePlace: _extreme_place,
+}
 _CALLS: dict[type, Callable[[Described, Any], Call]] = {
     op.Activation: _activation,
     op.AttentionProduct: _attention,
@@ -463,10 +512,13 @@ _CALLS: dict[type, Callable[[Described, Any], Call]] = {
     op.QuantizedLstm: _lstm,
     op.QuantizedSvdf: _svdf,
     op.Reduction: _reduction,
+    op.Resize: _resize,
     op.Softmax: _softmax,
     op.StreamedProduct: _streamed_product,
     op.TransposedConvolution: lambda one, operator: transposed_call(
         one, operator, packed_rows, scaling
     ),
 }
-INTEGER_KINDS = frozenset({*_CALLS, op.Conversion})  # of layers beside those that move elements
+INTEGER_KINDS = frozenset(
+    {*_CALLS, *_TO_REALS, op.Conversion}
+)  # of layers beside those that move elements

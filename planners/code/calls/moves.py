@@ -11,6 +11,7 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.operators.operator import constant_role
 from cnn2csdf.operators.resizes import ResizedAxis
+from cnn2csdf.shape import Dims
 from planners.code.layer_descriptor import Call, Described
 from planners.code.rules import rule_of
 
@@ -32,16 +33,22 @@ def _concatenation(one: Described, operator: op.Concatenation) -> Call:
 
 
 def _constant_concatenation(one: Described, operator: op.ConstantConcatenation) -> Call:
-    if not one.layer.shape.is_map:
-        raise one.refusal("of tensors that are no maps")
+    is_map, axis = one.layer.shape.is_map, operator.axis
+
+    def size(dims: Dims) -> int:
+        return dims[axis] if is_map else prod(dims[axis:])
+
     pieces: list[tuple[object, ...]] = [
-        (None, index, shape.dims[operator.axis]) for index, shape in enumerate(one.inputs)
+        (None, index, size(shape.dims)) for index, shape in enumerate(one.inputs)
     ]
     for place, dims in operator.constants:
-        array = one.weights[constant_role(place)].transpose(1, 2, 0)
-        pieces.insert(place, (one.symbol(f"constant_{place}", array), 0, dims[operator.axis]))
-    fields = operator.axis, len(pieces), one.table("piece", "pieces", pieces)
-    return one.call("join_constants", "mending", *fields)
+        array = one.weights[constant_role(place)]
+        array = array.transpose(1, 2, 0) if is_map else array
+        pieces.insert(place, (one.symbol(f"constant_{place}", array), 0, size(dims)))
+    listed = len(pieces), one.table("piece", "pieces", pieces)
+    if is_map:
+        return one.call("join_constants", "mending", axis, *listed)
+    return one.call("join_constant_pieces", "mending", prod(one.layer.shape.dims[:axis]), *listed)
 
 
 def _slice(one: Described, operator: op.Slice) -> Call:
@@ -138,6 +145,15 @@ def _gather(one: Described, operator: op.Gather) -> Call:
     return _picked(one, operator.axis, len(operator.places), places)
 
 
+def _gather_points(one: Described, _operator: op.GatherPoints) -> Call:
+    values, positions = one.inputs
+    axes = positions.dims[-1]
+    inner = prod(values.dims[axes:])
+    sizes = one.table("int32_t", "sizes", values.dims[:axes])
+    are_maps = (values.is_map, positions.is_map, one.layer.shape.is_map)
+    return one.call("gather_points", "gathering_points", axes, inner, sizes, *are_maps)
+
+
 def _embedding(one: Described, operator: op.Embedding) -> Call:
     table = one.symbol("table", one.weights["table"])
     return one.call("look_up_rows", "embedding", operator.entries, table)
@@ -162,6 +178,7 @@ MOVES: dict[type, Callable[[Described, Any], Call]] = {
     ),
     op.Embedding: _embedding,
     op.Gather: _gather,
+    op.GatherPoints: _gather_points,
     op.PlaceOrder: _place_order,
     op.Pad: lambda one, operator: pad_call(one, operator, float(operator.value)),
     op.Repeat: lambda one, operator: _picked(

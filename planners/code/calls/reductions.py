@@ -7,6 +7,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from cnn2csdf import operators as op
+from cnn2csdf.dtypes import Quantization
 from cnn2csdf.network import Shape
 from planners.code.calls.moves import strides_of
 from planners.code.layer_descriptor import Call, Described
@@ -124,6 +125,27 @@ def _running_sum(one: Described, operator: op.RunningSum) -> Call:
     return one.call("running_sum", "running", over, axis, *flags)
 
 
+def _number(types: Quantization | None, width: int) -> tuple[object, ...]:
+    """Numbers side by side, and what those of integers stand for."""
+    return (width, 0, 0.0) if types is None else (width, types.zero_point, types.scale)
+
+
+def detections_call(one: Described, operator: op.Detections) -> Call:
+    """Return the call for detections, from real numbers or from integers."""
+    types = one.layer.stored_as("anchors").quantization
+    symbol = one.symbol("anchors", one.weights["anchors"])
+    return one.call(
+        "detect",
+        "detecting",
+        *(_number(kind, shape.dims[1]) for kind, shape in zip(one.given, one.inputs, strict=True)),
+        _number(types, 0),
+        *(operator.anchors, operator.count, operator.classes, operator.classes_each),
+        operator.by_class or 0,
+        *(operator.score_limit, operator.overlap_limit, operator.scales),
+        *((None, symbol) if types is None else (symbol, None)),
+    )
+
+
 def _ranking(one: Described, operator: op.Ranking) -> Call:
     axis = operator.axis
     over = cube(one, (axis,), _axes(one.layer.shape, axis, axis + 1))
@@ -176,6 +198,7 @@ REDUCTIONS: dict[type, Callable[[Described, Any], Call]] = {
     op.AttentionProduct: lambda one, operator: one.call(
         f"attention_{operator.gives}", "attention", *attention_fields(one, operator)
     ),
+    op.Detections: detections_call,
     op.ExtremePlace: _extreme_place,
     op.GlobalPooling: lambda one, operator: _reduced(
         one, "max" if operator.function == "max" else "mean", (1, 2), keeps=True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.fixed_point.flash import is_choice, is_limit, sum_ratios
 from cnn2csdf.fixed_point.single_precision import columns_at_once, power_table, product_factors
 from cnn2csdf.integers import LARGEST, has_wide_sums, multiplier, multipliers, quantized
+from cnn2csdf.network import Layer
 from cnn2csdf.quantized_layers import goes_by_table
 from cnn2csdf.weights import Array, Model
 from csdf.errors import ExecutionError
@@ -83,7 +85,7 @@ def result_types(one: Described) -> Quantization:
             what = "real numbers" if types is None else types.element.value
             raise one.refusal(f"with {what} in a network of quantised integers")
     assert result is not None
-    if any(types and types.arithmetic is not result.arithmetic for types in found):
+    if any(types and types.is_fixed_point != result.is_fixed_point for types in found):
         raise one.refusal("between integers in fixed point and in single precision")
     if any(types and types.element is not one.element for types in found):
         raise one.refusal("between integers of 8 and of 16 bits")
@@ -105,9 +107,18 @@ def stored_types(one: Described, role: str, element: Element = Element.INT8) -> 
     return found
 
 
+def rounds_once(layer: Layer) -> bool:
+    """Whether a layer rounds its sums once, as fully connected layers with weights of uint8."""
+    types = layer.stored_as("matrix").quantization
+    is_product = isinstance(layer.operator, op.FullyConnected | op.MatrixProduct)
+    return is_product and types is not None and types.is_unsigned
+
+
 def scaling(one: Described, role: str) -> tuple[object, ...]:
     """Return how sums of products become stored integers. role: of the factors."""
     zeros = (stored_types(one, role).zero_point,) if one.tables.weights_have_zeros else ()
+    if one.tables.sums_round_once:
+        zeros = (*zeros, int(rounds_once(one.layer)))
     given, result = given_types(one), result_types(one)
     ratios = sum_ratios(one.layer, given, result)
     assert ratios is not None
@@ -437,31 +448,33 @@ def _layer_normalization(one: Described, operator: op.LayerNormalization) -> Cal
     )
 
 
-def _concatenation(one: Described, operator: op.Concatenation) -> Call:
+def rescaled_concatenation(one: Described, operator: op.Concatenation) -> Call:
     """Inputs with another scale than the result pass through a table each."""
     result = result_types(one)
     if all(types == result for types in one.given):
         return call_of(one)
-    if not one.layer.shape.is_map:
-        raise one.refusal("of inputs with other scales than the result, which are no maps")
+    step = op.Concatenation() if result.is_unsigned else op.Conversion()
     tables = [
         (
             None
             if given_types(one, index) == result
-            else table_symbol(one, op.Conversion(), given_types(one, index)),
+            else table_symbol(one, step, given_types(one, index)),
         )
         for index in range(len(one.given))
     ]
     one.tables.wanted.add("table")
     listed = one.table("table", "tables", tables)
-    return one.call("join_by_tables", "joining_by_tables", operator.axis, listed)
+    dims, axis = one.layer.shape.dims, operator.axis
+    if one.layer.shape.is_map:
+        return one.call("join_by_tables", "joining_by_tables", axis, 1, listed)
+    return one.call("join_pieces_by_tables", "joining_by_tables", 3, prod(dims[:axis]), listed)
 
 
 SINGLE_CALLS: dict[type, Callable[[Described, Any], Call]] = {
     op.AttentionProduct: _attention,
     op.Activation: _activation,
     op.BatchNormalization: _normalization,
-    op.Concatenation: _concatenation,
+    op.Concatenation: rescaled_concatenation,
     op.Elementwise: _elementwise,
     op.GlobalPooling: _global_pooling,
     op.LayerNormalization: _layer_normalization,

@@ -16,18 +16,13 @@ from tests.planners.code.compiling import FLAGS, needs_compiler, run_all
 from tests.planners.code.mixed_networks import Mixing
 from tests.planners.code.test_library_on_target import make, needs_target
 
-WITHOUT_C = {
-    "LOGISTIC": "of uint8 is computed in single precision",
-    "TANH": "of uint8 is computed in single precision",
-    "RESIZE_BILINEAR": "of uint8 is computed in single precision",
-    "FULLY_CONNECTED": "of uint8 rounds sums once",
-}
 IN_C = (
     *("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "AVERAGE_POOL_2D"),
     *("MAX_POOL_2D", "ADD", "SUB", "MUL", "HARD_SWISH", "LEAKY_RELU"),
     *("RELU", "RELU6", "PRELU", "RESIZE_NEAREST_NEIGHBOR", "MEAN", "SOFTMAX", "PAD", "PADV2"),
     *("PAD of channels", "SLICE", "STRIDED_SLICE", "SPLIT", "PACK", "CONCATENATION"),
-    *("DEPTH_TO_SPACE", "SPACE_TO_DEPTH"),
+    *("DEPTH_TO_SPACE", "SPACE_TO_DEPTH", "LOGISTIC", "TANH", "RESIZE_BILINEAR"),
+    "FULLY_CONNECTED",
 )
 
 
@@ -44,12 +39,6 @@ def test_operators_of_uint8_give_the_same_bytes_in_c(tmp_path):
     pairs = [(kind, seed) for kind in IN_C for seed in range(4)]
     libraries = [made(*pair, number) for number, pair in enumerate(pairs)]
     assert run_all(libraries, tmp_path) == []
-
-
-@pytest.mark.parametrize("kind", WITHOUT_C)
-def test_an_operator_of_uint8_that_is_rounded_otherwise_is_refused_in_c(kind):
-    with pytest.raises(UnsupportedOperator, match=WITHOUT_C[kind]):
-        made(kind, 0)
 
 
 def averaged(*, padding):

@@ -1,0 +1,61 @@
+/* Elements, or slices behind the first axes, at positions that an input has; of positions and sizes,
+   the last axis has a coordinate for each of so many axes. */
+typedef struct {
+    int32_t axes, inner;
+    const int32_t *sizes;
+    int32_t values_are_map, positions_are_map, result_is_map;
+} gathering_points;
+
+/* The element of that number in the order of axes. unit: slots of an element. */
+static element *numbered(const view *v, int32_t is_map, int32_t height, int32_t number,
+                         int32_t unit)
+{
+    int32_t area = height * v->width;
+    if (is_map == 0) {
+        return row_at(v, 0) + (number * unit);
+    }
+    return row_at(v, (number % area) / v->width) + column_at(v, number % v->width) +
+           (number / area * unit);
+}
+
+static int32_t position_at(const gathering_points *p, const view *positions, int32_t height,
+                           int32_t number, int32_t unit)
+{
+    int32_t axis, place = 0;
+    for (axis = 0; axis < p->axes; axis++) {
+        const element *at =
+            numbered(positions, p->positions_are_map, height, (number * p->axes) + axis, unit);
+        int32_t coordinate = (int32_t)real_at(at, 0);
+        coordinate += (coordinate < 0) ? p->sizes[axis] : 0;
+        place = (place * p->sizes[axis]) + clamped(coordinate, p->sizes[axis]);
+    }
+    return place;
+}
+
+static int is_inside(range of, int32_t place)
+{
+    return (place >= of.first) && (place < of.end);
+}
+
+/* unit: slots of a coordinate. */
+static void gather_by(const run *r, const layer *l, range rows, range columns, int32_t unit)
+{
+    const gathering_points *p = l->parameters;
+    view values = input_view(r, l, 0), positions = input_view(r, l, 1), out = output_view(r, l);
+    int32_t from = l->inputs[0].source->height, height = l->inputs[1].source->height;
+    int32_t to = l->result->height, count = to * row_elements(&out) / p->inner, n, i;
+    for (n = 0; n < count; n++) {
+        int32_t place = position_at(p, &positions, height, n, unit);
+        for (i = 0; i < p->inner; i++) {
+            int32_t number = (n * p->inner) + i, y = number / out.width % to;
+            int32_t x = number % out.width;
+            if ((p->result_is_map == 0) || (is_inside(rows, y) && is_inside(columns, x))) {
+                *numbered(&out, p->result_is_map, to, number, 1) =
+                    *numbered(&values, p->values_are_map, from, (place * p->inner) + i, 1);
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+LAYER(gather_points, gather_by, COORDINATE)

@@ -1,0 +1,76 @@
+/* Inputs with scales of their own one after another along channels (0), rows (1) or columns (2), or
+   in pieces (3) of a tensor that is no map. */
+typedef struct {
+    int32_t axis, pieces;
+    const table *tables; /* of each input; none where it has the scale of the result */
+} joining_by_tables;
+
+static void join_by_table(const table *t, const element *from, element *to, int32_t count)
+{
+    if (t->values != NULL) {
+        look_up_cell(t, from, to, count, 0);
+    } else {
+        copy_elements(to, from, count);
+    }
+}
+
+static void join_by_tables(const run *r, const layer *l, range rows, range columns)
+{
+    const joining_by_tables *j = l->parameters;
+    view out = output_view(r, l);
+    int32_t number, y, x, place = 0;
+    for (number = 0; number < l->input_count; number++) {
+        const tensor *source = l->inputs[number].source;
+        view in = input_view(r, l, number);
+        int32_t top = (j->axis == 1) ? place : 0, left = (j->axis == 2) ? place : 0;
+        int32_t channel = (j->axis == 0) ? place : 0;
+        int32_t bottom = (j->axis == 1) ? smaller(rows.end, top + source->height) : rows.end;
+        int32_t right = (j->axis == 2) ? smaller(columns.end, left + source->width) : columns.end;
+        for (y = larger(rows.first, top); y < bottom; y++) {
+            const element *from = row_at(&in, y - top);
+            element *to = row_at(&out, y) + channel;
+            for (x = larger(columns.first, left); x < right; x++) {
+                const element *cell_from = from + column_at(&in, x - left);
+                join_by_table(&j->tables[number], cell_from, to + column_at(&out, x), in.channels);
+            }
+        }
+        place += (j->axis == 0) ? in.channels : (j->axis == 1) ? source->height : source->width;
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+static void join_pieces_by_tables(const run *r, const layer *l, range rows, range columns)
+{
+    const joining_by_tables *j = l->parameters;
+    view out = output_view(r, l);
+    element *to = row_at(&out, 0);
+    int32_t number, i;
+    for (i = 0; i < j->pieces; i++) {
+        for (number = 0; number < l->input_count; number++) {
+            view in = input_view(r, l, number);
+            int32_t size = row_elements(&in) / j->pieces;
+            join_by_table(&j->tables[number], row_at(&in, 0) + (i * size), to, size);
+            to += size;
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+/* Where the extreme of integers is, as a real number, whose steps count integers. */
+static void integer_extreme_fold(const cube *c, const view *in, const view *out,
+                                 const int32_t *place, range rows)
+{
+    (void)rows;
+    store_real(to_cell(c, out, place), 0, (float)extreme_at(c, in, place));
+}
+
+LAYER(place_of_integer_extreme, for_each_fold, integer_extreme_fold)
+
+/* Coordinates beside integers are real numbers, of so many slots. */
+enum { COORDINATE = REAL };
+
+/* The real number that an integer stands for, which is computed in single precision. */
+static float number_at(const element *place, int32_t number, float scale, int32_t zero)
+{
+    return rounded((float)(place[number] - zero) * scale);
+}
