@@ -1,18 +1,21 @@
-"""Max-plus matrix of a graph or a scenario, with its eigenvalue and an eigenvector.
+"""Max-plus matrix of a graph or a scenario, with its eigenvalue, an eigenvector and its projector.
 
 The matrix says when each token is produced in an iteration, as a function of the tokens before:
 x'[i] = max over j of (x[j] + A[i][j]). For a graph that is strongly connected its only eigenvalue is
 the period; else the largest eigenvalue is.
 
-Source: Baccelli, Cohen, Olsder, Quadrat, Synchronization and linearity, Wiley 1992, section 3.2.
+Source: Baccelli, Cohen, Olsder, Quadrat, Synchronization and linearity, Wiley 1992, sections 3.2
+and 3.7 (spectral projectors).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import lcm
 
+from csdf.analysis.components import strong_components
 from csdf.arguments import public
 from csdf.errors import CsdfError, Deadlocked, InvalidArgument
 from csdf.model.graph import Graph
@@ -67,6 +70,48 @@ class MaxPlusMatrix:
                 product[token] = max(sums)
         return product
 
+    def spectral_projector(self, *, budget: Budget = None) -> Mapping[str, Vector]:
+        """Return the rows of the spectral projector Q: A Q = Q A = Q + eigenvalue, and Q Q = Q.
+
+        Each column of Q is an eigenvector, and Q times the times of the tokens now is the periodic
+        regime that follows: A^k = Q + k * eigenvalue from some k on, where the matrix is irreducible
+        and its critical graph has cyclicity 1. Q is the maximum, over one token of each strongly
+        connected component of the critical graph, of the longest path to the token plus the longest
+        path from the token, each entry shortened by the eigenvalue. Without a cycle Q is empty.
+        Raises GaveUp where the budget, a stop or seconds, ends the computation.
+        """
+        if self.eigenvalue is None:
+            return {}
+        stop = stop_of(budget)
+        scale = lcm(*(time.denominator for row in self.rows.values() for time in row.values()))
+        edges = self._edges(scale)
+        mean = self.eigenvalue * scale
+        numbers = range(len(self.rows))
+        reversed_edges = [edge._replace(source=edge.target, target=edge.source) for edge in edges]
+        projector: dict[int, dict[int, Fraction]] = {number: {} for number in numbers}
+        for root in _critical_roots(len(self.rows), edges, mean, stop):
+            after = _longest_paths([root], edges, mean, stop)
+            before = _longest_paths([root], reversed_edges, mean, stop)
+            for new, path in after.items():
+                row = projector[new]
+                for old, earlier in before.items():
+                    row[old] = max(path + earlier, row.get(old, path + earlier))
+        tokens = self.tokens
+        return {
+            tokens[new]: {tokens[old]: time / scale for old, time in sorted(row.items())}
+            for new, row in projector.items()
+        }
+
+    def _edges(self, scale: int) -> list[Edge]:
+        """The entries between tokens of the matrix as edges, in units of 1 / scale."""
+        numbers = {token: number for number, token in enumerate(self.rows)}
+        return [
+            Edge(numbers[old], numbers[new], int(time * scale), 1)
+            for new, row in self.rows.items()
+            for old, time in row.items()
+            if old in numbers
+        ]
+
 
 @public
 def matrix(graph: Graph | Scenario, *, budget: Budget = None) -> MaxPlusMatrix:
@@ -101,7 +146,7 @@ def matrix(graph: Graph | Scenario, *, budget: Budget = None) -> MaxPlusMatrix:
     if cycle is None:
         return MaxPlusMatrix(rows=rows, eigenvalue=None, eigenvector={}, critical=())
     root, mean = cycle.edges[0].source, cycle.ratio
-    paths = _longest_paths(root, edges, mean, stop)
+    paths = _longest_paths([root], edges, mean, stop)
     return MaxPlusMatrix(
         rows=rows,
         eigenvalue=mean / scale,
@@ -113,13 +158,13 @@ def matrix(graph: Graph | Scenario, *, budget: Budget = None) -> MaxPlusMatrix:
 
 
 def _longest_paths(
-    root: int, edges: Sequence[Edge], mean: Fraction, stop: Stop
+    roots: Iterable[int], edges: Sequence[Edge], mean: Fraction, stop: Stop
 ) -> dict[int, Fraction]:
-    """Return the longest paths from a node, each edge shortened by the largest cycle mean.
+    """Return the longest paths from any of the roots, each edge shortened by the largest cycle mean.
 
     No cycle is longer than 0 then, so the paths end (Bellman-Ford).
     """
-    length = {root: 0}
+    length = dict.fromkeys(roots, 0)
     is_longer = True
     while is_longer:
         stop.look()
@@ -132,3 +177,25 @@ def _longest_paths(
                     length[edge.target] = longer
                     is_longer = True
     return {node: Fraction(path, mean.denominator) for node, path in length.items()}
+
+
+def _critical_roots(nodes: int, edges: Sequence[Edge], mean: Fraction, stop: Stop) -> Iterator[int]:
+    """Yield a node of each strongly connected component of the critical graph.
+
+    By the longest paths from all nodes every edge of a critical cycle is tight: its path is as long
+    as the path to its source and the edge. A cycle of tight edges is critical.
+    """
+    length = _longest_paths(range(nodes), edges, mean, stop)
+    tight = [
+        edge for edge in edges if length[edge.source] + edge.weight - mean == length[edge.target]
+    ]
+    successors: list[list[int]] = [[] for _ in range(nodes)]
+    for edge in tight:
+        successors[edge.source].append(edge.target)
+    component = strong_components(nodes, successors)
+    roots = {
+        component[edge.source]: edge.source
+        for edge in reversed(tight)
+        if component[edge.source] == component[edge.target]
+    }
+    yield from roots.values()

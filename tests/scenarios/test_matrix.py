@@ -4,6 +4,7 @@ import subprocess
 import sys
 from fractions import Fraction
 from itertools import pairwise
+from math import gcd, lcm
 
 import pytest
 
@@ -73,3 +74,65 @@ def test_all_public_names_are_there_without_matplotlib():
 def test_latency_takes_source_and_sink_by_position():
     graph = read_graph(GRAPHS / "csdf_example.xml")
     assert csdf.latency(graph, "a", "c") == csdf.latency(graph, source="a", sink="c")
+
+
+def product(first, second):
+    """Max-plus product of two matrices by rows, by the definition."""
+    return {
+        new: {
+            old: max(row[middle] + second[middle][old] for middle in row if old in second[middle])
+            for old in second
+            if any(old in second[middle] for middle in row)
+        }
+        for new, row in first.items()
+    }
+
+
+def plus(rows, time):
+    return {new: {old: entry + time for old, entry in row.items()} for new, row in rows.items()}
+
+
+def cyclicity(rows, mean):
+    """Cyclicity of the critical graph by brute force: gcd over its components of all cycle lengths.
+
+    Token i is on a critical cycle of length k where the k-th power of the matrix has k * mean at i, i.
+    """
+    power, lengths = rows, {}
+    for length in range(1, 2 * len(rows) + 1):
+        for token in rows:
+            if power[token].get(token) == length * mean:
+                lengths[token] = gcd(lengths.get(token, 0), length)
+        power = product(power, rows)
+    return lcm(*lengths.values())
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_powers_of_the_matrix_become_the_spectral_projector(seed):
+    shape = GraphShape(
+        actors=3, max_phases=2, max_repetitions=2, max_rate=2, extra_channels=1,
+        is_strongly_connected=seed % 3 > 0,
+    )  # fmt: skip
+    found = csdf.matrix(random_graph(seed, shape))
+    projector = found.spectral_projector()
+    rows = {
+        new: {old: time for old, time in row.items() if old in found.rows}
+        for new, row in found.rows.items()
+    }
+    assert product(projector, projector) == projector
+    assert product(rows, projector) == product(projector, rows) == plus(projector, found.eigenvalue)
+    is_irreducible = all(len(row) == len(rows) for row in projector.values())
+    if is_irreducible and cyclicity(rows, found.eigenvalue) == 1:
+        power, count = rows, 1
+        while power != plus(projector, count * found.eigenvalue):
+            power, count = product(power, rows), count + 1
+            assert count < 200
+    for token in rows:
+        column = {new: row[token] for new, row in projector.items() if token in row}
+        assert found.times(column) == {new: time + found.eigenvalue for new, time in column.items()}
+
+
+def test_a_matrix_without_a_cycle_has_no_projector():
+    found = csdf.MaxPlusMatrix(
+        rows={"x": {}, "y": {"x": Fraction(1)}}, eigenvalue=None, eigenvector={}, critical=()
+    )
+    assert found.spectral_projector() == {}
