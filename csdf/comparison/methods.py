@@ -3,7 +3,7 @@
 A method is a module that an entry point of the group csdf.methods names. It has at least one of:
 
     throughput(graph) -> PeriodicSchedule, or a period, or None for a deadlock
-    storage(graph) -> capacities by the names of channels
+    storage(graph) -> capacities by the names of channels, or None for a deadlock
     mapping(graph, platform) -> csdf.Mapping
 
 No answer is taken on trust: a schedule is checked firing by firing, capacities and mappings are
@@ -132,6 +132,8 @@ def _cycles_to_check(graph: Graph, schedule: PeriodicSchedule) -> tuple[int, boo
 
 
 def _storage(graph: Graph, answer: Any, stop: Stop) -> Proved:
+    if answer is None:
+        return None, None, "says deadlock"
     if not isinstance(answer, Mapping):
         raise Refused(f"its storage is a {type(answer).__name__}; expected capacities by channel")
     searched = [one.name for one in graph.channels if not one.is_self_loop]
@@ -216,6 +218,8 @@ def _best(question: str, graph: Graph, found: Judged, stop: Stop) -> tuple[Fract
         return throughput(graph, budget=stop).period, True
     if question == "storage":
         storage = smallest_storage(graph, period=found.period or None, budget=stop)
+        if storage.status is Status.INFEASIBLE and found.value is None:
+            return None, True
         if storage.point is None:
             raise GaveUp(str(storage.reason))
         return Fraction(storage.point.size), storage.status is Status.OPTIMAL

@@ -216,6 +216,16 @@ def test_the_judge_refuses_what_is_no_answer(question, answer, complaint):
         judged(method, question, graph, Stop(5))
 
 
+@pytest.mark.parametrize(
+    ("name", "verdict"), [("deadlocked", "agrees"), ("csdf_example", "differs")]
+)
+def test_a_storage_method_may_answer_that_the_graph_deadlocks(name, verdict):
+    graph = read_graph(GRAPHS / f"{name}.xml")
+    method = SimpleNamespace(__name__="method", storage=lambda graph: None)
+    (storage,) = compare_method("m", method, graph, seconds=5.0, stop=Stop())
+    assert (storage.verdict, storage.theirs) == (verdict, "deadlock")
+
+
 def test_a_method_that_claims_too_much_differs_and_one_that_maps_is_analysed():
     graph = read_graph(EXAMPLE)
 
