@@ -142,6 +142,7 @@ if TYPE_CHECKING:
     from csdf.search.pareto import ParetoFront as ParetoFront
     from csdf.search.pareto import ParetoPoint as ParetoPoint
     from csdf.search.pareto import SmallestStorage as SmallestStorage
+    from csdf.search.searched_graph import useful_growth as useful_growth
     from csdf.search.trade_off import pareto_front as pareto_front
     from csdf.search.trade_off import smallest_storage as smallest_storage
     from csdf.search.trade_off import sufficient_capacities as sufficient_capacities

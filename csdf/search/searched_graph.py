@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 
+from csdf.arguments import public
 from csdf.errors import counted
 from csdf.model.graph import Graph
 from csdf.search.evaluator import Evaluator
@@ -17,7 +18,7 @@ from csdf.search.learned_bounds import Sufficient
 from csdf.search.pareto import ParetoPoint
 from csdf.search.variables import Distribution, SearchSpace, least_capacity, prepared, size_of
 from csdf.status import Reason, Why, because
-from csdf.time_limit import ENDS
+from csdf.time_limit import ENDS, Budget, stop_of
 
 
 class GraphWhy(Why):
@@ -125,3 +126,27 @@ class SearchedGraph:
         if best is None:
             return because(GraphWhy.DEADLOCKS)
         return because(GraphWhy.IS_SLOW, period=self.in_units(best))
+
+
+@public
+def useful_growth(graph: Graph, *, budget: Budget = None) -> dict[str, int]:
+    """Return the channels whose capacity limits the period, with the minimum useful growth of each.
+
+    The step of a search over storage distributions: the space of these channels is on a critical
+    cycle, or on a cycle of waiting actors where the graph deadlocks. As long as none of them grows by
+    its number of tokens, no storage distribution has a shorter period, whatever the capacities of the
+    other channels are. Empty where no capacity limits the period. Self-loops stay unbounded.
+    Raises InconsistentGraph; GaveUp where the budget, a stop or seconds, ends the analysis.
+    Source: Stuijk, Geilen, Basten, IEEE Trans. Computers 57(10), 2008 (storage dependencies).
+    """
+    searched, stop = SearchedGraph(graph, SearchSpace()), stop_of(budget)
+    evaluator = searched.evaluator(stop.look)
+    channels = [variable.channels[0] for variable in searched.variables]
+    evaluation = evaluator.evaluate(tuple(channel.capacity for channel in channels))
+    growth = {}
+    for position in evaluation.holding:
+        channel, step = channels[position], searched.variables[position].step
+        used = (channel.capacity or 0) - channel.initial_tokens
+        # Capacities between initial tokens + k * step behave like the lower one.
+        growth[channel.name] = step - used % step
+    return growth

@@ -43,6 +43,8 @@ class SearchSpace:
     widths: bits of a token, by channel; where a channel has none they are those of its token size.
     copies: None for the smallest storage of all executions. A number K asks for that of periodic
     schedules in which K cycles of each actor repeat; it is found sooner, and never smaller.
+    Raises InvalidArgument for a field of another kind, CsdfError for an unknown unit or a channel that
+    is named twice; channels that a graph lacks are refused by the search.
     """
 
     fixed: Mapping[str, int] | None = None
@@ -53,22 +55,31 @@ class SearchSpace:
     with_self_loops: bool = False
     copies: Positive | None = None
 
+    def __post_init__(self) -> None:
+        if self.unit not in UNITS:
+            raise CsdfError(f"unit {self.unit!r}; expected {', '.join(UNITS)}")
+        for name, times in Counter(self.named).items():
+            if times > 1:
+                raise CsdfError(f"channel {name!r} is named twice among fixed, excluded and shared")
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The channels that are named among fixed, excluded and shared."""
+        shared = (name for group in self.shared for name in group)
+        return (*(self.fixed or {}), *self.excluded, *shared)
+
 
 def prepared(graph: Graph, space: SearchSpace) -> tuple[Graph, tuple[Variable, ...], int]:
     """Return the graph with its fixed capacities, what is searched, and the size of the fixed ones.
 
     Raises InvalidGraph for an unknown channel, CsdfError for a channel without a token size where
-    bytes are counted, or one that is named twice.
+    bytes are counted.
     """
-    if space.unit not in UNITS:
-        raise CsdfError(f"unit {space.unit!r}; expected {', '.join(UNITS)}")
     fixed = dict(space.fixed or {})
     groups = [list(group) for group in space.shared]
-    named = Counter([*fixed, *space.excluded, *(name for group in groups for name in group)])
-    for name, times in named.items():
+    named = frozenset(space.named)
+    for name in space.named:
         graph.channel(name)
-        if times > 1:
-            raise CsdfError(f"channel {name!r} is named twice among fixed, excluded and shared")
     free = [
         [channel.name]
         for channel in graph.channels

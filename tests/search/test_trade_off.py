@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from random import Random
 
 import pytest
 
@@ -10,7 +11,8 @@ from csdf.analysis.throughput import throughput
 from csdf.errors import CsdfError, GaveUp, InvalidGraph
 from csdf.generation import random_graph
 from csdf.model.builder import GraphBuilder
-from csdf.search.trade_off import pareto_front
+from csdf.search.searched_graph import useful_growth
+from csdf.search.trade_off import pareto_front, smallest_storage
 from csdf.search.variables import SearchSpace
 from csdf.time_limit import Stop
 from tests.reference import brute_front, slow_simulation
@@ -160,7 +162,7 @@ def test_bytes_need_token_sizes():
     with pytest.raises(CsdfError, match="'ab' has no token size"):
         pareto_front(pair(), SearchSpace(unit="bytes"))
     with pytest.raises(CsdfError, match="unit 'gates'"):
-        pareto_front(pair(), SearchSpace(unit="gates"))
+        SearchSpace(unit="gates")
 
 
 def first_channel(graph):
@@ -244,7 +246,7 @@ def test_a_fixed_self_loop_counts_and_holds_where_self_loops_are_bounded():
 
 def test_choices_name_each_channel_once_and_only_channels_of_the_graph():
     with pytest.raises(CsdfError, match="'ab' is named twice"):
-        pareto_front(pair(), SearchSpace(fixed={"ab": 2}, excluded=["ab"]))
+        SearchSpace(fixed={"ab": 2}, excluded=["ab"])
     with pytest.raises(InvalidGraph, match="there is no channel 'ba'"):
         pareto_front(pair(), SearchSpace(excluded=["ba"]))
 
@@ -274,3 +276,41 @@ def test_the_watch_sees_progress():
     assert [progress.found for progress in seen] == sorted(progress.found for progress in seen)
     assert seen[0].found == 0
     assert all(progress.lower_bound <= front.points[-1].size for progress in seen)
+
+
+def periods_of(graph, capacities):
+    """Period with these capacities, None for a deadlock; channels without a number are unbounded."""
+    return throughput(with_capacities(graph, capacities)).period
+
+
+@each_shape
+@pytest.mark.parametrize("seed", range(4))
+def test_the_period_stays_until_a_critical_channel_has_its_useful_growth(seed, shape):
+    graph = random_graph(seed, SHAPES[shape])
+    graph = replace(
+        graph, channels=tuple(replace(one, capacity=None, release=None) for one in graph.channels)
+    )
+    names = [one.name for one in graph.channels if not one.is_self_loop]
+    generator = Random(seed)
+    least = smallest_storage(graph).capacities
+    best = throughput(graph).period
+    for more in (0, 1, 3):
+        capacities = {name: least[name] + generator.randint(0, more) for name in names}
+        bounded = with_capacities(graph, capacities)
+        period, growth = throughput(bounded).period, useful_growth(bounded)
+        assert growth or period == best
+        if growth:
+            short = {name: capacities[name] + steps - 1 for name, steps in growth.items()}
+            assert periods_of(graph, short) == period
+    deadlocked = with_capacities(
+        graph, {name: graph.channel(name).initial_tokens for name in names}
+    )
+    assert throughput(deadlocked).period is not None or useful_growth(deadlocked)
+
+
+def test_a_channel_of_even_rates_grows_by_two_tokens():
+    graph = GraphBuilder().actor("a", 2).actor("b", 3).channel("a", 2, "b", 2, name="ab").graph()
+    # One firing at a time fits: 5 time units for an iteration. A capacity of 3 behaves like 2.
+    assert useful_growth(with_capacities(graph, {"ab": 2})) == {"ab": 2}
+    assert useful_growth(with_capacities(graph, {"ab": 3})) == {"ab": 1}
+    assert useful_growth(graph) == {}
