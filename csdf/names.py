@@ -43,9 +43,16 @@ def longer_name(wanted: str, taken: Container[str], *, by: str = "_") -> str:
 
 
 def meant(wrong: str, known: Iterable[str]) -> str:
-    """Return a question after the name that a wrong one may have meant; empty where none is near."""
-    near = import_module("difflib").get_close_matches(wrong, list(known), 1)  # slow to import
-    return f"; did you mean {near[0]!r}?" if near else ""
+    """Return a question after the name that a wrong one may have meant; empty where none is near.
+
+    A name is near that is alike but for a few letters and their case, or the only one that contains the
+    wrong one, as cortex-m4 contains m4.
+    """
+    names = {name.casefold(): name for name in known}
+    lower = wrong.casefold()
+    near = import_module("difflib").get_close_matches(lower, list(names), 1)  # slow to import
+    near = near or [name for name in names if lower and lower in name]
+    return f"; did you mean {names[near[0]]!r}?" if len(near) == 1 else ""
 
 
 def _shown(character: str) -> str:

@@ -180,8 +180,8 @@ def read(path: str, options: argparse.Namespace) -> Graph:
     """
     if suffix_of(path) in NETWORKS:
         raise UnreadableFile(
-            f"{path}: a network; `csdf cnn convert` makes a graph of it, and `csdf fifo finn` "
-            "sizes the FIFOs of a model of FINN"
+            f"{path}: a network: `csdf fit` answers whether it fits a device, `csdf cnn convert` "
+            "makes a graph of it, and `csdf fifo finn` sizes the FIFOs of a model of FINN"
         )
     with working(f"reading {path}"), warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")

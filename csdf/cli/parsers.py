@@ -14,13 +14,16 @@ import argparse
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
+from csdf import names
 from csdf.arguments import SIZE_UNITS, TIME_UNITS
 from csdf.cli import answers
+from csdf.cli.frame.output import UNUSABLE, remark
 from csdf.draw.column import WIDTHS
 from csdf.errors import UnwritableFile
 from csdf.io.files import require_folder, require_writable, suffix_of
+from csdf.model.exact import shown
 
 WIDTH = 79
 PICTURES = ("png", "svg", "pdf", "html", "pgf", "tex")  # suffixes
@@ -44,7 +47,7 @@ class Parser(argparse.ArgumentParser):
     )
 
     def error(self, message: str) -> NoReturn:
-        """Refuse the words, as argparse does."""
+        """Refuse the words in one line, which names the help; the exit code is 2."""
         _, _, unknown = message.partition("unrecognized arguments: ")
         name = unknown.partition(" ")[0].partition("=")[0]
         if name and (name in SIZE_UNITS or name in TIME_UNITS):
@@ -53,7 +56,19 @@ class Parser(argparse.ArgumentParser):
         from difflib import get_close_matches  # slow to import, and seldom needed
 
         meant = get_close_matches(name, known, 1, LIKENESS) if name.startswith("--") else []
-        super().error(f"{message}; did you mean {meant[0]}?" if meant else message)
+        refusal = f"{message}; did you mean {meant[0]}?" if meant else message
+        hint = " See" if refusal.endswith("?") else "; see"
+        remark(self.prog, f"{refusal}{hint} {self.prog} --help")
+        self.exit(UNUSABLE)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a value that is none of the choices, with the choice that it may have meant."""
+        choices = action.choices
+        if choices is not None and value not in choices:
+            listed = list(map(str, choices))
+            expected = f"expected one of {', '.join(listed)}"
+            words = f"found {shown(str(value))}; {expected}{names.meant(str(value), listed)}"
+            raise argparse.ArgumentError(action, words)
 
 
 def new_parser(

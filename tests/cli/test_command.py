@@ -63,7 +63,8 @@ def test_the_version_is_printed(run):
 def test_wrong_usage_exits_with_2(run, words):
     code, output, remarks = run(*words)
     assert (code, output) == (2, "")
-    assert remarks.startswith(f"usage: csdf {words[0]}")
+    assert remarks.startswith(f"csdf {words[0]}: ")
+    assert remarks.endswith(f" csdf {words[0]} --help\n")
 
 
 def test_an_inconsistent_graph_exits_with_1_in_every_command(run, tmp_path):

@@ -117,10 +117,12 @@ def test_a_command_that_answers_in_a_table_answers_in_json(command):
 
 
 @EACH
-def test_wrong_usage_begins_with_the_usage_of_that_command(run, command):
+def test_wrong_usage_is_one_line_that_names_the_help(run, command):
     code, output, remarks = run(*command.name.split()[1:], "--no-such-option")
     assert (code, output) == (2, "")
-    assert remarks.startswith(f"usage: {command.name} ")
+    assert remarks.startswith(f"{command.name}: ")
+    assert remarks.endswith(f" {command.name} --help\n")
+    assert len(remarks.splitlines()) == 1
 
 
 @EACH
@@ -271,17 +273,32 @@ def test_a_size_below_zero_is_refused_as_one(run):
 def test_a_mistyped_option_is_told_which_may_be_meant(run, wrong, meant):
     code, _, remarks = run("buffers", "graph.xml", wrong)
     assert code == 2
-    assert remarks.rstrip().endswith(f"did you mean {meant}?")
+    assert f"did you mean {meant}? See csdf buffers --help" in remarks
+
+
+@pytest.mark.parametrize("wrong", ["m4", "Cortex-M4", "cortexm4", "cortex-m4f"])
+def test_a_mistyped_choice_is_told_which_may_be_meant(run, wrong):
+    code, _, remarks = run("fit", "samos_example", "--platform", wrong)
+    assert code == 2
+    assert f"--platform: found {wrong!r}; expected one of jetson-tx2, " in remarks
+    assert remarks.endswith("; did you mean 'cortex-m4'? See csdf fit --help\n")
+
+
+def test_a_choice_like_no_other_is_told_all(run):
+    code, _, remarks = run("fit", "samos_example", "--input", "tape")
+    assert code == 2
+    assert "found 'tape'; expected one of resident, rows, external; see csdf fit --help" in remarks
 
 
 def test_an_option_like_no_other_has_no_suggestion(run):
     assert "did you mean" not in run("buffers", "graph.xml", "--frobnicate")[2]
 
 
-@pytest.mark.parametrize("name", ["net.onnx", "net.cfg"])
-def test_a_network_given_as_a_graph_is_told_what_makes_one(run, name):
+@pytest.mark.parametrize("name", ["net.onnx", "net.cfg", "net.tflite"])
+def test_a_network_given_as_a_graph_is_told_what_answers_about_it(run, name):
     code, _, remarks = run("analyze", name)
     assert code == 2
+    assert "`csdf fit`" in remarks
     assert "csdf cnn convert" in remarks
 
 

@@ -225,7 +225,7 @@ def test_measuring_that_does_not_end_in_time_gives_up(choose, monkeypatch):
         (("--max-memory", "20 megabytes"), "is not a size such as 64MB"),
         (("--max-memory", "1MB", "--time", "1ms"), "not allowed with argument"),
         (("--time", "0"), "is not a time above zero"),
-        (("--objective", "speed"), "invalid choice"),
+        (("--objective", "speed"), "found 'speed'; expected one of "),
         (("--profile", "a.csv", "--save-profile", "b.csv"), "give one"),
     ],
 )

@@ -186,7 +186,7 @@ def test_an_interrupt_ends_every_search_and_what_was_found_stays(move, monkeypat
         (("--buffer", "lots"), "is not a size such as"),
         (("--sweep", "4KiB"), "is not a range of sizes such as 32KiB:4MiB"),
         (("--sweep", "4KiB:2KiB"), "does not rise from above zero"),
-        (("--buffer", "4KiB", "--fusion", "3"), "invalid choice: '3'"),
+        (("--buffer", "4KiB", "--fusion", "3"), "--fusion: found '3'; expected one of "),
     ],
 )
 def test_wrong_usage_is_one_message(move, words, complaint):

@@ -98,7 +98,7 @@ def test_keys_of_other_commands_are_named(run, folder):
         ("models = 'a'\nram.a = 'x'", "line 2: ram: found a table; expected a text"),
         ("models = 'a'\nmemory = [['x']]", "line 2: memory: found an array in an array"),
         ("models = 'a'\nmemory = ['x']", "line 2: memory: 'x' is not a name and a size"),
-        ("models = 'a'\nplatform = 'm4'", "line 2: platform: invalid choice: 'm4'"),
+        ("models = 'a'\nplatform = 'm4'", "line 2: platform: found 'm4'; expected one of "),
         ("models = 'a'\noutput = ['a', 'b']", "line 2: output: expected the name of one folder"),
         ("models = 'a'\noutput = 'csdf.toml'", "line 2: output: csdf.toml: is a file"),
         ("models = 'none.tflite'", "none.tflite: cannot be read"),

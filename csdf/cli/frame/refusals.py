@@ -55,5 +55,4 @@ def refusal_as_json(remarked: str, exit_code: int) -> dict[str, object]:
     """Return what was said on standard error in place of an answer, as a JSON object."""
     command, _, text = remarked.partition(": ")
     is_named = command.startswith("csdf") and text
-    message = text.removeprefix("error: ") if is_named else remarked  # as of argparse
-    return {"error": message, "exit_code": exit_code}
+    return {"error": text if is_named else remarked, "exit_code": exit_code}
