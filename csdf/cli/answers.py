@@ -16,6 +16,7 @@ from csdf.cli.frame.output import NO as NO
 from csdf.cli.frame.output import UNKNOWN as UNKNOWN
 from csdf.cli.frame.output import UNUSABLE as UNUSABLE
 from csdf.cli.frame.output import remark
+from csdf.cli.frame.terminal import wrapped
 from csdf.errors import UncountedSizes, UnreadableFile
 from csdf.errors import counted as counted
 from csdf.io.files import LARGEST_FILE_BYTES, suffix_of
@@ -56,8 +57,11 @@ def gap_above(size: int, lower_bound: int) -> str:
 
 
 def one_text(lines: Iterable[str]) -> str:
-    """Return lines as one text to print; a name with a break in it begins no line of its own."""
-    return "\n".join(map(quoted, lines))
+    """Return lines as one text to print, wrapped where a terminal is narrower.
+
+    A name with a break in it begins no line of its own.
+    """
+    return "\n".join(wrapped(map(quoted, lines)))
 
 
 Rows = Iterable[tuple[str, str]]

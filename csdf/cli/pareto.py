@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from csdf.analysis.liveness import deadlock
 from csdf.cli import answers, loading, parsers
-from csdf.cli.frame import output
+from csdf.cli.frame import output, terminal
 from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.options import concurrency, storage
 from csdf.io.latex import booktabs, escaped
@@ -98,6 +98,8 @@ def _as_csv(front: ParetoFront) -> str:
     return csv_text(rows).rstrip("\n")
 
 
+MOST_CHARACTERS = 100  # of a line of capacities
+LONGEST_NAMES = 40  # characters of the channels of a line that 100 columns hold
 MOST_COLUMNS = 8  # channels whose capacities stand in a table
 
 
@@ -132,13 +134,17 @@ def _lines(
         stuck = deadlock(graph)
         verdict, rows = answers.NEVER_LIVE, answers.blocked_rows(stuck) if stuck else []
     yield from answers.table(f"{graph.name}: {verdict}", rows)
+    same = _constant(points)
+    names = [name for point in points[:1] for name in point.capacities if name not in same]
     if points:
-        names = ", ".join(points[0].capacities)
-        yield f"{'size (' + unit + ')':>16}  {'period':<28} capacities: {names}"
+        listed = ", ".join(names) or "the same in all points"
+        yield f"{'size (' + unit + ')':>16}  {'period':<28} capacities: {listed}"
     if options.method != "exact":
         yield f"method {options.method}: {parsers.STORAGE}"
     for point in points:
-        yield f"{point.size:>16}  {answers.number(point.period or 0):<28} {_capacities(point)}"
+        yield f"{point.size:>16}  {answers.number(point.period or 0):<28} {_capacities(point, names)}"
+    if same:
+        yield from terminal.wrapped([_named(f"{'in all points':>16}", same)], MOST_CHARACTERS)
     if not front.is_complete and front.best_period is not None:
         best = answers.number(front.best_period)
         yield f"points may be missing from size {front.lower_bound} on; min. period {best}"
@@ -147,7 +153,7 @@ def _lines(
         period = "unknown" if start.period is None else answers.number(start.period)
         gap = answers.gap_above(start.size, front.lower_bound)
         yield f"{start.size} {unit} run, {gap}; period {period}"
-        yield f"with capacities {_capacities(start)}"
+        yield _named("with capacities", start.capacities)
     hint = concurrency.hint(graph) if front.best_period == 0 else None
     if hint and not front.is_complete:
         yield f"next: {hint}; --points or --max-size go on, or end sooner"
@@ -163,5 +169,21 @@ def _completeness(front: ParetoFront) -> str:
     return f"all proved; points are left out that are at most {percent}% faster"
 
 
-def _capacities(point: ParetoPoint) -> str:
-    return " ".join(map(str, point.capacities.values()))
+def _constant(points: Sequence[ParetoPoint]) -> dict[str, int]:
+    """Return the channels of equal capacity in all points; none where one line holds all channels."""
+    if len(points) < 2 or len(", ".join(points[0].capacities)) <= LONGEST_NAMES:
+        return {}
+    return {
+        name: capacity
+        for name, capacity in points[0].capacities.items()
+        if all(point.capacities[name] == capacity for point in points)
+    }
+
+
+def _capacities(point: ParetoPoint, names: Iterable[str]) -> str:
+    return " ".join(str(point.capacities[name]) for name in names)
+
+
+def _named(title: str, capacities: Mapping[str, int]) -> str:
+    """Return a line of channels with their capacities."""
+    return f"{title}  {', '.join(f'{name} {size}' for name, size in capacities.items())}"

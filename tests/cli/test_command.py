@@ -108,7 +108,7 @@ def test_nothing_but_the_result_where_nobody_looks(run, monkeypatch):
     ("words", "message"),
     [
         (("analyze", "none.xml"), "none.xml: cannot be read: No such file or directory"),
-        (("analyze",), "the following arguments are required: FILE"),
+        (("analyze",), "the following arguments are required: FILE; see csdf analyze --help"),
         (("analyse", "x.xml"), "there is no command 'analyse'; did you mean analyze?"),
     ],
 )

@@ -3,6 +3,7 @@
 import pytest
 
 from csdf.cli.frame import terminal
+from tests.cli.running import GRAPHS
 
 TABLE = [
     ["layer", "operator", "bytes"],
@@ -47,3 +48,66 @@ def test_the_tables_of_networks_fit(run, monkeypatch, words, columns):
         if not line.startswith(("min total:", "row-wise:", "person"))
     ]
     assert max(map(len, rows)) <= columns
+
+
+def test_a_row_of_a_name_and_a_text_goes_on_below_the_text(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = ["  reason   the least of layer by layer and row by row needs 36 kB"]
+    assert list(terminal.wrapped(lines)) == [
+        "  reason   the least of layer by layer",
+        "           and row by row needs 36 kB",
+    ]
+
+
+def test_a_number_stays_beside_its_unit_and_its_name(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    # Broken at the fortieth character, each of these would part 36.11 from kB, or in from 16.
+    for line in ("net: the smallest that was found is 36.11 kB", f"{'x' * 32} filter 16, deci 1"):
+        (*_, last) = terminal.wrapped([line])
+        assert last in ("  36.11 kB", "  filter 16, deci 1")
+
+
+def test_lines_of_a_pipe_are_whole(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert list(terminal.wrapped(["word " * 100])) == ["word " * 100]
+
+
+def test_a_cut_table_says_so(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "50")
+    assert " ".join(terminal.aligned(TABLE, texts=(0, 1))[3:]).split() == terminal.CUT.split()
+    monkeypatch.setenv("COLUMNS", "100")
+    assert terminal.CUT not in terminal.aligned(TABLE, texts=(0, 1))
+
+
+ANSWERS = (
+    ("analyze", GRAPHS / "satellite.xml", "--explain"),
+    ("pareto", GRAPHS / "modem.xml"),
+    ("schedule", GRAPHS / "modem.xml"),
+    ("sensitivity", GRAPHS / "h263decoder.xml"),
+    ("buffers", GRAPHS / "deadlocked.xml"),
+    ("fit", "samos_example", "--ram", "700", "--element-bytes", "1"),
+    ("plan", "traffic", "samos_example", "--buffer", "4kB", "--nest"),
+    ("--help",),
+)
+
+
+@pytest.mark.parametrize("words", ANSWERS, ids=lambda words: " ".join(map(str, words))[-40:])
+def test_no_line_is_longer_than_80_columns(run, monkeypatch, words):
+    monkeypatch.setenv("COLUMNS", "80")
+    _, output, _ = run(*words)
+    assert [line for line in output.splitlines() if len(line) > 80] == []
+
+
+def test_the_front_of_many_channels_names_those_that_differ(run, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    _, output, _ = run("pareto", GRAPHS / "modem.xml")
+    lines = output.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert lines[1].endswith("capacities: in_to_filt, filt_to_hil")
+    assert [line.split()[1:] for line in lines[2:5]] == [
+        ["32", "1", "8"],
+        ["18", "2", "8"],
+        ["16", "2", "9"],
+    ]
+    # Each of the 19 channels stands in the answer once.
+    assert output.count("_to_") == 19

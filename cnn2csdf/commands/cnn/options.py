@@ -199,8 +199,9 @@ def add_platform_option(parser: argparse._ActionsContainer) -> None:
         choices=PlatformNames(),
         action=_GivenPlatform,
         default=USUAL_PLATFORM,
-        help=f"whose times are predicted: a name, or FILE.json with a core; default: {USUAL_PLATFORM}, "
-        "and a remark says so",
+        metavar="NAME",
+        help=f"whose times are predicted: {', '.join(PlatformNames())} with a core; default: "
+        f"{USUAL_PLATFORM}, and a remark says so",
     )
 
 

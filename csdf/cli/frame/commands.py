@@ -56,7 +56,7 @@ ROOT = Listing(
         "schema",
         "completion",
     ],
-    foot="""`csdf help COMMAND` explains a command, `csdf --version` says which csdf this is,
+    foot="""`csdf help COMMAND` explains a command, `csdf --version` prints the version,
 `csdf examples` copies the files of all examples. For example:
   csdf analyze models/graphs/csdf_example.xml
 

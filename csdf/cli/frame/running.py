@@ -23,6 +23,7 @@ from csdf.cli.frame.commands import ROOT, Found, below, find, listing_of
 from csdf.cli.frame.output import ANSWERED, UNKNOWN, UNUSABLE, remark
 from csdf.cli.frame.refusals import Ended, refusal_as_json, run_guarded
 from csdf.cli.frame.streams import Answers, Remarks, own_streams
+from csdf.cli.frame.terminal import wrapped
 from csdf.cli.parsers import Parser
 from csdf.draw.column import in_column
 from csdf.io.files import is_same_file
@@ -150,7 +151,8 @@ def _without_command(found: Found) -> int:
         meant = f"did you mean {near[0]}?" if near else f"one of {', '.join(known)}"
         remark(found.program, f"there is no command {found.rest[0]!r}; {meant}")
         return UNUSABLE
-    listed = "\n".join(f"  {word:<12}{entries.purpose(entry)}" for word, entry in known.items())
+    rows = (f"  {word:<12}{entries.purpose(entry)}" for word, entry in known.items())
+    listed = "\n".join(wrapped(rows))
     print(
         f"usage: {found.program} COMMAND ...\n\n{listing.about}\n\ncommands:\n{listed}\n\n"
         f"{listing.foot}",

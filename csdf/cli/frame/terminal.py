@@ -11,7 +11,8 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Collection, Sequence
+import textwrap
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from math import inf
 from typing import TextIO
 
@@ -29,6 +30,8 @@ VERDICTS = (  # what an answer says, and its colour; the first that a line has
     (re.compile(r"(\bINCOMPLETE\b)|: (feasible|unknown)\b"), YELLOW),
     (re.compile(r"[:,;] (optimal|fits|equal|complete|minimum \(proved\))(?!\w)"), GREEN),
 )
+TOGETHER = re.compile(r"(?<=\d) (?=[A-Za-z]{1,3}\b)|(?<=\S) (?=\d+(?:[,;]|$))")
+GLUE = "\x00"  # in no line: names are quoted
 
 
 def columns() -> int:
@@ -93,6 +96,10 @@ def _seconds(value: float) -> str:
 
 BETWEEN = "  "
 LEAST_TEXT = 12  # characters of a text in a table that is too wide
+CUT = "…: cut to the width of the terminal; whole in a wider one, in a pipe and in --json"
+NAMED = re.compile(
+    r" *\S+(?: \S+)* {2,}(?=\S)"
+)  # the name of a row, and what parts its text from it
 
 
 def room() -> float:
@@ -109,8 +116,8 @@ def aligned(
 ) -> list[str]:
     """Return rows as lines. texts: the columns of texts, which stand at the left, numbers at the right.
 
-    Where lines would be too long, long texts lose their middles; where that is not enough each row is
-    a list of its cells, with the heads before them.
+    Where lines would be too long, long texts lose their middles, and a last line says so; where that is
+    not enough each row is a list of its cells, with the heads before them.
     """
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     over = sum(widths) + len(BETWEEN) * (len(widths) - 1) + len(indent) - room()
@@ -120,7 +127,7 @@ def aligned(
             return [indent + line for row in table[1:] for line in _listed(table[0], row)]
         widths[widest] -= 1
         over -= 1
-    return [
+    lines = [
         indent
         + BETWEEN.join(
             shortened(cell, width).ljust(width) if place in texts else cell.rjust(width)
@@ -128,6 +135,34 @@ def aligned(
         ).rstrip()
         for row in table
     ]
+    is_cut = any(len(row[place]) > widths[place] for row in table for place in texts)
+    return [*lines, *wrapped([indent + CUT])] if is_cut else lines
+
+
+def wrapped(lines: Iterable[str], most: float = inf) -> Iterator[str]:
+    """Yield the lines of an answer in words, those that are too long in several lines.
+
+    A row of a name and a text goes on below its text, another line below its third character. A
+    number stays beside its unit, or beside the name in front of it. most: characters, in pipes too.
+    """
+    width = min(room(), most)
+    for line in lines:
+        if len(line) <= width:
+            yield line
+            continue
+        name = NAMED.match(line)
+        hang = name.end() if name is not None else 0
+        if not 0 < hang <= width / 2:
+            hang = len(line) - len(line.lstrip()) + len(BETWEEN)
+        parts = textwrap.wrap(
+            TOGETHER.sub(GLUE, line),
+            int(width),
+            subsequent_indent=" " * hang,
+            break_long_words=False,
+            break_on_hyphens=False,
+            replace_whitespace=False,
+        )
+        yield from (part.replace(GLUE, " ") for part in parts)
 
 
 def shortened(text: str, most: int) -> str:

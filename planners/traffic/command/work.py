@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.network import Network
 from csdf.cli import answers, loading
-from csdf.cli.frame import output
+from csdf.cli.frame import output, terminal
 from csdf.cli.frame.long_work import stop_after
 from csdf.errors import InvalidPlan
 from csdf.status import Ended, Reason, Status
@@ -191,19 +191,19 @@ class Point(NamedTuple):
 def as_text(found: NetworkTraffic, alone: NetworkTraffic | None, *, shows_nest: bool) -> list[str]:
     """Return a line a group, and the network; beside it, what its layers move one by one."""
     names = [group_name(one) for one in found.groups]
-    width = max(map(len, (*names, "kB")))
-    head = "  ".join(f"{word:>9}" for word in COLUMNS)
+    rows = [
+        [name, *_row(one), one.in_short()] for name, one in zip(names, found.groups, strict=True)
+    ]
+    table = [["kB", *COLUMNS, "tiling"], *rows]
     fused = sum(len(one.stages) > 1 for one in found.groups)
     lines = [
         f"{found.name}: {bytes_in_words(found.total_bytes)} of DRAM traffic, "
         f"{_ratio(found.total_bytes, found.bound_bytes)} of the lower bound, in a buffer of "
         f"{found.buffer_bytes / 1024:g} KiB; {_status(found)}",
-        f"  {'kB':<{width}}  {head}  tiling",
+        *terminal.aligned(table, texts=(0, len(COLUMNS) + 1), indent="  "),
     ]
-    for name, one in zip(names, found.groups, strict=True):
-        lines.append(f"  {name:<{width}}  {_row(one)}  {one.in_short()}")
-        if shows_nest:
-            lines += [f"      {line}" for line in one.listing().splitlines()]
+    for name, one in zip(names, found.groups, strict=True) if shows_nest else ():
+        lines += [f"  {name}", *(f"      {line}" for line in one.listing().splitlines())]
     lines += [
         f"  traffic             {bytes_in_words(found.total_bytes)} ({found.total_bytes} bytes): "
         + ", ".join(f"{bytes_in_words(found.parts[part])} {word}" for part, word in PARTS.items()),
@@ -244,7 +244,7 @@ def group_name(one: GroupTraffic) -> str:
     return layers[0] if len(layers) == 1 else f"{layers[0]} .. {layers[-1]}"
 
 
-def _row(one: GroupTraffic) -> str:
+def _row(one: GroupTraffic) -> list[str]:
     sizes = (
         one.input_bytes,
         one.weight_bytes,
@@ -253,8 +253,7 @@ def _row(one: GroupTraffic) -> str:
         one.total_bytes,
         one.bound_bytes,
     )
-    ratio = _ratio(one.total_bytes, one.bound_bytes)
-    return "  ".join(f"{text:>9}" for text in (*(f"{size / 1000:.1f}" for size in sizes), ratio))
+    return [*(f"{size / 1000:.1f}" for size in sizes), _ratio(one.total_bytes, one.bound_bytes)]
 
 
 def _ratio(one: int, other: int) -> str:
