@@ -32,8 +32,8 @@ def command_parser() -> argparse.ArgumentParser:
         "then.",
         "csdf fit person_detection --element-bytes 1 --ram 16kB --input rows",
         "csdf fit keyword_spotting --plot front.svg -o plan.json",
-        "csdf fit mobilenet_v2 --element-bytes 1 --memory sram=64kB --memory psram=2MB:slow",
-        "csdf fit mobilenet_v2 --element-bytes 1 --platform esp32-s3 --memory sram=200kB",
+        "csdf fit resnet8 --element-bytes 1 --memory sram=8kB --memory psram=1MB:slow",
+        "csdf fit keyword_spotting --element-bytes 1 --platform esp32-s3 --memory sram=8kB",
         work="planners.memory.command.work",
         project_result="plan.json",
         notes="1x MACs is the network computed once. Strips recompute rows of the layers inside them, "
