@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import PurePath
@@ -12,6 +11,16 @@ from cnn2csdf.weights import Model
 from planners.code.c_text import identifier
 from planners.code.calls.cmsis_nn import COMMIT, SOURCE
 from planners.code.interface import Port
+from planners.code.packaging import (
+    ARDUINO,
+    CMAKE,
+    ESP_IDF,
+    LICENSE,
+    MAKE,
+    PLATFORMIO,
+    ZEPHYR,
+    Package,
+)
 from planners.code.parts import source
 from planners.code.sources import Written
 from planners.plan.plan import Kind, StreamingPlan
@@ -23,7 +32,6 @@ TOGETHER = (  # functions whose turns of loops are proved together: places, filt
     *("make_windows", "make_filters", "make_all_lanes", "depthwise_place", "mean_under"),
     *("combine", "add_cell", "multiply_cell", "make_places", "rescale_cell", "look_up_cell"),
 )
-VERSION = "1.0.0"  # of a library, where a build system asks for one
 
 
 def makefile(
@@ -250,122 +258,7 @@ def target_files() -> dict[str, str]:
     return {f"target/{name}": source(name) for name in names}
 
 
-def package_files(
-    name: str,
-    about: str,
-    headers: Sequence[str],
-    sources: Sequence[str],
-    tests: Sequence[str] = (MAIN,),
-    *,
-    cmsis_nn: bool = False,
-) -> dict[str, str]:
-    """Return what other build systems ask for: CMake, PlatformIO, Arduino, ESP-IDF, Zephyr.
-
-    headers, sources, tests: paths. Arduino looks for headers in src/ only, where each is named again.
-    cmsis_nn: whether the library calls CMSIS-NN, which CMake then finds or fetches.
-    """
-    again = {
-        f"src/{PurePath(one).name}": f'#include "../{one}" /* where Arduino looks for it */\n'
-        for one in headers
-    }
-    described = {
-        "name": name,
-        "version": VERSION,
-        "description": about,
-        "frameworks": "*",
-        "platforms": "*",
-        "headers": [PurePath(one).name for one in headers],
-        "build": {"srcFilter": ["+<*.c>"], "flags": ["-O2"], "unflags": ["-Os"]},
-    }
-    return {
-        **again,
-        "CMakeLists.txt": _cmake_lists(name, sources, tests, cmsis_nn=cmsis_nn),
-        "library.json": json.dumps(described, indent=2) + "\n",
-        "library.properties": f"""name={name}
-version={VERSION}
-author=csdf deploy
-maintainer=csdf deploy
-sentence={about}.
-paragraph=C99 without malloc, in an arena that the sketch gives.
-category=Data Processing
-url=https://www.arduino.cc/reference/en/libraries/
-architectures=*
-includes={",".join(PurePath(one).name for one in headers)}
-""",
-        "idf_component.yml": f"version: {VERSION}\ndescription: {json.dumps(about)}\n",
-        "zephyr/module.yml": f"name: {name}\nbuild:\n  cmake: .\n",
-    }
-
-
-_LINK_CMSIS_NN = f"""
-# CMSIS-NN is not part of this library: its target, or -DCMSIS_NN=FOLDER, or it is fetched.
-macro(link_cmsis_nn library)
-  set(CMSIS_NN "" CACHE PATH "folder of CMSIS-NN, commit {COMMIT}")
-  if(NOT TARGET cmsis-nn AND CMSIS_NN)
-    add_subdirectory("${{CMSIS_NN}}" cmsis-nn)
-  elseif(NOT TARGET cmsis-nn)
-    include(FetchContent)
-    FetchContent_Declare(cmsis-nn GIT_REPOSITORY {SOURCE}
-      GIT_TAG {COMMIT})
-    FetchContent_MakeAvailable(cmsis-nn)
-  endif()
-  target_link_libraries(${{library}} PRIVATE $<BUILD_INTERFACE:cmsis-nn>)
-endmacro()
-"""
-
-
-def _cmake_lists(name: str, sources: Sequence[str], tests: Sequence[str], *, cmsis_nn: bool) -> str:
-    """CMakeLists.txt: a component of ESP-IDF, a library of Zephyr, or a library and its test."""
-    library = " ".join(sources)
-
-    def linked(target: str, indent: str = "") -> str:
-        """Return the line that links CMSIS-NN, where the library calls it."""
-        return f"\n{indent}link_cmsis_nn({target})" if cmsis_nn else ""
-
-    in_idf, in_zephyr = linked("${COMPONENT_LIB}", "  "), linked("${ZEPHYR_CURRENT_LIBRARY}", "  ")
-
-    return f"""cmake_minimum_required(VERSION {"3.15" if cmsis_nn else "3.13"})
-{_LINK_CMSIS_NN if cmsis_nn else ""}
-if(ESP_PLATFORM)
-  idf_component_register(SRCS {library} INCLUDE_DIRS include){in_idf}
-  return()
-endif()
-
-if(COMMAND zephyr_library_named)
-  zephyr_library_named({name})
-  zephyr_library_sources({library})
-  zephyr_include_directories(include){in_zephyr}
-  return()
-endif()
-
-project({name} VERSION {VERSION} LANGUAGES C)
-include(GNUInstallDirs)
-
-add_library({name} STATIC {library})
-target_include_directories({name} PUBLIC
-  $<BUILD_INTERFACE:${{CMAKE_CURRENT_SOURCE_DIR}}/include>
-  $<INSTALL_INTERFACE:${{CMAKE_INSTALL_INCLUDEDIR}}>)
-set_target_properties({name} PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON){linked(name)}
-if(UNIX)
-  target_link_libraries({name} PUBLIC m)
-endif()
-install(TARGETS {name} EXPORT {name}-targets ARCHIVE DESTINATION ${{CMAKE_INSTALL_LIBDIR}})
-install(DIRECTORY include/ DESTINATION ${{CMAKE_INSTALL_INCLUDEDIR}})
-install(EXPORT {name}-targets FILE {name}-config.cmake NAMESPACE {name}::
-  DESTINATION ${{CMAKE_INSTALL_LIBDIR}}/cmake/{name})
-
-if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR AND NOT CMAKE_CROSSCOMPILING)
-  enable_testing()
-  add_executable({name}_check {" ".join(tests)})
-  target_include_directories({name}_check PRIVATE target)
-  target_link_libraries({name}_check {name})
-  add_test(NAME {name} COMMAND {name}_check)
-  include(CPack)
-endif()
-"""
-
-
-def readme(written: Written, model: Model, plan: StreamingPlan) -> str:
+def readme(written: Written, model: Model, plan: StreamingPlan, package: Package) -> str:
     """Return what a user of the library has to know."""
     network = model.network
     once = sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers)
@@ -405,9 +298,29 @@ firing of a stage.
 - `src/` and `include/` are the library: each file of `src/` compiles alone with `-Iinclude`, and is
   linked with `-lm`. `test/` and `target/` are its test program and what that needs on a bare
   Cortex-M; a product leaves them out.
-- The folder is a library of PlatformIO (`lib/{name}`) and Arduino, a component of ESP-IDF
-  (`components/{name}`), a module of Zephyr (`ZEPHYR_EXTRA_MODULES`), and a project of CMake that
-  `add_subdirectory` takes, or that installs itself.{_with_cmsis_nn(written)}
+{_projects(name, package)}- Source files name their licence, which `LICENSE` explains: {LICENSE}.
+  `{name.upper()}_VERSION` is the version of the library, "{package.version}".{_with_cmsis_nn(written)}
+{_making(written) if MAKE in package.projects else ""}"""
+
+
+def _projects(name: str, package: Package) -> str:
+    """Return what the folder is to build systems."""
+    listed = [_FOLDERS[one].format(name=name) for one in package.projects if one in _FOLDERS]
+    return "".join(f"- The folder is {one}.\n" for one in listed)
+
+
+_FOLDERS = {
+    CMAKE: "a project of CMake that `add_subdirectory` takes, or that installs itself",
+    PLATFORMIO: "a library of PlatformIO (`lib/{name}`)",
+    ESP_IDF: "a component of ESP-IDF (`components/{name}`)",
+    ZEPHYR: "a module of Zephyr (`ZEPHYR_EXTRA_MODULES`)",
+    ARDUINO: "a library of Arduino (`libraries/{name}`)",
+}
+
+
+def _making(written: Written) -> str:
+    """Return lines on the targets of the Makefile."""
+    return f"""\
 - `make test` builds and runs the test vectors here, and ends with 0 when the outputs are equal.
 - `make qemu` and `make qemu-m55` do so on an emulated Cortex-M4 and Cortex-M55 (they need
   `arm-none-eabi-gcc` and `qemu-system-arm`).

@@ -19,12 +19,12 @@ from planners.code.building import (
     MAIN,
     PROOF,
     makefile,
-    package_files,
     readme,
     target_files,
 )
 from planners.code.c_text import comment
 from planners.code.calls.cmsis_nn import ANY, Scratch
+from planners.code.packaging import MAKE, PLAIN, Package, package_files, with_banners
 from planners.code.parts import KERNELS, OWN
 from planners.code.primitives.program import is_selection, selection_sources
 from planners.code.programs import bench_program, example_program, proof_program
@@ -66,6 +66,7 @@ def library(
     frames: Sequence[Frame] | None = None,
     kernels: str = OWN,
     scratch: Scratch = ANY,
+    package: Package = PLAIN,
 ) -> Library:
     """Return a C library that carries out a plan in exactly its bytes.
 
@@ -73,48 +74,44 @@ def library(
     kernels: "csdf", or "cmsis-nn": what that computes with the same bits is left to CMSIS-NN, which the
     library's build is given. scratch: the bytes that this may take beside the arena.
     frames: inputs for the test program, by layer name; a random one by default.
+    package: version, author, origin, and the build systems that get files.
 
     Raises UnsupportedOperator for a layer that no kernel computes, InvalidNetwork for a model
     without weights, InvalidPlan where the checker refuses the plan for this network.
     """
-    written = written_sources(model, plan, name or model.network.name, kernels, scratch)
+    written = written_sources(
+        model, plan, name or model.network.name, kernels, scratch, package=package
+    )
     vectors = frames_of(model, plan, frames)
     files = source_files(written)
     has_stages = bool(written.stages)
     headers, sources = paths_in(files, "include"), paths_in(files, "src")
     about = f"{comment(model.network.name)}: inference of a neural network"
-    return Library(
-        written=written,
-        files={
-            **files,
-            MAIN: test_program(written, vectors),
-            **(
-                {
-                    BENCH: bench_program(written),
-                    EXAMPLE: example_program(written),
-                    **({PROOF: proof_program(written)} if written.cmsis_nn is None else {}),
-                }
-                if has_stages
-                else {}
-            ),
-            **target_files(),
-            "Makefile": makefile(
-                sources,
-                arrays=written.arrays,
-                bench=f"-D{written.name.upper()}_PROFILE" if has_stages else None,
-                proved=written.source if has_stages and written.cmsis_nn is None else "",
-                cmsis_nn=written.cmsis_nn is not None,
-            ),
-            **package_files(
-                written.name,
-                about,
-                headers,
-                sources,
-                cmsis_nn=written.cmsis_nn is not None,
-            ),
-            "README.md": readme(written, model, plan),
-        },
+    files |= {MAIN: test_program(written, vectors)}
+    files |= {EXAMPLE: example_program(written)} if has_stages else {}
+    if MAKE in package.projects:
+        is_proved = has_stages and written.cmsis_nn is None
+        files |= {BENCH: bench_program(written)} if has_stages else {}
+        files |= {PROOF: proof_program(written)} if is_proved else {}
+        files |= target_files()
+        files["Makefile"] = makefile(
+            sources,
+            arrays=written.arrays,
+            bench=f"-D{written.name.upper()}_PROFILE" if has_stages else None,
+            proved=written.source if is_proved else "",
+            cmsis_nn=written.cmsis_nn is not None,
+        )
+    files |= package_files(
+        written.name,
+        about,
+        headers,
+        sources,
+        (MAIN,),
+        package=package,
+        cmsis_nn=written.cmsis_nn is not None,
     )
+    files["README.md"] = readme(written, model, plan, package)
+    return Library(written=written, files=with_banners(files, package))
 
 
 def written_sources(
@@ -123,6 +120,8 @@ def written_sources(
     name: str,
     kernels: str = OWN,
     scratch: Scratch = ANY,
+    *,
+    package: Package = PLAIN,
 ) -> Written:
     """Return the texts of a library for a plan of lines and strips, or a selection of primitives.
 
@@ -132,10 +131,10 @@ def written_sources(
         raise InvalidArgument(f"kernels {kernels!r}; expected one of {', '.join(KERNELS)}")
     require_carried_out(model.network, plan)
     if not is_selection(plan):
-        return library_sources(model, plan, name, kernels, scratch)
+        return library_sources(model, plan, name, kernels, scratch, version=package.version)
     if kernels != OWN:
         raise InvalidPlan("a selection of primitives has kernels of its own; leave out --kernels")
-    return selection_sources(model, plan, name)
+    return selection_sources(model, plan, name, version=package.version)
 
 
 def frames_of(
@@ -187,13 +186,16 @@ def write_library(
     frames: Sequence[Frame] | None = None,
     kernels: str = OWN,
     scratch: Scratch = ANY,
+    package: Package = PLAIN,
 ) -> Library:
     """Write a C library that carries out a plan into a folder, and return it; see library().
 
     The folder is made where there is none. Raises UnwritableFile, before anything is written, for a
     folder that holds files of another kind.
     """
-    found = library(model, plan, name=name, frames=frames, kernels=kernels, scratch=scratch)
+    found = library(
+        model, plan, name=name, frames=frames, kernels=kernels, scratch=scratch, package=package
+    )
     write_folder(folder, found.files)
     return found
 

@@ -13,7 +13,6 @@ from planners.code.building import (
     MAIN,
     end_of_main,
     makefile,
-    package_files,
     ports_table,
     target_files,
 )
@@ -25,6 +24,14 @@ from planners.code.library import (
     source_files,
     write_folder,
     written_sources,
+)
+from planners.code.packaging import (
+    MAKE,
+    PLAIN,
+    Package,
+    package_files,
+    version_macro,
+    with_banners,
 )
 from planners.code.parts import OWN, source
 from planners.code.sources import Written
@@ -61,10 +68,16 @@ class Libraries:
         return sum(one.weight_bytes for one in self.members)
 
 
-def together(members: Sequence[Member], *, name: str = "networks", kernels: str = OWN) -> Libraries:
+def together(
+    members: Sequence[Member],
+    *,
+    name: str = "networks",
+    kernels: str = OWN,
+    package: Package = PLAIN,
+) -> Libraries:
     """Return a library for each network, and a program that runs them in turn in one arena.
 
-    kernels: as of library().
+    kernels, package: as of library().
 
     Any order of whole frames will do: a network keeps nothing in the arena between two frames, or it
     keeps a state in bytes of its own, which planners.with_states_apart gives it. Raises what library()
@@ -79,7 +92,9 @@ def together(members: Sequence[Member], *, name: str = "networks", kernels: str 
     files: dict[str, str] = {}
     for one in members:
         taken.append(_apart(one.name or one.model.network.name, taken))
-        written = written_sources(one.model, one.plan, taken[-1], kernels, one.scratch)
+        written = written_sources(
+            one.model, one.plan, taken[-1], kernels, one.scratch, package=package
+        )
         found.append(written)
         files |= source_files(written)
         files[f"test/{written.name}_test.c"] = shared_test(
@@ -87,22 +102,23 @@ def together(members: Sequence[Member], *, name: str = "networks", kernels: str 
         )
     arena = max(one.plan.arena_bytes for one in members)
     files |= {
-        f"include/{taken[0]}.h": _header(taken[0], found, arena),
+        f"include/{taken[0]}.h": _header(taken[0], found, arena, package.version),
         MAIN: _main(taken[0], found),
     }
     headers, sources, tests = (paths_in(files, one) for one in ("include", "src", "test"))
     about = f"{len(found)} neural networks in one arena"
+    if MAKE in package.projects:
+        files |= target_files()
+        files["Makefile"] = makefile(sources, tests, cmsis_nn=kernels != OWN)
+    files |= package_files(
+        taken[0], about, headers, sources, tests, package=package, cmsis_nn=kernels != OWN
+    )
+    files["README.md"] = _readme(taken[0], members, found, arena)
     return Libraries(
         name=taken[0],
         members=tuple(found),
         arena_bytes=arena,
-        files={
-            **files,
-            **target_files(),
-            "Makefile": makefile(sources, tests, cmsis_nn=kernels != OWN),
-            **package_files(taken[0], about, headers, sources, tests, cmsis_nn=kernels != OWN),
-            "README.md": _readme(taken[0], members, found, arena),
-        },
+        files=with_banners(files, package),
     )
 
 
@@ -123,17 +139,18 @@ def write_libraries(
     *,
     name: str = "networks",
     kernels: str = OWN,
+    package: Package = PLAIN,
 ) -> Libraries:
     """Write libraries that take turns in one arena into a folder, and return them; see together().
 
     Raises UnwritableFile, before anything is written, for a folder that holds files of another kind.
     """
-    found = together(members, name=name, kernels=kernels)
+    found = together(members, name=name, kernels=kernels, package=package)
     write_folder(folder, found.files)
     return found
 
 
-def _header(name: str, members: Sequence[Written], arena: int) -> str:
+def _header(name: str, members: Sequence[Written], arena: int, version: str) -> str:
     capitals = name.upper()
     included = "\n".join(f'#include "{one.name}.h"' for one in members)
     union = "\n".join(
@@ -145,6 +162,7 @@ def _header(name: str, members: Sequence[Written], arena: int) -> str:
 
 {included}
 
+{version_macro(name, version)}
 #define {capitals}_ARENA_BYTES {arena}
 
 /* The arena, as each network takes it. A frame of one overwrites the results of the others. */

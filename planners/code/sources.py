@@ -12,6 +12,7 @@ from planners.code.c_text import TYPES, Tables, array_items, comment, identifier
 from planners.code.calls.cmsis_nn import ANY, COMMIT, TARGETS, CmsisNN, Scratch
 from planners.code.interface import Interface, Port, memory_parameters, reserved
 from planners.code.layer_descriptor import TYPE, as_real, real_parts
+from planners.code.packaging import UNVERSIONED, version_macro
 from planners.code.parts import (
     CMSIS_NN,
     CONVERSIONS,
@@ -113,15 +114,18 @@ def library_sources(
     name: str,
     kernels: str = OWN,
     scratch: Scratch = ANY,
+    *,
+    version: str = UNVERSIONED,
 ) -> Written:
     """Return the texts of a library for a model and a plan of its network.
 
-    kernels: OWN, or CMSIS_NN where that is to compute what it can, in so much scratch.
+    kernels: OWN, or CMSIS_NN where that is to compute what it can, in so much scratch. version: of the
+    library.
 
     Raises UnsupportedOperator for a layer that no kernel computes, InvalidNetwork for a model
     without weights, InvalidPlan for a plan of another network.
     """
-    return _Writing(model, plan, name, kernels, scratch).written()
+    return _Writing(model, plan, name, kernels, scratch).written(version)
 
 
 def cmsis_nn_of(model: Model, plan: StreamingPlan, scratch: Scratch) -> CmsisNN:
@@ -193,7 +197,7 @@ class _Writing:
             is_shifted=kind != "float" and self._given.layer(layer.name).element in SIGNED,
         )
 
-    def written(self) -> Written:
+    def written(self, version: str) -> Written:
         counters = max(
             sum(1 for stage in self.schedule.stages if stage.group == number)
             for number in range(len(self.plan.groups))
@@ -203,7 +207,7 @@ class _Writing:
         functions = frozenset().union(*(functions_in(name) for name in files))
         return Written(
             name=self.name,
-            header=self._header(counters),
+            header=self._header(counters, version),
             source=self._source(),
             weights=weights_text(self.name, self.tables),
             inputs=tuple(self.inputs),
@@ -264,7 +268,7 @@ class _Writing:
             else "float"
         )
 
-    def _header(self, counters: int) -> str:
+    def _header(self, counters: int, version: str) -> str:
         name, capitals = self.name, self.capitals
         scratch = self._scratch()
         outside = self.interface.field()
@@ -282,6 +286,7 @@ class _Writing:
 extern "C" {{
 #endif
 
+{version_macro(name, version)}
 {self._memories()}
 {self.interface.macros()}{self._scratch_declared()}
 typedef {self._element()} {name}_element;

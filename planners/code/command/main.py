@@ -6,6 +6,7 @@ import argparse
 
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
+from planners.code.packaging import CMAKE, MAKE, PROJECTS, UNVERSIONED
 from planners.code.parts import KERNELS, OWN
 from planners.memory.command.main import (
     EFFORT,
@@ -70,6 +71,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--name", help="of functions and files; default: the network's, or networks"
     )
+    _add_package_options(parser)
     parser.add_argument(
         "--seed", type=answers.from_zero, default=0, metavar="N", help="of random weights"
     )
@@ -78,6 +80,42 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.add_json_option(parser)
     parsers.add_folder_option(parser, "a new folder, or one of its own")
     return parser
+
+
+def _add_package_options(parser: argparse.ArgumentParser) -> None:
+    """Add what a library says of itself, and the build systems that get files."""
+    parser.add_argument(
+        "--project",
+        type=_projects,
+        default=(CMAKE, MAKE),
+        metavar="LIST",
+        help=f"build systems that get files, with commas between: {', '.join(PROJECTS)}; default: "
+        f"{CMAKE},{MAKE}. arduino needs --author and --url",
+    )
+    parser.add_argument(
+        "--library-version",
+        default=UNVERSIONED,
+        metavar="VERSION",
+        help="of the library, such as 1.2.0; also the macro NAME_VERSION",
+    )
+    parser.add_argument("--author", metavar="NAME", help="of the library, in its banners")
+    parser.add_argument("--url", metavar="ADDRESS", help="of the library, in its banners")
+    parser.add_argument(
+        "--date",
+        metavar="DATE",
+        help="in the banners, such as 2026-01-31; without, equal commands write equal files on any day",
+    )
+
+
+def _projects(text: str) -> tuple[str, ...]:
+    """Read a list of build systems."""
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    for name in names:
+        if name not in PROJECTS:
+            raise argparse.ArgumentTypeError(
+                f"{name!r} is no build system; expected {', '.join(PROJECTS)}"
+            )
+    return names
 
 
 class _NoElementBytes(argparse.Action):

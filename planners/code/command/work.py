@@ -27,6 +27,7 @@ from csdf.units import needed_bytes_in_words
 from planners.code.calls.cmsis_nn import TARGET_OF, Scratch
 from planners.code.library import library as library_of
 from planners.code.library import write_folder
+from planners.code.packaging import MAKE, Package, command_of, source_of
 from planners.code.parts import OWN
 from planners.code.primitives.bench import bench
 from planners.code.several import Member, together
@@ -56,6 +57,7 @@ def work(options: argparse.Namespace) -> int:
     """Write the library; return the exit code: 1 where no plan fits, 3 if unknown."""
     if options.bench:
         return _bench(options)
+    _package(options)  # refuses before the search what cannot be said
     take_memories(options)
     plans = _plans(options)
     planned: list[Planned] = []
@@ -125,7 +127,13 @@ def work(options: argparse.Namespace) -> int:
 def _bench(options: argparse.Namespace) -> int:
     """Write a program that times primitives."""
     model = _model(options.models[0], options)
-    found = bench(model, name=options.name, ram=options.ram, flash=options.flash)
+    found = bench(
+        model,
+        name=options.name,
+        ram=options.ram,
+        flash=options.flash,
+        package=_package(options),
+    )
     write_folder(options.output, found.files)
     counts = {"ways": found.ways, "ram_bytes": found.arena_bytes, "flash_bytes": found.weight_bytes}
     if options.json:
@@ -276,6 +284,7 @@ def _single(one: Planned, options: argparse.Namespace) -> Told:
         name=options.name,
         kernels=options.kernels,
         scratch=_scratch(one.way, options),
+        package=_package(options),
     )
     _require_flash(library.written.weight_bytes, options)
     write_folder(options.output, library.files)
@@ -300,7 +309,12 @@ def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Told:
         Member(model=one.model, plan=one.way.plan, scratch=_scratch(largest, options))
         for one in planned
     ]
-    found = together(members, name=options.name or "networks", kernels=options.kernels)
+    found = together(
+        members,
+        name=options.name or "networks",
+        kernels=options.kernels,
+        package=_package(options),
+    )
     _require_flash(found.weight_bytes, options)
     write_folder(options.output, found.files)
     answer = {
@@ -326,6 +340,19 @@ def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Told:
         *_ends(found.files, options),
     ]
     return Told(answer, lines)
+
+
+def _package(options: argparse.Namespace) -> Package:
+    """Return the description of the library: its models, the command, version, author, address."""
+    return Package(
+        version=options.library_version,
+        author=options.author,
+        url=options.url,
+        projects=options.project,
+        sources=tuple(source_of(path) for path in options.models),
+        command=command_of("csdf deploy", options.words),
+        date=options.date,
+    )
 
 
 def _ram_bytes(
@@ -384,6 +411,8 @@ def _by_cmsis_nn(members: Sequence[Written]) -> list[str]:
 
 def _ends(files: Iterable[str], options: argparse.Namespace) -> list[str]:
     folder = options.output
+    if MAKE not in options.project:
+        return answers.written(list(files), folder)
     then = f"make -C {folder} test"
     if options.kernels != OWN:
         then = f"make -C {folder} CMSIS_NN=FOLDER test, FOLDER with CMSIS-NN (README.md says which)"

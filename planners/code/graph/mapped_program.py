@@ -21,6 +21,7 @@ from planners.code.building import end_of_main
 from planners.code.c_text import comment, unlike
 from planners.code.graph.program import GraphTexts, table
 from planners.code.graph.storage import ALIGNMENT, MOST_BYTES, Ring, arena_bytes
+from planners.code.packaging import PLAIN, Package
 from planners.code.parts import source
 
 SHOWN = 40  # turns of a processor in a comment
@@ -39,13 +40,18 @@ class WrittenMapped:
     functions: Mapping[str, str]
 
 
-def mapped_program(planned: MappedGraph, *, name: str | None = None) -> WrittenMapped:
+def mapped_program(
+    planned: MappedGraph, *, name: str | None = None, package: Package = PLAIN
+) -> WrittenMapped:
     """Return a C program that carries out a mapped graph, with a function for each processor.
 
     name: what functions and files are named after, made an identifier; the graph's by default.
+    package: what banners say.
     """
     texts = _MappedTexts(planned, name or planned.graph.name)
-    files = texts.files(texts.header(), texts.source(), texts.main_program(), texts.readme())
+    files = texts.files(
+        texts.header(), texts.source(), texts.main_program(), texts.readme(), package
+    )
     return WrittenMapped(
         name=texts.name, state_bytes=texts.state_bytes, functions=texts.cores, files=files
     )

@@ -18,6 +18,7 @@ from planners.code.graph.looped import Fire, Interleaved, Loop, Node, in_words, 
 from planners.code.graph.planning import PlannedGraph
 from planners.code.graph.storage import Ring, arena_bytes
 from planners.code.library import write_folder
+from planners.code.packaging import PLAIN, Package, with_banners
 from planners.code.parts import mentioned, source, used
 
 
@@ -42,10 +43,12 @@ class GraphTexts:
         self._arrays: dict[tuple[int, ...], str] = {}
         self.definitions: list[str] = []
 
-    def files(self, header: str, text: str, main: str, readme: str) -> dict[str, str]:
+    def files(
+        self, header: str, text: str, main: str, readme: str, package: Package
+    ) -> dict[str, str]:
         """Return all files of the program by name."""
         sources = (f"src/{self.name}.c", f"src/{self.name}_stubs.c")
-        return {
+        files = {
             f"include/{self.name}.h": header,
             f"src/{self.name}.c": text,
             f"src/{self.name}_stubs.c": stubs(self),
@@ -54,6 +57,7 @@ class GraphTexts:
             "Makefile": makefile(sources),
             "README.md": readme,
         }
+        return with_banners(files, package)
 
     def source_with(
         self,
@@ -342,26 +346,35 @@ class WrittenGraph:
     state_bytes: int
 
 
-def graph_program(planned: PlannedGraph, *, name: str | None = None) -> WrittenGraph:
+def graph_program(
+    planned: PlannedGraph, *, name: str | None = None, package: Package = PLAIN
+) -> WrittenGraph:
     """Return a C program that carries out a planned graph.
 
     name: what functions and files are named after, made an identifier; the graph's by default.
+    package: what banners say.
     """
     texts = _GraphProgram(planned, name or planned.graph.name)
-    files = texts.files(_header(texts), texts.source(), _main(texts), _readme(planned, texts))
+    files = texts.files(
+        _header(texts), texts.source(), _main(texts), _readme(planned, texts), package
+    )
     return WrittenGraph(
         name=texts.name, planned=planned, state_bytes=texts.state_bytes, files=files
     )
 
 
 def write_graph_program(
-    planned: PlannedGraph, folder: str | PathLike[str], *, name: str | None = None
+    planned: PlannedGraph,
+    folder: str | PathLike[str],
+    *,
+    name: str | None = None,
+    package: Package = PLAIN,
 ) -> WrittenGraph:
     """Write the program of a planned graph into a folder, and return it; see graph_program().
 
     Raises UnwritableFile, before anything is written, for a folder that holds files of another kind.
     """
-    found = graph_program(planned, name=name)
+    found = graph_program(planned, name=name, package=package)
     write_folder(folder, found.files)
     return found
 

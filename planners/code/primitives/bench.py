@@ -19,6 +19,7 @@ from csdf.errors import InvalidPlan
 from csdf.io.csv_text import csv_text
 from planners.code.building import MAIN, makefile, target_files
 from planners.code.c_text import identifier, wrapped
+from planners.code.packaging import PLAIN, Package, with_banners
 from planners.code.parts import source, used
 from planners.code.primitives.calls import FILES, Lying, WayCalls, WayTables
 from planners.code.primitives.program import prologue, steps_table
@@ -179,10 +180,10 @@ typedef struct {
         ]
         return "\n\n".join(piece for piece in pieces if piece)
 
-    def files(self) -> dict[str, str]:
+    def files(self, package: Package) -> dict[str, str]:
         """Return all files of the program by name."""
         name, count = self.name, max(1, self.tables.most // ELEMENT_BYTES)
-        return {
+        files = {
             f"include/{name}.h": f"""/* Weights that stand for all that there are. */
 #define WEIGHTS {count}
 #if defined(ON_TARGET) || defined(ON_BOARD)
@@ -210,21 +211,29 @@ float all_weights[WEIGHTS];
                 weights=count * ELEMENT_BYTES,
             ),
         }
+        return with_banners(files, package)
 
 
 def bench(
-    model: Model, *, name: str | None = None, ram: int | None = None, flash: int | None = None
+    model: Model,
+    *,
+    name: str | None = None,
+    ram: int | None = None,
+    flash: int | None = None,
+    package: Package = PLAIN,
 ) -> Bench:
     """Return a program that times all ways of a network which fit into so many bytes.
 
-    ram: for maps and workspace of a layer; flash: for its weights. Raises UnsupportedOperator for a
-    layer without C, InvalidPlan for a quantised layer or one that fits in no way.
+    ram: for maps and workspace of a layer; flash: for its weights. package: what banners say.
+
+    Raises UnsupportedOperator for a layer without C, InvalidPlan for a quantised layer
+    or one that fits in no way.
     """
     writing = _Writing(model, ram or inf, flash or inf, identifier(name or model.network.name))
     writing.add_all()
     return Bench(
         name=writing.name,
-        files=writing.files(),
+        files=writing.files(package),
         ways=len(writing.candidates),
         layers=len(model.network.layers),
         arena_bytes=writing.arena,

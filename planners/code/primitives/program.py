@@ -15,6 +15,7 @@ from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.code.c_text import comment, identifier, unlike
 from planners.code.interface import Port, reserved
+from planners.code.packaging import UNVERSIONED, version_macro
 from planners.code.parts import functions_in, used
 from planners.code.primitives.calls import FILES, Lying, WayCalls, WayTables
 from planners.code.sources import INLINED, Written, externs, weights_text
@@ -31,7 +32,9 @@ def is_selection(plan: StreamingPlan) -> bool:
     return any(one.primitive is not None for group in plan.groups for one in group.stages)
 
 
-def selection_sources(model: Model, plan: StreamingPlan, name: str) -> Written:
+def selection_sources(
+    model: Model, plan: StreamingPlan, name: str, *, version: str = UNVERSIONED
+) -> Written:
     """Return the texts of a library for a model and a selection of primitives.
 
     Raises UnsupportedOperator for a layer or a primitive without C, InvalidNetwork for a model
@@ -42,7 +45,7 @@ def selection_sources(model: Model, plan: StreamingPlan, name: str) -> Written:
             f"network {model.network.name!r} has no weights to write; read its file with "
             "read_model(path, with_weights=True), or take random_weights"
         )
-    return _Writing(model, plan, identifier(name)).written()
+    return _Writing(model, plan, identifier(name)).written(version)
 
 
 class _Writing:
@@ -116,12 +119,12 @@ class _Writing:
         shape = self.network.layer(buffer.tensor).shape
         return Lying(shape=shape, layout=buffer.layout or CHW, offset=buffer.offset)
 
-    def written(self) -> Written:
+    def written(self, version: str) -> Written:
         wanted = self.tables.wanted | {"work_on", "move_map", "map", "work", "step"}
         kernels = self.tables.wanted & frozenset().union(*map(functions_in, FILES))
         return Written(
             name=self.name,
-            header=self._header(),
+            header=self._header(version),
             source=self._source(wanted),
             weights=weights_text(self.name, self.tables),
             inputs=self.inputs,
@@ -139,7 +142,7 @@ class _Writing:
         ports += [f"float *{port.parameter}" for port in self.outputs]
         return ", ".join([f"{self.name}_state *state", *ports])
 
-    def _header(self) -> str:
+    def _header(self, version: str) -> str:
         name, capitals = self.name, self.name.upper()
         sizes = "".join(
             f"#define {capitals}_{port.parameter.upper()}_ELEMENTS {port.elements}\n"
@@ -155,6 +158,7 @@ class _Writing:
 extern "C" {{
 #endif
 
+{version_macro(name, version)}
 #define {capitals}_ARENA_BYTES {self.plan.arena_bytes}
 #define {capitals}_ARENA_ELEMENTS {max(self.plan.arena_bytes // ELEMENT_BYTES, 1)}
 {sizes}

@@ -21,12 +21,13 @@ from cnn2csdf.weights import Model, random_weights
 from csdf.errors import UnsupportedOperator
 from planners.code.calls.cmsis_nn import COMMIT, Scratch, blocks_of
 from planners.code.library import library, write_library
+from planners.code.packaging import Package
 from planners.code.parts import CMSIS_NN, source
 from planners.memory.fit import fit
 from planners.plan.plan import Kind
 from tests.cli.running import run
 from tests.planners.code.compiling import COMPILER, FLAGS, SANITIZERS, needs_compiler, run_all
-from tests.planners.code.test_library_packages import CALLER, FRAMES, needs_cmake
+from tests.planners.code.test_library_packages import CALLER, FRAMES, PROJECT_OF, needs_cmake
 from tests.planners.code.test_quantised_libraries import everything, quantised, wide
 from tests.planners.memory.streamed import random_plan
 from tests.shared_data import SHARED, each
@@ -289,7 +290,9 @@ def test_deploy_counts_the_scratch_and_says_what_cmsis_nn_computes(run, tmp_path
 def test_cmake_links_cmsis_nn_from_the_folder_that_it_is_given(tmp_path, frame):
     model = quantised(network_of(CHAIN[0]), 0)
     plan = method(model.network, "layer by layer")
-    write_library(model, plan, tmp_path / "library", name="small", kernels=CMSIS_NN)
+    package = Package(projects=(PROJECT_OF[frame],))
+    folder = tmp_path / "library"
+    write_library(model, plan, folder, name="small", kernels=CMSIS_NN, package=package)
     (tmp_path / "main.c").write_text(CALLER)
     (tmp_path / "given").mkdir()
     (tmp_path / "given" / "CMakeLists.txt").write_text(

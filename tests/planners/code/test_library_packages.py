@@ -1,13 +1,20 @@
 """The folder of a library in other people's build systems."""
 
+import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+from cnn2csdf.onnx_files.writer import onnx_bytes
+from csdf.errors import InvalidArgument
 from planners.code.library import library, write_library
+from planners.code.packaging import ARDUINO, MAKE, PROJECTS, SPDX, Package, command_of
 from planners.code.several import Member, together, write_libraries
 from tests.planners.code.compiling import COMPILER, FLAGS, needs_compiler
 from tests.planners.code.test_networks_together import members
@@ -38,6 +45,10 @@ add_subdirectory(library)
 add_library(firmware ALIAS small)""",
     "CMake": "add_subdirectory(library)\nadd_library(firmware ALIAS small)",
 }
+PROJECT_OF = {"ESP-IDF": "esp-idf", "Zephyr": "zephyr", "CMake": "cmake"}
+ALL = Package(
+    version="1.2.0", author="A. Person", url="https://example.org/small", projects=PROJECTS
+)
 CALLER = """#include <small.h>
 static small_element arena[SMALL_ARENA_ELEMENTS];
 static small_state state;
@@ -67,7 +78,7 @@ def test_each_source_compiles_alone(tmp_path):
 @needs_compiler
 def test_arduino_finds_the_header_in_src(tmp_path):
     # Arduino's compilers look in src/ of a library, and in no other folder of it.
-    write_library(small(), planned(small()), tmp_path)
+    write_library(small(), planned(small()), tmp_path, package=ALL)
     (tmp_path / "sketch.c").write_text(CALLER)
     words = [COMPILER, *FLAGS, "-Isrc", "sketch.c", "src/small.c", "src/small_weights.c", "-lm"]
     subprocess.run(words, cwd=tmp_path, check=True)
@@ -77,7 +88,8 @@ def test_arduino_finds_the_header_in_src(tmp_path):
 @needs_cmake
 @pytest.mark.parametrize("frame", FRAMES)
 def test_a_build_system_takes_the_folder(tmp_path, frame):
-    write_library(small(), planned(small()), tmp_path / "library")
+    package = Package(projects=(PROJECT_OF[frame],))
+    write_library(small(), planned(small()), tmp_path / "library", package=package)
     (tmp_path / "main.c").write_text(CALLER)
     (tmp_path / "CMakeLists.txt").write_text(
         f"cmake_minimum_required(VERSION 3.13)\nproject(product C)\n{FRAMES[frame]}\n"
@@ -89,15 +101,130 @@ def test_a_build_system_takes_the_folder(tmp_path, frame):
 
 
 def test_what_describes_a_library_has_what_its_tools_ask_for():
-    files = library(small(), planned(small())).files
+    files = library(small(), planned(small()), package=ALL).files
     described = json.loads(files["library.json"])
     # PlatformIO asks for name and version; Arduino for these lines, none of them empty.
     assert described["name"] == "small"
     assert described["headers"] == ["small.h"]
-    lines = dict(line.split("=", 1) for line in files["library.properties"].splitlines())
+    lines = dict(line.split("=", 1) for line in files["library.properties"].splitlines()[1:])
     wanted = "name version author maintainer sentence paragraph category url architectures"
     assert all(lines[one] for one in wanted.split())
     assert lines["category"] in ("Data Processing", "Other")
     assert lines["version"] == described["version"]
-    assert f"version: {lines['version']}\n" in files["idf_component.yml"]
+    assert lines["author"] == lines["maintainer"] == described["authors"][0]["name"] == "A. Person"
+    assert f'version: "{lines["version"]}"\n' in files["idf_component.yml"]
     assert "cmake: .\n" in files["zephyr/module.yml"]
+
+
+def test_files_of_build_systems_come_only_where_they_are_asked_for():
+    model = small()
+    own = {
+        "cmake": {"CMakeLists.txt"},
+        "make": {"Makefile"},
+        "platformio": {"library.json"},
+        "esp-idf": {"CMakeLists.txt", "idf_component.yml"},
+        "zephyr": {"CMakeLists.txt", "zephyr/module.yml"},
+        "arduino": {"library.properties", "src/small.h"},
+    }
+    every = set().union(*own.values())
+    assert every & set(library(model, planned(model)).files) == own["cmake"] | own["make"]
+    for project, names in own.items():
+        package = Package(projects=(project,), author="A", url="https://example.org")
+        assert every & set(library(model, planned(model), package=package).files) == names
+    several = together(
+        [Member(model=model, plan=planned(model))], package=Package(projects=(MAKE,))
+    )
+    assert every & set(several.files) == own["make"]
+
+
+def test_no_author_is_made_up_for_arduino():
+    with pytest.raises(InvalidArgument, match="needs an author and an address"):
+        Package(projects=(ARDUINO,), author="A. Person")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("version", "1.2"),
+        ("version", "v1.2.3"),
+        ("author", "two\nlines"),
+        ("url", "example.org"),
+        ("date", "2026-02-30"),
+        ("projects", ("scons",)),
+    ],
+)
+def test_what_a_package_cannot_say_is_refused_with_the_value(field, value):
+    with pytest.raises(InvalidArgument) as refused:
+        Package(**{field: value})
+    assert str(value if isinstance(value, str) else value[0]) in str(refused.value).replace(
+        "\\n", "\n"
+    )
+
+
+def test_each_file_with_comments_names_its_licence():
+    files = library(small(), planned(small()), package=ALL).files
+    unnamed = {path for path, text in files.items() if SPDX not in text.split("\n", 1)[0]}
+    assert unnamed == {"LICENSE", "README.md", "library.json"}
+    assert SPDX in files["LICENSE"]
+    assert '#define SMALL_VERSION "1.2.0"\n' in files["include/small.h"]
+    assert " * Author: A. Person\n" in files["src/small_weights.c"]
+
+
+def test_the_command_in_a_banner_has_no_folders(tmp_path):
+    (tmp_path / "plan.json").write_text("{}")
+    words = ["resnet8", "--plan", f"{tmp_path}/plan.json", f"--platform={tmp_path}/plan.json"]
+    words += ["-o", f"{tmp_path}/out", "--json", f"--output={tmp_path}/out", "--input", "rows"]
+    expected = "csdf deploy resnet8 --plan plan.json --platform=plan.json --input rows"
+    assert command_of("csdf deploy", words) == expected
+
+
+def _deployed(folder, hash_seed):
+    """The files that `csdf deploy` writes in a process of its own, by their paths."""
+    folder.mkdir()
+    source = folder / "model" / "net.onnx"
+    source.parent.mkdir()
+    source.write_bytes(onnx_bytes(small()))
+    seed = int(hash_seed)
+    os.utime(source, (seed, seed))
+    words = ["-m", "csdf", "deploy", str(source), "--library-version", "2.0.0", "-o", "out"]
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    root = str(Path(__file__).parents[3])
+    environment["PYTHONPATH"] = root
+    subprocess.run([sys.executable, *words], cwd=folder, env=environment, check=True)
+    out = folder / "out"
+    return {
+        path.relative_to(out).as_posix(): path.read_bytes()
+        for path in sorted(out.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.mark.slow
+def test_two_machines_write_the_same_bytes(tmp_path):
+    # Other folders, times of files and orders of sets.
+    first, second = (_deployed(tmp_path / name, seed) for name, seed in (("a", "1"), ("b", "77")))
+    assert first == second
+    banner = first["include/net.h"].decode()
+    assert "Command: csdf deploy net.onnx --library-version 2.0.0\n" in banner
+    digest = hashlib.sha256((tmp_path / "a" / "model" / "net.onnx").read_bytes()).hexdigest()
+    assert f"Model: net.onnx, SHA-256 {digest}\n" in banner
+    assert str(tmp_path).encode() not in b"".join(first.values())
+
+
+@pytest.mark.slow
+@needs_cmake
+def test_a_build_of_cmake_without_a_type_is_optimised(tmp_path):
+    write_library(small(), planned(small()), tmp_path)
+    for build_type, expected in (("", "-O2"), ("Debug", "-g")):
+        words = ["cmake", "-S", ".", "-B", f"build{build_type}", f"-DCMAKE_BUILD_TYPE={build_type}"]
+        words += ["-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"]
+        subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
+        commands = json.loads((tmp_path / f"build{build_type}/compile_commands.json").read_text())
+        flags = {
+            flag
+            for one in commands
+            if "/src/" in one["file"]
+            for flag in one["command"].split()
+            if flag.startswith(("-O", "-g"))
+        }
+        assert flags == {expected}

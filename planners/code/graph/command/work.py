@@ -22,6 +22,7 @@ from planners.code.graph.mapped_program import OrdersBlock, mapped_graph, mapped
 from planners.code.graph.planning import PlannedGraph, planned_graph
 from planners.code.graph.program import WrittenGraph, write_graph_program
 from planners.code.library import write_folder
+from planners.code.packaging import Package, command_of, source_of
 
 SEARCH = 0.5  # of the time, for the smallest buffers
 SHOWN = 300  # characters of a schedule
@@ -49,7 +50,9 @@ def work(options: argparse.Namespace) -> int:
         if isinstance(planned, Deadlock):
             print(f"csdf codegen: {quoted(f'{graph.name} deadlocks: {planned}')}", file=sys.stderr)
             return answers.NO
-        written = write_graph_program(planned, options.output, name=options.name)
+        written = write_graph_program(
+            planned, options.output, name=options.name, package=_package(options)
+        )
         answer = {
             **planned.to_json(),
             "program": written.name,
@@ -58,6 +61,12 @@ def work(options: argparse.Namespace) -> int:
         }
         answers.show(answer, _lines(planned, written, options.output), options)
         return answers.ANSWERED if planned.reason is None else answers.UNKNOWN
+
+
+def _package(options: argparse.Namespace) -> Package:
+    """Return the content of banners: the graph and the command."""
+    command = command_of("csdf codegen", options.words)
+    return Package(sources=(source_of(options.file),), command=command)
 
 
 def _mapped(graph: Graph, options: argparse.Namespace, stop: Stop) -> int:
@@ -73,7 +82,7 @@ def _mapped(graph: Graph, options: argparse.Namespace, stop: Stop) -> int:
             f"csdf codegen: {quoted(f'{graph.name} comes to a stand: {planned}')}", file=sys.stderr
         )
         return answers.NO
-    written = mapped_program(planned, name=options.name)
+    written = mapped_program(planned, name=options.name, package=_package(options))
     write_folder(options.output, written.files)
     found = {
         **planned.to_json(),
