@@ -54,7 +54,7 @@ def loops(
         kernel, counts = _sums(layer, inputs[0], is_real=is_real)
     else:
         kernel, counts = _kernel(layer, inputs, ring, is_real=is_real)
-    if is_real and isinstance(layer.operator, op.POINTWISE):  # copied first
+    if is_real and layer.operator.can_be_fused:  # copied first
         kernel, behind = "Pointwise", (layer.operator, *behind)
     kernel = _of_types(kernel, layer, element_bytes, source)
     counts["rows"] = layer.shape.rows if layer.shape.is_map else 0

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -208,13 +207,8 @@ def _has_integer_form(
 
 
 def is_of_one_element(layer: Layer) -> bool:
-    """Whether each element of the result depends on one of the input alone, wherever it lies."""
-    match layer.operator:
-        case op.Activation(function=function):
-            return function != "prelu"
-        case op.Elementwise(constant=tuple(dims)):
-            return len(layer.inputs) == 1 and prod(dims) == 1
-    return False
+    """Whether one function of one element computes each element of the result."""
+    return layer.operator.is_scalar_function and len(layer.inputs) == 1
 
 
 def goes_by_table(layer: Layer) -> bool:

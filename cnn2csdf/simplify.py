@@ -303,11 +303,9 @@ def _can_be_fused(before: Layer, layer: Layer) -> bool:
         case op.Elementwise(constant=tuple(dims)):
             rows = Shape(dims=dims).rows if len(dims) == 3 else 1
             return before.shape == layer.shape and rows == 1
-        case op.Activation() | op.BatchNormalization() | op.LocalResponseNormalization():
-            return True
         case op.Softmax(axis=0, last=None, is_logarithm=False):
-            return isinstance(before.operator, op.AttentionProduct)
-    return False
+            return before.operator.rereads_rows
+    return layer.operator.can_be_fused and not layer.operator.moves
 
 
 def _folded(before: Layer, layer: Layer, weights: Weights | None) -> Merged | None:

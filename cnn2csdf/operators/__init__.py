@@ -44,6 +44,7 @@ from cnn2csdf.operators.normalizations import (
 )
 from cnn2csdf.operators.normalizations import Softmax as Softmax
 from cnn2csdf.operators.operator import Operator as Operator
+from cnn2csdf.operators.operator import Pointwise as Pointwise
 from cnn2csdf.operators.products import AttentionProduct as AttentionProduct
 from cnn2csdf.operators.products import DynamicQuantization as DynamicQuantization
 from cnn2csdf.operators.products import DynamicRange as DynamicRange
@@ -64,6 +65,3 @@ from cnn2csdf.operators.windows import Convolution as Convolution
 from cnn2csdf.operators.windows import GlobalPooling as GlobalPooling
 from cnn2csdf.operators.windows import Pooling as Pooling
 from cnn2csdf.operators.windows import TransposedConvolution as TransposedConvolution
-
-POINTWISE = (BatchNormalization, LocalResponseNormalization, Activation, Identity)
-"""Operators with one input that need one row of it, of the same shape, for each row they write."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.fixed_point.functions import FUNCTIONS, prelu
-from cnn2csdf.operators.operator import RowByRow
+from cnn2csdf.operators.operator import Pointwise
 from cnn2csdf.part import Part, Types, along_channels, same_rows
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
@@ -112,10 +112,9 @@ ACTIVATIONS = {name: count for name, (count, _) in _FUNCTIONS.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Activation(RowByRow):
+class Activation(Pointwise):
     """A function of one element; ACTIVATIONS says which there are and what parameters they take."""
 
-    element_operations = 1
     function: str
     parameters: tuple[float, ...] = ()
 
@@ -127,6 +126,11 @@ class Activation(RowByRow):
                 f"activation {self.function!r} takes {ACTIVATIONS[self.function]} parameters, "
                 f"found {len(self.parameters)}"
             )
+
+    @property
+    def is_scalar_function(self) -> bool:
+        """Whether all elements have one function: a rectifier with trained slopes has many."""
+        return self.function != "prelu"
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         return {"slope": (inputs[0].channels,)} if self.function == "prelu" else {}

@@ -87,13 +87,26 @@ class Elementwise(Broadcast):
     `constant_first`), None where there is none.
     """
 
+    is_elementwise = True
+    reads_once = True
+    by_pixels = True
     function: str
     constant: Dims | None = None
     constant_first: bool = False
 
+    @property
+    def is_tileable(self) -> bool:
+        """Whether its constant, if it has one, is the same at every pixel."""
+        return self.constant is None or all(size == 1 for size in self.constant[-2:])
+
     def __post_init__(self) -> None:
         if self.function not in ELEMENTWISE:
             raise InvalidNetwork(f"there is no elementwise function {self.function!r}")
+
+    @property
+    def is_scalar_function(self) -> bool:
+        """Whether its second operand is a constant of one element."""
+        return self.constant is not None and prod(self.constant) == 1
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         """Return the dims that all operands fit when axes of size one are repeated."""
@@ -167,9 +180,22 @@ def _matching_rows(tensor: Array, part: Part) -> Array:
 class Reduction(Operator):
     """A reduction to one element along some axes; the axes stay, with size one, where `keeps`."""
 
+    by_pixels = True
     function: str
     axes: tuple[int, ...]
     keeps: bool = True
+
+    @property
+    def is_tileable(self) -> bool:
+        return self.axes == (0,) and self.keeps
+
+    @property
+    def writes_by_pixels(self) -> bool:
+        """Whether results are written apart: no, in one piece."""
+        return False
+
+    def accumulates_rows(self, source: Shape, output: Shape) -> bool:
+        return self.function in ("mean", "sum", "max") and set(self.axes) == {1, 2}
 
     def __post_init__(self) -> None:
         if self.function not in REDUCTIONS:

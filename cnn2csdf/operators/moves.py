@@ -88,7 +88,20 @@ class Output(RowMove):
 class Identity(RowMove):
     """Nothing, at inference: dropout and its like."""
 
+    is_view = True
+    is_elementwise = True
+    reads_once = True
+    can_be_fused = True
+    by_pixels = True
     kind: str = "identity"
+
+    @property
+    def is_tileable(self) -> bool:
+        return True
+
+    @property
+    def is_channelwise(self) -> bool:
+        return True
 
     def computed(self, part: Part) -> Array:
         return same_rows(part)
@@ -101,7 +114,14 @@ class Identity(RowMove):
 class Conversion(RowByRow):
     """The same numbers in elements of another type: stored as integers, or real again."""
 
+    is_elementwise = True
+    reads_once = True
+    by_pixels = True
     words = "convert"
+
+    @property
+    def is_tileable(self) -> bool:
+        return True
 
     def computed(self, part: Part) -> Array:
         return same_rows(part)
@@ -154,8 +174,19 @@ class _RescaledRows:
 class Concatenation(Move):
     """The inputs one after another along an axis."""
 
+    is_view = True
+    reads_once = True
+    by_pixels = True
     words = "concat"
     axis: int = 0
+
+    @property
+    def keeps_columns(self) -> bool:
+        return self.axis == 0
+
+    @property
+    def is_tileable(self) -> bool:
+        return self.axis == 0
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         """Return the dims of the inputs, added up along the axis."""
@@ -206,10 +237,21 @@ class Concatenation(Move):
 class Slice(Move):
     """Elements start, start + step, ... before stop along an axis; step is positive."""
 
+    is_view = True
+    reads_once = True
+    by_pixels = True
     axis: int
     start: int
     stop: int
     step: int = 1
+
+    @property
+    def keeps_columns(self) -> bool:
+        return self.axis == 0
+
+    @property
+    def is_tileable(self) -> bool:
+        return self.axis == 0
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         dims = only_input(self, inputs).dims
@@ -237,7 +279,16 @@ class Slice(Move):
 class ChannelShuffle(RowMove):
     """Feature maps of `groups` groups, dealt out in turn."""
 
+    by_pixels = True
     groups: int
+
+    @property
+    def keeps_columns(self) -> bool:
+        return True
+
+    @property
+    def is_tileable(self) -> bool:
+        return True
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         dims = map_dims(self, inputs)
@@ -259,8 +310,13 @@ class SpaceToDepth(Move):
     "darknet" (the reorg layer of YOLOv2).
     """
 
+    by_pixels = True
     block: int
     order: str = "block first"
+
+    @property
+    def is_tileable(self) -> bool:
+        return self.order == "block first"
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         channels, height, width = map_dims(self, inputs)
@@ -292,6 +348,7 @@ class DepthToSpace(Move):
     order: "block first" (ONNX mode DCR) or "channel first" (mode CRD).
     """
 
+    by_pixels = True
     block: int
     order: str = "block first"
 
@@ -321,6 +378,7 @@ class DepthToSpace(Move):
 class Reshape(Move):
     """The same elements in the same order under other dims."""
 
+    is_view = True
     dims: Dims
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
@@ -338,6 +396,9 @@ class Reshape(Move):
 class View(Move):
     """The same elements as they lie under other dims: of a map, row by row and place by place."""
 
+    is_view = True
+    reads_once = True
+    overwrites_input = True
     dims: Dims
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
@@ -368,6 +429,7 @@ class PlaceOrder(Move):
     numbered by the same axes in the order of `permutation`. height, width: of the output.
     """
 
+    scatters_rows = True
     words = "reorder places"
     sizes: Dims
     permutation: tuple[int, ...]

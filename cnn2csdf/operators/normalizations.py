@@ -14,6 +14,7 @@ from cnn2csdf.fixed_point.functions import short_softmax, softmax_of
 from cnn2csdf.fixed_point.single_precision import shares, standardised
 from cnn2csdf.integers import quantized, real
 from cnn2csdf.operators.operator import (
+    Pointwise,
     RowByRow,
     RowsNeeded,
     SameDims,
@@ -25,12 +26,15 @@ from cnn2csdf.shape import Dims, Shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchNormalization(RowByRow):
+class BatchNormalization(Pointwise):
     """Each feature map minus its mean, over its deviation, times a scale, plus a shift."""
 
     words = "batch norm"
-    element_operations = 1
     epsilon: float = 1e-5
+
+    @property
+    def is_scalar_function(self) -> bool:
+        return False
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         return dict.fromkeys(("scale", "shift", "mean", "variance"), (inputs[0].channels,))
@@ -49,10 +53,16 @@ class LocalResponseNormalization(RowByRow):
     """Each element over a power of the squares of its neighbours in `size` feature maps."""
 
     words = "local response norm"
+    can_be_fused = True
+    by_pixels = True
     size: int
     alpha: float = 1e-4
     beta: float = 0.75
     bias: float = 1.0
+
+    @property
+    def is_tileable(self) -> bool:
+        return True
 
     def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
         return output.elements * 2 * self.size
@@ -100,6 +110,10 @@ class LayerNormalization(SameDims):
     last: int | None = None
     epsilon: float = 1e-5
     has_bias: bool = True
+
+    @property
+    def is_tileable(self) -> bool:
+        return self.axis == self.last == 0
 
     def _end(self, rank: int) -> int:
         return rank if self.last is None else self.last + 1
@@ -161,6 +175,10 @@ class Softmax(SameDims):
     axis: int
     last: int | None = None
     is_logarithm: bool = False
+
+    @property
+    def is_tileable(self) -> bool:
+        return self.axis == 0 and self.last is None
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
         return same_row if inputs[index].is_map and 1 not in self.axes else None

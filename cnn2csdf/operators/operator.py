@@ -34,6 +34,21 @@ class Operator(ABC):
     is_output: ClassVar[bool] = False  # whether a tensor leaves the network here
     is_state: ClassVar[bool] = False  # whether that tensor is a state variable, and no frame
     moves: ClassVar[bool] = False  # whether it only moves elements and changes none
+    is_view: ClassVar[bool] = False  # whether its output can be the memory of its inputs
+    # Whether an output element is a function of the input elements of its index, and parameters.
+    is_elementwise: ClassVar[bool] = False
+    reads_once: ClassVar[bool] = False  # whether it reads no element of an input twice
+    rereads_rows: ClassVar[bool] = False  # whether each output row needs many rows of input 1
+    # Whether it can be the epilogue of another layer: a row is computed from that row alone.
+    can_be_fused: ClassVar[bool] = False
+    # Whether each element of the result may be written over the element of the input that was read.
+    overwrites_input: ClassVar[bool] = False
+    # Whether each row of the input can be written to its pixels of the output when it is read.
+    scatters_rows: ClassVar[bool] = False
+    # Whether some output channels can be computed without the others, from the whole input.
+    splits_filters: ClassVar[bool] = False
+    # Whether it reads and writes pixel by pixel, at any distance between two pixels.
+    by_pixels: ClassVar[bool] = False
     words: ClassVar[str] = ""  # as in a table of layers; by default the words of the class's name
     element_operations: ClassVar[int] = 0  # for each element of the output
 
@@ -99,6 +114,39 @@ class Operator(ABC):
         """Return the array of a frame in the dims of the tensor that enters the network here."""
         return array
 
+    def accumulates_rows(self, source: Shape, output: Shape) -> bool:
+        """Return whether the one output row can be accumulated row by row of the input map."""
+        return False
+
+    def enlargement(self, source: Shape) -> tuple[int, int] | None:
+        """Return how often each row and each column is repeated, where nothing else is done."""
+        return None
+
+    @property
+    def writes_by_pixels(self) -> bool:
+        """Whether it writes pixel by pixel, at any distance between two pixels."""
+        return self.by_pixels
+
+    @property
+    def keeps_columns(self) -> bool:
+        """Whether each column of the output is computed from the same column of each input."""
+        return self.is_elementwise
+
+    @property
+    def is_tileable(self) -> bool:
+        """Whether each rectangle of an output map needs a rectangle of each input map at most."""
+        return False
+
+    @property
+    def is_channelwise(self) -> bool:
+        """Whether each channel of the output is computed from the same channel of the input."""
+        return False
+
+    @property
+    def is_scalar_function(self) -> bool:
+        """Whether it is one function of one element, the same for all: a table of 8-bit integers."""
+        return False
+
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         """Return the dims of each array of parameters, by its role."""
         return {}
@@ -141,6 +189,33 @@ class RowByRow(SameDims):
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
         """Return the row of the same number."""
         return same_row
+
+
+class Pointwise(RowByRow):
+    """An operator with one input: each element it writes is a function of the element read.
+
+    The function may have parameters for each channel. A row may be written over the row read.
+    """
+
+    __slots__ = ()
+    element_operations = 1
+    is_elementwise = True
+    reads_once = True
+    can_be_fused = True
+    overwrites_input = True
+    by_pixels = True
+
+    @property
+    def is_tileable(self) -> bool:
+        return True
+
+    @property
+    def is_channelwise(self) -> bool:
+        return True
+
+    @property
+    def is_scalar_function(self) -> bool:
+        return True
 
 
 class Move(Operator):

@@ -35,6 +35,9 @@ class FullyConnected(Operator):
     units: int
     has_bias: bool = True
 
+    def accumulates_rows(self, source: Shape, output: Shape) -> bool:
+        return True
+
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         only_input(self, inputs)
         return (self.units,)
@@ -186,9 +189,15 @@ class AttentionProduct(Operator):
     groups: of tokens that follow one another and meet the rows of their own group only.
     """
 
+    rereads_rows = True
+    by_pixels = True
     gives: str  # "scores" or "values"
     heads: int
     groups: int = 1
+
+    @property
+    def is_tileable(self) -> bool:
+        return True
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         if len(inputs) != 2 or not all(one.is_map for one in inputs):

@@ -34,10 +34,15 @@ class Pad(Operator):
     channels: added before the channels of the input, and after them; both are constant.
     """
 
+    by_pixels = True
     padding: tuple[int, int, int, int]
     mode: str = "constant"  # or "reflect", "symmetric" (the border itself is repeated), "edge"
     value: float = 0.0
     channels: Pair = (0, 0)
+
+    @property
+    def is_tileable(self) -> bool:
+        return self.mode == "constant" and min(self.padding) >= 0
 
     def __post_init__(self) -> None:
         if min(self.channels) < 0 or (any(self.channels) and self.mode != "constant"):
@@ -148,6 +153,7 @@ class Resize(Operator):
     the ends weigh nothing in it.
     """
 
+    by_pixels = True
     size: Pair
     function: str  # "nearest", "linear" or "cubic"
     coordinates: str = "asymmetric"
@@ -155,6 +161,17 @@ class Resize(Operator):
     scales: tuple[float, float] | None = None
     cubic: float = -0.75
     skips_outside: bool = False
+
+    def enlargement(self, source: Shape) -> tuple[int, int] | None:
+        """Return the factors of a nearest-neighbour resize to whole multiples of both sizes."""
+        down, across = (divmod(axis.size, axis.length) for axis in self.axes(source))
+        if self.function != "nearest" or down[1] or across[1]:
+            return None
+        for axis, (factor, _) in zip(self.axes(source), (down, across), strict=True):
+            places = np.arange(axis.size)
+            if not np.array_equal(axis.nearest(places), places // factor):
+                return None
+        return down[0], across[0]
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return the nearest integers, or a mean of four in fixed point."""

@@ -37,11 +37,21 @@ class Convolution(Operator):
     runtime sums at once; integers in single precision are rounded as such products are.
     """
 
+    by_pixels = True
+    splits_filters = True
     filters: int
     window: Window
     groups: int = 1
     has_bias: bool = True
     block: int | None = None
+
+    @property
+    def is_tileable(self) -> bool:
+        return min(self.window.padding) >= 0
+
+    @property
+    def is_channelwise(self) -> bool:
+        return self.groups == self.filters > 1
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         channels, height, width = map_dims(self, inputs)
@@ -134,6 +144,7 @@ class TransposedConvolution(Operator):
     window.padding is cut from the output; extra: rows and columns added at the bottom and right.
     """
 
+    by_pixels = True
     filters: int
     window: Window
     groups: int = 1
@@ -217,10 +228,24 @@ class Pooling(Operator):
     integers do in TensorFlow Lite; else away from zero.
     """
 
+    by_pixels = True
     function: str  # "max" or "average"
     window: Window
     counts_padding: bool = False  # whether padding counts in the mean
     rounds_up: bool = False
+
+    @property
+    def is_tileable(self) -> bool:
+        return min(self.window.padding) >= 0
+
+    @property
+    def is_channelwise(self) -> bool:
+        return True
+
+    def accumulates_rows(self, source: Shape, output: Shape) -> bool:
+        window = self.window
+        is_plain = window.dilation == (1, 1) and not any((*window.padding, *window.overhang))
+        return is_plain and output.width == 1
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         channels, height, width = map_dims(self, inputs)
@@ -301,7 +326,11 @@ class Pooling(Operator):
 class GlobalPooling(Operator):
     """The maximum or the average of each feature map: one element a map."""
 
+    by_pixels = True
     function: str  # "max" or "average"
+
+    def accumulates_rows(self, source: Shape, output: Shape) -> bool:
+        return True
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         return (map_dims(self, inputs)[0], 1, 1)

@@ -503,7 +503,7 @@ class Schedule:
             return sum(rows * columns * self._channels(name) for name, rows, columns in strips)
         if stage.mode == "BY_TILES":
             return self._tiling(stage)
-        moves = isinstance(stage.running.layers[-1].operator, op.PlaceOrder)
+        moves = stage.running.layers[-1].operator.scatters_rows
         if stage.mode != "INTO_SUMS" or moves:
             return 0
         return self._offset(stage.running.result, Kind.ACCUMULATORS, stage.group)

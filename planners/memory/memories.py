@@ -86,11 +86,6 @@ GROUP_EFFORT = 35  # to size the rings of a group, for each of its stages
 LABEL_EFFORT = 8  # to extend a label by a group
 TILE_EFFORT = 100  # to cut a tile out of the network, for each of its layers
 
-READ_ONCE = (
-    *(op.Elementwise, op.Activation, op.BatchNormalization, op.Identity),
-    *(op.Concatenation, op.Slice, op.Conversion, op.View),
-)
-
 
 class MemoriesWhy(Why):
     """Reasons for the status of a plan in fast and slow memory."""
@@ -409,9 +404,7 @@ class Groups:
         last = min(len(self.layers), begin + (self._longest or LONGEST_RUN))
         for end in range(begin + 1, last + 1):
             layer = network.layer(self.layers[end - 1])
-            is_summed = sums_over_rows(network, layer) and not isinstance(
-                layer.operator, op.PlaceOrder
-            )
+            is_summed = sums_over_rows(network, layer) and not layer.operator.scatters_rows
             mode = Mode.ACCUMULATING if is_summed else Mode.ROWS
             each = min(rows if layer.name in self.costs.sizes else others, layer.shape.rows)
             each = 1 if is_summed else each
@@ -595,8 +588,7 @@ class Groups:
         results = self._results(begin, end)
         made = {one.stage.result: one.stage for one in geometry}
         if not made.keys() >= set(results) or any(
-            stage.mode is Mode.ACCUMULATING
-            and isinstance(table.network.layer(name).operator, op.PlaceOrder)
+            stage.mode is Mode.ACCUMULATING and table.network.layer(name).operator.scatters_rows
             for name, stage in made.items()  # which would put its places into a whole result
         ):
             return
@@ -617,7 +609,7 @@ class Groups:
         if one.stage.mode is Mode.ACCUMULATING:
             is_once = not isinstance(layer.operator, op.FullyConnected)
             return needs[-1][1] - needs[0][0] if is_once else None
-        if len(one.stage.layers) > 1 or not isinstance(layer.operator, READ_ONCE):
+        if len(one.stage.layers) > 1 or not layer.operator.reads_once:
             return None
         alike = (one for one, name in enumerate(layer.inputs) if name == layer.inputs[index])
         if len({self.table.row_needs(layer, one) for one in alike}) > 1:

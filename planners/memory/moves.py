@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cnn2csdf.operators import AttentionProduct, Convolution, PlaceOrder
+from cnn2csdf.operators import AttentionProduct, Convolution
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Array
 from planners.kernels import ranges
@@ -273,7 +273,7 @@ class Moves:
     def _fills_whole(self, move: Move) -> bool:
         """Whether a move ends by putting rows that come into a tensor that lies whole."""
         last = self.table.network.layer(self.course.at(move.end))
-        is_moving = isinstance(last.operator, PlaceOrder)
+        is_moving = last.operator.scatters_rows
         return is_moving and move.stages[-1].mode is Mode.ACCUMULATING
 
     def carried_bytes(self, cut: int) -> int:

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from cnn2csdf.granularity import require_few_parts
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.operators import AttentionProduct, Elementwise
+from cnn2csdf.operators import Elementwise
 from csdf.arguments import public
 from csdf.errors import InvalidNetwork, counted
 
@@ -88,7 +88,7 @@ def topological_order(network: Network, *, carries: bool = False) -> Topological
     around: dict[int, str | None] = dict.fromkeys(cuts)
     for begin, end in pairwise(cuts) if carries else ():
         inside = layers[begin + 1 : end]
-        if any(isinstance(one.operator, AttentionProduct) for one in inside):
+        if any(one.operator.rereads_rows for one in inside):
             source = layers[begin].name
             around |= dict.fromkeys(_around(layers, (begin, end), last_read), source)
     return TopologicalOrder(

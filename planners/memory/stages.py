@@ -207,7 +207,7 @@ class StageTable:
         uptos = tuple(range(needs[0][0] + 1, needs[-1][1] + 1))
         reading = Reading(tensor=source, upto=uptos, first=(0, *uptos[:-1], self.height(source)))
         made, sums = (*(0 for _ in uptos), layer.shape.rows), layer.shape.elements
-        if isinstance(layer.operator, op.PlaceOrder):  # rows are written from the first on
+        if layer.operator.scatters_rows:  # rows are written from the first on
             made, sums = (0, *(layer.shape.rows for _ in uptos)), 0
         return Geometry(
             stage=stage,

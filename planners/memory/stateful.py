@@ -37,7 +37,6 @@ from planners.plan.plan import (
 
 MOST_STEPS = 60  # steps of the search for an arena; the same plan on every machine
 SUMS = ": sums"  # behind the name of a layer: of its accumulators
-IN_PLACE = (op.Activation, op.View)
 
 
 class BoundedPlan(NamedTuple):
@@ -146,7 +145,7 @@ class _Planning:
         if isinstance(layer.operator, op.Conversion) and not layer.epilogue:
             is_narrower = self._bytes(layer) <= self._bytes(source)
             return is_narrower and None not in (layer.quantization, source.quantization)
-        return isinstance(layer.operator, IN_PLACE) and self._bytes(layer) == self._bytes(source)
+        return layer.operator.overwrites_input and self._bytes(layer) == self._bytes(source)
 
     def _bytes(self, layer: Layer) -> int:
         return layer.shape.elements * (self._element_bytes or layer.element_bytes)

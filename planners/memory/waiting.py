@@ -129,8 +129,6 @@ def greedy_split(
     return slow_bytes_of_whole_layers(course, sizes, frozenset(one.name for one in inside))
 
 
-ALIKE = (op.Activation, op.BatchNormalization, op.Identity, op.Conversion)
-VIEWS = (op.Concatenation, op.Slice, op.Identity, op.Reshape, op.View)
 SOURCE, SINK = "source", "sink"
 Node = tuple[str, str]
 
@@ -228,33 +226,16 @@ def _taps(network: Network, layer: Layer, index: int) -> tuple[Array, Array] | N
         case op.FullyConnected() | op.GlobalPooling():
             shapes = (own.rows, given.rows), (own.width, given.width)
             return np.ones(shapes[0], bool), np.ones(shapes[1], bool)
-        case op.Resize():
-            times = _enlarged(given.dims, own.dims, operator, layer)
-            if times:
-                return (
-                    np.arange(own.rows)[:, None] // times == np.arange(given.rows),
-                    np.arange(own.width)[:, None] // times == np.arange(given.width),
-                )
-    is_alike = given == own and isinstance(operator, (*ALIKE, op.Elementwise))
+    if given.is_map and (factors := operator.enlargement(given)):
+        return (
+            np.arange(own.rows)[:, None] // factors[0] == np.arange(given.rows),
+            np.arange(own.width)[:, None] // factors[1] == np.arange(given.width),
+        )
+    is_alike = given == own and operator.is_elementwise
     is_cut = isinstance(operator, op.Slice) and operator.axis == 0 and given.is_map
     if is_alike or is_cut:
         return np.eye(own.rows, dtype=bool), np.eye(own.width, dtype=bool)
     return None
-
-
-def _enlarged(
-    given: tuple[int, ...], own: tuple[int, ...], operator: op.Resize, layer: Layer
-) -> int:
-    """How many copies of each row and column a resize makes; 0 where it does otherwise."""
-    times = own[1] // given[1]
-    if operator.function != "nearest" or own[1:] != (given[1] * times, given[2] * times):
-        return 0
-    source = layer.shape.__class__(dims=given)
-    for axis in operator.axes(source):
-        places = np.arange(axis.size)
-        if not np.array_equal(axis.nearest(places), places // times):
-            return 0
-    return times
 
 
 class _Ways:
@@ -363,11 +344,11 @@ def _shown(course: TopologicalOrder) -> set[str]:
     network, found = course.network, set(course.results)
     for name in reversed(course.layers):
         layer = network.layer(name)
-        if name in found and isinstance(layer.operator, VIEWS):
+        if name in found and layer.operator.is_view:
             found |= set(layer.inputs)
     for name in course.layers:
         layer = network.layer(name)
-        if isinstance(layer.operator, VIEWS) and found.intersection(layer.inputs):
+        if layer.operator.is_view and found.intersection(layer.inputs):
             found.add(name)
     return found
 

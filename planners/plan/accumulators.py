@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element
 from cnn2csdf.network import Layer, Network
+from cnn2csdf.parameters import multiply_accumulates
 
 
 def works_by_channels(layer: Layer, *, is_first: bool) -> bool:
     """Return whether some channels of the result need the same of the input, or, first, any."""
-    pointwise = (op.BatchNormalization, op.Activation, op.Identity)
-    if not all(isinstance(one, pointwise) for one in layer.epilogue):
+    if not all(step.is_channelwise for step in layer.epilogue):
         return False
-    match layer.operator:
-        case op.Convolution(groups=groups, filters=filters):
-            return is_first or groups == filters > 1
-        case op.Pooling():
-            return True
-    return isinstance(layer.operator, pointwise)
+    return layer.operator.is_channelwise or (is_first and layer.operator.splits_filters)
 
 
 def sums_over_rows(network: Network, layer: Layer) -> bool:
@@ -27,21 +21,10 @@ def sums_over_rows(network: Network, layer: Layer) -> bool:
     source = network.input_shapes(layer)[0]
     if not source.is_map or layer.shape.rows != 1 or source.rows == 1:
         return False
-    match layer.operator:
-        case op.FullyConnected():
-            return not has_wide_sums(network, layer)
-        case op.GlobalPooling():
-            return True
-        case op.Reduction(function="mean" | "sum" | "max", axes=axes):
-            return {1, 2} == set(axes)
-        case op.Pooling(window=window):
-            return (
-                layer.shape.width == 1
-                and window.dilation == (1, 1)
-                and not any(window.padding)
-                and not any(window.overhang)
-            )
-    return False
+    if not layer.operator.accumulates_rows(source, layer.shape):
+        return False
+    is_product = multiply_accumulates(layer, (source,)) > 0
+    return not (is_product and has_wide_sums(network, layer))
 
 
 def takes_rows(network: Network, layer: Layer) -> bool:
@@ -49,7 +32,7 @@ def takes_rows(network: Network, layer: Layer) -> bool:
 
     It sums over rows, or puts their places where they belong in a result that lies whole.
     """
-    return isinstance(layer.operator, op.PlaceOrder) or sums_over_rows(network, layer)
+    return layer.operator.scatters_rows or sums_over_rows(network, layer)
 
 
 def has_wide_sums(network: Network, layer: Layer) -> bool:

@@ -19,12 +19,6 @@ from planners.arena.problem import loads
 from planners.plan.plan import Alias
 
 CHANNELS, ROWS, COLUMNS = 0, 1, 2  # axes
-BY_PLACES = (  # that read and write the channels of one place after another
-    *(op.Convolution, op.TransposedConvolution, op.Pooling, op.GlobalPooling, op.Reduction),
-    *(op.BatchNormalization, op.LocalResponseNormalization, op.Activation, op.Elementwise),
-    *(op.Concatenation, op.Slice, op.ChannelShuffle, op.SpaceToDepth, op.DepthToSpace),
-    *(op.Pad, op.Resize, op.Identity, op.Conversion, op.AttentionProduct),
-)
 
 
 class _Run(NamedTuple):
@@ -165,10 +159,8 @@ def is_reached(
     """
     if in_one_piece or layer.shape.height * layer.shape.width == 1:
         return True
-    if isinstance(layer.operator, op.Reduction):  # folds are written in one piece
-        return False
     readers = map(network.layer, (consumers or network.consumers)[layer.name])
-    return all(isinstance(one.operator, BY_PLACES) for one in (layer, *readers))
+    return layer.operator.writes_by_pixels and all(one.operator.by_pixels for one in readers)
 
 
 def _lengths(shape: Shape) -> tuple[int, int, int]:

@@ -16,7 +16,6 @@ from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.rings import rings_of
 from planners.plan.plan import StreamingPlan, Turns
 
-POINTWISE = (op.BatchNormalization, op.Activation, op.Identity)  # of the channels of a block
 OF_ONE_PIXEL = (  # that read and write pixel by pixel, whatever lies between two pixels
     *(op.Activation, op.AttentionProduct, op.BatchNormalization, op.ChannelShuffle),
     *(op.Concatenation, op.Conversion, op.Convolution, op.DepthToSpace, op.Elementwise),
@@ -63,14 +62,19 @@ def may_accumulate(network: Network, layer: Layer) -> bool:
     return isinstance(layer.operator, op.PlaceOrder) or adds_up_rows(network, layer)
 
 
+def _is_fusible(operator: op.Operator) -> bool:
+    """Return whether an operator computes each element from that element, as an epilogue."""
+    return operator.is_elementwise and operator.can_be_fused
+
+
 def works_on_blocks(layer: Layer, *, is_first: bool) -> bool:
     """Return whether a block of channels of a result needs that of the input, or, first, any."""
-    if not all(isinstance(step, POINTWISE) for step in layer.epilogue):
+    if not all(map(_is_fusible, layer.epilogue)):
         return False
     if isinstance(layer.operator, op.Convolution):
         is_depthwise = layer.operator.groups == layer.operator.filters > 1
         return is_first or is_depthwise
-    return isinstance(layer.operator, (op.Pooling, *POINTWISE))
+    return isinstance(layer.operator, op.Pooling) or _is_fusible(layer.operator)
 
 
 def makes_rectangles(network: Network, layer: Layer) -> bool:
@@ -97,9 +101,8 @@ def makes_rectangles(network: Network, layer: Layer) -> bool:
             return axis == 0 and last is None
         case op.Reduction(axes=axes, keeps=keeps):
             return axes == (0,) and bool(keeps)
-    of_one_pixel = (op.ChannelShuffle, op.Conversion, op.AttentionProduct)
-    pointwise = (*POINTWISE, op.Elementwise, op.LocalResponseNormalization)
-    return isinstance(layer.operator, (*of_one_pixel, *pointwise))
+    of_one_pixel = (op.ChannelShuffle, op.AttentionProduct, op.LocalResponseNormalization)
+    return layer.operator.is_elementwise or isinstance(layer.operator, of_one_pixel)
 
 
 def can_lie_apart(network: Network, layer: Layer) -> bool:
@@ -107,7 +110,10 @@ def can_lie_apart(network: Network, layer: Layer) -> bool:
     if layer.shape.height * layer.shape.width == 1:
         return True
     readers = [network.layer(name) for name in network.consumers[layer.name]]
-    reach = all(isinstance(one.operator, OF_ONE_PIXEL) for one in (layer, *readers))
+    reach = all(
+        reader.operator.is_elementwise or isinstance(reader.operator, OF_ONE_PIXEL)
+        for reader in (layer, *readers)
+    )
     return reach and not isinstance(layer.operator, op.Reduction)
 
 

@@ -15,8 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import numpy as np
-
 from cnn2csdf import operators as op
 from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
@@ -25,11 +23,6 @@ from planners.plan.head_by_head import COLUMNS as WIDTH
 from planners.plan.head_by_head import Copy, sharing, side_by_side
 from planners.plan.plan import Mode, Stage
 from planners.plan.regions import COLUMNS, Needs, can_be_tiled, even_ends, hull
-
-BY_COLUMNS = (  # that make columns from columns
-    *(op.Convolution, op.Pooling, op.Elementwise, op.Activation, op.BatchNormalization),
-    *(op.Identity, op.Concatenation, op.Slice, op.ChannelShuffle, op.Conversion, op.Resize),
-)
 
 
 class ColumnTile(NamedTuple):
@@ -107,32 +100,25 @@ def _in_order(layers: Sequence[Layer]) -> tuple[Layer, ...]:
 
 def works_by_columns(network: Network, layer: Layer) -> bool:
     """Return whether columns of a layer need no more than columns of what it reads."""
-    shapes = network.input_shapes(layer)
-    if not layer.inputs or not isinstance(layer.operator, BY_COLUMNS):
+    if not layer.inputs:
         return False
-    if isinstance(layer.operator, op.Resize):
-        return layer.shape.is_map and not layer.epilogue and _enlargement(network, layer) > 0
+    if _enlargement(network, layer):
+        return layer.shape.is_map and not layer.epilogue
     if not can_be_tiled(network, layer):
         return False
-    window = getattr(layer.operator, "window", None)
-    if window is not None:
-        return not any(window.overhang)
-    return all(shape.width == layer.shape.width for shape in shapes)
+    match layer.operator:
+        case op.Convolution(window=window) | op.Pooling(window=window):
+            return not any(window.overhang)
+    shapes = network.input_shapes(layer)
+    return layer.operator.keeps_columns and all(
+        shape.width == layer.shape.width for shape in shapes
+    )
 
 
 def _enlargement(network: Network, layer: Layer) -> int:
     """Columns that a resize makes of each column; 0 where that is no whole number of copies."""
-    operator, (shape,) = layer.operator, network.input_shapes(layer)
-    if not isinstance(operator, op.Resize) or operator.function != "nearest":
-        return 0
-    factor = 0
-    sizes = shape.dims[1:], layer.shape.dims[1:]
-    for length, size, axis in zip(*sizes, operator.axes(shape), strict=True):
-        factor, rest = divmod(size, length)
-        places = np.arange(size)
-        if rest or not np.array_equal(axis.nearest(places), places // factor):
-            return 0
-    return factor
+    factors = layer.operator.enlargement(network.input_shapes(layer)[0])
+    return factors[1] if factors else 0
 
 
 class _Tiling:
@@ -176,8 +162,7 @@ class _Tiling:
 
     def _needed(self, layer: Layer, wanted: Range) -> Iterator[tuple[str, Range]]:
         """The columns of each input that some columns of a layer need, not clipped."""
-        if isinstance(layer.operator, op.Resize):
-            factor = _enlargement(self._network, layer)
+        if factor := _enlargement(self._network, layer):
             yield layer.inputs[0], (wanted[0] // factor, -(-wanted[1] // factor))
             return
         for need in self._needs.of(layer, COLUMNS):
@@ -188,8 +173,8 @@ class _Tiling:
         widths = {one.name: one.shape.width for one in self._network.layers}
         made, asked = dict(wanted), dict[tuple[str, str], Range]()
         for layer in reversed(self._layers):
-            if isinstance(layer.operator, op.Resize):  # it makes all columns of those that it reads
-                factor = _enlargement(self._network, layer)
+            # An enlargement makes all columns of each column that it reads.
+            if factor := _enlargement(self._network, layer):
                 first, end = made[layer.name]
                 made[layer.name] = first // factor * factor, -(-end // factor) * factor
             for source, (first, end) in self._needed(layer, made[layer.name]):

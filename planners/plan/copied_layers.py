@@ -231,9 +231,7 @@ def _begins_at(
                     return 0, None
             size = layer.shape.height, (end - begin) * times
             return begin * times, op.Resize(size=size, function="nearest")
-    is_kept = isinstance(one.operator, (*OF_PLACES, op.BatchNormalization, op.ChannelShuffle))
-    is_kept |= isinstance(one.operator, op.Concatenation | op.Slice) and one.operator.axis == 0
-    is_kept &= all(shape.width == one.shape.width for shape in shapes)
+    is_kept = one.operator.keeps_columns and all(shape.width == one.shape.width for shape in shapes)
     return begin, one.operator if is_kept and is_flat and width == end - begin else None
 
 

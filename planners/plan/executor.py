@@ -723,9 +723,6 @@ def _named(plan: StreamingPlan, name: str) -> StreamBuffer:
     raise ExecutionError(f"a tensor is taken over in buffer {name!r}, which is not there")
 
 
-ELEMENT_BY_ELEMENT = (op.Elementwise, op.Activation, op.BatchNormalization, op.Identity)
-
-
 def require_intact(
     machine: Machine, tensors: Mapping[str, HeldTensor], stage: Firings, made: Range
 ) -> None:
@@ -777,7 +774,7 @@ def _is_in_place(
         )
     return (
         len(stage.layers) == 1
-        and isinstance(layer.operator, ELEMENT_BY_ELEMENT)
+        and layer.operator.is_elementwise
         and source.layer.name not in layer.inputs[2:]  # read when the first two are combined
         and (source.layer.shape, source.row_bytes) == (layer.shape, result.row_bytes)
         and source.read_in(layer.name).layout == result.buffer.layout

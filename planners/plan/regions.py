@@ -44,30 +44,7 @@ def can_be_tiled(network: Network, layer: Layer) -> bool:
     shapes = (*network.input_shapes(layer), layer.shape)
     if not all(shape.is_map for shape in shapes):
         return False
-    if not all(_is_flat(operator) for operator in (layer.operator, *layer.epilogue)):
-        return False
-    match layer.operator:
-        case op.Convolution(window=window) | op.Pooling(window=window):
-            return min(window.padding) >= 0
-        case op.Pad(mode="constant", padding=padding):
-            return min(padding) >= 0
-        case op.Concatenation(axis=0) | op.Slice(axis=0) | op.SpaceToDepth(order="block first"):
-            return True
-        case op.Elementwise() | op.ChannelShuffle() | op.Conversion() | op.AttentionProduct():
-            return True
-        case op.LayerNormalization(axis=0, last=0) | op.Softmax(axis=0, last=None):
-            return True
-        case op.Reduction(axes=(0,), keeps=True):
-            return True
-    return isinstance(layer.operator, op.POINTWISE)
-
-
-def _is_flat(operator: op.Operator) -> bool:
-    """Whether a trained operand, if it has one, is the same at every place."""
-    match operator:
-        case op.Elementwise(constant=tuple(dims)):
-            return all(size == 1 for size in dims[-2:])
-    return True
+    return all(operator.is_tileable for operator in (layer.operator, *layer.epilogue))
 
 
 def range_needed(layer: Layer, index: int, inputs: Sequence[Shape], axis: int) -> RangeNeeded:

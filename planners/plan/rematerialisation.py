@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.operators import AttentionProduct
 from cnn2csdf.parameters import parameter_shapes
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidPlan
@@ -56,7 +55,7 @@ def done_twice(course: TopologicalOrder, begin: int, end: int) -> Rematerialisat
     """
     network = course.network
     inside = course.layers[course.separators[begin] + 1 : course.separators[end] + 1]
-    has_attention = any(isinstance(network.layer(one).operator, AttentionProduct) for one in inside)
+    has_attention = any(network.layer(one).operator.rereads_rows for one in inside)
     times = TIMES_LONGER if has_attention else 1
     if len(inside) > times * LONGEST_SPAN or course.results & set(inside[:-1]):
         return None
@@ -165,7 +164,7 @@ def _sums(network: Network, inside: tuple[str, ...]) -> list[set[str]]:
         of_sums = bool(layer.inputs) and set(layer.inputs) <= made
         if of_sums or (layer.inputs[0] in known and sums_over_rows(network, layer)):
             made.add(name)
-        if isinstance(layer.operator, AttentionProduct):
+        if layer.operator.rereads_rows:
             kept |= dict.fromkeys(one for one in layer.inputs[1:] if one in known)
     return [one for one in (made, *({name} for name in kept if name not in made)) if one]
 

@@ -300,13 +300,15 @@ def slices_of(network: Network, stage: Stage) -> dict[str, Slice]:
     return found
 
 
-POINTWISE = (op.Activation, op.BatchNormalization, op.LocalResponseNormalization)
+def is_step(operator: op.Operator) -> bool:
+    """Return whether an operator is a step on rows in place: its kernel copies, then takes it."""
+    return operator.can_be_fused and not operator.moves
 
 
 def steps_of(one: Described) -> list[str]:
     """Return the initialisers of the steps behind a layer, its own first if it is one."""
     found = []
-    if isinstance(one.layer.operator, POINTWISE):
+    if is_step(one.layer.operator):
         found.append(_step(one, one.layer.operator, one.weights, ""))
     for place, operator in enumerate(one.layer.epilogue):
         prefix = f"{place}."

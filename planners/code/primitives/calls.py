@@ -15,7 +15,7 @@ from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.weights import Array, Model
 from csdf.errors import InvalidPlan
 from planners.code.c_text import NULL, Tables, identifier, initialiser, number
-from planners.code.calls.by_data_type import POINTWISE, LayerCalls, most_neighbours
+from planners.code.calls.by_data_type import LayerCalls, is_step, most_neighbours
 from planners.code.calls.layers import window_fields
 from planners.code.layer_descriptor import Described
 from planners.primitives.library.direct import Direct
@@ -199,7 +199,7 @@ class WayCalls:
                 return "multiply_vector", one.structure("product_numbers", *fields)
             case op.Softmax(axis=0, last=None | 0, is_logarithm=False) if is_column(one.layer):
                 return "softmax_vector", NULL
-            case _ if isinstance(operator, POINTWISE):
+            case _ if is_step(operator):
                 return "copy_flat", NULL
         raise one.refusal("in a selection of primitives")
 

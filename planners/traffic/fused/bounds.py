@@ -19,7 +19,7 @@ from planners.traffic.fused.group import (
     union,
 )
 from planners.traffic.fused.reading import parameters_read, read_of, whole_of
-from planners.traffic.fused.stages import VIEWS, Stage, operands_of
+from planners.traffic.fused.stages import Stage, operands_of
 
 
 def least_moved(group: FusedGroup) -> int:
@@ -138,7 +138,7 @@ def _needed_elements(network: Network) -> tuple[dict[str, Boxes], dict[str, Boxe
     for layer in reversed(network.layers):
         if layer.is_output:
             shown[layer.name] = whole_of(layer.shape)
-        elif not isinstance(layer.operator, (op.Input, *VIEWS)):
+        elif not (layer.is_input or layer.operator.is_view):
             read[layer.name] = union((*read[layer.name], *shown[layer.name]))
             shown[layer.name] = ()
         for found in (read, shown):
@@ -162,7 +162,7 @@ def _written(network: Network, name: str) -> Iterator[tuple[str, int]]:
                 yield from _written(network, one)
         case op.Slice():
             source = network.layer(layer.inputs[0])
-            if not isinstance(source.operator, (op.Input, *VIEWS)):
+            if not (source.is_input or source.operator.is_view):
                 yield source.name, layer.shape.elements
         case _:
             yield name, layer.shape.elements

@@ -16,14 +16,6 @@ from cnn2csdf.geometry import Places, places
 from cnn2csdf.network import Layer, Network, Shape
 from planners.traffic.fused.group import Box, Boxes, FusedLayer, count, union
 
-_SAME_PLACES = (
-    op.Activation,
-    op.BatchNormalization,
-    op.Conversion,
-    op.Elementwise,
-    op.Identity,
-    op.Output,
-)
 _ALL_OF_ALL = (  # the whole of the output depends on the whole of each input
     op.ChannelShuffle,
     op.Choice,
@@ -68,7 +60,7 @@ def read_of(network: Network, layer: Layer, index: int, own: Boxes) -> Boxes:
     if window is not None:
         return union(_under_window(window, box) for box in own)
     operator = layer.operator
-    if source == layer.shape and isinstance(operator, _SAME_PLACES):
+    if source == layer.shape and (operator.is_elementwise or layer.is_output):
         return own
     if isinstance(operator, op.Concatenation) and operator.axis == 0:
         before = [maps_of(one)[0] for one in network.input_shapes(layer)[:index]]

@@ -37,8 +37,6 @@ from planners.traffic.fused.reading import (
     window_of,
 )
 
-VIEWS = (op.Concatenation, op.Slice, op.Reshape, op.Identity)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
@@ -102,7 +100,7 @@ def _made(network: Network, sizes: ElementSizes) -> list[Stage]:
     consumers, depth = network.consumers, _depths(network)
     made: dict[str, Stage] = {}  # by the layer that ends it, as far as is known
     for layer in network.layers:
-        if isinstance(layer.operator, (op.Input, op.Output, *VIEWS)):
+        if layer.is_end or layer.operator.is_view:
             continue
         if not _is_in_place(network, layer):
             made[layer.name] = _stage(network, layer, sizes)
@@ -283,7 +281,7 @@ def _joined(network: Network, name: str) -> Iterator[str]:
 def _viewed(network: Network, name: str) -> Iterator[str]:
     """The tensors that a tensor is a view of, or itself."""
     layer = network.layer(name)
-    if not isinstance(layer.operator, VIEWS):
+    if not layer.operator.is_view:
         yield name
         return
     for one in layer.inputs:
@@ -314,7 +312,7 @@ def operands_of(stages: Sequence[Stage], inside: Collection[str]) -> tuple[tuple
 def _consumers(network: Network, name: str) -> Iterator[str]:
     """The layers that read a tensor, as such or in a view."""
     for consumer in network.consumers[name]:
-        if isinstance(network.layer(consumer).operator, VIEWS):
+        if network.layer(consumer).operator.is_view:
             yield from _consumers(network, consumer)
         else:
             yield consumer
