@@ -240,11 +240,23 @@ def test_the_plan_is_written_as_json(run, tmp_path):
     assert max(one["offset"] + one["size"] for one in plan["buffers"]) == plan["arena_bytes"]
 
 
-def test_the_picture_is_drawn(run, tmp_path):
+def test_the_plan_and_its_trade_off_are_two_pictures(run, tmp_path):
     pytest.importorskip("matplotlib")
-    file = tmp_path / "front.svg"
-    assert run("fit", "keyword_spotting", *INT8, "--plot", file)[0] == 0
-    assert "RAM (kB = 1,000 bytes, log scale)" in file.read_text()
+    plan, front = tmp_path / "plan.svg", tmp_path / "front.svg"
+    words = ("--ram", "8kB", "--plot", plan, "--plot-tradeoff", front)
+    assert run("fit", "keyword_spotting", *INT8, *words)[0] == 0
+    assert "RAM (kB = 1,000 bytes, log scale)" in front.read_text()
+    drawn = plan.read_text()
+    assert "firings of a frame" in drawn
+    assert "conv1 line buffer" in drawn
+    # The bound of 490 bytes is far below the arena of 5 kB.
+    assert "lower bound" not in drawn
+
+
+def test_a_plan_that_is_there_has_no_trade_off(run, tmp_path):
+    words = ("--plan", "plan.json", "--plot-tradeoff", tmp_path / "front.svg")
+    code, _, remarks = run("fit", "keyword_spotting", *words)
+    assert (code, "--plot-tradeoff is of a search" in remarks) == (2, True)
 
 
 @pytest.mark.parametrize("works", [(1,), (1, Fraction(9, 8)), (0,), (0, 0), (Fraction(3, 2),)])

@@ -41,7 +41,7 @@ def test_the_plan_is_written_checked_and_run_with_the_bytes_it_counts(run, tmp_p
 def test_slow_bytes_are_drawn_over_sizes_of_fast_memory(run, tmp_path):
     # Too small for some of the sizes that are drawn, which are from a quarter of it on.
     picture = tmp_path / "front.svg"
-    assert run("fit", *SMALL, *TWO, "--plot", picture)[0] == 0
+    assert run("fit", *SMALL, *TWO, "--plot-tradeoff", picture)[0] == 0
     assert "greedy split" in picture.read_text()
 
 

@@ -18,6 +18,7 @@ COLOURS = ("#4878a8", "#e49444", "#6aa56e", "#b9769f", "#85b6b2", "#d1605e", "#e
 UNITS = ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "bytes"))
 LABEL_WIDTH = 0.010  # of the picture, for one letter
 LABEL_HEIGHT = 0.035
+TELLING = 0.5  # part of the peak from which a lower bound is drawn: a lower one tells nothing of it
 LIGHT = 0.55  # a colour with dark letters: of white's lightness
 
 
@@ -42,9 +43,9 @@ def arena_picture(
 ) -> str | bytes:
     """Return the picture in the format of that suffix: png, pdf, svg, or a page that holds it.
 
-    Above the rectangles stand the bytes that live at each time, the bound on any plan, and the
-    capacity if there is one. across: what is counted from left to right. Raises UnwritableFile for
-    another format.
+    Above the rectangles stand the bytes that live at each time, the bound on any plan unless it is
+    weak, and the capacity if there is one. across: what is counted from left to right. Raises
+    UnwritableFile for another format.
     """
     figure = Figure(figsize=(9.0, 5.2), layout="constrained")
     axes = figure.add_subplot()
@@ -58,7 +59,7 @@ def arena_picture(
 def draw_arena(
     axes: Axes, boxes: Sequence[Box], *, bound: int | None = None, capacity: int | None = None
 ) -> None:
-    """Draw rectangles, the bytes that live at each time, and lines for peak, bound and capacity."""
+    """Draw rectangles, live bytes over time, and lines for peak, capacity and a bound that is near."""
     peak = max((box.offset + box.size for box in boxes), default=0)
     top = max(peak, bound or 0, capacity or 0, 1) * 1.03
     begin = min((box.start for box in boxes), default=0)
@@ -69,7 +70,7 @@ def draw_arena(
     times, loads = _load(boxes)
     axes.step(times, loads, where="post", color="white", linewidth=3)
     axes.step(times, loads, where="post", color="#222", linewidth=1.3, label="live bytes")
-    if bound is not None:
+    if bound is not None and bound >= TELLING * peak:
         axes.axhline(bound, color="#c33", linewidth=1.3, label=f"lower bound {bound} bytes")
     if peak > (bound or 0):
         axes.axhline(peak, color="#357", linewidth=1.1, linestyle="--", label=f"peak {peak} bytes")

@@ -31,7 +31,7 @@ def command_parser() -> argparse.ArgumentParser:
         "its steps: the same command gives the same answer. Ctrl-C and the time limit give the best by "
         "then.",
         "csdf fit person_detection --element-bytes 1 --ram 16kB --input rows",
-        "csdf fit keyword_spotting --plot front.svg -o plan.json",
+        "csdf fit keyword_spotting --plot plan.svg -o plan.json",
         "csdf fit resnet8 --element-bytes 1 --memory sram=8kB --memory psram=1MB:slow",
         "csdf fit keyword_spotting --element-bytes 1 --platform esp32-s3 --memory sram=8kB",
         work="planners.memory.command.work",
@@ -56,7 +56,7 @@ def command_parser() -> argparse.ArgumentParser:
         action=SinglePlan,
         metavar="FILE",
         help="check this plan and search none: what csdf fit, csdf cnn memory, or csdf plan "
-        "fusion, reuse or primitives wrote with -o; --plot draws it over time",
+        "fusion, reuse or primitives wrote with -o",
     )
     parser.add_argument(
         "--fps",
@@ -86,10 +86,13 @@ def command_parser() -> argparse.ArgumentParser:
     add_order_option(parser)
     parsers.add_effort(parser, "of the search for each network; then the best by then", EFFORT)
     parsers.add_json_option(parser)
-    parsers.add_plot_option(
-        parser,
-        "RAM against MACs; with --memory slow bytes, or time, against the first memory, with the "
-        "effort for each size; of --plan, offsets over time",
+    parsers.add_plot_option(parser, "the plan: the buffers in memory over a frame")
+    parser.add_argument(
+        "--plot-tradeoff",
+        type=parsers.output_file(*parsers.PICTURES),
+        metavar="FILE",
+        help="draw RAM against MACs of all methods; with --memory slow bytes, or time, against the "
+        "size of the first memory, with the effort for each size",
     )
     parsers.add_output_option(parser, "the plan, in JSON", "json")
     return parser

@@ -1,4 +1,4 @@
-"""RAM against MACs, for the methods that `csdf fit` knows; and a plan over time."""
+"""Pictures of `csdf fit`: the plan over time, and the trade-off that it is taken from."""
 
 from __future__ import annotations
 
@@ -28,27 +28,33 @@ COLOURS = ("#357", "#c63", "#585", "#85a", "#999", "#a33")
 
 
 def plan_picture(networks: Sequence[Network], fits: Sequence[Fit], suffix: str) -> str | bytes:
-    """Return plans over time: the bytes of each buffer, while firings touch it.
+    """Return the plans of answers over time: the bytes of each buffer, while firings touch it.
 
-    A frame of each network, one behind the other; of a plan in several memories a panel for each.
-    Raises UnwritableFile for another format than that
-    of a picture.
+    A frame of each network, one after the other; of a plan in several memories a panel for each.
+    Raises UnwritableFile for another format than that of a picture.
     """
-    if len(fits) == 1 and fits[0].methods[0].plan.memories:
-        return memories_picture(networks[0], fits[0].methods[0].plan, suffix)
+    methods = [one.best or one.least for one in fits]
+    if len(fits) == 1 and methods[0].plan.memories:
+        return memories_picture(networks[0], methods[0].plan, suffix)
     boxes: list[Box] = []
-    for network, one in zip(networks, fits, strict=True):
+    for network, method in zip(networks, methods, strict=True):
         begin = max((box.end for box in boxes), default=0)
-        for life in firings_and_lives(network, one.methods[0].plan)[1]:
+        for life in firings_and_lives(network, method.plan)[1]:
             boxes.append(Box(*life)._replace(start=begin + life.start, end=begin + life.end))
-    ram = max(one.methods[0].plan.arena_bytes for one in fits)
+    arena = max(method.plan.arena_bytes for method in methods)
     names = ", ".join(one.network for one in fits)
-    title = f"{names}: {ram} bytes over the firings of a frame"
+    about = f"{names}, {methods[0].name}" if len(fits) == 1 else names
+    title = f"{about}: arena of {bytes_in_words(arena)}"
+    limits = [
+        one.ram - one.needed_ram(method) + method.plan.arena_bytes
+        for one, method in zip(fits, methods, strict=True)
+        if one.ram is not None
+    ]
     return arena_picture(
-        title if len(fits) == 1 else f"{title} of each",
+        title,
         boxes,
         bound=max(one.lower_bound for one in fits),
-        capacity=fits[0].ram,
+        capacity=min(limits, default=None),
         suffix=suffix,
         across="firings of a frame",
     )

@@ -90,8 +90,7 @@ def work(options: argparse.Namespace) -> int:
             models = " ".join(options.models)
             deploy = f"csdf deploy {models} --plan {options.output} -o FOLDER"
             output.remark("csdf fit", f"C code of the plan: {deploy}")
-    if options.plot:
-        _draw(options, found)
+    _draw(options, [one.network for one in found], fits)
     is_cut_short = any(one.is_cut_short for one in fits) and not options.best_effort
     return _exit_code(all_of, checks, is_cut_short=is_cut_short)
 
@@ -117,25 +116,30 @@ def _given_plans(options: argparse.Namespace) -> Sequence[StreamingPlan | None]:
     for name in ("input", "output-memory", "fps", "durations"):
         if getattr(options, name.replace("-", "_")) is not None:
             raise CsdfError(f"--{name} is for the search; leave out --{name} or --plan")
+    if options.plot_tradeoff is not None:
+        raise CsdfError("--plot-tradeoff is of a search; leave out --plot-tradeoff or --plan")
     if options.is_element_given or options.parameter_bytes is not None:
         name = "--element-bytes" if options.is_element_given else "--parameter-bytes"
         raise CsdfError(f"{name} is for the search, a plan has its own; leave out {name} or --plan")
     return plans_for(options.plan, len(options.models))
 
 
-def _draw(options: argparse.Namespace, found: Sequence[Fitted]) -> None:
-    """Draw given plans over time, or RAM against work."""
-    draw = loading.drawing("planners.memory.command.picture")
-    suffix = loading.suffix_of(options.plot)
-    if options.memories:
-        (one,) = found
-        text = draw.traffic_picture(one.network.name, _front(one.network, options), suffix)
-    elif options.plan is None:
-        text = draw.fit_picture([one.fit for one in found], suffix)
-    else:
-        fits = [one.fit for one in found]
-        text = draw.plan_picture([one.network for one in found], fits, suffix)
-    output.write("csdf fit", options.plot, text)
+def _draw(options: argparse.Namespace, networks: Sequence[Network], fits: Sequence[Fit]) -> None:
+    """Draw the plans over time (--plot), and the trade-off that they are taken from."""
+    if options.plot:
+        draw = loading.drawing("planners.memory.command.picture")
+        suffix = loading.suffix_of(options.plot)
+        text = draw.plan_picture(networks, fits, suffix)
+        output.write("csdf fit", options.plot, text)
+    if options.plot_tradeoff:
+        draw = loading.drawing("planners.memory.command.picture")
+        suffix = loading.suffix_of(options.plot_tradeoff)
+        if options.memories:
+            (network,) = networks
+            text = draw.traffic_picture(network.name, _front(network, options), suffix)
+        else:
+            text = draw.fit_picture(fits, suffix)
+        output.write("csdf fit", options.plot_tradeoff, text)
 
 
 def _front(network: Network, options: argparse.Namespace) -> list[SlowTraffic]:
