@@ -216,9 +216,11 @@ def goes_by_table(layer: Layer) -> bool:
     result, operator = layer.quantization, layer.operator
     if result is None or result.is_fixed_point or not is_of_one_element(layer):
         return False
-    is_unusual = (
-        isinstance(operator, op.Elementwise) and operator.function not in FUNCTIONS_OF_PAIRS
-    )
+    match operator:
+        case op.Elementwise(function=function):
+            is_unusual = function not in FUNCTIONS_OF_PAIRS
+        case _:
+            is_unusual = not isinstance(operator, op.Activation)
     return is_unusual or any(not _is_limit(one) for one in layer.epilogue)
 
 

@@ -6,8 +6,12 @@ times as many where a test names no number, and keeps those that fail in .hypoth
 
 import gc
 import os
+import textwrap
 
+import pytest
 from hypothesis import settings
+
+from csdf import entries
 
 settings.register_profile(
     "ci", max_examples=40, derandomize=True, database=None, deadline=None, print_blob=True
@@ -21,3 +25,20 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Put a distribution with entry points and modules where Python finds it, as pip would."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def installed(distribution, points, modules=(), group=entries.COMMANDS):
+        about = tmp_path / f"{distribution}-1.0.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Name: {distribution}\nVersion: 1.0\n")
+        lines = "".join(f"{name} = {module}\n" for name, module in points.items())
+        (about / "entry_points.txt").write_text(f"[{group}]\n{lines}")
+        for name, text in dict(modules).items():
+            (tmp_path / f"{name}.py").write_text(textwrap.dedent(text).lstrip())
+
+    return installed

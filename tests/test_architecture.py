@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("csdf", "cnn2csdf", "planners")
 
 VALUES = {"csdf.errors", "csdf.status", "csdf.model", "csdf.model.shown"}
-VALUES |= {"csdf.arguments", "csdf.gc_pause", "csdf.names", "csdf.units"}
+VALUES |= {"csdf.entries", "csdf.arguments", "csdf.gc_pause", "csdf.names", "csdf.units"}
 ANALYSES = VALUES | {"csdf.analysis", "csdf.search", "csdf.time_limit"}
 ANALYSES |= {"csdf.mapping", "csdf.parameters", "csdf.scenarios"}
 ENGINE = ANALYSES | {
@@ -28,6 +28,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "csdf.memory_limit": {"csdf.errors", "csdf.units"},
     "csdf.time_limit": {"csdf.errors", "csdf.memory_limit", "csdf.status", "csdf.units"},
     "csdf.arguments": {"csdf.errors", "csdf.model", "csdf.time_limit"},
+    "csdf.entries": {"csdf.errors"},
     "csdf.gc_pause": set(),
     "csdf.names": set(),
     "csdf.units": set(),
@@ -112,7 +113,7 @@ ONLY_IN = {  # outside module: the places that may know it, or the last part of 
 }
 VERSION = "csdf.__version__"  # written in the face itself, which is loaded before any module
 FACES = ("cnn2csdf.operators",)  # packages whose face is what users want: the list of all operators
-MAY_IMPORT_LATE = ("csdf.cli",)  # inside functions
+MAY_IMPORT_LATE = ("csdf.cli", "csdf.entries")  # inside functions
 
 
 def module_name(path, root):

@@ -20,6 +20,7 @@ from cnn2csdf.onnx_files.attention import attention_nodes
 from cnn2csdf.onnx_files.conversion import (
     dynamic,
     elementwise,
+    extended,
     moves,
     normalizations,
     products,
@@ -237,6 +238,8 @@ def learned(
         found.append(node)
         if not lost.isdisjoint(node.inputs):
             lost.update(filter(None, node.outputs))
+        elif is_known and extended.extension_of(node) is not None:
+            extended.learn(node, values)
         elif (not node.domain and (node.op_type in CONVERTERS or node.op_type in KNOWN)) or all(
             values.is_static(name) for name in node.inputs if name
         ):
@@ -256,7 +259,7 @@ def add_layers(assembly: Assembly, layers: Sequence[Node], read: Set[str]) -> No
     for node in layers:
         if node.op_type == "If":
             refusals.append(unsupported(node, "its condition is computed from the frame"))
-        elif node.op_type not in CONVERTERS or node.domain:
+        elif (convert := _converter(node)) is None:
             inside = "an operator with graphs inside is not supported"
             has_graphs = next(_graphs(node.proto), None) is not None
             refusals.append(unsupported(node, inside) if has_graphs else unknown(node))
@@ -265,7 +268,7 @@ def add_layers(assembly: Assembly, layers: Sequence[Node], read: Set[str]) -> No
             assembly.has(name) or assembly.is_static(name) for name in node.inputs if name
         ):
             try:
-                CONVERTERS[node.op_type](node, assembly)
+                convert(node, assembly)
                 for name in node.outputs:
                     if name in read and not assembly.has(name):
                         raise unsupported(node, f"its output {name!r} is not supported")
@@ -276,6 +279,13 @@ def add_layers(assembly: Assembly, layers: Sequence[Node], read: Set[str]) -> No
                     raise
     if refusals:
         raise refusal_of_all(refusals)
+
+
+def _converter(node: Node) -> Callable[[Node, Assembly], None] | None:
+    """The function that adds the layers of a node; None for an operator that is not supported."""
+    if not node.domain:
+        return CONVERTERS.get(node.op_type)
+    return None if extended.extension_of(node) is None else extended.extended
 
 
 DEEPEST = 32  # graphs inside one another

@@ -155,7 +155,7 @@ def _analyse_all(options: argparse.Namespace) -> int:
 
 def _judge_all(options: argparse.Namespace) -> int:
     """Print what a method of another package answers, and what of it is proved."""
-    from csdf.cli.frame import entries  # for methods of other packages alone
+    from csdf import entries  # for methods of other packages alone
     from csdf.comparison import methods
 
     try:

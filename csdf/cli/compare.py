@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
+from csdf import entries
 from csdf.cli import answers, parsers
-from csdf.cli.frame import entries, output
+from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
 from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency

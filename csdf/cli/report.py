@@ -22,13 +22,12 @@ from operator import gt
 from pathlib import PurePath
 from types import ModuleType
 
-from csdf import __version__
+from csdf import __version__, entries
 from csdf.analysis.bound_channels import bound_channels, why_unlimited, with_capacities
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.execution import SteadyState, first_starts, recurrence, repeated
 from csdf.analysis.throughput import Throughput, throughput
 from csdf.cli import answers, parsers
-from csdf.cli.frame import entries
 from csdf.cli.frame.long_work import limited_part, shown, stop_after
 from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency, storage

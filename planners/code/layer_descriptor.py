@@ -22,7 +22,15 @@ from cnn2csdf.network import Layer, Shape
 from cnn2csdf.weights import Array
 from csdf.errors import UnsupportedOperator
 from planners.code.c_text import NULL, Tables, identifier, initialiser
-from planners.code.parts import REALS, SHARED, Part, defined_names, parts_of, used_parts
+from planners.code.parts import (
+    REALS,
+    SHARED,
+    Part,
+    added_sources,
+    defined_names,
+    parts_of,
+    used_parts,
+)
 from planners.code.rules import Rule
 
 
@@ -159,7 +167,7 @@ def real_parts(wanted: Iterable[str]) -> tuple[set[str], list[str]]:
 
     wanted: functions and types by the names that they have in a library of real numbers.
     """
-    found = used_parts(wanted, REALS)
+    found = used_parts(wanted, (*REALS, *added_sources()))
     shared = {name for part in found if not _is_own(part) for name in part.names}
     return shared, [as_real(part.text) for part in found if _is_own(part)]
 

@@ -56,8 +56,23 @@ class Part(NamedTuple):
     words: frozenset[str]
 
 
+_ADDED: dict[str, str] = {}  # C texts of operators of other packages, by their names
+
+
+def add_source(name: str, text: str) -> None:
+    """Let libraries use the definitions of a C text, as they use those of a file of this package."""
+    _ADDED[name] = text
+
+
+def added_sources() -> tuple[str, ...]:
+    """Return the names of the C texts that were added."""
+    return tuple(_ADDED)
+
+
 def source(name: str) -> str:
-    """Return the text of a C file of this package."""
+    """Return the text of a C file of this package, or one that was added."""
+    if name in _ADDED:
+        return _ADDED[name]
     return files("planners.code").joinpath("c", name).read_text(encoding="utf-8")
 
 

@@ -24,6 +24,7 @@ from planners.code.parts import (
     SHORTS,
     SINGLES,
     WITH_CMSIS_NN,
+    added_sources,
     functions_in,
     mentioned,
     used,
@@ -203,7 +204,7 @@ class _Writing:
             for number in range(len(self.plan.groups))
         )
         wanted = self.tables.wanted | self.schedule.calls.real_tables.wanted
-        files = {*self._files(), *REALS, *CONVERSIONS}
+        files = {*self._files(), *REALS, *added_sources(), *CONVERSIONS}
         functions = frozenset().union(*(functions_in(name) for name in files))
         return Written(
             name=self.name,
@@ -471,7 +472,7 @@ void {name}_end_copies(void);
     def _files(self) -> tuple[str, ...]:
         """The C files that have kernels for the elements of the network."""
         if not self.schedule.calls.is_integer:
-            return REALS
+            return (*REALS, *added_sources())
         calls = self.schedule.calls
         if calls.is_short:
             return SHORT_SINGLES if calls.is_single else SHORTS

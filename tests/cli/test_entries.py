@@ -4,14 +4,14 @@ import os
 import shutil
 import subprocess
 import sys
-import textwrap
 import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from csdf.cli.frame import commands, entries
+from csdf import entries
+from csdf.cli.frame import commands
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -31,23 +31,6 @@ COMMAND = '''
         parser.add_argument("model")
         return parser
 '''
-
-
-@pytest.fixture
-def install(tmp_path, monkeypatch):
-    """Put a distribution with entry points and modules where Python finds it, as pip would."""
-    monkeypatch.syspath_prepend(tmp_path)
-
-    def installed(distribution, points, modules=(), group=entries.COMMANDS):
-        about = tmp_path / f"{distribution}-1.0.dist-info"
-        about.mkdir()
-        (about / "METADATA").write_text(f"Name: {distribution}\nVersion: 1.0\n")
-        lines = "".join(f"{name} = {module}\n" for name, module in points.items())
-        (about / "entry_points.txt").write_text(f"[{group}]\n{lines}")
-        for name, text in dict(modules).items():
-            (tmp_path / f"{name}.py").write_text(textwrap.dedent(text).lstrip())
-
-    return installed
 
 
 @pytest.fixture

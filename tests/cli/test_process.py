@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import csdf
-from csdf.cli.frame import entries
+from csdf import entries
 from csdf.kernels import compile as compiler
 from tests.cli.running import GRAPHS
 
@@ -57,7 +57,7 @@ sys.exit(code)
 
 WORDS_WITHOUT_WORK = """
 import contextlib, io, json, sys
-from csdf.cli.frame.entries import COMMANDS, own
+from csdf.entries import COMMANDS, own
 from csdf.cli.main import main
 known = sys.stdlib_module_names | {name.partition(".")[0] for name in sys.modules}
 known |= {"cnn2csdf", "planners"}

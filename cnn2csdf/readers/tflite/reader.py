@@ -9,7 +9,15 @@ from typing import NoReturn
 
 from cnn2csdf.parameters import with_shared_names
 from cnn2csdf.readers.between_tensors import cuts_around, words_that_read
-from cnn2csdf.readers.tflite import detections, functions, moves, products, recurrences, windows
+from cnn2csdf.readers.tflite import (
+    detections,
+    extended,
+    functions,
+    moves,
+    products,
+    recurrences,
+    windows,
+)
 from cnn2csdf.readers.tflite.assembly import Assembly
 from cnn2csdf.readers.tflite.choices import without_choices
 from cnn2csdf.readers.tflite.model_file import Graph, Node, parse_graph
@@ -77,7 +85,10 @@ def _add_layers(graph: Graph, assembly: Assembly) -> list[Obstacle]:
     obstacles: list[Obstacle] = []
     lost: set[int] = set()  # tensors that a refused node would have written, or that need one
     for node in graph.nodes:
-        if node.kind not in CONVERTERS:
+        convert = CONVERTERS.get(node.kind)
+        if convert is None and extended.extension_of(node) is not None:
+            convert = extended.extended
+        if convert is None:
             obstacles.append(Obstacle(node=node, message=None))
             lost.update(node.outputs)
             continue
@@ -85,7 +96,7 @@ def _add_layers(graph: Graph, assembly: Assembly) -> list[Obstacle]:
             lost.update(node.outputs)
             continue
         try:
-            CONVERTERS[node.kind](node, assembly)
+            convert(node, assembly)
         except UnsupportedOperator as error:
             obstacles.append(Obstacle(node=node, message=str(error)))
             lost.update(node.outputs)

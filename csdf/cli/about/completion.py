@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, cast
 from zlib import crc32
 
+from csdf import entries
 from csdf.cli import answers, parsers
-from csdf.cli.frame import commands, entries
-from csdf.cli.frame.entries import Entry
+from csdf.cli.frame import commands
 from csdf.cli.frame.output import remark
+from csdf.entries import Entry
 from csdf.io.files import write_text
 
 HEADS = {  # what stands before the script

@@ -9,8 +9,8 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
 
+from csdf import entries
 from csdf.cli import answers, parsers
-from csdf.cli.frame import entries
 from csdf.errors import CsdfError
 
 SCHEMAS = "csdf.schemas"  # the group of entry points: packages with files NAME.json

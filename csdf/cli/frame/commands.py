@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from csdf import __version__
-from csdf.cli.frame import entries
-from csdf.cli.frame.entries import COMMANDS, Entry
+from csdf import __version__, entries
+from csdf.entries import COMMANDS, Entry
 
 
 class Listing(NamedTuple):

@@ -18,7 +18,8 @@ from importlib import import_module
 from types import FrameType, ModuleType, TracebackType
 from typing import cast
 
-from csdf.cli.frame import batches, entries
+from csdf import entries
+from csdf.cli.frame import batches
 from csdf.cli.frame.commands import ROOT, Found, below, find, listing_of
 from csdf.cli.frame.output import ANSWERED, UNKNOWN, UNUSABLE, remark
 from csdf.cli.frame.refusals import Ended, refusal_as_json, run_guarded

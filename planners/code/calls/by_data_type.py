@@ -36,6 +36,7 @@ from planners.code.calls.layers import (
 )
 from planners.code.calls.reductions import product_fields
 from planners.code.calls.rescaling import packed_rows, rounds_once
+from planners.code.extensions import StepInC, c_of
 from planners.code.layer_descriptor import Call, Described, RealTables, as_real
 from planners.code.parts import defined_names
 from planners.plan.plan import Stage
@@ -370,7 +371,11 @@ def _step(one: Described, operator: op.Operator, weights: Mapping[str, Array], p
         case op.Identity():
             function, numbers = "clip", (-np.inf, np.inf)
         case _:
-            raise one.refusal(f"with {type(operator).__name__} fused behind it")
+            source = c_of(operator)
+            if not isinstance(source, StepInC):
+                raise one.refusal(f"with {type(operator).__name__} fused behind it")
+            function, numbers = source.name, source.numbers(operator)
+            known |= {f"step_{function}"}
     name = f"step_{function.replace(' ', '_')}"
     if name not in known:
         raise one.refusal(f"of the function {name.removeprefix('step_')!r}")

@@ -18,6 +18,7 @@ from cnn2csdf.weights import Array
 from planners.code.c_text import NULL
 from planners.code.calls.moves import MOVES, scattering_call
 from planners.code.calls.reductions import REDUCTIONS
+from planners.code.extensions import KernelInC, StepInC, c_of
 from planners.code.layer_descriptor import Call, Described
 from planners.code.parts import defined_names
 
@@ -39,9 +40,14 @@ def call_of(one: Described, packed: Array | None = None) -> Call:
     if isinstance(operator, op.Convolution):
         return convolution_call(one, operator, packed_filters, _bias, packed)
     found = _CALLS.get(type(operator))
-    if found is None:
-        raise one.refusal("at all")
-    return found(one, operator)
+    if found is not None:
+        return found(one, operator)
+    match c_of(operator):
+        case StepInC():
+            return one.call("copy_region")
+        case KernelInC(call=call):
+            return call(one, operator)
+    raise one.refusal("at all")
 
 
 def sums_call(one: Described) -> Call:

@@ -1,4 +1,4 @@
-"""Commands and report sections, found through entry points of this project and of other packages.
+"""Entry points of this project and of other packages: commands, sections, methods, operators.
 
 An entry point is a line in a project's pyproject.toml: a name and the module that it stands for.
 The lines of this project are read from the pyproject.toml beside its packages, where they lie in a
@@ -21,11 +21,12 @@ from typing import NamedTuple
 from csdf.errors import CsdfError
 
 PROJECT = "csdf"  # the name of the distribution
-HOME = os.path.abspath(os.path.join(__file__, *[os.pardir] * 4))  # the folder of the packages
+HOME = os.path.abspath(os.path.join(__file__, *[os.pardir] * 2))  # the folder of the packages
 COMMANDS = "csdf.commands"
 REPORT_SUBJECTS = "csdf.report_subjects"
 REPORT_SECTIONS = "csdf.report_sections"
 METHODS = "csdf.methods"
+OPERATORS = "csdf.operators"
 
 
 class Entry(NamedTuple):

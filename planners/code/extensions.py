@@ -1,0 +1,64 @@
+"""C of operators of other packages, which the module of the operator's class has as its `C`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cnn2csdf.operators.operator import Operator
+from planners.code.parts import add_source
+
+if TYPE_CHECKING:
+    from planners.code.layer_descriptor import Call, Described
+
+OWN_OPERATORS = "cnn2csdf.operators."
+
+
+def _no_numbers(_operator: Operator) -> tuple[float, ...]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepInC:
+    """C of a pointwise operator in single precision, as an expression.
+
+    name: what the C function is called after. expression: of the element `x`, and of the numbers
+    `s->a` and `s->b`. numbers: returns these two, or one, or none, of an operator. helpers: C
+    functions that the expression calls, with an empty line between two.
+    """
+
+    name: str
+    expression: str
+    numbers: Callable[[Any], tuple[float, ...]] = _no_numbers
+    helpers: str = ""
+
+    @property
+    def text(self) -> str:
+        """Definitions of the C function and its helpers."""
+        return f"{self.helpers}\n\nEACH_ELEMENT(step_{self.name}, {self.expression})\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelInC:
+    """C of an operator in single precision: definitions of structures and functions.
+
+    call: returns the C function of a layer and its structure: `layer.call("function", "structure",
+    field, ...)`. The C function has the arguments of the kernels in `planners/code/c/reals.c`.
+    """
+
+    text: str
+    call: Callable[[Described, Any], Call]
+
+
+def c_of(operator: Operator) -> StepInC | KernelInC | None:
+    """Return the C of an operator of another package, whose definitions a library can use then."""
+    module = type(operator).__module__
+    if module.startswith(OWN_OPERATORS):
+        return None
+    source = getattr(sys.modules.get(module), "C", None)
+    if isinstance(source, StepInC | KernelInC):
+        add_source(f"{module}.c", source.text)
+        return source
+    return None
