@@ -47,11 +47,11 @@ def of_axis(axis: str, size: int) -> Dim:
 def joined(digits: Sequence[Digits]) -> Dim:
     """Return digits in which neighbours that count on are one."""
     found: list[Digits] = []
-    for one in digits:
-        if found and found[-1].axis == one.axis and found[-1].step == one.step * one.size:
-            found[-1] = Digits(one.axis, one.step, one.size * found[-1].size)
-        elif one.size > 1:
-            found.append(one)
+    for digit in digits:
+        if found and found[-1].axis == digit.axis and found[-1].step == digit.step * digit.size:
+            found[-1] = Digits(digit.axis, digit.step, digit.size * found[-1].size)
+        elif digit.size > 1:
+            found.append(digit)
     return tuple(found)
 
 
@@ -83,7 +83,7 @@ def cut_up(digits: Sequence[Digits], dims: Dims) -> Form:
 
 def axis_digits(axis: str, digits: Sequence[Digits], shape: Shape) -> list[Digits]:
     """Return the digits of an axis, the slowest first. Raises NoForm unless they are all of it."""
-    found = sorted((one for one in digits if one.axis == axis), key=lambda one: -one.step)
+    found = sorted((digit for digit in digits if digit.axis == axis), key=lambda one: -one.step)
     size = shape.dims[AXES.index(axis)]
     if joined(found) != of_axis(axis, size):
         raise NoForm
@@ -148,7 +148,9 @@ def laid_out(array: Array, form: Form, shape: Shape) -> Array:
     digits = [one for dim in form for one in dim]
     torn = [one for axis in AXES for one in axis_digits(axis, digits, shape)]
     order = [digits.index(one) for one in torn]
-    found: Array = array.reshape([one.size for one in digits]).transpose(order).reshape(shape.dims)
+    found: Array = (
+        array.reshape([digit.size for digit in digits]).transpose(order).reshape(shape.dims)
+    )
     return found
 
 

@@ -169,7 +169,7 @@ def _of_types(kernel: str, layer: Layer, element_bytes: int, source: Layer | Non
     if kernel == TABLE or (operator.moves and not isinstance(operator, op.Concatenation)):
         return kernel
     kinds = [one.quantization for one in layer.stored]
-    has_zeros = isinstance(operator, TRAINED) and any(one and one.zero_point for one in kinds)
+    has_zeros = isinstance(operator, TRAINED) and any(kind and kind.zero_point for kind in kinds)
     return kernel + single + (".zeros" if has_zeros else "")
 
 

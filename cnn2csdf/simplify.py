@@ -149,7 +149,9 @@ def _is_idle(layer: Layer, readers: Sequence[Layer], network: Network) -> bool:
         return False
     if network.input_shapes(layer) == (layer.shape,):
         return True
-    return bool(readers) and all(isinstance(one.operator, op.FullyConnected) for one in readers)
+    return bool(readers) and all(
+        isinstance(reader.operator, op.FullyConnected) for reader in readers
+    )
 
 
 def absorb_biases(model: Model) -> Model:

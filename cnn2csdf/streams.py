@@ -68,11 +68,11 @@ def _with_maps(model: Model) -> Model:
     given = {one.name: one for one in instead.values()}
     layers = tuple(
         replace(
-            given.get(one.name, one),
-            inputs=tuple(instead[name].name if name in instead else name for name in one.inputs),
+            given.get(layer.name, layer),
+            inputs=tuple(instead[name].name if name in instead else name for name in layer.inputs),
         )
-        for one in network.layers
-        if one.name not in instead
+        for layer in network.layers
+        if layer.name not in instead
     )
     return replace(model, network=replace(network, layers=layers))
 

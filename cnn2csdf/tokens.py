@@ -66,8 +66,8 @@ def tokens_as_rows(model: Model) -> Model:
     """
     network = model.network
     is_product = any(
-        isinstance(one.operator, op.MatrixProduct) and one.operator.units is None
-        for one in network.layers
+        isinstance(layer.operator, op.MatrixProduct) and layer.operator.units is None
+        for layer in network.layers
     )
     if not is_product:
         return model
@@ -96,7 +96,7 @@ class _Rewriting:
         for layer in reversed(self._layers.values()):
             if layer.name in needed:
                 needed.update(layer.inputs)
-        layers = tuple(one for one in self._layers.values() if one.name in needed)
+        layers = tuple(layer for layer in self._layers.values() if layer.name in needed)
         weights = self._weights
         if weights is not None:
             weights = {name: arrays for name, arrays in weights.items() if name in needed}
@@ -287,12 +287,12 @@ class _Rewriting:
     def _reordered(self, held: Held, places: Sequence[Digits], size: tuple[int, int]) -> str:
         """The layer with the places of a map in another order, on a map of that height and width."""
         shape = self.shape_of(held)
-        if any(one.axis == "C" for one in places):
+        if any(place.axis == "C" for place in places):
             raise NoForm
         torn = [one for axis in "YX" for one in axis_digits(axis, places, shape)]
         operator = op.PlaceOrder(
             sizes=tuple(one.size for one in torn),
-            permutation=tuple(torn.index(one) for one in places),
+            permutation=tuple(torn.index(place) for place in places),
             height=size[0],
             width=size[1],
         )
@@ -312,7 +312,7 @@ class _Rewriting:
 
 
 def _sizes(digits: Sequence[Digits]) -> Dims:
-    return tuple(one.size for one in digits) or (1,)
+    return tuple(digit.size for digit in digits) or (1,)
 
 
 def _input(at: _Rewriting, layer: Layer) -> None:
@@ -369,7 +369,7 @@ def _by_columns(at: _Rewriting, layer: Layer, held: Held) -> Held:
     heads, last = held.form[0], held.form[-1]
     width = size_of(last)
     if (
-        not any(isinstance(one, op.Slice) and one.axis == rank - 1 for one in parts)
+        not any(isinstance(part, op.Slice) and part.axis == rank - 1 for part in parts)
         or shape.width > 1
         or rank != 3
         or last != of_axis("C", width)
@@ -484,7 +484,7 @@ def _chosen_of(stored: Stored, places: Sequence[int]) -> Stored:
     """How some filters of an array are stored."""
     types = stored.quantization
     if types is not None and len(types.scales) > 1:
-        types = replace(types, scales=tuple(types.scales[one] for one in places))
+        types = replace(types, scales=tuple(types.scales[place] for place in places))
     known = stored.name and f"{stored.name} {places[0]}:{places[-1]}:{len(places)}"
     return replace(stored, quantization=types, name=known)
 
@@ -564,16 +564,16 @@ def _with_rows(at: _Rewriting, name: str, held: Held) -> Held:
     """An operand whose tokens are rows of a map: where it has columns of tokens, a view or reorder."""
     shape = at.shape_of(held)
     digits = [one for dim in held.form for one in dim]
-    columns = [one for one in digits if one.axis == "X"]
+    columns = [digit for digit in digits if digit.axis == "X"]
     if not columns or (
         columns == [Digits("X", 1, shape.width)]
-        and len({one.axis for one in digits}) == 3 - (shape.height == 1)
+        and len({digit.axis for digit in digits}) == 3 - (shape.height == 1)
         and (Digits("X", 1, shape.width),) in held.form[:-2]
     ):
         return held
     places = [one for dim in held.form for one in dim if one.axis != "C"]
     order = at._reordered(held, places, (size_of(places), 1))
-    rows = iter(cut_up((Digits("Y", 1, size_of(places)),), tuple(one.size for one in places)))
+    rows = iter(cut_up((Digits("Y", 1, size_of(places)),), tuple(place.size for place in places)))
     new = dict(zip(places, rows, strict=True))
     form = tuple(
         joined([each for one in dim for each in new.get(one, (one,))]) for dim in held.form
@@ -652,7 +652,7 @@ def _like(at: _Rewriting, held: Held, form: Form, shape: Shape) -> str:
     own, dims = held.form, at.shape_of(held).dims
     own = (*((),) * (len(form) - len(own)), *own)
     is_alike = all(one in ((), other) for one, other in zip(own, form, strict=True))
-    if is_alike and all(size in (1, other) for size, other in zip(dims, shape.dims, strict=True)):
+    if is_alike and all(size in (1, dim) for size, dim in zip(dims, shape.dims, strict=True)):
         return held.layer
     there = tuple(dim if one else () for one, dim in zip(own, form, strict=True))
     if tuple(map(size_of, own)) == tuple(map(size_of, there)):

@@ -220,9 +220,9 @@ def _single_check(kind: str, scope: Mapping[str, Any]) -> Check:
         return _instance_check(name)
     kinds = _parts(inner[:-1], ", ")
     if name == "Mapping":
-        return _mapping_check(*(_check_of(one, scope) for one in kinds))
+        return _mapping_check(*(_check_of(kind, scope) for kind in kinds))
     if name == "tuple" and kinds[-1] != "...":
-        return _row_check([_check_of(one, scope) for one in kinds])
+        return _row_check([_check_of(kind, scope) for kind in kinds])
     if name in {"Sequence", "tuple", "list"}:
         return _sequence_check(_check_of(kinds[0], scope))
     if name in {"frozenset", "set"}:

@@ -23,7 +23,7 @@ def _graph(value: Graph) -> str:
     """Return actors and channels as tables."""
     unit = "" if value.time_unit == 1 else f", times in units of {value.time_unit}"
     head = f"{value.name}: {value.kind}, {counted(len(value.actors), 'actor')}{unit}"
-    actors = [{"actor": one.name, "durations": one.durations} for one in value.actors]
+    actors = [{"actor": actor.name, "durations": actor.durations} for actor in value.actors]
     return table(head, actors) + table(counted(len(value.channels), "channel"), value.to_records())
 
 
@@ -36,7 +36,7 @@ def _graph_picture(value: Graph) -> str:
 @html.register
 def _pareto_front(value: ParetoFront) -> str:
     """Return the points as picture and table; as a table alone where a speed is no float above 0."""
-    if not (value.points and all(float(one.throughput or 0) for one in value.points)):
+    if not (value.points and all(float(point.throughput or 0) for point in value.points)):
         return facts_and_rows(value)
     charts = import_module("csdf.draw.charts")  # with Matplotlib, which is slow to import
     return svg(charts.front_picture, "front", value, "tokens") + facts_and_rows(value)
@@ -48,6 +48,6 @@ def _self_timed_execution(value: SelfTimedExecution) -> str:
     if value.deadlock is not None:
         return facts_and_rows(value)
     charts = import_module("csdf.draw.charts")
-    actors = sorted({one.actor for one in value.firings})
+    actors = sorted({firing.actor for firing in value.firings})
     picture = svg(charts.schedule_picture, "self-timed execution", value.firings, actors)
     return picture + facts_and_rows(value)

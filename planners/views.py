@@ -35,12 +35,12 @@ def _fit(value: Fit) -> str:
     """Return the methods as a table, by growing RAM."""
     rows = [
         {
-            "method": one.name,
-            "RAM": one.ram_bytes,
-            "MACs": float(one.mac_ratio),
-            "ns": one.nanoseconds,
+            "method": method.name,
+            "RAM": method.ram_bytes,
+            "MACs": float(method.mac_ratio),
+            "ns": method.nanoseconds,
         }
-        for one in value.methods
+        for method in value.methods
     ]
     return table(f"{value!r}: {value.reason}", rows)
 
@@ -72,7 +72,7 @@ def _selection(value: Selection) -> str:
 @html.register
 def _trade_off(value: TradeOff) -> str:
     """Return the front as picture and table."""
-    places = ((one.memory, one.nanoseconds) for one in value.pairs)
+    places = ((pair.memory, pair.nanoseconds) for pair in value.pairs)
     picture = _front(places, f"{value.objective.value} (bytes)")
     return picture + table(f"{value.problem.name}: all points, proved", value.to_records())
 
@@ -81,7 +81,7 @@ def _front(places: Iterable[tuple[int, int]], across: str) -> str:
     """Return pairs of bytes and nanoseconds as a picture."""
     memory, times = [list(column) for column in zip(*places, strict=True)] or ([], [])
     draw = import_module("planners.fusion.command.picture")  # with Matplotlib, slow to import
-    line = draw.Line("front", memory, [one / 10**6 for one in times], "steps")
+    line = draw.Line("front", memory, [time / 10**6 for time in times], "steps")
     return svg(draw.lines_picture, "front", [line], across=across, up="time (ms)", is_front=True)
 
 
@@ -91,9 +91,9 @@ def _memory_plan(value: MemoryPlan) -> str:
     head = f"{value.problem.name}: {value.status}: {value.reason}"
     draw = import_module("planners.arena.command.picture")  # with Matplotlib, slow to import
     boxes = [
-        draw.Box(one.name, one.start, one.end, offset, one.size)
-        for one in value.problem.buffers
-        if one.takes_bytes and (offset := value.offsets.get(one.name)) is not None
+        draw.Box(buffer.name, buffer.start, buffer.end, offset, buffer.size)
+        for buffer in value.problem.buffers
+        if buffer.takes_bytes and (offset := value.offsets.get(buffer.name)) is not None
     ]
     about = {"bound": value.lower_bound, "capacity": None}
     picture = svg(draw.arena_picture, value.problem.name, boxes, **about) if boxes else ""

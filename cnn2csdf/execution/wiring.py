@@ -53,8 +53,14 @@ def wired_layers(network: Network, graph: Graph) -> tuple[WiredLayer, ...]:
     between: dict[tuple[str, str], list[Channel]] = defaultdict(list)
     for channel in graph.channels:
         between[channel.producer, channel.consumer].append(channel)
-    wanted = Counter((one.producer, one.consumer) for one in network.connections)
-    found = Counter((one.producer, one.consumer) for one in graph.channels if not one.is_self_loop)
+    wanted = Counter(
+        (connection.producer, connection.consumer) for connection in network.connections
+    )
+    found = Counter(
+        (channel.producer, channel.consumer)
+        for channel in graph.channels
+        if not channel.is_self_loop
+    )
     for ends in wanted | found:
         if wanted[ends] != found[ends]:
             raise ExecutionError(

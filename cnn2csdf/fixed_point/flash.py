@@ -125,8 +125,8 @@ def _beginnings(network: Network) -> Arrays:
     Each is filled with one number, in elements of the arena where those make it up; equal ones are
     there once. Numbers that differ are parameters.
     """
-    kinds = [one.quantization for one in network.layers if one.quantization is not None]
-    is_short = bool(kinds) and all(one.element is Element.INT16 for one in kinds)
+    kinds = [layer.quantization for layer in network.layers if layer.quantization is not None]
+    is_short = bool(kinds) and all(kind.element is Element.INT16 for kind in kinds)
     unit = (2 if is_short else 1) if stores_integers(network) else SINGLE_BYTES
     found: Arrays = {}
     initial_states = network.initial_states
@@ -245,7 +245,7 @@ def _sizes_in_single(network: Network, layer: Layer, result: Quantization) -> di
                 numbers = product_factors(first, second, result)
             case _:
                 return {}
-        found = [each.astype(np.float32) for each in numbers]
+        found = [number.astype(np.float32) for number in numbers]
         return {each.tobytes(): each.nbytes for each in found}
     if not (is_choice(layer.operator) or isinstance(layer.operator, op.Conversion)):
         return {}

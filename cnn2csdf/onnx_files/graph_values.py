@@ -253,9 +253,9 @@ class GraphValues:
             if self.element_type(names[0]) in INTEGERS:
                 return None
             ends = [self.value(name) for name in names]
-            if any(one.size != 1 or not np.isfinite(one).all() for one in ends) or not ends[2]:
+            if any(end.size != 1 or not np.isfinite(end).all() for end in ends) or not ends[2]:
                 return None
-            return (range_length(*(one.reshape(()) for one in ends)),)
+            return (range_length(*(end.reshape(()) for end in ends)),)
         if node.op_type not in ("Resize", "Upsample"):
             return None
         given, scales = self._known_dims(node.required(0)), node.reals("scales")

@@ -187,19 +187,19 @@ def unknown(node: Node) -> NodeRefusal:
 
 def refusal_of_all(refusals: Sequence[NodeRefusal]) -> RefusedNodes:
     """Return one refusal that names each kind of operator, a node of it and how many there are."""
-    if any(one.node.domain.startswith("finn.") for one in refusals):
+    if any(refusal.node.domain.startswith("finn.") for refusal in refusals):
         return RefusedNodes("a model of FINN: `csdf fifo finn` reads it, and sizes its FIFOs", ())
-    nodes = [one.node.name for one in refusals]
+    nodes = [refusal.node.name for refusal in refusals]
     if len(refusals) == 1:
         return RefusedNodes(str(refusals[0]), nodes)
     kinds: dict[str, list[str]] = {}
-    for one in refusals:
-        kinds.setdefault(one.kind, []).append(one.node.name)
+    for refusal in refusals:
+        kinds.setdefault(refusal.kind, []).append(refusal.node.name)
     listed = []
     for kind, names in kinds.items():
         more = f" and {counted(len(names) - 1, 'other')}" if len(names) > 1 else ""
         listed.append(f"{kind} (node {names[0]!r}{more})")
     said = f"{len(refusals)} nodes are not supported: {'; '.join(listed)}"
-    if any(one.node.domain.startswith("finn.") for one in refusals):
+    if any(refusal.node.domain.startswith("finn.") for refusal in refusals):
         said = f"found hardware layers of FINN, a design that csdf fifo finn reads; {said}"
     return RefusedNodes(said, nodes)

@@ -328,8 +328,8 @@ def chosen_branch(node: Node, values: GraphValues, opsets: Mapping[str, int]) ->
         source = names.get(theirs.name, theirs.name)
         copy = onnx.helper.make_node("Identity", [source], [ours], name=f"{prefix}{ours}")
         nodes.append(node_of(copy, opsets))
-    made = {name for one in nodes for name in one.outputs}
-    given = {name for one in nodes for name in one.inputs} - made
+    made = {name for node in nodes for name in node.outputs}
+    given = {name for node in nodes for name in node.inputs} - made
     return ordered_nodes(nodes, given, node.outputs)
 
 

@@ -69,7 +69,10 @@ def onnx_bytes(model: Model) -> bytes:
         except InvalidNetwork as error:
             raise InvalidNetwork(f"layer {layer.name!r}: {error}") from None
     read, found = (
-        [helper.make_tensor_value_info(one.name, FLOAT, (1, *_file_dims(one))) for one in layers]
+        [
+            helper.make_tensor_value_info(layer.name, FLOAT, (1, *_file_dims(layer)))
+            for layer in layers
+        ]
         for layers in (model.network.inputs, model.network.outputs)
     )
     constants = [numpy_helper.from_array(one, name) for name, one in drawing.constants.items()]
@@ -223,14 +226,14 @@ class _Drawing:
         stored: by role, what the constants are called that several layers may share.
         """
         current: list[str] = []
-        for place, one in enumerate(nodes):
+        for place, node in enumerate(nodes):
             is_last = place == len(nodes) - 1
             everything = range(len(inputs)) if place == 0 else ()
-            reads = everything if one.reads is None else one.reads
-            before = [] if one.starts else current if one.joins else current[-1:]
+            reads = everything if node.reads is None else node.reads
+            before = [] if node.starts else current if node.joins else current[-1:]
             tensors = [*before, *(inputs[index] for index in reads)]
             constants = []
-            for constant in one.constants:
+            for constant in node.constants:
                 role, value = constant or ("", NOTHING)
                 key = (stored.get(role, ""), value.shape)
                 if constant is None or (role in stored and key in self._shared):
@@ -239,19 +242,19 @@ class _Drawing:
                 constants.append(self._free_name(f"{name}.{role}"))
                 self.constants[constants[-1]] = value
                 self._shared[key] = constants[-1]
-            called = name if is_last else self._free_name(f"{name} {one.op_type.lower()}")
+            called = name if is_last else self._free_name(f"{name} {node.op_type.lower()}")
             left = current[: len(current) - len(before)]
             current = [*left, target if is_last else called]
             read = [*tensors, *constants]
-            others = [index for index in range(one.outputs) if index != one.output]
+            others = [index for index in range(node.outputs) if index != node.output]
             unread = {index: self._free_name(f"{current[-1]} {index}") for index in others}
             self.nodes.append(
                 helper.make_node(
-                    one.op_type,
-                    read if one.order is None else [read[index] for index in one.order],
-                    [unread.get(index, current[-1]) for index in range(one.outputs)],
+                    node.op_type,
+                    read if node.order is None else [read[index] for index in node.order],
+                    [unread.get(index, current[-1]) for index in range(node.outputs)],
                     name=called,
-                    **one.attributes,
+                    **node.attributes,
                 )
             )
 
@@ -293,7 +296,7 @@ def _trained(
     places = [one for one, _ in constants]
     total = len(operands.inputs) + len(places)
     tensors = [one for one in range(total) if one not in places]
-    arrays = {one: operands.weights[constant_role(one)] for one in places}
+    arrays = {place: operands.weights[constant_role(place)] for place in places}
     given = tuple(
         (constant_role(one), array[None] if batch else array) for one, array in arrays.items()
     )
@@ -372,7 +375,7 @@ def _elementwise(operator: op.Elementwise, operands: _Operands) -> Nodes:
 def _choice(operator: op.Choice, operands: _Operands) -> Nodes:
     """The condition is cast to a truth value; a trained one is one already."""
     places = [place for place, _ in operator.constants]
-    given = [(constant_role(one), operands.weights[constant_role(one)]) for one in places]
+    given = [(constant_role(place), operands.weights[constant_role(place)]) for place in places]
     constants = [(role, operands.with_batch(one)) for role, one in given]
     has_condition = 0 in places
     if has_condition:
@@ -389,7 +392,7 @@ def _choice(operator: op.Choice, operands: _Operands) -> Nodes:
 def _tensor_product(operator: op.TensorProduct, operands: _Operands) -> Nodes:
     """The batch of one is a letter of its own."""
     letters = set("".join(operator.terms))
-    batch = next(one for one in ascii_letters if one not in letters)
+    batch = next(ascii_letter for ascii_letter in ascii_letters if ascii_letter not in letters)
     constants, order = _trained(operator.constants, operands, batch=False)
     trained = [index for index, _ in operator.constants]
     terms = ",".join(

@@ -239,7 +239,7 @@ class AttentionProduct(Operator):
         self, tensors: Sequence[Array], part: Part, multiply: Callable[[Array, Array], Array]
     ) -> Array:
         """Products of both, group by group and head by head."""
-        left, right = (self._by_heads(one) for one in tensors)
+        left, right = (self._by_heads(tensor) for tensor in tensors)
         tokens, keys = (one.shape.rows // self.groups for one in part.inputs)
         found, first = [], part.begin // tokens
         for group in range(first, (part.end - 1) // tokens + 1):
@@ -328,7 +328,7 @@ class DynamicQuantization(Operator):
 
 
 def _require_zeros(operator: Operator, zeros: Sequence[Shape], count: int) -> None:
-    if len(zeros) != count or any(one.elements != 1 for one in zeros):
+    if len(zeros) != count or any(zero.elements != 1 for zero in zeros):
         raise InvalidNetwork(f"{operator.in_words()} with {len(zeros)} zero points, not {count}")
 
 
@@ -407,7 +407,7 @@ class IntegerProduct(Operator):
         return output.elements * inputs[0].dims[-1]
 
     def formula(self, tensors: Sequence[Array], part: Part) -> Array:
-        zeros = [float(one[0]) for one in tensors[self._operands :]]
+        zeros = [float(tensor[0]) for tensor in tensors[self._operands :]]
         second = part.weights["matrix"] if self.units is not None else tensors[1]
         left, right = (
             one.astype(np.float64) - (zeros.pop(0) if has_zero else 0.0)

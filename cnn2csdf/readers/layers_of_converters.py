@@ -52,7 +52,7 @@ def _named(function: FunctionType) -> Iterator[Any]:
     """The values that the global names in a function stand for, and the values it encloses."""
     codes = [function.__code__]
     for code in codes:
-        codes += [each for each in code.co_consts if isinstance(each, CodeType)]
+        codes += [co_const for co_const in code.co_consts if isinstance(co_const, CodeType)]
         module: ModuleType | None = None
         for step in dis.get_instructions(code):
             value = None

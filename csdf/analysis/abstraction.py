@@ -206,7 +206,9 @@ def _merged_actor(actor: Actor, blocks: Sequence[Block] | None, *, sums: bool) -
     def merged(durations: Sequence[int]) -> tuple[int, ...]:
         return tuple(together([durations[phase] for phase in block]) for block in blocks)
 
-    processors = tuple(replace(one, durations=merged(one.durations)) for one in actor.processors)
+    processors = tuple(
+        replace(processor, durations=merged(processor.durations)) for processor in actor.processors
+    )
     return replace(actor, durations=merged(actor.durations), processors=processors)
 
 

@@ -86,7 +86,7 @@ def without_auto_concurrency(graph: Graph, limits: Mapping[str, int] | None = No
     unknown actor or a limit below one.
     """
     limits = limits or {}
-    single = {one.producer for one in graph.channels if is_single_firing_loop(one)}
+    single = {channel.producer for channel in graph.channels if is_single_firing_loop(channel)}
     ones = {actor.name: 1 for actor in graph.actors if actor.name not in single | limits.keys()}
     return limit_concurrency(graph, {**limits, **ones})
 

@@ -57,14 +57,14 @@ class CapacitySteps(Tabular):
 
         Raises CsdfError beyond the last step of an incomplete function.
         """
-        found = [one for one in self.steps if one.capacity <= capacity]
+        found = [step for step in self.steps if step.capacity <= capacity]
         if not self.is_complete and len(found) == len(self.steps):
             raise CsdfError(f"channel {self.channel!r}: {capacity} is beyond what was computed")
         return found[-1].period if found else None
 
     def rows(self) -> list[dict[str, Any]]:
         """Return an exact row for each step."""
-        return [{"capacity": one.capacity, "period": one.period} for one in self.steps]
+        return [{"capacity": step.capacity, "period": step.period} for step in self.steps]
 
 
 @public

@@ -129,7 +129,7 @@ class Execution:
         rings, graph = self._rings, self._graph
         actor = graph.producer[full]
         outputs = graph.output_channel[graph.output_start[actor] : graph.output_start[actor + 1]]
-        grown = [one for one in outputs if rings.length[one] == rings.size[one]]
+        grown = [output for output in outputs if rings.length[output] == rings.size[output]]
         if self._free + 4 * sum(rings.size[one] for one in grown) > len(rings.times):
             batches = [self._batches(channel) for channel in range(len(rings.size))]
             sizes = [
@@ -304,7 +304,7 @@ def blank_record(
     actors = range(len(graph.phases))
     ports = [graph.input_start[actor + 1] - graph.input_start[actor] for actor in actors]
     bits = [max(1, count.bit_length()) for count in ports]
-    per_word = [self_timed.WORD_BITS // each for each in bits]
+    per_word = [self_timed.WORD_BITS // bit for bit in bits]
     words = [-(-count // each) for count, each in zip(firings, per_word, strict=True)]
     overtaking = [not is_ordered(graph, actor) for actor in actors]
     has_overtaking = any(overtaking)

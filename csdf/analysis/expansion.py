@@ -147,7 +147,8 @@ def unfold(graph: Graph, factor: Positive) -> Graph:
             actor,
             durations=actor.durations * factor,
             processors=tuple(
-                replace(one, durations=one.durations * factor) for one in actor.processors
+                replace(processor, durations=processor.durations * factor)
+                for processor in actor.processors
             ),
         )
         for actor in graph.actors

@@ -102,7 +102,7 @@ class ParametricPeriod(Tabular):
             raise CsdfError(
                 f"{self.parameter.name}: {number} is above {end}, the last value computed"
             )
-        return next(one for one in reversed(self.segments) if one.start <= number)
+        return next(segment for segment in reversed(self.segments) if segment.start <= number)
 
     def period(self, value: Exact) -> Fraction:
         """Return the exact period at this value. Raises CsdfError below the first segment."""
@@ -116,7 +116,9 @@ class ParametricPeriod(Tabular):
         """
         nominal = self.parameter.nominal
         now = self.period(nominal)
-        kept = [one for one in self.segments if one.end is None or one.end > nominal]
+        kept = [
+            segment for segment in self.segments if segment.end is None or segment.end > nominal
+        ]
         for one in kept:
             if one.slope > 0:
                 return (
@@ -130,15 +132,16 @@ class ParametricPeriod(Tabular):
 
     def to_sympy(self) -> Any:
         """Return the period as an expression of SymPy. Raises CsdfError where that is missing."""
-        rows = [(one.time, [one.count], one.tokens) for one in self.segments]
+        rows = [(segment.time, [segment.count], segment.tokens) for segment in self.segments]
         return symbolic_maximum([self.parameter.name], rows)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return an exact row for each segment."""
         return [
-            {"from": one.start, "to": one.end, "slope": one.slope, "period": one.period(one.start),
-             "actors": () if one.cycle is None else one.cycle.actors}
-            for one in self.segments
+            {"from": segment.start, "to": segment.end, "slope": segment.slope,
+             "period": segment.period(segment.start),
+             "actors": () if segment.cycle is None else segment.cycle.actors}
+            for segment in self.segments
         ]  # fmt: skip
 
 
@@ -288,12 +291,12 @@ class ParametricRegions(Tabular):
     @property
     def names(self) -> tuple[str, ...]:
         """Of the parameters."""
-        return tuple(one.name for one in self.parameters)
+        return tuple(parameter.name for parameter in self.parameters)
 
     @property
     def nominal(self) -> tuple[Fraction, ...]:
         """The values of the parameters at which the graph is as given."""
-        return tuple(one.nominal for one in self.parameters)
+        return tuple(parameter.nominal for parameter in self.parameters)
 
     def period(self, first: Exact, second: Exact) -> Fraction:
         """Return the exact period at these values. Raises CsdfError outside of what is known."""
@@ -305,15 +308,16 @@ class ParametricRegions(Tabular):
 
     def to_sympy(self) -> Any:
         """Return the period as an expression of SymPy. Raises CsdfError where that is missing."""
-        rows = [(one.time, one.counts, one.tokens) for one in self.regions]
-        return symbolic_maximum([one.name for one in self.parameters], rows)
+        rows = [(region.time, region.counts, region.tokens) for region in self.regions]
+        return symbolic_maximum([parameter.name for parameter in self.parameters], rows)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return an exact row for each region."""
         return [
-            {"time": one.time, "counts": one.counts, "tokens": one.tokens, "corners": one.corners,
-             "actors": () if one.cycle is None else one.cycle.actors}
-            for one in self.regions
+            {"time": region.time, "counts": region.counts, "tokens": region.tokens,
+             "corners": region.corners,
+             "actors": () if region.cycle is None else region.cycle.actors}
+            for region in self.regions
         ]  # fmt: skip
 
 
@@ -386,7 +390,7 @@ def _polygons(
 
 def _part_above(corners: list[Point], plane: CycleLine, other: CycleLine) -> list[Point]:
     """The part of a convex polygon where the plane is not below the other."""
-    heights = [plane.period(*one) - other.period(*one) for one in corners]
+    heights = [plane.period(*corner) - other.period(*corner) for corner in corners]
     kept: list[Point] = []
     for at, (corner, height) in enumerate(zip(corners, heights, strict=True)):
         before, before_height = corners[at - 1], heights[at - 1]

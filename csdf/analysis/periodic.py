@@ -366,7 +366,7 @@ def _rounded_choice(edges: EdgeArrays, times: Sequence[int], stop: Stop) -> list
 def _rounded(numbers: Sequence[int], bits: int) -> list[int]:
     """Return the numbers in a unit in which the largest has so many bits, rounded to the nearest."""
     off = max(0, max(map(abs, numbers)).bit_length() - bits)
-    return [(one + (1 << off >> 1)) >> off for one in numbers]
+    return [(number + (1 << off >> 1)) >> off for number in numbers]
 
 
 def _separated(edges: list[int], source: Any, owner: Any) -> tuple[tuple[int, ...], ...]:

@@ -58,7 +58,7 @@ class SelfTimedExecution(Executed, Tabular):
     def rows(self) -> list[dict[str, Any]]:
         """Return an exact row for each firing."""
         names = ("actor", "index", "phase", "start", "end")
-        return [{name: getattr(one, name) for name in names} for one in self.firings]
+        return [{name: getattr(firing, name) for name in names} for firing in self.firings]
 
 
 @public

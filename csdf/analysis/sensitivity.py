@@ -94,7 +94,7 @@ class Sensitivity(Executed, Tabular):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return an exact row for each actor and phase."""
-        return [asdict(one) for one in self.actors]
+        return [asdict(actor) for actor in self.actors]
 
 
 @public
@@ -163,7 +163,7 @@ class _Study:
         own = () if critical.component is None else critical.component.channels
         return (
             frozenset(self._varying.places(critical)),
-            frozenset(own[one] for one in channels if one >= 0),
+            frozenset(own[channel] for channel in channels if channel >= 0),
         )
 
     def _learn(self, critical: Critical) -> None:
@@ -194,7 +194,7 @@ class _Study:
             period = self._period / self._graph.time_unit
             self._slacks[key] = ComponentSlack(varying, period, self._stop)
         phases = range(self._graph.actors[number].phases) if phase is None else (phase,)
-        found = self._slacks[key].slack([(place, one) for one in phases])
+        found = self._slacks[key].slack([(place, phase) for phase in phases])
         names, actors = self._varying.numbers.actor_names, varying.component.actors
         visited = () if found.circuit is None else found.circuit.actors
         return found, tuple(dict.fromkeys(names[actors[one]] for one in visited))
@@ -204,7 +204,7 @@ class _Study:
         nothing = Fraction(0), Fraction(0), self._period
         actor = self._graph.actors[number]
         phases = range(actor.phases) if phase is None else (phase,)
-        own = {self._varying.numbers.duration_start[number] + one for one in phases}
+        own = {self._varying.numbers.duration_start[number] + phase for phase in phases}
         if any(own.isdisjoint(places) for places, _ in self._known_cycles):
             return nothing
         parameter = (
@@ -425,7 +425,9 @@ class _Rooms:
         return self._problem.circuit(
             nodes, channels, layout.starts, take(layout.owner, nodes),
             time=sum(
-                layout.times[node] for node, one in zip(nodes, channels, strict=True) if one >= 0
+                layout.times[node]
+                for node, channel in zip(nodes, channels, strict=True)
+                if channel >= 0
             ),
             height=sum(take(self._height, forwards)),
         )  # fmt: skip

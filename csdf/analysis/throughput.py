@@ -85,8 +85,8 @@ def throughput(graph: Graph, *, method: Method = "auto", budget: Budget = None) 
             slowest = _slowest_by_refinement(searches, may_execute=method == "auto")
         blocked = deadlock(graph, budget=stop) if slowest is not None and slowest.is_stuck else None
     except ENDS as end:
-        bounds = [one.bound for one in searches if one.bound is not None]
-        low = max((one.low for one in searches), default=Fraction(0)) * graph.time_unit
+        bounds = [search.bound for search in searches if search.bound is not None]
+        low = max((search.low for search in searches), default=Fraction(0)) * graph.time_unit
         high = max(bounds) * graph.time_unit if len(bounds) == len(searches) else None
         raise GaveUp(reason_of(end), low=low, high=high) from end
     found_by = slowest.method if slowest is not None else method.replace("auto", "periodic")
@@ -110,12 +110,12 @@ def throughput(graph: Graph, *, method: Method = "auto", budget: Budget = None) 
 def _slowest_by_execution(searches: Sequence[ComponentSearch]) -> ComponentSearch | None:
     """Execute every component; return the slowest, or the first that is stuck."""
     slowest = None
-    for one in searches:
-        one.execute()
-        if one.is_stuck:
-            return one
-        if slowest is None or (one.period or 0) > (slowest.period or 0):
-            slowest = one
+    for search in searches:
+        search.execute()
+        if search.is_stuck:
+            return search
+        if slowest is None or (search.period or 0) > (slowest.period or 0):
+            slowest = search
     if slowest is not None:
         slowest.method = "execution"
     return slowest
@@ -126,7 +126,7 @@ def _slowest_by_refinement(
 ) -> ComponentSearch | None:
     """Refine the component that may be the slowest until its period is known, others only as needed."""
     while searches:
-        unbounded = [one for one in searches if one.bound is None]
+        unbounded = [search for search in searches if search.bound is None]
         candidate = unbounded[0] if unbounded else max(searches, key=lambda one: one.bound or 0)
         if candidate.period is not None:
             return candidate

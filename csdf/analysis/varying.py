@@ -137,8 +137,8 @@ class VaryingGraph:
         actor, components = self.numbers.producer[channel], self.components
         if _keeps_order(self.numbers, actor) and not _keeps_order(changed, actor):
             components = [
-                one.under(changed) if channel in one.component.channels else one
-                for one in components
+                component.under(changed) if channel in component.component.channels else component
+                for component in components
             ]
         return self._critical(self.numbers.duration, tokens, self.time_unit, components)
 

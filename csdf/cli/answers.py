@@ -86,7 +86,7 @@ def table(title: str, rows: Rows, details: Rows = ()) -> list[str]:
 
 def written(files: Sequence[str], folder: str) -> list[str]:
     """Return the lines that say which files a folder has now; --explain lists all of them."""
-    more = (Detail(f"           {one}") for one in files[SHOWN_FILES:])
+    more = (Detail(f"           {file}") for file in files[SHOWN_FILES:])
     return [f"  wrote    {some(files, SHOWN_FILES)} in {folder}", *more]
 
 

@@ -52,7 +52,7 @@ def work(options: argparse.Namespace) -> int:
     storage.take_objective(options)
     period = options.period if options.throughput is None else 1 / options.throughput
     ends = [options.latency, options.source, options.sink]
-    if any(one is not None for one in ends) and (None in ends or period is None):
+    if any(end is not None for end in ends) and (None in ends or period is None):
         options.refuse("--latency, --source, --sink and --period (or --throughput) belong together")
     if options.latency is not None and (options.method != "exact" or options.check):
         other = "--check" if options.check else f"--method {options.method}"

@@ -50,7 +50,7 @@ def work(options: argparse.Namespace) -> int:
     if swept is not None and values:
         shown |= swept.to_json()
     elif swept is not None and swept.segments:
-        shown["segments"] = [one.to_json() for one in swept.segments]
+        shown["segments"] = [segment.to_json() for segment in swept.segments]
     head = {"graph": graph.name, "parameters": list(graph.parameters)}
     if options.csv:
         print(_as_csv(swept) if swept is not None and values else "", end="")
@@ -101,7 +101,7 @@ def _exit_code(found: SymbolicRepetitions | None, swept: Sweep | None) -> int:
     """0 for an answer; 1 where no value has a period; 2 where none is valid; 3 where it is unknown."""
     if swept is None:
         return answers.NO if found is not None and found.is_never else answers.ANSWERED
-    kinds = {one.answer for one in swept.instances}
+    kinds = {instance.answer for instance in swept.instances}
     if "period" in kinds or not kinds:
         return answers.ANSWERED if swept.is_complete else answers.UNKNOWN
     if "unknown" in kinds:
@@ -111,7 +111,9 @@ def _exit_code(found: SymbolicRepetitions | None, swept: Sweep | None) -> int:
 
 def _varied(swept: Sweep) -> list[str]:
     return [
-        name for name in swept.parameters if len({one.values[name] for one in swept.instances}) > 1
+        name
+        for name in swept.parameters
+        if len({instance.values[name] for instance in swept.instances}) > 1
     ]
 
 
@@ -147,8 +149,8 @@ def _lines(
 def _symbolic_rows(found: SymbolicRepetitions) -> list[tuple[str, str]]:
     firings = [f"{name} {written(value)}" for name, value in found.repetition_vector.items()]
     rows = [("repetitions", answers.some(firings, NAMES))]
-    divisors = [written(one) for one in found.divisors if one != "1"]
-    rows += [("divided by" if not place else "", one) for place, one in enumerate(divisors)]
+    divisors = [written(divisor) for divisor in found.divisors if divisor != "1"]
+    rows += [("divided by" if not place else "", divisor) for place, divisor in enumerate(divisors)]
     if found.is_never:
         closing = found.conditions[-1]
         made, taken = written(closing.produced), written(closing.consumed)
@@ -165,32 +167,32 @@ def _segment_rows(swept: Sweep) -> list[tuple[str, str]]:
     """The period as a function of a parameter of durations, for all of its values."""
     (name,) = _varied(swept)
     rows: list[tuple[str, str]] = []
-    for one in swept.segments:
-        slope, base = one.slope, one.period(0)
+    for segment in swept.segments:
+        slope, base = segment.slope, segment.period(0)
         line = " + ".join(
             [*([f"{slope}*{name}"] if slope else []), *([str(base)] if base or not slope else [])]
         )
-        end = "" if one.end is None else f" <= {one.end}"
+        end = "" if segment.end is None else f" <= {segment.end}"
         rows.append(
             (
                 "period" if not rows else "",
-                f"{line.replace('+ -', '- ')} for {one.start} <= {name}{end}",
+                f"{line.replace('+ -', '- ')} for {segment.start} <= {name}{end}",
             )
         )
     return rows
 
 
 def _value_lines(swept: Sweep) -> Iterator[str]:
-    reason = "reason" if any(one.reason for one in swept.instances[:SHOWN]) else ""
+    reason = "reason" if any(instance.reason for instance in swept.instances[:SHOWN]) else ""
     table = [[*swept.parameters, "firings", "period", "least storage", reason]]
     table += [
         [
-            *(str(one.values[name]) for name in swept.parameters),
-            "" if one.firings is None else str(one.firings),
-            answers.number(one.period) if one.period is not None else one.answer,
-            _storage(one), one.reason,
+            *(str(instance.values[name]) for name in swept.parameters),
+            "" if instance.firings is None else str(instance.firings),
+            answers.number(instance.period) if instance.period is not None else instance.answer,
+            _storage(instance), instance.reason,
         ]
-        for one in swept.instances[:SHOWN]
+        for instance in swept.instances[:SHOWN]
     ]  # fmt: skip
     numbers = len(swept.parameters)
     yield from terminal.aligned(table, texts=(numbers + 1, numbers + 3), indent="  ")
@@ -219,13 +221,13 @@ def _other_answers(swept: Sweep) -> Iterator[str]:
     (name,) = varied
     ranges: dict[str, list[list[str]]] = {}
     before = ""
-    for one in swept.instances:
-        value = str(one.values[name])
-        if one.answer != before and one.answer != "period":
-            ranges.setdefault(one.answer, []).append([value, value])
-        elif one.answer != "period":
-            ranges[one.answer][-1][1] = value
-        before = one.answer
+    for instance in swept.instances:
+        value = str(instance.values[name])
+        if instance.answer != before and instance.answer != "period":
+            ranges.setdefault(instance.answer, []).append([value, value])
+        elif instance.answer != "period":
+            ranges[instance.answer][-1][1] = value
+        before = instance.answer
     for answer, found in ranges.items():
         listed = [first if first == last else f"{first}..{last}" for first, last in found]
         yield f"{answer} at {name} = {answers.some(listed, NAMES)}"
@@ -245,8 +247,15 @@ def _as_csv(swept: Sweep) -> str:
 
     heads: list[object] = [*swept.parameters, "answer", "firings", "period", "storage", "reason"]
     rows = [
-        [*one.values.values(), one.answer, one.firings, one.period, one.size, one.reason]
-        for one in swept.instances
+        [
+            *instance.values.values(),
+            instance.answer,
+            instance.firings,
+            instance.period,
+            instance.size,
+            instance.reason,
+        ]
+        for instance in swept.instances
     ]
     return csv_text([heads, *rows])
 
@@ -255,11 +264,11 @@ def _value_table(swept: Sweep) -> str:
     heads = [*(f"${name}$" for name in swept.parameters), "period", "least storage"]
     rows = [
         [
-            *(f"${one.values[name]}$" for name in swept.parameters),
-            f"${one.period}$" if one.period is not None else escaped(one.answer),
-            escaped(_storage(one).replace("..", "--")),
+            *(f"${instance.values[name]}$" for name in swept.parameters),
+            f"${instance.period}$" if instance.period is not None else escaped(instance.answer),
+            escaped(_storage(instance).replace("..", "--")),
         ]
-        for one in swept.instances
+        for instance in swept.instances
     ]
     remarks = [
         f"{swept.name}: {name} = {' '.join(one.latex.split())}"

@@ -108,8 +108,8 @@ def _table(graph: Graph, front: ParetoFront, unit: str) -> str:
     names = names if len(names) <= MOST_COLUMNS else []
     heads = [f"size ({escaped(unit)})", "period", *map(escaped, names)]
     rows = [
-        [str(one.size), f"${one.period}$", *(str(one.capacities[name]) for name in names)]
-        for one in front.points
+        [str(point.size), f"${point.period}$", *(str(point.capacities[name]) for name in names)]
+        for point in front.points
     ]
     state = (
         "complete" if front.is_complete else f"points may be missing from {front.lower_bound} on"

@@ -150,7 +150,7 @@ def output_file(*suffixes: str) -> Callable[[str], str]:
 
     def parse(path: str) -> str:
         if suffixes and suffix_of(path).removeprefix(".") not in suffixes:
-            expected = " or ".join(f".{one}" for one in suffixes)
+            expected = " or ".join(f".{suffix}" for suffix in suffixes)
             raise UnwritableFile(f"{path}: expected the suffix {expected}")
         require_writable(path)
         return path

@@ -335,7 +335,10 @@ def _runs(found: GraphFindings, stop: Stop, left_out: dict[str, str]) -> Iterato
 def _distributions(found: GraphFindings) -> Iterator[tuple[str, Mapping[str, int]]]:
     """Capacities worth a look, each once, with what they are."""
     front, smallest = found.front, found.smallest
-    own = any(one.capacity is not None and not one.is_self_loop for one in found.graph.channels)
+    own = any(
+        channel.capacity is not None and not channel.is_self_loop
+        for channel in found.graph.channels
+    )
     seen: list[tuple[dict[str, int], str]] = []
     has_front = front is not None and bool(front.points)
     has_smallest = smallest is not None and smallest.point is not None

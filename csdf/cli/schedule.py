@@ -68,15 +68,15 @@ def work(options: argparse.Namespace) -> int:
     if options.trace:
         output.write(PROGRAM, options.trace, schedule_to_trace(graph.name, answer.firings))
     if options.format == "json":
-        firings = [one.to_json() for one in answer.firings]
+        firings = [firing.to_json() for firing in answer.firings]
         found = {"graph": graph.name, "deadlock": False, **answer.facts, "firings": firings}
         print(answers.json_text(found, options))
     elif options.format == "csv":
-        rows = ([getattr(one, name) for name in COLUMNS] for one in answer.firings)
+        rows = ([getattr(firing, name) for name in COLUMNS] for firing in answer.firings)
         print(csv_text(chain([COLUMNS], rows)), end="")
     else:
         print(answers.in_words(_lines(graph, answer), options))
-    title, names = f"{graph.name}: {options.kind}", [one.name for one in graph.actors]
+    title, names = f"{graph.name}: {options.kind}", [actor.name for actor in graph.actors]
     about = (title, answer.firings, names)
     loading.plot(options, "csdf.draw.charts", "schedule_picture", *about)
     if answer.facts["period"] == "0":
@@ -168,10 +168,10 @@ def _lines(graph: Graph, answer: ListedFirings) -> Iterator[str]:
     yield f"{graph.name}: {kind} schedule, {', '.join(ends) or 'no period found'}"
     width = max(len("actor"), *(len(quoted(name)) for name in repetitions))
     yield f"{'start':>14} {'end':>14}  {'actor':<{width}} phase iteration"
-    for one in answer.firings[:ROWS]:
-        iteration = one.index // repetitions[one.actor]
-        times = f"{one.start!s:>14} {one.end!s:>14}"
-        yield f"{times}  {quoted(one.actor):<{width}} {one.phase:>5} {iteration:>9}"
+    for firing in answer.firings[:ROWS]:
+        iteration = firing.index // repetitions[firing.actor]
+        times = f"{firing.start!s:>14} {firing.end!s:>14}"
+        yield f"{times}  {quoted(firing.actor):<{width}} {firing.phase:>5} {iteration:>9}"
     if len(answer.firings) > ROWS:
         yield f"{'...':>14} {len(answer.firings) - ROWS} more firings; --format csv lists all"
     for title, value in facts.items():

@@ -138,19 +138,21 @@ def _piece_lines(found: ParametricPeriod) -> Iterator[str]:
     nominal = f"{name} (x), nominal {found.parameter.nominal}"
     yield f"{slack}; period as a function of {nominal}, exact in {pieces}"
     yield f"  {'from':>14} {'to':>14}  {'period':<34} critical cycle"
-    for one in found.segments:
-        end = "" if one.end is None else str(one.end)
-        actors = _names(() if one.cycle is None else one.cycle.actors)
-        period = _linear(one.time, [one.count], one.tokens)
-        yield f"  {one.start!s:>14} {end:>14}  {period:<34} {actors}".rstrip()
+    for segment in found.segments:
+        end = "" if segment.end is None else str(segment.end)
+        actors = _names(() if segment.cycle is None else segment.cycle.actors)
+        period = _linear(segment.time, [segment.count], segment.tokens)
+        yield f"  {segment.start!s:>14} {end:>14}  {period:<34} {actors}".rstrip()
 
 
 def _region_lines(found: ParametricRegions) -> Iterator[str]:
     first, second = found.parameters
     regions = answers.counted(len(found.regions), "region")
     yield f"period as a function of {first.name} (x) and {second.name} (y), exact in {regions}"
-    for name, one, low, high in zip("xy", found.parameters, found.low, found.high, strict=True):
-        yield f"  {name}: {one.name} from {low} to {high}, nominal {one.nominal}"
+    for name, parameter, low, high in zip(
+        "xy", found.parameters, found.low, found.high, strict=True
+    ):
+        yield f"  {name}: {parameter.name} from {low} to {high}, nominal {parameter.nominal}"
     for region in found.regions:
         actors = _names(() if region.cycle is None else region.cycle.actors)
         yield f"  {_linear(region.time, region.counts, region.tokens):<40} {actors}"
@@ -173,9 +175,9 @@ def _capacity_lines(found: CapacitySteps) -> Iterator[str]:
     end = "" if found.is_complete else f", INCOMPLETE: {found.reason}"
     yield f"period as a function of the capacity of {found.channel}, exact in {steps}{end}"
     yield f"  {'from':>10}  {'period':<28} critical cycle"
-    for one in found.steps:
-        actors = _names(() if one.cycle is None else one.cycle.actors)
-        yield f"  {one.capacity:>10}  {answers.number(one.period):<28} {actors}"
+    for step in found.steps:
+        actors = _names(() if step.cycle is None else step.cycle.actors)
+        yield f"  {step.capacity:>10}  {answers.number(step.period):<28} {actors}"
 
 
 def _table_lines(graph: Graph, found: Sensitivity, seconds: float) -> Iterator[str]:
@@ -197,7 +199,7 @@ def _table_lines(graph: Graph, found: Sensitivity, seconds: float) -> Iterator[s
     if len(found.actors) > SHOWN:
         more = answers.counted(len(found.actors) - SHOWN, "row")
         yield f"  and {more} more, with larger slack; --json has all"
-    useful = [one for one in found.channels if one.period != found.period]
+    useful = [channel for channel in found.channels if channel.period != found.period]
     if not useful and found.channels:
         yield "  no channel alone makes the period shorter, with more tokens or more capacity"
     for one in useful[:SHOWN]:

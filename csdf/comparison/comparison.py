@@ -265,7 +265,8 @@ class _Comparison:
         if not front.is_complete and not front.points:
             return self._told(NOT_ASKED, reason=f"our front has no point yet: {front.reason}")
         ours = [
-            Stored(one.size, one.throughput or Fraction(0), one.capacities) for one in front.points
+            Stored(point.size, point.throughput or Fraction(0), point.capacities)
+            for point in front.points
         ]
         theirs = self.program.front(self._ask(FRONT, path), self.graph, self._factor(self.graph))
         theirs = [one for one in theirs if one.speed > 0]
@@ -385,8 +386,10 @@ class _Comparison:
             )
         if any(0 in actor.durations for actor in graph.actors):
             timed = tuple(
-                replace(one, durations=tuple(max(1, time) for time in one.durations), processors=())
-                for one in graph.actors
+                replace(
+                    actor, durations=tuple(max(1, time) for time in actor.durations), processors=()
+                )
+                for actor in graph.actors
             )
             yield (
                 "firings that take no time: with one time unit each both agree",
@@ -418,7 +421,7 @@ def _no_mcm(_text: str) -> Fraction:
 
 
 def _without_self_loops(graph: Graph) -> Graph:
-    channels = tuple(one for one in graph.channels if not one.is_self_loop)
+    channels = tuple(channel for channel in graph.channels if not channel.is_self_loop)
     return replace(graph, channels=channels, origin=None)
 
 
@@ -435,9 +438,9 @@ def _equal_speeds(ours: Fraction | None, theirs: Fraction | None) -> bool:
 def _dominant(points: Sequence[Stored]) -> list[Stored]:
     """The points that no other improves on, by size; equal to six digits is no improvement."""
     kept: list[Stored] = []
-    for one in sorted(points, key=lambda point: (point.size, -point.speed)):
-        if not kept or one.speed > kept[-1].speed * (1 + DIGITS):
-            kept.append(one)
+    for point in sorted(points, key=lambda point: (point.size, -point.speed)):
+        if not kept or point.speed > kept[-1].speed * (1 + DIGITS):
+            kept.append(point)
     return kept
 
 
@@ -445,12 +448,12 @@ def _gaps(points: Sequence[Stored], others: Sequence[Stored]) -> list[Stored]:
     """The points of one front whose throughput the other reaches with no such size."""
     best = sorted(others, key=lambda one: one.size)
     found, at, fastest = [], 0, Fraction(0)
-    for one in sorted(points, key=lambda one: one.size):
-        while at < len(best) and best[at].size <= one.size:
+    for point in sorted(points, key=lambda one: one.size):
+        while at < len(best) and best[at].size <= point.size:
             fastest = max(fastest, best[at].speed)
             at += 1
-        if one.speed > fastest and not _equal(one.speed, fastest):
-            found.append(one)
+        if point.speed > fastest and not _equal(point.speed, fastest):
+            found.append(point)
     return found
 
 
@@ -464,7 +467,7 @@ def _at_sizes(points: Sequence[Stored], wanted: Sequence[Stored]) -> list[Stored
 
 
 def _points(points: Sequence[Stored]) -> str:
-    listed = [f"{one.size} at {_decimal(one.speed)}" for one in points[:SHOWN]]
+    listed = [f"{point.size} at {_decimal(point.speed)}" for point in points[:SHOWN]]
     more = f" and {len(points) - SHOWN} more" if len(points) > SHOWN else ""
     return (", ".join(listed) + more) or "no point"
 

@@ -136,7 +136,7 @@ def _storage(graph: Graph, answer: Any, stop: Stop) -> Proved:
         return None, None, "says deadlock"
     if not isinstance(answer, Mapping):
         raise Refused(f"its storage is a {type(answer).__name__}; expected capacities by channel")
-    searched = [one.name for one in graph.channels if not one.is_self_loop]
+    searched = [channel.name for channel in graph.channels if not channel.is_self_loop]
     missing = [name for name in searched if name not in answer]
     if missing:
         raise Refused(f"its storage leaves channel {missing[0]!r} unbounded")

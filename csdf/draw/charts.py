@@ -64,7 +64,7 @@ def schedule_picture(
 
     Raises UnwritableFile for a suffix that is no format of pictures.
     """
-    shown = [one for one in firings if one.end > one.start][:MOST_BARS]
+    shown = [firing for firing in firings if firing.end > firing.start][:MOST_BARS]
     figure = Figure(figsize=(8, 1.2 + 0.3 * len(actors)), layout="constrained")
     axes = figure.add_subplot()
     axes.set_title(title)
@@ -82,7 +82,7 @@ def schedule_picture(
 
 def _gantt_figure(title: str, execution: MappedExecution) -> Figure:
     cores = list(dict.fromkeys(execution.cores.values()))
-    shown = [one for one in execution.firings if one.end > one.start][:MOST_BARS]
+    shown = [firing for firing in execution.firings if firing.end > firing.start][:MOST_BARS]
     is_free = any(one.actor not in execution.cores for one in shown)
     rows = [*cores, *(["transfers and others"] if is_free else [])]
     figure = Figure(figsize=(8, 1.4 + 0.45 * len(rows)), layout="constrained")
@@ -112,13 +112,13 @@ def _gantt_figure(title: str, execution: MappedExecution) -> Figure:
 def _complete_until(firings: Sequence[Firing]) -> float:
     """Return the time before which no firing is left out: an actor's next one comes after its last."""
     last: dict[str, float] = {}
-    for one in firings:
-        last[one.actor] = max(last.get(one.actor, 0.0), float(one.end))
+    for firing in firings:
+        last[firing.actor] = max(last.get(firing.actor, 0.0), float(firing.end))
     return min(last.values(), default=1.0)
 
 
 def _spans(firings: Sequence[Firing]) -> list[tuple[float, float]]:
-    return [(float(one.start), float(one.end - one.start)) for one in firings]
+    return [(float(firing.start), float(firing.end - firing.start)) for firing in firings]
 
 
 COLOURS = ("#357", "#c63", "#393", "#838", "#993", "#399", "#933", "#555")
@@ -145,14 +145,14 @@ def _draw_pieces(axes: Axes, found: ParametricPeriod) -> None:
     pieces, today = found.segments, found.parameter.nominal
     last = max(pieces[-1].start, today)
     end = last + max(Fraction(1), (last - pieces[0].start) / 3)
-    for number, one in enumerate(pieces):
-        stop = end if one.end is None else one.end
+    for number, piece in enumerate(pieces):
+        stop = end if piece.end is None else piece.end
         axes.plot(
-            [float(one.start), float(stop)],
-            [float(one.period(one.start)), float(one.period(stop))],
+            [float(piece.start), float(stop)],
+            [float(piece.period(piece.start)), float(piece.period(stop))],
             color=COLOURS[number % len(COLOURS)],
             linewidth=2,
-            label=_named(() if one.cycle is None else one.cycle.actors),
+            label=_named(() if piece.cycle is None else piece.cycle.actors),
         )
     axes.axvline(float(today), color="#888", linestyle=":")
     axes.plot([float(today)], [float(found.period(today))], "o", color="#333", label="nominal")
@@ -184,8 +184,8 @@ def _draw_regions(axes: Axes, found: ParametricRegions) -> None:
 
 
 def _draw_steps(axes: Axes, found: CapacitySteps) -> None:
-    sizes = [one.capacity for one in found.steps]
-    periods = [float(one.period) for one in found.steps]
+    sizes = [step.capacity for step in found.steps]
+    periods = [float(step.period) for step in found.steps]
     end = sizes[-1] + max(1, (sizes[-1] - sizes[0]) // 5)
     axes.step([*sizes, end], [*periods, periods[-1]], where="post", color=COLOURS[0])
     axes.set_xlabel(f"capacity of {found.channel} (tokens)")
@@ -200,7 +200,11 @@ def _named(actors: Sequence[str]) -> str:
 
 def sweep_picture(found: Sweep, suffix: str) -> str | bytes:
     """Return the period and the least storage over the values of the parameter that varies."""
-    (name,) = (one for one in found.parameters if len({i.values[one] for i in found.instances}) > 1)
+    (name,) = (
+        parameter
+        for parameter in found.parameters
+        if len({i.values[parameter] for i in found.instances}) > 1
+    )
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     rows = (
         (PERIOD, [(i.values[name], i.period) for i in found.instances]),

@@ -49,8 +49,8 @@ MOST_LETTERS = 9  # of the rates at both ends; there is no room for more
 def graph_drawing(findings: GraphFindings, shown: Excerpt) -> Html:
     """Return the drawing of the actors and channels shown."""
     number = {name: index for index, name in enumerate(shown.actors)}
-    edges = [(number[one.producer], number[one.consumer]) for one in shown.channels]
-    places = layout(len(number), edges, [one.initial_tokens > 0 for one in shown.channels])
+    edges = [(number[channel.producer], number[channel.consumer]) for channel in shown.channels]
+    places = layout(len(number), edges, [channel.initial_tokens > 0 for channel in shown.channels])
     critical = _critical_channels(findings)
     width = (places.columns - 1) * COLUMN + WIDTH + 2 * MARGIN + 24
     height = (places.rows - 1) * ROW + HEIGHT + 2 * MARGIN + 24
@@ -149,7 +149,7 @@ def _channels(
 ) -> Iterator[Html]:
     """The critical channels last, so that they are drawn above all other channels."""
     offsets = _offsets(channels)
-    is_labelled = len(channels) - sum(one.is_self_loop for one in channels) <= LABELLED
+    is_labelled = len(channels) - sum(channel.is_self_loop for channel in channels) <= LABELLED
     order = sorted(range(len(channels)), key=lambda index: channels[index].name in critical)
     for index in order:
         channel = channels[index]
@@ -175,7 +175,7 @@ def _channels(
 
 def _offsets(channels: Sequence[Channel]) -> list[float]:
     """How far each channel stands off the middle, where several join the same two actors."""
-    keys = [tuple(sorted((one.producer, one.consumer))) for one in channels]
+    keys = [tuple(sorted((channel.producer, channel.consumer))) for channel in channels]
     order = sorted(range(len(channels)), key=lambda index: keys[index])
     offsets = [0.0] * len(channels)
     for _, group in groupby(order, key=lambda index: keys[index]):
@@ -450,8 +450,8 @@ def _folded(
 ) -> _Lines:
     """Put so many layers on a line that the drawing has about the shape."""
     spans = [
-        (min(rows[vertex] for vertex in one), max(rows[vertex] for vertex in one))
-        for one in layers
+        (min(rows[vertex] for vertex in layer), max(rows[vertex] for vertex in layer))
+        for layer in layers
     ]  # fmt: skip
     lengths = range(min(LONGEST_LINE, len(spans)), len(spans) + 1)
     per_line = min(lengths, key=lambda length: abs(log(length / _height(spans, length) / shape)))

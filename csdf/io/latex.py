@@ -29,7 +29,7 @@ def booktabs(
     """
     left = set(texts)
     columns = "".join("l" if place in left else "r" for place in range(len(heads)))
-    comments = [f"% {' '.join(one.split())}" for one in remarks]
+    comments = [f"% {' '.join(remark.split())}" for remark in remarks]
     lines = [" & ".join(row) + r" \\" for row in (heads, *rows)]
     return "\n".join(
         [

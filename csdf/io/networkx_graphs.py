@@ -93,7 +93,7 @@ def _actor(node: Any, values: Mapping[str, Any]) -> Actor:
     if "durations" not in values:
         raise InvalidGraph(f"node {node!r} has no attribute 'durations'")
     processors = values.get("processors", ())
-    if not all(isinstance(one, Processor) for one in processors):
+    if not all(isinstance(processor, Processor) for processor in processors):
         raise InvalidGraph(f"node {node!r}: 'processors' are not all csdf.model.graph.Processor")
     durations = _sequence(values["durations"], 1, f"node {node!r}: durations")
     return Actor(name=node, durations=durations, processors=tuple(processors))

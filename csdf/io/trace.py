@@ -16,7 +16,7 @@ def schedule_to_trace(name: str, firings: Sequence[Firing]) -> str:
     The viewers count whole microseconds: one of them stands for one time unit, or for the part of
     it in which all times are whole; that factor stands in `otherData`.
     """
-    scale = lcm(*(time.denominator for one in firings for time in (one.start, one.end)))
+    scale = lcm(*(time.denominator for firing in firings for time in (firing.start, firing.end)))
     threads: dict[tuple[str, int], int] = {}
     events = [
         {
@@ -50,9 +50,9 @@ def _lanes(firings: Sequence[Firing]) -> list[tuple[Firing, int]]:
     """Give firings of one actor that overlap lanes of their own."""
     busy: dict[str, list[Fraction]] = {}
     placed = []
-    for one in sorted(firings):
-        ends = busy.setdefault(one.actor, [])
-        lane = next((i for i, end in enumerate(ends) if end <= one.start), len(ends))
-        ends[lane : lane + 1] = [one.end]
-        placed.append((one, lane))
+    for firing in sorted(firings):
+        ends = busy.setdefault(firing.actor, [])
+        lane = next((i for i, end in enumerate(ends) if end <= firing.start), len(ends))
+        ends[lane : lane + 1] = [firing.end]
+        placed.append((firing, lane))
     return placed

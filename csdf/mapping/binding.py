@@ -38,12 +38,12 @@ def durations_on(actor: Actor, core: Core) -> tuple[int, ...]:
 
     Raises InvalidMapping where the actor has durations for other types of processors only.
     """
-    for one in actor.processors:
-        if one.name == core.type:
-            return one.durations
+    for processor in actor.processors:
+        if processor.name == core.type:
+            return processor.durations
     if not actor.processors or not core.type:
         return actor.durations
-    types = ", ".join(repr(one.name) for one in actor.processors)
+    types = ", ".join(repr(processor.name) for processor in actor.processors)
     raise InvalidMapping(
         f"actor {actor.name!r} cannot run on processor {core.name!r} of the type {core.type!r}; "
         f"it has durations for {types}"
@@ -86,7 +86,7 @@ def bound_graph(
     scaled = in_finer_time(graph, graph.time_unit.numerator)
     factor = 1 / scaled.time_unit
     builder = _Binding(scaled, platform, mapping, factor)
-    actors = tuple(builder.actor(one, is_conservative=is_conservative) for one in scaled.actors)
+    actors = tuple(builder.actor(actor, is_conservative=is_conservative) for actor in scaled.actors)
     channels = tuple(
         replace(channel, capacity=None) if channel.name in mapping.buffers else channel
         for channel in scaled.channels
@@ -158,7 +158,7 @@ class _Binding:
         durations = durations_on(actor, core)
         if is_conservative and core.wheel is not None and core.slice is not None:
             wheel, own = int(core.wheel * self.factor), int(core.slice * self.factor)
-            durations = tuple(response_time(one, wheel, own) for one in durations)
+            durations = tuple(response_time(duration, wheel, own) for duration in durations)
         return Actor(name=actor.name, durations=durations)
 
     def add(self, channel: Channel) -> None:
@@ -248,12 +248,12 @@ def require_valid(graph: Graph, platform: Platform, mapping: Mapping) -> None:
     often against the repetition vector.
     """
     for actor, core in mapping.binding.items():
-        if actor not in {one.name for one in graph.actors}:
+        if actor not in {actor.name for actor in graph.actors}:
             raise InvalidMapping(
                 f"the binding names {actor!r}, which is no actor of {graph.name!r}"
             )
         platform.core(core)
-    channels = {one.name for one in graph.channels}
+    channels = {channel.name for channel in graph.channels}
     for name in (*mapping.buffers, *mapping.delays):
         if name not in channels:
             raise InvalidMapping(f"there is no channel {name!r} in {graph.name!r}")

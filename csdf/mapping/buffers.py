@@ -151,7 +151,9 @@ class _BufferedMapping:
             named = found.blocked if found.period is None else cycle
             holding = {self._place[name] for name in named if name in self._place}
             if found.period is None and not found.blocked:
-                holding = {place for place, one in enumerate(capacities) if one is not None}
+                holding = {
+                    place for place, capacity in enumerate(capacities) if capacity is not None
+                }
             self._known[capacities] = Evaluation(found.period, tuple(sorted(holding)))
         return self._known[capacities]
 

@@ -39,7 +39,7 @@ def find_mapping(
     within the sum of all times. Connections are taken for pipelined, so that a proof holds for those
     that are not, but starts need to be checked.
     """
-    distance = max((abs(one.distance) for one in problem.dependencies), default=0)
+    distance = max((abs(dependency.distance) for dependency in problem.dependencies), default=0)
     if 3 * _horizon(problem, period) + distance * period.numerator > MOST:
         return Feasibility(binding=(), starts=None, is_proved=False)
     model = _Model(problem, period)

@@ -120,8 +120,8 @@ def with_clock(graph: Graph, source: str, period: Fraction) -> Graph:
     """
     apart = period / graph.time_unit / repetition_vector(graph)[source]
     finer = in_finer_time(graph, apart.denominator)
-    name = free_name(f"{CLOCK}{source}", {one.name for one in graph.actors}, between="_")
-    taken = {one.name for one in graph.channels}
+    name = free_name(f"{CLOCK}{source}", {actor.name for actor in graph.actors}, between="_")
+    taken = {channel.name for channel in graph.channels}
     ticks, release = (free_name(f"{name}: {one}", taken, between="_") for one in ("turn", "tick"))
     clock = Actor(name=name, durations=(apart.numerator,))
     tick = Channel(
@@ -166,14 +166,14 @@ def _measured(
     ends = [Fraction(0)] * (count + distance)
     waits: list[Fraction] = []
     strays: list[list[Fraction]] = [[], []]  # in the transient, in the steady part
-    for one in run.firings:
-        if one.actor == sink and one.index // made < len(ends):
-            n = one.index // made
-            ends[n] = max(ends[n], one.end)
+    for firing in run.firings:
+        if firing.actor == sink and firing.index // made < len(ends):
+            n = firing.index // made
+            ends[n] = max(ends[n], firing.end)
             if n < count:
-                strays[n >= run.transient].append(one.end - one.index * period / made)
-        if one.actor == source and one.index < count * taken:
-            waits.append(one.start - one.index * period / taken)
+                strays[n >= run.transient].append(firing.end - firing.index * period / made)
+        if firing.actor == source and firing.index < count * taken:
+            waits.append(firing.start - firing.index * period / taken)
     latency, paired = (
         max(ends[n + apart] - n * period for n in range(count)) for apart in (0, distance)
     )

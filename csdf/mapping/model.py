@@ -113,7 +113,7 @@ class Platform:
         for name in names:
             if names.count(name) > 1:
                 raise InvalidMapping(f"platform {self.name!r}: two processors are named {name!r}")
-        ends = [(one.source, one.target) for one in self.connections]
+        ends = [(connection.source, connection.target) for connection in self.connections]
         for source, target in ends:
             if ends.count((source, target)) > 1:
                 raise InvalidMapping(
@@ -129,8 +129,8 @@ class Platform:
             "format": "csdf-platform",
             "version": 1,
             "name": self.name,
-            "processors": [one.to_json() for one in self.cores],
-            "connections": [one.to_json() for one in self.connections],
+            "processors": [core.to_json() for core in self.cores],
+            "connections": [connection.to_json() for connection in self.connections],
         }
 
     def core(self, name: str) -> Core:
@@ -145,9 +145,9 @@ class Platform:
 
         Raises InvalidMapping where it has others, but not that one.
         """
-        for one in self.connections:
-            if (one.source, one.target) == (source, target):
-                return one
+        for connection in self.connections:
+            if (connection.source, connection.target) == (source, target):
+                return connection
         if not self.connections:
             return None
         raise InvalidMapping(

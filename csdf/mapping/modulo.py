@@ -42,11 +42,17 @@ class _Schedule:
         ]
         self.into: dict[int, list[tuple[int, int]]] = defaultdict(list)
         self.out_of: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for one in problem.dependencies:
-            delay = problem.delay(one.channel, self.core[one.before], self.core[one.after])
-            gap = self.durations[one.before] + delay * scale - self.period * one.distance
-            self.into[one.after].append((one.before, gap))
-            self.out_of[one.before].append((one.after, gap))
+        for dependency in problem.dependencies:
+            delay = problem.delay(
+                dependency.channel, self.core[dependency.before], self.core[dependency.after]
+            )
+            gap = (
+                self.durations[dependency.before]
+                + delay * scale
+                - self.period * dependency.distance
+            )
+            self.into[dependency.after].append((dependency.before, gap))
+            self.out_of[dependency.before].append((dependency.after, gap))
         self.start: list[int | None] = [None] * len(self.core)
         self.latest: list[int | None] = [None] * len(self.core)  # before it lost its place
         self.wheels: dict[int, list[tuple[int, int, int]]] = defaultdict(list)

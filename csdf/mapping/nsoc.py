@@ -123,8 +123,12 @@ class _Reader:
         if schedule is None:
             return None
         states = list(schedule.iterchildren("state"))
-        actors = [self.document.attribute(one, "actor", f"processor {name!r}") for one in states]
-        begins = [i for i, one in enumerate(states) if one.get("startOfPeriodicRegime") == "true"]
+        actors = [
+            self.document.attribute(state, "actor", f"processor {name!r}") for state in states
+        ]
+        begins = [
+            i for i, state in enumerate(states) if state.get("startOfPeriodicRegime") == "true"
+        ]
         begin = begins[0] if begins else 0
         if not actors:
             raise self.document.refusal(schedule, f"processor {name!r}: an empty schedule")
@@ -132,7 +136,7 @@ class _Reader:
 
     def _platform(self, slices: dict[str, int | None], binding: dict[str, str]) -> Platform:
         cores = []
-        known = {one.name for actor in self.graph.actors for one in actor.processors}
+        known = {processor.name for actor in self.graph.actors for processor in actor.processors}
         for tile, processor in self._processors(self.platform):
             name = self.document.attribute(processor, "name", f"tile {tile!r}")
             self.home[tile] = name
@@ -247,7 +251,7 @@ class _Document:
         self.path = path
         self.platform = platform
         self.mapping = mapping
-        types = {one.name for actor in graph.actors for one in actor.processors}
+        types = {processor.name for actor in graph.actors for processor in actor.processors}
         self.untyped = free_name(UNTYPED, types, between="_")
         self.graph = replace(graph, actors=tuple(map(self._typed, graph.actors)))
         self.crossing = {
@@ -263,7 +267,7 @@ class _Document:
         if actor.name not in self.mapping.binding:
             self._refuse(f"actor {actor.name!r} is bound to no processor")
         kind = self._type(self.platform.core(self.mapping.binding[actor.name]))
-        if any(one.name == kind for one in actor.processors):
+        if any(processor.name == kind for processor in actor.processors):
             return actor
         own = Processor(name=kind, durations=actor.durations, is_default=not actor.processors)
         return replace(actor, processors=(*actor.processors, own))

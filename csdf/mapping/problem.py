@@ -91,8 +91,8 @@ class MappingProblem:
             for firing, (actor, _) in enumerate(self.firings)
         )
         return work + sum(
-            max(self.delay(one.channel, a, b) for a in cores for b in cores)
-            for one in self.dependencies
+            max(self.delay(dependency.channel, a, b) for a in cores for b in cores)
+            for dependency in self.dependencies
         )
 
     def delay(self, channel: str, source: int, target: int) -> int:

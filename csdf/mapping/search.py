@@ -333,8 +333,10 @@ class _LeastPeriod(_Search):
         problem = replace(self.problem, works=works)
         work = sum(problem.duration(f, binding[a]) for f, (a, _) in enumerate(problem.firings))
         sent = sum(
-            problem.delay(one.channel, *(binding[problem.firings[f][0]] for f in one[:2]))
-            for one in problem.dependencies
+            problem.delay(
+                dependency.channel, *(binding[problem.firings[f][0]] for f in dependency[:2])
+            )
+            for dependency in problem.dependencies
         )
         period = Fraction(2 * (work + sent) + 1)
         starts = modulo_schedule(problem, binding, period, self.look)

@@ -119,12 +119,12 @@ class GraphBuilder:
         )
         channels = tuple(
             replace(
-                one,
-                production=_repeated(one.production, phases[one.producer]),
-                consumption=_repeated(one.consumption, phases[one.consumer]),
-                release=one.release and _repeated(one.release, phases[one.consumer]),
+                channel,
+                production=_repeated(channel.production, phases[channel.producer]),
+                consumption=_repeated(channel.consumption, phases[channel.consumer]),
+                release=channel.release and _repeated(channel.release, phases[channel.consumer]),
             )
-            for one in self._channels
+            for channel in self._channels
         )
         return Graph(
             name=self._name, actors=actors, channels=channels, time_unit=Fraction(1, scale)

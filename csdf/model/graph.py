@@ -277,7 +277,8 @@ def in_finer_time(graph: Graph, parts: int) -> Graph:
             actor,
             durations=scaled(actor.durations),
             processors=tuple(
-                replace(one, durations=scaled(one.durations)) for one in actor.processors
+                replace(processor, durations=scaled(processor.durations))
+                for processor in actor.processors
             ),
         )
         for actor in graph.actors

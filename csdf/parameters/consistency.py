@@ -104,12 +104,12 @@ class SymbolicRepetitions(Shown):
             "divisors": [
                 _gcd_text(part.values(), sympy.latex, r"\gcd({})", ", ") for part in self.cycles
             ],
-            "conditions": [one.latex for one in self.conditions],
+            "conditions": [condition.latex for condition in self.conditions],
         }
 
     def at(self, values: Values) -> dict[str, int] | None:
         """Return the repetition vector at values of the parameters, None where it is inconsistent."""
-        if not all(one.holds(values) for one in self.conditions):
+        if not all(condition.holds(values) for condition in self.conditions):
             return None
         found: dict[str, int] = {}
         for part in self.cycles:
@@ -178,8 +178,8 @@ class _Arithmetic:
 
     def _sum(self, terms: Terms) -> Any:
         counted: dict[Any, int] = {}
-        for one in terms:
-            counted[one] = counted.get(one, 0) + 1
+        for term in terms:
+            counted[term] = counted.get(term, 0) + 1
         return sympy.Add(*(number * self._of(one) for one, number in counted.items()))
 
     def _of(self, term: Fraction | Expression) -> Any:
@@ -193,8 +193,8 @@ class _Arithmetic:
         if operator in PLAIN and (operator != "**" or operands[1].is_Integer):
             return PLAIN[operator](*operands)
         meant = [
-            one.xreplace({symbol: term for term, symbol in self._opaque.items()})
-            for one in operands
+            operand.xreplace({symbol: term for term, symbol in self._opaque.items()})
+            for operand in operands
         ]
         functions = {
             "min": sympy.Min, "max": sympy.Max, "floor": sympy.floor, "ceil": sympy.ceiling,
@@ -249,8 +249,10 @@ class _Arithmetic:
         shared = reduce(lambda a, b: a.gcd(b), scaled.values())
         found = {name: one.exquo(shared) for name, one in scaled.items()}
         numbers = [coefficient for one in found.values() for coefficient in one.coeffs()]
-        low = reduce(lambda a, b: a * b // gcd(a, b), (int(one.denominator) for one in numbers))
-        high = gcd(*(int(one * low) for one in numbers))
+        low = reduce(
+            lambda a, b: a * b // gcd(a, b), (int(number.denominator) for number in numbers)
+        )
+        high = gcd(*(int(number * low) for number in numbers))
         sign = -1 if next(iter(found.values())).LC < 0 else 1
         return {
             name: self._field(one * ring.domain(sign * low, high)) for name, one in found.items()
@@ -277,7 +279,7 @@ class _Arithmetic:
         if factor.free_symbols & self._meaning.keys():
             return False
         terms = sympy.Add.make_args(sympy.expand(factor))
-        return len({one.as_coeff_Mul()[0] > 0 for one in terms}) == 1
+        return len({term.as_coeff_Mul()[0] > 0 for term in terms}) == 1
 
     def _told(self, value: Any) -> Any:
         return sympy.factor(value.as_expr()).xreplace(self._meaning)
@@ -285,19 +287,21 @@ class _Arithmetic:
 
 def _is_never(conditions: Sequence[Condition]) -> bool:
     """Whether the conditions contradict one another, or one of them itself."""
-    equations = [one.left - one.right for one in conditions]
-    for one in equations:
-        symbols = one.free_symbols
-        if not symbols and one != 0:
+    equations = [condition.left - condition.right for condition in conditions]
+    for equation in equations:
+        symbols = equation.free_symbols
+        if not symbols and equation != 0:
             return True
-        if len(symbols) == 1 and one.is_polynomial(*symbols):
-            has_root = sympy.Poly(one, *symbols).count_roots(1, None)
+        if len(symbols) == 1 and equation.is_polynomial(*symbols):
+            has_root = sympy.Poly(equation, *symbols).count_roots(1, None)
             if not has_root:
                 return True
-    is_simple = all(one.is_polynomial(*one.free_symbols) for one in equations)
+    is_simple = all(equation.is_polynomial(*equation.free_symbols) for equation in equations)
     if not 2 <= len(equations) <= MOST_CONDITIONS or not is_simple:
         return False
-    symbols = sorted({one for equation in equations for one in equation.free_symbols}, key=str)
+    symbols = sorted(
+        {free_symbol for equation in equations for free_symbol in equation.free_symbols}, key=str
+    )
     return bool(sympy.groebner(equations, *symbols).exprs == [1])
 
 
@@ -345,6 +349,8 @@ def _rational(number: Fraction) -> Any:
 
 
 def _at(expression: Any, values: Values) -> Fraction:
-    known = {one: _rational(values[one.name]) for one in expression.free_symbols}
+    known = {
+        free_symbol: _rational(values[free_symbol.name]) for free_symbol in expression.free_symbols
+    }
     found = expression.xreplace(known).doit()
     return Fraction(int(found.p), int(found.q))

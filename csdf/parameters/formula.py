@@ -80,21 +80,21 @@ class Formula(Shown):
 
     def value(self, number: int) -> Fraction:
         """Return the value at an integer in the range. Raises CsdfError elsewhere."""
-        for one in self.pieces:
-            if one.first <= number <= one.last and (number - one.first) % one.step == 0:
-                return one.value(number) / self.divisors.get(number, Fraction(1))
+        for piece in self.pieces:
+            if piece.first <= number <= piece.last and (number - piece.first) % piece.step == 0:
+                return piece.value(number) / self.divisors.get(number, Fraction(1))
         raise CsdfError(f"{self.parameter} = {number} is not in the range of the formula")
 
     @property
     def text(self) -> str:
         """The function in a line."""
         under = f", divided by {self.divisor[0]}" if self.divisor else ""
-        return "; ".join(f"{one.text} for {one.where}" for one in self.pieces) + under
+        return "; ".join(f"{piece.text} for {piece.where}" for piece in self.pieces) + under
 
     @property
     def latex(self) -> str:
         """The function as a formula of LaTeX."""
-        rows = [rf"{one.latex} & \text{{for }} {_where_latex(one)}" for one in self.pieces]
+        rows = [rf"{piece.latex} & \text{{for }} {_where_latex(piece)}" for piece in self.pieces]
         under = rf"\frac{{1}}{{{self.divisor[1]}}} " if self.divisor else ""
         return under + "\\begin{cases}\n" + " \\\\\n".join(rows) + "\n\\end{cases}"
 
@@ -118,7 +118,9 @@ class Formula(Shown):
                 return sympy.And(*bounds)
             return sympy.And(*bounds, sympy.Eq(symbol % piece.step, piece.first % piece.step))
 
-        pieces = ((of(one.numerator) / of(one.denominator), where(one)) for one in self.pieces)
+        pieces = (
+            (of(piece.numerator) / of(piece.denominator), where(piece)) for piece in self.pieces
+        )
         return sympy.Piecewise(*pieces)
 
 
@@ -263,7 +265,8 @@ def _null_vector(rows: list[list[Fraction]], width: int) -> list[Fraction]:
 
 def _value(coefficients: Polynomial, number: int | Fraction) -> Fraction:
     return sum(
-        (one * Fraction(number) ** power for power, one in enumerate(coefficients)), Fraction(0)
+        (coefficient * Fraction(number) ** power for power, coefficient in enumerate(coefficients)),
+        Fraction(0),
     )
 
 

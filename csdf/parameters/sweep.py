@@ -98,10 +98,11 @@ class Sweep(Tabular):
         """Return an exact row for each instance."""
         return [
             {
-                **dict(one.values), "answer": one.answer, "firings": one.firings, "period": one.period,
-                "storage": one.size,
+                **dict(instance.values), "answer": instance.answer, "firings": instance.firings,
+                "period": instance.period,
+                "storage": instance.size,
             }
-            for one in self.instances
+            for instance in self.instances
         ]  # fmt: skip
 
 
@@ -138,9 +139,9 @@ def sweep(
     try:
         if len(varied) == 1:
             segments = analyses.segments(varied[0], combinations, stop)
-        for number, one in enumerate(combinations):
+        for number, combination in enumerate(combinations):
             stop.look(Progress(done=number, total=wanted))
-            found.append(analyses.instance(one, segments, varied, stop))
+            found.append(analyses.instance(combination, segments, varied, stop))
         for number, instance in enumerate(found if with_storage else ()):
             stop.look(Progress(done=number, total=wanted))
             storage = analyses.storage(instance, stop.part(share=max(1 / (wanted - number), 0.01)))
@@ -187,7 +188,7 @@ class _Analyses:
             return Instance(values=values, answer="invalid", reason=str(error))
         if segments:
             number = values[varied[0]]
-            one = next(one for one in reversed(segments) if one.start <= number)
+            one = next(segment for segment in reversed(segments) if segment.start <= number)
             return Instance(
                 values=values, answer="period", firings=firings, period=one.period(number)
             )
@@ -207,7 +208,7 @@ class _Analyses:
             return None
         graph, loops = self._change(self._graph.at(instance.values))
         actors = tuple(
-            replace(one, durations=(1,) * one.phases, processors=()) for one in graph.actors
+            replace(actor, durations=(1,) * actor.phases, processors=()) for actor in graph.actors
         )
         untimed = replace(graph, actors=actors, origin=None, time_unit=Fraction(1))
         known = self._known.get(untimed)
@@ -226,7 +227,7 @@ class _Analyses:
         if not self._graph.is_only_in_durations(parameter):
             return ()
         for actor, terms in self._graph.actors.items():
-            found = [_linear(one, parameter, fixed) for one in terms]
+            found = [_linear(term, parameter, fixed) for term in terms]
             rows = [one for one in found if one is not None and one[1] >= 0]
             if len(rows) < len(terms):
                 return ()
@@ -312,7 +313,7 @@ def _formulas(
     numbers = [one.values[name] for one in found]
     step = numbers[1] - numbers[0]
     is_even = all(after - before == step for before, after in pairwise(numbers))
-    if not is_even or step <= 0 or any(one.denominator != 1 for one in numbers):
+    if not is_even or step <= 0 or any(number.denominator != 1 for number in numbers):
         return {}
     sizes = [
         Fraction(one.size)
@@ -320,7 +321,7 @@ def _formulas(
         else None
         for one in found
     ]
-    places = [int(one) for one in numbers]
+    places = [int(number) for number in numbers]
     periods = [one.period for one in found]
     formulas = {
         "period": piecewise(name, places, periods),

@@ -84,8 +84,10 @@ class ScenarioGraph:
 
     def __post_init__(self) -> None:
         where = f"scenario graph {self.name!r}"
-        scenarios = _distinct([one.name for one in self.scenarios], f"{where}: two scenarios")
-        states = _distinct([one.name for one in self.states], f"{where}: two states")
+        scenarios = _distinct(
+            [scenario.name for scenario in self.scenarios], f"{where}: two scenarios"
+        )
+        states = _distinct([state.name for state in self.states], f"{where}: two states")
         for state in self.states:
             if state.scenario not in scenarios:
                 raise InvalidGraph(
@@ -98,15 +100,15 @@ class ScenarioGraph:
 
     def scenario(self, name: str) -> Scenario:
         """Return the scenario of that name; raise InvalidGraph if there is none."""
-        for one in self.scenarios:
-            if one.name == name:
-                return one
+        for scenario in self.scenarios:
+            if scenario.name == name:
+                return scenario
         raise InvalidGraph(f"scenario graph {self.name!r}: there is no scenario {name!r}")
 
     @property
     def reachable(self) -> dict[str, tuple[str, ...]]:
         """The states that a run can reach, each with the states that may follow it."""
-        followers: dict[str, list[str]] = {one.name: [] for one in self.states}
+        followers: dict[str, list[str]] = {state.name: [] for state in self.states}
         for before, after in self.transitions:
             if after not in followers[before]:
                 followers[before].append(after)

@@ -61,7 +61,7 @@ def scenario_throughput(graph: ScenarioGraph, *, budget: Budget = None) -> Scena
     Source: Geilen, Stuijk, CODES+ISSS 2010, section 5.
     """
     stop = stop_of(budget)
-    states = {one.name: graph.scenario(one.scenario) for one in graph.states}
+    states = {state.name: graph.scenario(state.scenario) for state in graph.states}
     reachable = graph.reachable
     used = {states[name].name: states[name] for name in reachable}
     time_scale = lcm(*(one.graph.time_unit.denominator for one in used.values()))
@@ -98,7 +98,7 @@ def _worst(
     for state in reachable:
         for token in matrices[scenario_of[state]].rows:
             number[state, token] = len(number)
-    reward_scale = lcm(*(one.reward.denominator for one in scenarios.values()))
+    reward_scale = lcm(*(scenario.reward.denominator for scenario in scenarios.values()))
     edges = []
     for before, followers in reachable.items():
         for after in followers:
@@ -299,7 +299,7 @@ class _SymbolicExecution:
         self.graph = graph
         self.time = time
         self.numbers = indexed(graph)
-        single = {one.consumer for one in graph.channels if is_single_firing_loop(one)}
+        single = {channel.consumer for channel in graph.channels if is_single_firing_loop(channel)}
         # Start of the latest firing of actors whose firings could overtake. Those of equal length, too:
         # their tokens may come out of order, a phase may take none, another scenario may be faster.
         self.latest = {

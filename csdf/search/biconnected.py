@@ -86,7 +86,7 @@ def _blocks_from(
     begins: list[int] = []  # where on the stack the channels below each actor of the path begin
     while path:
         here, channels = path[-1]
-        channel = next((one for one in channels if one.name not in used), None)
+        channel = next((channel for channel in channels if channel.name not in used), None)
         if channel is None:
             path.pop()
             if path:

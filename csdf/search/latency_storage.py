@@ -285,9 +285,11 @@ class ReleasePaths:
         Node firing * layers + i is the firing in iteration i, the last layer all later ones.
         """
         out_of: dict[int, list[tuple[int, int, int, str]]] = defaultdict(list)
-        for one in dependencies:
-            length = one.time - one.distance * self._period
-            out_of[one.before].append((one.after, length, one.distance, one.channel))
+        for dependency in dependencies:
+            length = dependency.time - dependency.distance * self._period
+            out_of[dependency.before].append(
+                (dependency.after, length, dependency.distance, dependency.channel)
+            )
         starts = [-(node % layers) * self._period for node in range(self._count * layers)]
         first = self._first[self._pairing.source]
         for index in range(self._repetitions[self._pairing.source]):
@@ -328,5 +330,5 @@ class ReleasePaths:
             node, channel = reason
             channels.append(channel)
             reason = reasons[node]
-        named = tuple(dict.fromkeys(one for one in reversed(channels) if one))
+        named = tuple(dict.fromkeys(channel for channel in reversed(channels) if channel))
         return LongestPath(time * self._graph.time_unit, named)

@@ -96,7 +96,7 @@ class MemorySearch(NamedSearch):
             for name, depth in (space.fixed or {}).items()
         )
         bits = [
-            [max(1, token_weight(one, space)) for one in variable.channels]
+            [max(1, token_weight(channel, space)) for channel in variable.channels]
             for variable in self._variables
         ]
 
@@ -180,7 +180,7 @@ class StepSearch:
     ) -> None:
         self._evaluator, self._variables = evaluator, variables
         self._price, self._look = price, look
-        start = tuple(self.end(place, one.least) for place, one in enumerate(variables))
+        start = tuple(self.end(place, variable.least) for place, variable in enumerate(variables))
         self.lower_bound = self.total(start)
         self._queue = [(self.lower_bound, start)]
         self._seen = {start}
@@ -188,7 +188,7 @@ class StepSearch:
 
     def total(self, capacities: Sequence[int]) -> int:
         """Return what a distribution costs."""
-        return sum(self._price(place, one) for place, one in enumerate(capacities))
+        return sum(self._price(place, capacity) for place, capacity in enumerate(capacities))
 
     def cheapest(self, is_sufficient: Sufficient) -> tuple[int, ...]:
         """Return the cheapest sufficient distribution, where capacities large enough suffice."""
@@ -211,7 +211,7 @@ class StepSearch:
             self.lower_bound, capacities = self._queue[0]
             if limit is not None and self.lower_bound > limit:
                 return None
-            cut = next((one for one in self._cuts if one.holds(capacities)), None)
+            cut = next((cut for cut in self._cuts if cut.holds(capacities)), None)
             if cut is None:
                 found = self._evaluator.evaluate(capacities)
                 if is_sufficient(found.period):

@@ -262,8 +262,8 @@ class NamedSearch:
             max(
                 variable.least,
                 *(
-                    one.initial_tokens + cycles[one.producer] * sum(one.production)
-                    for one in variable.channels
+                    channel.initial_tokens + cycles[channel.producer] * sum(channel.production)
+                    for channel in variable.channels
                 ),
             )
             for variable in self._variables

@@ -45,8 +45,8 @@ class SequentialRun:
         self.cuts: list[Cut] = []
         self.moments: dict[tuple[int, int], int] = {}
         self._first = len(graph.channels)
-        self.owners = [place for place, one in enumerate(variables) for _ in one.channels]
-        bounded = [channel for one in variables for channel in one.channels]
+        self.owners = [place for place, variable in enumerate(variables) for _ in variable.channels]
+        bounded = [channel for variable in variables for channel in variable.channels]
         self.occupied = [channel.initial_tokens for channel in bounded]
         self.graph = with_searched_spaces(graph, bounded)
         self._spaces: list[list[int]] = [[] for _ in variables]

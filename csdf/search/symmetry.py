@@ -105,28 +105,35 @@ class _Structure:
 
     def __init__(self, graph: Graph, variables: Sequence[Variable]) -> None:
         first_actor = len(variables) + len(graph.channels)
-        channels = {one.name: len(variables) + i for i, one in enumerate(graph.channels)}
-        actors = {one.name: first_actor + i for i, one in enumerate(graph.actors)}
+        channels = {channel.name: len(variables) + i for i, channel in enumerate(graph.channels)}
+        actors = {actor.name: first_actor + i for i, actor in enumerate(graph.actors)}
         traits: list[Hashable] = [
-            *((one.weight, one.step, one.least % one.step) for one in variables),
+            *(
+                (variable.weight, variable.step, variable.least % variable.step)
+                for variable in variables
+            ),
             *(
                 (
-                    one.production,
-                    one.consumption,
-                    one.release_rates,
-                    one.initial_tokens,
-                    one.capacity,
+                    channel.production,
+                    channel.consumption,
+                    channel.release_rates,
+                    channel.initial_tokens,
+                    channel.capacity,
                 )
-                for one in graph.channels
+                for channel in graph.channels
             ),
-            *(one.durations for one in graph.actors),
+            *(actor.durations for actor in graph.actors),
         ]
         numbers: dict[Hashable, int] = {}
-        self._traits = [numbers.setdefault(one, len(numbers)) for one in traits]
+        self._traits = [numbers.setdefault(trait, len(numbers)) for trait in traits]
         self._ties = {
-            *((i, channels[c.name], 0) for i, one in enumerate(variables) for c in one.channels),
-            *((channels[one.name], actors[one.producer], 1) for one in graph.channels),
-            *((channels[one.name], actors[one.consumer], 2) for one in graph.channels),
+            *(
+                (i, channels[c.name], 0)
+                for i, variable in enumerate(variables)
+                for c in variable.channels
+            ),
+            *((channels[channel.name], actors[channel.producer], 1) for channel in graph.channels),
+            *((channels[channel.name], actors[channel.consumer], 2) for channel in graph.channels),
         }
         self._neighbours: list[list[tuple[int, int]]] = [[] for _ in traits]
         for here, there, kind in self._ties:
@@ -173,7 +180,9 @@ def evened(
     What no distribution can do without on one channel it needs on those that are like it, too.
     """
     least = [variable.least for variable in variables]
-    moves = [(place, other) for one in permutations for place, other in enumerate(one)]
+    moves = [
+        (place, other) for permutation in permutations for place, other in enumerate(permutation)
+    ]
     while uneven := [(place, other) for place, other in moves if least[place] > least[other]]:
         for place, other in uneven:
             least[other] = max(least[place], least[other])

@@ -237,7 +237,9 @@ class FrontSearch:
         start = None if points or is_complete else search.started_point()
         return ParetoFront(
             points=tuple(
-                search.finished(one) for one in points if largest is None or one.size <= largest
+                search.finished(point)
+                for point in points
+                if largest is None or point.size <= largest
             ),
             is_complete=is_complete,
             lower_bound=search.lower_bound,

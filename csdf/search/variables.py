@@ -111,7 +111,7 @@ def _variable(graph: Graph, names: Sequence[str], space: SearchSpace) -> Variabl
 
 def size_of(variables: Sequence[Variable], capacities: Sequence[int]) -> int:
     """Return what these capacities of the variables cost together."""
-    return sum(one.weight * many for one, many in zip(variables, capacities, strict=True))
+    return sum(variable.weight * many for variable, many in zip(variables, capacities, strict=True))
 
 
 def token_weight(channel: Channel, space: SearchSpace) -> int:
@@ -169,9 +169,9 @@ def least_capacity(channel: Channel, firings: int = FIRINGS) -> int:
     """
     used = peak = channel.initial_tokens
     if channel.is_self_loop:  # tokens and the space of a firing's output overlap
-        for made, given in zip(channel.production, channel.release_rates, strict=True):
+        for made, release_rate in zip(channel.production, channel.release_rates, strict=True):
             peak = max(peak, used + made)
-            used += made - given
+            used += made - release_rate
         return peak
     made, taken = sum(channel.production), sum(channel.consumption)
     shared = gcd(made, taken)

@@ -97,7 +97,7 @@ class _Allocation:
         check_fixed(problem)
         self._problem, self._capacity = problem, capacity
         groups, is_complete = choices(problem)
-        self._blocks = [blocks for one in groups if (blocks := blocks_of(problem, one)).can_be]
+        self._blocks = [blocks for group in groups if (blocks := blocks_of(problem, group)).can_be]
         self._portfolios = [_started(blocks, capacity) for blocks in self._blocks]
         self._best = min(self._portfolios, key=lambda one: one.peak)
         self._open = list(range(len(self._blocks)))
@@ -117,7 +117,7 @@ class _Allocation:
         """The lower bound of all choices, and the blocks that it speaks of."""
         if self._relaxed is not None:
             return self._relaxed
-        bounds = [one.bound for one in self._portfolios]
+        bounds = [portfolio.bound for portfolio in self._portfolios]
         return min(zip(self._blocks, bounds, strict=True), key=lambda one: one[1].peak)
 
     @property

@@ -76,7 +76,8 @@ def plan_banks(problem: Problem, *, budget: Budget = None) -> BankPlan:
         raise InvalidPlan(f"{problem.name}: has no banks")
     together = sum(bank.capacity for bank in problem.banks)
     anywhere = (
-        replace(one, bank=None, offset=None, alignment=1, hint=None) for one in problem.buffers
+        replace(buffer, bank=None, offset=None, alignment=1, hint=None)
+        for buffer in problem.buffers
     )
     everything = replace(problem, buffers=tuple(anywhere), banks=())
     bound = plan_arena(everything, capacity=together, budget=Stop(steps=0))
@@ -99,7 +100,7 @@ def _planned(problem: Problem, stop: Stop) -> tuple[Status, Reason, dict[str, Me
     """Return status, reason and plans; what takes no room lies in the first bank."""
     contents = Contents(problem, stop)
     start = tuple(
-        frozenset(one.name for one in problem.buffers if one.bank == bank.name)
+        frozenset(buffer.name for buffer in problem.buffers if buffer.bank == bank.name)
         for bank in problem.banks
     )
     for bank, names in zip(problem.banks, start, strict=True):
@@ -114,7 +115,9 @@ def _planned(problem: Problem, stop: Stop) -> tuple[Status, Reason, dict[str, Me
             return Status.INFEASIBLE, because(BankWhy.NONE_FITS), {}
     if filling is None:
         return Status.UNKNOWN, because(BankWhy.UNDECIDED), {}
-    resting = {one.name for one in problem.buffers if one.bank is None and not one.takes_bytes}
+    resting = {
+        buffer.name for buffer in problem.buffers if buffer.bank is None and not buffer.takes_bytes
+    }
     first, *others = filling
     plans: dict[str, MemoryPlan] = {}
     for bank, names in zip(problem.banks, (first | resting, *others), strict=True):
@@ -160,7 +163,7 @@ def _filled_in_turn(problem: Problem, contents: Contents, start: Filling) -> Fil
 
     Of a bank the largest leaves until the others fit.
     """
-    left = frozenset(one.name for one in problem.buffers if _is_free(one))
+    left = frozenset(buffer.name for buffer in problem.buffers if _is_free(buffer))
     filling: list[Names] = []
     for bank, named in zip(problem.banks, start, strict=True):
         staying = [one for one in contents.named(left) if one.size <= bank.capacity]
@@ -206,8 +209,11 @@ class Contents:
         lives = [(b.start, b.end, b.size) for b in buffers if b.name not in self._yielding]
         if max(loads(lives).values(), default=0) > bank.capacity:
             return False
-        is_free = all(one.offset is None and one.alignment == 1 for one in buffers)
-        if is_free and sum(one.size for one in buffers if one.takes_bytes) <= bank.capacity:
+        is_free = all(buffer.offset is None and buffer.alignment == 1 for buffer in buffers)
+        if (
+            is_free
+            and sum(buffer.size for buffer in buffers if buffer.takes_bytes) <= bank.capacity
+        ):
             return True  # each can have bytes of its own, so that nobody need search
         if len(self._known) >= MOST_PLANS:
             raise GaveUp(because(BankWhy.MOST_PLANS, most=MOST_PLANS))
@@ -291,7 +297,7 @@ class BankSearch:
         if number > 0 and not is_paired:
             first = before if replace(one, name=other.name, hint=other.hint) == other else 0
         empty: set[int] = set()
-        for bank, capacity in enumerate(one.capacity for one in self._banks):
+        for bank, capacity in enumerate(bank.capacity for bank in self._banks):
             if not filling[bank]:
                 if capacity in empty:
                     continue
@@ -315,16 +321,18 @@ class CostSearch:
         self._contents, self._stop = contents, stop
         cheap, dear = self._banks
         self._named = [
-            frozenset(one.name for one in problem.buffers if one.bank == bank.name)
+            frozenset(buffer.name for buffer in problem.buffers if buffer.bank == bank.name)
             for bank in self._banks
         ]
-        self._free = {one.name: one for one in problem.buffers if one.bank is None}
+        self._free = {buffer.name: buffer for buffer in problem.buffers if buffer.bank is None}
         self._extra = {
             name: one.accesses * (dear.cost - cheap.cost) for name, one in self._free.items()
         }
         costs = {bank.name: bank.cost for bank in self._banks}
-        self._base = sum(one.accesses * costs[one.bank or cheap.name] for one in problem.buffers)
-        inside = [one for one in problem.buffers if one.bank in (None, cheap.name)]
+        self._base = sum(
+            buffer.accesses * costs[buffer.bank or cheap.name] for buffer in problem.buffers
+        )
+        inside = [buffer for buffer in problem.buffers if buffer.bank in (None, cheap.name)]
         times = sorted({one.start for one in inside if one.takes_bytes})
         self._alive = [
             [one for one in inside if one.start <= time < one.end and contents.counts(one)]

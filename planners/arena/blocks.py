@@ -207,8 +207,10 @@ def _meetings(
     starts, ends = [b.start for b in buffers], [b.end for b in buffers]
     begun, ended = sorted(starts), sorted(ends)
     start = [0]
-    for one in buffers:  # those that begin before its end, but not those that end before its start
-        met = bisect_left(begun, one.end) - bisect_right(ended, one.start) - 1
+    for (
+        buffer
+    ) in buffers:  # those that begin before its end, but not those that end before its start
+        met = bisect_left(begun, buffer.end) - bisect_right(ended, buffer.start) - 1
         start.append(start[-1] + met)
     if len(buffers) > most:
         return start, (), (), ()
@@ -273,7 +275,9 @@ class _Scale:
         self.grain = gcd(*alignments)
         unit = gcd(*(-buffer.size // self.grain * self.grain for buffer in buffers))
         unit = gcd(unit, *(b.offset for b in buffers if b.offset is not None)) or self.grain
-        while odd := [one for one in sorted(alignments) if unit % one and one % unit]:
+        while odd := [
+            alignment for alignment in sorted(alignments) if unit % alignment and alignment % unit
+        ]:
             unit = gcd(unit, odd[0])
         self.unit = unit
 
@@ -310,7 +314,7 @@ def cliques_of(blocks: Blocks) -> list[Clique]:
     """
     if blocks.by_lifetime:
         return [
-            Clique(numbers, tuple(blocks.size[one] for one in numbers))
+            Clique(numbers, tuple(blocks.size[number] for number in numbers))
             for numbers in _live_sets(blocks)
         ]
     near = [set(blocks.neighbours(block)) for block in range(len(blocks))]

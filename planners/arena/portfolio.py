@@ -284,7 +284,7 @@ class Portfolio:
         part = max(self.parts, key=lambda one: one.lower_bound, default=None)
         if part is None:
             return Bound(0, ())
-        numbers = tuple(part.numbers[one] for one in part.evidence.blocks)
+        numbers = tuple(part.numbers[block] for block in part.evidence.blocks)
         return part.evidence._replace(blocks=numbers)
 
     @property

@@ -89,7 +89,7 @@ def numbers(array: NDArray[Any]) -> Iterator[str]:
             yield from map(number, values)
             continue
         texts = ("%.9g " * len(values) % tuple(values.tolist())).split()
-        yield from [f"{one}f" if "." in one or "e" in one else f"{one}.0f" for one in texts]
+        yield from [f"{text}f" if "." in text or "e" in text else f"{text}.0f" for text in texts]
 
 
 def initialiser(value: object) -> str:

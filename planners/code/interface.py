@@ -160,9 +160,9 @@ void {name}_restore(instance *state, const void *from)
     def macros(self) -> str:
         """Return what the header says of each input and output."""
         said = "".join(
-            f"{_macros(self.name.upper(), number, one)}"
+            f"{_macros(self.name.upper(), number, port)}"
             for ports in (self.inputs, self.outputs)
-            for number, one in enumerate(ports)
+            for number, port in enumerate(ports)
         )
         return f"""
 /* Inputs and outputs: number, type, elements, shape as they lie, and the real number that an integer
@@ -211,8 +211,8 @@ void {self.name}_dequantize_output(int number, const void *elements, float *valu
 
     def _cases(self, ports: Sequence[Port], deed: Callable[[str, Port], str]) -> str:
         return "".join(
-            f"        case {number}:\n            {deed(self.name.upper(), one)}\n            break;\n"
-            for number, one in enumerate(ports)
+            f"        case {number}:\n            {deed(self.name.upper(), port)}\n            break;\n"
+            for number, port in enumerate(ports)
         )
 
     def declarations(self) -> str:
@@ -241,10 +241,10 @@ int {name}_push_row({name}_state *state, const {self.inputs[0].kind} *row);
         """Return the functions."""
         name, numbers = self.name, self._numbers(self.outputs)
         begins = "    begin_kept(state);\n" if self.schedule.beginnings else ""
-        memories = ", ".join(f"element *{one}" for one in self.memories)
+        memories = ", ".join(f"element *{memory}" for memory in self.memories)
         others = "".join(
-            f"    state->outside[{number}] = {one};\n"
-            for number, one in enumerate(self.memories[1:])
+            f"    state->outside[{number}] = {memory};\n"
+            for number, memory in enumerate(self.memories[1:])
         )
         others += "    copy_weights(state, -1);\n" if self.schedule.moved.is_resident else ""
         text = f"""static element *tensor_in(const instance *state, int32_t number)
@@ -349,7 +349,7 @@ void {name}_{self.verb}({self.parameters()})
         pointing = ""
         told = ""
         if results:
-            listed = ", ".join(["state", *(one.parameter for one in results)])
+            listed = ", ".join(["state", *(result.parameter for result in results)])
             told = f"    {name}_results({listed});\n"
             pointing = f"""
 void {name}_results({self._results_parameters()})

@@ -82,7 +82,7 @@ class Described:
     def structure(self, kind: str, *fields: object) -> str:
         """Return the address of the numbers of the layer, in a structure of C."""
         name = identifier(self.layer.name)
-        return self.tables.one(kind, name, [initialiser(one) for one in fields])
+        return self.tables.one(kind, name, [initialiser(field) for field in fields])
 
     def call(self, function: str, kind: str | None = None, *fields: object) -> Call:
         """Return the call of a kernel that takes a structure of that kind, if any."""
@@ -146,7 +146,7 @@ class RealTables:
     def one(self, kind: str, name: str, fields: Sequence[str]) -> str:
         """Return the address of one structure of a type."""
         self.wanted.add(kind)
-        return self._tables.one(as_real(kind), name, [as_real(one) for one in fields])
+        return self._tables.one(as_real(kind), name, [as_real(field) for field in fields])
 
     def defined(self, kind: str, name: str, items: Sequence[str]) -> str:
         """Return the symbol of an array of a type."""

@@ -152,13 +152,13 @@ def frames_of(
         return vectors
     return tuple(
         replace(
-            one,
+            vector,
             tolerance={
                 name: ROUNDING * float(np.abs(array).max(initial=0))
-                for name, array in one.outputs.items()
+                for name, array in vector.outputs.items()
             },
         )
-        for one in vectors
+        for vector in vectors
     )
 
 

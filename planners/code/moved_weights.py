@@ -44,7 +44,7 @@ class MovedWeights:
         self.kinds: set[str] = set()
         self.is_resident = self.is_ahead = False
         kinds = (Kind.RESIDENT, Kind.WEIGHTS)
-        moved = [one for one in plan.buffers if one.kind in kinds]
+        moved = [buffer for buffer in plan.buffers if buffer.kind in kinds]
         stages: dict[int, int] = {}
         homes = {one.tensor: one for one in moved if one.kind is Kind.RESIDENT}
         copied = {one.tensor for one in moved if one.kind is Kind.WEIGHTS}

@@ -16,7 +16,7 @@ from planners.code.sources import Written
 def _memory(written: Written, *, whole_inputs: bool = True) -> str:
     """C of what a call works in."""
     name, ports = written.name, (*(written.inputs if whole_inputs else ()), *written.outputs)
-    arrays = "".join(f"static {one.kind} {one.array}[{one.elements}];\n" for one in ports)
+    arrays = "".join(f"static {port.kind} {port.array}[{port.elements}];\n" for port in ports)
     return f"""{arrays_of(written)}
 static {name}_state state;
 {arrays}"""
@@ -60,7 +60,7 @@ static uint64_t instructions(void)
 {texts}
 }};
 static const unsigned short layer_of[{len(written.stages)}] = {{
-{wrapped(str(layers.index(one)) for one in written.stages)}
+{wrapped(str(layers.index(stage)) for stage in written.stages)}
 }};
 static uint64_t spent[{len(layers)}], begun;
 
@@ -105,11 +105,11 @@ def proof_program(written: Written) -> str:
     end = f"offsetof({name}_state, outside)" if "*outside[" in written.header else "sizeof state"
     (element,) = re.findall(rf"typedef (\w+) {name}_element;", written.header)
     arrays = [
-        (array, f"{name.upper()}_{one.upper()}_ELEMENTS", element)
-        for array, one in zip(written.arrays, written.memories, strict=True)
+        (array, f"{name.upper()}_{memory.upper()}_ELEMENTS", element)
+        for array, memory in zip(written.arrays, written.memories, strict=True)
     ]
     arrays += [(one.array, str(one.elements), one.kind) for one in written.inputs]
-    unknown = "".join(_unknown(*one) for one in arrays)
+    unknown = "".join(_unknown(*array) for array in arrays)
     counter = "    int i;\n" if "float" in unknown else ""
     oldest, within = "", ""
     for number, rows in enumerate(written.kept_rows):
@@ -200,7 +200,7 @@ def example_program(written: Written) -> str:
         largest = LARGEST.replace("ELEMENTS", str(output.elements))
         choosing = ("        int32_t i, largest = 0;\n", largest)
     frame = _pushed(written) if written.is_streamed else _worked(written)
-    outside = [one.array for one in written.outputs if one.outside is not None]
+    outside = [output.array for output in written.outputs if output.outside is not None]
     pointed = ""
     if written.is_streamed and outside:
         pointed = f"    {name}_results({', '.join(['&state', *outside])});\n"
@@ -274,9 +274,9 @@ def _pushed(written: Written) -> str:
     """C that reads a frame row by row, and works each row as it comes."""
     name = written.name
     copied = "".join(
-        f"        memcpy({one.array}, {name}_output(&state, {number}), sizeof {one.array});\n"
-        for number, one in enumerate(written.outputs)
-        if one.outside is None
+        f"        memcpy({output.array}, {name}_output(&state, {number}), sizeof {output.array});\n"
+        for number, output in enumerate(written.outputs)
+        if output.outside is None
     )
     return f"""        int32_t place;
         for (place = 0; place < {name.upper()}_ROWS; place++) {{

@@ -159,8 +159,12 @@ class _Writing:
         self.inputs = [self._port(layer, layer.name, taken) for layer in self.network.inputs]
         # The tensor that goes out at an output: its own, where a stage writes it row by row.
         self.outputs = [
-            self._port(one, one.name if one.name in self.schedule.tensors else one.inputs[0], taken)
-            for one in self.network.outputs
+            self._port(
+                output,
+                output.name if output.name in self.schedule.tensors else output.inputs[0],
+                taken,
+            )
+            for output in self.network.outputs
         ]
         self.interface = Interface(
             name=self.name,
@@ -223,12 +227,12 @@ class _Writing:
             ),
             state_bytes=self._state_bytes(counters),
             kernels=tuple(sorted(wanted & functions)),
-            stages=tuple(one.running.result for one in self.schedule.stages),
+            stages=tuple(stage.running.result for stage in self.schedule.stages),
             kept_rows=tuple(previous.shape.rows for previous, _ in self.network.variables),
             kept_sums=tuple(self.schedule.kept_sums()),
             memories=self.interface.memories,
             arrays=(
-                tuple(f"memory_{one}" for one in self.interface.memories)
+                tuple(f"memory_{memory}" for memory in self.interface.memories)
                 if self.plan.memories
                 else ("arena",)
             ),
@@ -275,7 +279,7 @@ class _Writing:
         outside = self.interface.field()
         turn = "    uint16_t turn, place, round;\n" if self.schedule.order.turns else ""
         variables = len(self.network.variables)
-        memories = ", ".join(f"{name}_element *{one}" for one in self.interface.memories)
+        memories = ", ".join(f"{name}_element *{memory}" for memory in self.interface.memories)
         turn += f"    uint16_t oldest[{variables}];\n" if variables else ""
         text = f"""/* {comment(self.network.name)}: inference in {self.plan.arena_bytes} bytes. */
 #ifndef {capitals}_H
@@ -358,13 +362,16 @@ void {self.name}_block(int by_cmsis_nn);
         capitals, plan = self.capitals, self.plan
         found = []
         memories = plan.memories or (Memory(name="arena", size=plan.arena_bytes),)
-        for one, word in zip(memories, self.interface.memories, strict=True):
+        for memory, word in zip(memories, self.interface.memories, strict=True):
             named = f"{capitals}_{word.upper()}"
-            elements = max(self.schedule.elements(one.size), 1)
-            found += [f"#define {named}_BYTES {one.size}", f"#define {named}_ELEMENTS {elements}"]
-        for one, word in zip(memories[1:], self.interface.memories[1:], strict=True):
+            elements = max(self.schedule.elements(memory.size), 1)
+            found += [
+                f"#define {named}_BYTES {memory.size}",
+                f"#define {named}_ELEMENTS {elements}",
+            ]
+        for memory, word in zip(memories[1:], self.interface.memories[1:], strict=True):
             known = ""
-            if one.is_slow:
+            if memory.is_slow:
                 known = f"""if defined(ESP_PLATFORM)
 #include "esp_attr.h"
 #define {capitals}_IN_{word.upper()} EXT_RAM_BSS_ATTR
@@ -372,9 +379,9 @@ void {self.name}_block(int by_cmsis_nn);
 #include <zephyr/linker/section_tags.h>
 #define {capitals}_IN_{word.upper()} Z_GENERIC_SECTION(.ext_ram.bss)
 #el"""
-            section = f".{'slow' if one.is_slow else 'fast'}.{identifier(one.name)}"
+            section = f".{'slow' if memory.is_slow else 'fast'}.{identifier(memory.name)}"
             found.append(f"""
-/* Put behind the name of the array for {comment(one.name)}; defined before, it is yours. */
+/* Put behind the name of the array for {comment(memory.name)}; defined before, it is yours. */
 #ifndef {capitals}_IN_{word.upper()}
 #{known}if defined({capitals}_SECTIONS) || defined(ON_TARGET) /* a linker script has it */
 #define {capitals}_IN_{word.upper()} __attribute__((section("{section}")))
@@ -387,7 +394,8 @@ void {self.name}_block(int by_cmsis_nn);
     def _begin_with(self) -> str:
         """Return the begin of a sentence on what NAME_init is given."""
         sizes = [
-            f"{one} of {self.capitals}_{one.upper()}_ELEMENTS" for one in self.interface.memories
+            f"{memory} of {self.capitals}_{memory.upper()}_ELEMENTS"
+            for memory in self.interface.memories
         ]
         return f"Begin with memory: {' and '.join(sizes)} elements"
 
@@ -714,6 +722,6 @@ def _require_fit(model: Model, plan: StreamingPlan) -> None:
             "read_model(path, with_weights=True), or take random_weights"
         )
     for group in plan.groups:
-        for one in group.stages:
-            for name in one.stage.layers:
+        for stage in group.stages:
+            for name in stage.stage.layers:
                 network.layer(name)

@@ -90,7 +90,7 @@ def test_program(written: Written, vectors: Sequence[TestVector]) -> str:
     }}
 #endif
 """
-    arena = " + ".join(f"sizeof {one}" for one in written.arrays)
+    arena = " + ".join(f"sizeof {array}" for array in written.arrays)
     return f"""/* Runs {name} on test vectors and compares with what they are to give. */
 #include <math.h>
 #include <string.h>
@@ -134,7 +134,7 @@ def _tested(written: Written, vectors: Sequence[TestVector], parameters: str) ->
     for number, vector in enumerate(vectors):
         for ports, found in ((written.inputs, vector.frame), (written.outputs, vector.outputs)):
             arrays += [_array(port, number, found[port.layer]) for port in ports]
-    checks = "\n".join(_check(written, number, one) for number, one in enumerate(vectors))
+    checks = "\n".join(_check(written, number, vector) for number, vector in enumerate(vectors))
     if written.keeps_state:
         checks += _saving(written, vectors)
     else:
@@ -142,7 +142,7 @@ def _tested(written: Written, vectors: Sequence[TestVector], parameters: str) ->
     results = "\n".join(
         f"static {port.kind} found_{port.array}[{port.elements}];" for port in written.outputs
     )
-    kinds = sorted({_test_of(port, one) for port in written.outputs for one in vectors})
+    kinds = sorted({_test_of(port, vector) for port in written.outputs for vector in vectors})
     tests = "\n\n".join(
         _TESTS.get(kind) or _close(kind.removeprefix("is_close_")) for kind in kinds
     )
@@ -425,7 +425,7 @@ def _rounded(network: Network) -> set[str]:
 
 
 def _moved(layer: Layer, before: Layer, network: Network) -> Layer:
-    names = {one.name for one in network.layers}
+    names = {layer.name for layer in network.layers}
     name = f"before {layer.name}"
     while name in names:
         name += "'"

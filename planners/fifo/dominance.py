@@ -145,7 +145,7 @@ def _moves(design: Design, alone: Alone) -> Iterator[tuple[bool, Move]]:
         own, period = layer.cluster, alone(number)
         if len(inputs) != len(own.inputs) or len(outputs) != len(own.outputs) or not inputs:
             continue  # the rest of its words come from outside or go there
-        is_locked = any(one.lock is not None for one in own.outputs)
+        is_locked = any(output.lock is not None for output in own.outputs)
         is_written_freely = all(
             design.ports(design.fifos[one])[0].lock is None for one in (*inputs, *outputs)
         )
@@ -161,7 +161,7 @@ def _moves(design: Design, alone: Alone) -> Iterator[tuple[bool, Move]]:
         if reads_fast and outputs and is_written_freely:
             is_by_word = max(made) > 1 and is_thinning(own)
             more = [1] if is_by_word else made
-            targets = tuple((one, more[design.fifos[one].output]) for one in outputs)
+            targets = tuple((output, more[design.fifos[output].output]) for output in outputs)
             yield True, Move(source=inputs[0], fewer=1 if is_by_word else taken[0], targets=targets)
 
 

@@ -204,8 +204,10 @@ class DesignEvaluator:
             # No layer is faster than its longest sequence, one event after the other.
             least = Fraction(
                 max(
-                    one.events * one.gap if one.gaps is None else sum(one.gaps.tolist())
-                    for one in self.graph.design.layers[layer].cluster.sequences
+                    sequence.events * sequence.gap
+                    if sequence.gaps is None
+                    else sum(sequence.gaps.tolist())
+                    for sequence in self.graph.design.layers[layer].cluster.sequences
                 )
             )
             part = self.graph.restricted([layer], [None] * len(self.graph.design.fifos))

@@ -118,20 +118,21 @@ class EventGraph:
         self.design = design
         self.alone: dict[int, Fraction] = {}
         clusters = [layer.cluster for layer in design.layers]
-        self._first = list(accumulate((len(one.sequences) for one in clusters), initial=0))
-        self.owner = [number for number, one in enumerate(clusters) for _ in one.sequences]
-        sequences = [one for cluster in clusters for one in cluster.sequences]
+        self._first = list(accumulate((len(cluster.sequences) for cluster in clusters), initial=0))
+        self.owner = [number for number, cluster in enumerate(clusters) for _ in cluster.sequences]
+        sequences = [sequence for cluster in clusters for sequence in cluster.sequences]
         self._tables: list[Numbers] = [np.zeros(1, dtype=np.int64)]
         self._table_at: dict[int, int] = {}  # by identity
         self._largest = {-1: 0}  # absolute value in each table
-        self.events = [one.events for one in sequences]
-        gap_at = [self._table(one.gaps) for one in sequences]
-        self.columns_of_sequences = self.events, [one.gap for one in sequences], gap_at
+        self.events = [sequence.events for sequence in sequences]
+        gap_at = [self._table(sequence.gaps) for sequence in sequences]
+        self.columns_of_sequences = self.events, [sequence.gap for sequence in sequences], gap_at
         self.waits = sorted(
             [*self._inner_waits(), *self._fifo_waits()], key=lambda one: (one.waiter, one.kind)
         )
         pauses = [
-            max(1, one.gap, self._largest[at]) for one, at in zip(sequences, gap_at, strict=True)
+            max(1, sequence.gap, self._largest[at])
+            for sequence, at in zip(sequences, gap_at, strict=True)
         ]
         counts = [0] * len(sequences)
         for wait in self.waits:
@@ -149,7 +150,7 @@ class EventGraph:
         # Two waits more: for the order of a sequence, and for its beginning.
         self.space_of = np.where(kinds >= SPACE, fifos, -1)
         self.is_lock = kinds == LOCK
-        passes = [is_word_by_word(one) for one in clusters]
+        passes = [is_word_by_word(cluster) for cluster in clusters]
         self.is_passing = np.array([passes[one] for one in self.owner], dtype=bool)
 
     def _inner_waits(self) -> Iterator[_Wait]:
@@ -210,7 +211,9 @@ class EventGraph:
     def arrays(self, backend: compiler.Backend) -> tuple[Any, ...]:
         """Return where the waits of sequences begin, their columns, and the numbers in tables."""
         if backend.is_compiled not in self._arrays:
-            self._arrays[backend.is_compiled] = tuple(_array(backend, one) for one in self._columns)
+            self._arrays[backend.is_compiled] = tuple(
+                _array(backend, column) for column in self._columns
+            )
         return self._arrays[backend.is_compiled]
 
     def restricted(self, layers: Iterable[int], depths: Sequence[int | None]) -> Subgraph:
@@ -292,7 +295,7 @@ class Subgraph:
         if backend is not self._backend or not self._fixed:
             self._backend = backend
             self._active, self._base, enabled, shift, self._events, gap, gap_at = (
-                _array(backend, one) for one in self._columns
+                _array(backend, column) for column in self._columns
             )
             self._scratch = [_array(backend, [0] * len(self._base)) for _ in range(5)]
             self._answer = _array(backend, [0] * 4)

@@ -149,9 +149,9 @@ class Parts:
         found = []
         while (cycle := self._evaluator.critical_cycle(trial)) is not None:
             free = tuple(
-                one
-                for one in cycle.fifos
-                if _least_of(trial[one], self.most[one]) != self.most[one]
+                fifo
+                for fifo in cycle.fifos
+                if _least_of(trial[fifo], self.most[fifo]) != self.most[fifo]
             )
             if not free:
                 raise AssertionError("storage was moved where it does not do the same")
@@ -400,7 +400,7 @@ class Covering:
 
     def cost(self, depths: Sequence[int]) -> int:
         """Return what depths cost."""
-        return sum(self.weights[at] * one for at, one in zip(self.places, depths, strict=True))
+        return sum(self.weights[at] * depth for at, depth in zip(self.places, depths, strict=True))
 
     def add(self, region: Limits) -> None:
         """Take note of a region; chains that cannot be longer do not count."""
@@ -411,9 +411,9 @@ class Covering:
             for chain, limit in region.items()
             if (most := total_depth(chain, self.most)) is None or most > limit
         }
-        if any(_is_within(own, known) for known in self._regions):
+        if any(_is_within(own, region) for region in self._regions):
             return
-        self._regions = [one for one in self._regions if not _is_within(one, own)]
+        self._regions = [region for region in self._regions if not _is_within(region, own)]
         self._regions.append(own)
 
     def proposal(self, look: Look, sufficient: set[Depths]) -> Depths | None:
@@ -454,8 +454,8 @@ class Covering:
     def _is_inside(self, depths: Depths) -> bool:
         own = dict(zip(self.places, depths, strict=True))
         return any(
-            all((total_depth(chain, own) or 0) <= limit for chain, limit in one.items())
-            for one in self._regions
+            all((total_depth(chain, own) or 0) <= limit for chain, limit in region.items())
+            for region in self._regions
         )
 
     def _solved(self, node: _Node, look: Look) -> tuple[int, Depths, Length] | None:
@@ -469,7 +469,7 @@ class Covering:
         if relaxed is None:  # of a program that has a solution: the solver gave up
             least = tuple(self.least[place] for place in self.places)
             return node.bound, least, made.any_length()
-        depths = tuple(ceil(one - CLOSE) for one in relaxed.columns[: len(self.places)])
+        depths = tuple(ceil(column - CLOSE) for column in relaxed.columns[: len(self.places)])
         bound = -(-relaxed.lower_bound // self._step) * self._step
         return bound, depths, made.unsure(relaxed.columns)
 

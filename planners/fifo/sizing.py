@@ -140,7 +140,7 @@ class _Smallest:
         is_counting = weights is not None and set(weights) <= {1}
         self._of = "bits" if weights is None else "elements" if is_counting else "weighted elements"
         self._period, self._stop = period, stop
-        self._weights = [one.bits for one in fifos] if weights is None else list(weights)
+        self._weights = [fifo.bits for fifo in fifos] if weights is None else list(weights)
         self._evaluator = DesignEvaluator(
             graph, required=period, only_live=period is None, spend=self._spend_whatever
         )
@@ -466,14 +466,14 @@ def _exchange(
     cycle = evaluator.critical_cycle(trial)
     if cycle is None:
         return tuple(trial)
-    for other in cycle.fifos:
-        more = (fewer * weights[place] - 1) // weights[other]
-        if other == place or most[other] is not None or more < 1:
+    for fifo in cycle.fifos:
+        more = (fewer * weights[place] - 1) // weights[fifo]
+        if fifo == place or most[fifo] is not None or more < 1:
             continue
         own = list(trial)
-        own[other] += more
+        own[fifo] += more
         if evaluator.suffices(own):
-            own[other] = least_depth(evaluator, other, trial, above=trial[other], enough=own[other])
+            own[fifo] = least_depth(evaluator, fifo, trial, above=trial[fifo], enough=own[fifo])
             return tuple(own)
     return None
 
@@ -586,9 +586,9 @@ class _Cheapest:
             cycle = self._evaluator.critical_cycle(trial)
             if cycle is None:
                 return trial
-            for other in cycle.fifos:
-                more = self._search.end(other, trial[other] + 1)
-                own = (*trial[:other], more, *trial[other + 1 :])
+            for fifo in cycle.fifos:
+                more = self._search.end(fifo, trial[fifo] + 1)
+                own = (*trial[:fifo], more, *trial[fifo + 1 :])
                 if self._search.total(own) >= self._search.total(depths):
                     continue
                 if self._evaluator.suffices(own):
@@ -601,7 +601,7 @@ class _Cheapest:
         suffices = self._evaluator.suffices
         try:
             least = least_depths(self._evaluator)
-            variables = variables_of(least, [one.bits for one in self._fifos])
+            variables = variables_of(least, [fifo.bits for fifo in self._fifos])
             for less in reduced(variables, depths, suffices, is_close=True):
                 self._found[-1] = less
         except ENDS:

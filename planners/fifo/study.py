@@ -235,7 +235,7 @@ def front(
     for number in range(1, POINTS):
         asked = slow + (least_period - slow) * Fraction(number, POINTS - 1)
         points.append(_smallest(graph, asked, stops(), weights, price))
-    timed = [(one, period(one)) for one in points if one.depths]
+    timed = [(point, period(point)) for point in points if point.depths]
     if is_split:
         timed = [
             _as_chains(

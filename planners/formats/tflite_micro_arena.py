@@ -135,7 +135,7 @@ class InterpreterArena:
         The largest buffer first, of equal ones the last; each in the first gap between buffers that
         live at some of its times. Without offsets it is its own plan.
         """
-        free = [one for one in reversed(self.problem.buffers) if one.name not in offsets]
+        free = [buffer for buffer in reversed(self.problem.buffers) if buffer.name not in offsets]
         found = dict(offsets)
         for one in sorted(free, key=lambda buffer: -buffer.size):
             near = (b for b in self.problem.buffers if b.start < one.end and one.start < b.end)
@@ -149,7 +149,9 @@ class InterpreterArena:
 
     def head(self, offsets: Mapping[str, int]) -> int:
         """Return the bytes to the end of the highest buffer."""
-        return max((offsets[one.name] + one.size for one in self.problem.buffers), default=0)
+        return max(
+            (offsets[buffer.name] + buffer.size for buffer in self.problem.buffers), default=0
+        )
 
     def settled(self, plan: MemoryPlan) -> MemoryPlan:
         """Return the plan as it will be: only tensors have offsets in the file, scratch has not.

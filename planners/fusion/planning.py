@@ -83,20 +83,20 @@ class FusionPlan(Shown):
         """The buffers with their offsets; a time is a group, in which tiles may share bytes."""
         buffers = tuple(
             Buffer(
-                name=one.name,
-                size=one.size,
-                start=one.begin,
-                end=one.end,
+                name=buffer.name,
+                size=buffer.size,
+                start=buffer.begin,
+                end=buffer.end,
                 alignment=self.terms.element_bytes
-                or self.chain.network.layer(one.tensor).element_bytes,
+                or self.chain.network.layer(buffer.tensor).element_bytes,
             )
-            for one in self.plan.buffers
-            if one.size
+            for buffer in self.plan.buffers
+            if buffer.size
         )
         is_least = self.memory == self.least_bytes
         return MemoryPlan(
             problem=Problem(name=self.plan.network, buffers=buffers),
-            offsets={one.name: one.offset for one in self.plan.buffers if one.size},
+            offsets={buffer.name: buffer.offset for buffer in self.plan.buffers if buffer.size},
             lower_bound=self.least_bytes,
             status=Status.OPTIMAL if is_least else Status.FEASIBLE,
             reason=because(FusionWhy.NEEDIEST if is_least else FusionWhy.PLACED),
@@ -112,12 +112,12 @@ class FusionPlan(Shown):
         return {
             "groups": [
                 {
-                    "layers": [layer.name for layer in self.chain.between(one.first, one.upto)],
-                    "mode": one.mode.value,
-                    "row_ends": list(one.tiles.row_ends) if one.is_tiled else None,
-                    "column_ends": list(one.tiles.column_ends) if one.is_tiled else None,
+                    "layers": [layer.name for layer in self.chain.between(group.first, group.upto)],
+                    "mode": group.mode.value,
+                    "row_ends": list(group.tiles.row_ends) if group.is_tiled else None,
+                    "column_ends": list(group.tiles.column_ends) if group.is_tiled else None,
                 }
-                for one in self.groups
+                for group in self.groups
             ],
             "arena_bytes": self.memory,
             "parameter_bytes": self.parameter_bytes,
@@ -125,9 +125,9 @@ class FusionPlan(Shown):
             "multiply_accumulates": self.cost.multiply_accumulates,
             "redundant_multiply_accumulates": self.redundant,
             "buffers": [
-                {"name": one.name, "offset": one.offset, "size": one.size}
-                for one in self.plan.buffers
-                if one.size
+                {"name": buffer.name, "offset": buffer.offset, "size": buffer.size}
+                for buffer in self.plan.buffers
+                if buffer.size
             ],
         }
 

@@ -122,9 +122,9 @@ def require_covering(course: TopologicalOrder, groups: Sequence[Group]) -> None:
     """Raise InvalidPlan unless the groups cover the sections of the chain, each once, in order."""
     ends = [0, *(group.upto for group in groups)]
     if ends != [*(group.first for group in groups), course.sections]:
+        sections = ", ".join(f"{group.first}:{group.upto}" for group in groups)
         raise InvalidPlan(
-            f"groups of sections {', '.join(f'{one.first}:{one.upto}' for one in groups)}; expected "
-            f"each of 0:{course.sections} once, in order"
+            f"groups of sections {sections}; expected each of 0:{course.sections} once, in order"
         )
 
 
@@ -235,11 +235,11 @@ class _WholeLayers(NamedTuple):
             + scratch_bytes(
                 terms.scratch,
                 self.course.network,
-                one,
-                one.shape.height * one.shape.width,
+                layer,
+                layer.shape.height * layer.shape.width,
                 terms.element_bytes,
             )
-            for one, tensors in zip(layers, alive(layers, sizes), strict=True)
+            for layer, tensors in zip(layers, alive(layers, sizes), strict=True)
         )
 
 

@@ -94,5 +94,5 @@ def _summary(found: Study) -> dict[str, Any]:
         "status": str(found.sizing.status),
         "reason": str(found.sizing.reason),
         "depths": dict(found.design.named(found.sizing.depths)),
-        "assumed": {one.name: list(one.cluster.assumed) for one in found.design.layers},
+        "assumed": {layer.name: list(layer.cluster.assumed) for layer in found.design.layers},
     }

@@ -165,16 +165,16 @@ class SlowTraffic(NamedTuple):
 
     def to_json(self, plan: StreamingPlan) -> dict[str, Any]:
         """Return memories, with what a plan takes of each, and slow bytes as a JSON value."""
-        taken = {one.name: one.size for one in plan.memories}
+        taken = {memory.name: memory.size for memory in plan.memories}
         return {
             "memories": [
                 {
-                    "name": one.name,
-                    "bytes": one.size,
-                    "is_slow": one.is_slow,
-                    "used_bytes": taken.get(one.name),
+                    "name": memory.name,
+                    "bytes": memory.size,
+                    "is_slow": memory.is_slow,
+                    "used_bytes": taken.get(memory.name),
                 }
-                for one in self.memories
+                for memory in self.memories
             ],
             "slow_bytes": self.moved,
             "traffic": {
@@ -247,12 +247,12 @@ class Fit(Tabular):
         """Return an exact row for each method."""
         return [
             {
-                "method": one.name,
-                "ram_bytes": one.ram_bytes,
-                "mac_ratio": one.mac_ratio,
-                "nanoseconds": one.nanoseconds,
+                "method": method.name,
+                "ram_bytes": method.ram_bytes,
+                "mac_ratio": method.mac_ratio,
+                "nanoseconds": method.nanoseconds,
             }
-            for one in self.methods
+            for method in self.methods
         ]
 
     def needed_ram(self, way: FitMethod) -> int:
@@ -320,7 +320,7 @@ class Fit(Tabular):
     def to_json(self) -> dict[str, Any]:
         """Return the answer as a JSON value."""
         shown = self.best or self.least
-        nearby = [one._asdict() for one in self.alternatives]
+        nearby = [alternative._asdict() for alternative in self.alternatives]
         return {
             "network": self.network,
             "fits": {Status.FEASIBLE: True, Status.INFEASIBLE: False}.get(self.status),

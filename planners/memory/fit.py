@@ -265,7 +265,7 @@ def _searched(
 
 def _of_both_orders(methods: Sequence[FitMethod], ordered: Sequence[FitMethod]) -> list[FitMethod]:
     """Return the methods of two orders of the layers; of the plain ones those with less RAM."""
-    plain = {one.name: one for one in methods if one.name in PLAIN}
+    plain = {method.name: method for method in methods if method.name in PLAIN}
     for one in ordered:
         if one.name in PLAIN and one.ram_bytes < plain[one.name].ram_bytes:
             plain[one.name] = one
@@ -360,7 +360,7 @@ def layer_times(
     None where no platform is given, of a plan in several memories, whose copies belong to none, and of
     one that names primitives, whose instructions are not counted.
     """
-    if plan.memories or any(one.primitive for group in plan.groups for one in group.stages):
+    if plan.memories or any(stage.primitive for group in plan.groups for stage in group.stages):
         return None
     table = StageTable(network, element_bytes=plan.element_bytes)
     times = plan_times(table, platform, durations, parameter_bytes or plan.element_bytes)
@@ -373,7 +373,7 @@ def _fit_in_memories(request: FitRequest, budget: Budget) -> Fit:
     element_bytes, parameter_bytes = request.element_bytes, request.parameter_bytes
     platform = request.platform
     if parameter_bytes != element_bytes and any(
-        isinstance(one, BoardMemory) and one.is_flash for one in memories
+        isinstance(memory, BoardMemory) and memory.is_flash for memory in memories
     ):
         raise InvalidArgument(
             f"fit: {parameter_bytes} bytes for a parameter and {element_bytes or 'its own'} for an "
@@ -383,7 +383,7 @@ def _fit_in_memories(request: FitRequest, budget: Budget) -> Fit:
     course = topological_order(network)
     table = StageTable(network, element_bytes=element_bytes)
     plan = found.plan or layer_by_layer(course, table, budget=budget).plan
-    once = sum(multiply_accumulates(one, network.input_shapes(one)) for one in network.layers)
+    once = sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers)
     way = FitMethod(
         name=TWO_MEMORIES if found.plan else WHOLE_LAYERS,
         plan=plan,
@@ -398,7 +398,7 @@ def _fit_in_memories(request: FitRequest, budget: Budget) -> Fit:
     status, reason = (Status.FEASIBLE if found.plan else Status.UNKNOWN), found.reason
     if flash is not None and needed > flash:
         status, reason = Status.INFEASIBLE, because(FitWhy.FLASH, needed=needed, flash=flash)
-    elif ends > sum(one.size for one in memories):
+    elif ends > sum(memory.size for memory in memories):
         status, reason = Status.INFEASIBLE, _too_large_ends(table, ends)
     return Fit(
         network=network.name,
@@ -427,8 +427,10 @@ def _fit_with_state(request: FitRequest, budget: Budget) -> Fit:
             f"network {network.name!r} keeps a state, and a frame of it comes as a whole; leave out "
             "the input by rows"
         )
-    results = {name for one in network.outputs for name in one.inputs}
-    read = {name for one in network.layers if one not in network.outputs for name in one.inputs}
+    results = {name for output in network.outputs for name in output.inputs}
+    read = {
+        name for layer in network.layers if layer not in network.outputs for name in layer.inputs
+    }
     given = {one.name for one in network.inputs}
     outside = given if request.input == EXTERNAL else set()
     outside |= results - read - given if request.output == EXTERNAL else set()
@@ -491,7 +493,7 @@ def fit_with_alternatives(network: Network | Model, *, budget: Budget = None, **
         network = _known_network(network)
     stop = stop_of(budget)
     limits = [terms.get(one) for one in ("ram", "flash", "nanoseconds")]
-    if all(one is None for one in limits) or terms.get("memories"):
+    if all(limit is None for limit in limits) or terms.get("memories"):
         return fit(network, budget=stop, **terms)
     own = stop if stop.has_effort else stop.part(share=OWN_SHARE)
     found = fit(network, budget=own, **terms)
@@ -577,7 +579,7 @@ def _chosen(fitting: Sequence[FitMethod], *, is_limited: bool) -> FitMethod | No
     """
     lowest = min((one.mac_ratio for one in fitting), default=None)
     methods = [one for one in fitting if one.mac_ratio == lowest]
-    timed = [(one, one.nanoseconds) for one in methods if one.nanoseconds is not None]
+    timed = [(method, method.nanoseconds) for method in methods if method.nanoseconds is not None]
     if timed and not is_limited:
         balanced, _ = min(timed, key=lambda one: one[0].ram_bytes * one[1])
         most_bytes = balanced.ram_bytes * (1 + NEARLY_AS_SMALL)
@@ -593,7 +595,9 @@ def _chosen_reason(
 ) -> Reason:
     """The reason for the best method: its MACs, and its time where a smaller method has as few."""
     smaller = [
-        one for one in methods if one.mac_ratio == best.mac_ratio and one.ram_bytes < best.ram_bytes
+        method
+        for method in methods
+        if method.mac_ratio == best.mac_ratio and method.ram_bytes < best.ram_bytes
     ]
     if not smaller:
         return because(FitWhy.LEAST_WORK)
@@ -682,7 +686,7 @@ def fit_of(
             reason = because(GivenWhy.CHECKED_PART, first=first, end=end)
     places = _places(network, plan)
     results = {source for layer in network.outputs for source in layer.inputs}
-    size = {one.tensor: one.size for one in plan.buffers if one.kind is Kind.WHOLE}
+    size = {buffer.tensor: buffer.size for buffer in plan.buffers if buffer.kind is Kind.WHOLE}
     if plan.collects_input:  # another plan may take its rows as they come
         size.pop(plan.groups[0].streamed_input or "")
     inputs = {layer.name for layer in network.inputs}
@@ -706,10 +710,10 @@ def fit_of(
 
 def _places(network: Network, plan: StreamingPlan) -> tuple[str, str]:
     """Return the places of inputs and results, in the words of `csdf fit`."""
-    outside = {one.tensor for one in plan.buffers if one.kind is Kind.EXTERNAL}
+    outside = {buffer.tensor for buffer in plan.buffers if buffer.kind is Kind.EXTERNAL}
     inputs = {layer.name for layer in network.inputs}
     source = EXTERNAL if inputs & outside else RESIDENT
-    made = {one.stage.result for group in plan.groups for one in group.stages}
+    made = {stage.stage.result for group in plan.groups for stage in group.stages}
     arrives = plan.groups[0].streamed_input is not None and not plan.is_copied(0)
     is_streamed = arrives or bool(inputs & made)
     source = ROWS if is_streamed else source

@@ -142,7 +142,7 @@ def planned_in_memories(
     fast, trained = layout.capacity, sum(costs.sizes.values())
     bound = least_slow_bytes(course, table, fast) + max(0, trained - fast)
     bound += least_waiting_bytes(course, table, fast)
-    once = sum(multiply_accumulates(one, network.input_shapes(one)) for one in network.layers)
+    once = sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers)
     best: tuple[PlacedPlan, Chain] | None = None
     reason = because(MemoriesWhy.LEAST)
     own = course, table, fast, stop, costs
@@ -162,7 +162,7 @@ def planned_in_memories(
     if best is not None and found is not None:
         found = best[1].with_wide_blocks(found)
     if found is not None and found.slow_excess:
-        needed = sum(one.size for one in found.plan.memories if one.is_slow)
+        needed = sum(memory.size for memory in found.plan.memories if memory.is_slow)
         found, reason = None, because(MemoriesWhy.SLOW, needed=needed)
     plan = None if found is None else found.plan
     if plan is not None and costs.scale is None and plan.slow_bytes == bound:
@@ -231,7 +231,7 @@ def orders(network: Network) -> Iterator[Network]:
     Where they are many, result by result, from the first or from the last.
     """
     ends = network.inputs, network.outputs
-    layers = [one for one in network.layers if one not in ends[0] and one not in ends[1]]
+    layers = [layer for layer in network.layers if layer not in ends[0] and layer not in ends[1]]
     found = list(islice(_orders(layers), MOST_ORDERS + 1))
     if len(found) > MOST_ORDERS:
         found = [layers, _result_by_result(network), _result_by_result(network, -1)]
@@ -243,8 +243,8 @@ def _result_by_result(network: Network, step: int = 1) -> list[Layer]:
     """The layers of one result of the network after the other, the first first; -1: the last first."""
     inputs = {one.name for one in network.inputs}
     found: dict[str, Layer] = {}
-    waiting = [network.layer(name) for one in network.outputs for name in one.inputs][::-step]
-    waiting = [one for one in network.layers[::-1] if one not in network.outputs] + waiting
+    waiting = [network.layer(name) for output in network.outputs for name in output.inputs][::-step]
+    waiting = [layer for layer in network.layers[::-1] if layer not in network.outputs] + waiting
     while waiting:
         one = waiting[-1]
         missing = [name for name in one.inputs if name not in found and name not in inputs]
@@ -261,11 +261,11 @@ def _orders(layers: Sequence[Layer]) -> Iterator[list[Layer]]:
     """All topological orders, that of the layers first."""
     if not layers:
         yield []
-    left = {one.name for one in layers}
-    for one in layers:
-        if left.isdisjoint(one.inputs):
-            for rest in _orders([other for other in layers if other is not one]):
-                yield [one, *rest]
+    left = {layer.name for layer in layers}
+    for layer in layers:
+        if left.isdisjoint(layer.inputs):
+            for rest in _orders([other for other in layers if other is not layer]):
+                yield [layer, *rest]
 
 
 def _spaces(
@@ -459,7 +459,7 @@ class Groups:
         ends = {begin + 1}
         if not begin or begin in self._narrow:
             ends |= {one for one in self._narrow if begin < one <= begin + LONGEST_SPAN}
-        rows = [(end, [Stage(layers=(one,)) for one in self.layers[begin:end]]) for end in ends]
+        rows = [(end, [Stage(layers=(layer,)) for layer in self.layers[begin:end]]) for end in ends]
         most = MOST_TILES // 2 * self._fast
         by_end = defaultdict[int, dict[tuple[Stage, ...], None]](dict)
         for end, stages in chain(self._stages_between(begin, most, (True,)), rows):
@@ -524,19 +524,19 @@ class Groups:
             parts = None if found is None else self._tiles_of(begin, end, found, stages)
             if parts is None:
                 return groups or None
-            fast = max(one.fast for one in parts)
+            fast = max(part.fast for part in parts)
             if len(parts) == tiles and fast < least:
                 least = fast
-                total = sum((Counter(one.read) for one in parts), Counter[str]())
+                total = sum((Counter(part.read) for part in parts), Counter[str]())
                 blocks = {
-                    name: max(each.blocks[each.results[place]] for each in parts)
+                    name: max(part.blocks[part.results[place]] for part in parts)
                     for place, name in enumerate(results)
                 }
                 one = whole._replace(
                     streamed=None,
                     fast=fast,
                     blocks=blocks,
-                    work=sum(one.work for one in parts),
+                    work=sum(part.work for part in parts),
                     read=dict(total),
                     in_place=frozenset(total),
                     fixed=frozenset(),
@@ -641,16 +641,18 @@ class Groups:
         if streamed is not None:
             firings.insert(0, made_by_rows(streamed, table.height(streamed), 1))
             strips.insert(0, 0)
-        keeping = {one.result: Keeping.RING for one in firings} | dict.fromkeys(
+        keeping = {firing.result: Keeping.RING for firing in firings} | dict.fromkeys(
             results, Keeping.WHOLE
         )
-        sizes = {one.result: table.row_bytes(one.result) for one in firings}
+        sizes = {firing.result: table.row_bytes(firing.result) for firing in firings}
         together = in_step(firings)
         if len(together) > len(firings):
             strips.append(0)
             sizes[NOTHING], keeping[NOTHING] = 0, Keeping.WHOLE
         kept = kept_rows(together, sizes, strips, keeping)
-        aliases = [one for one in table.aliases.values() if streamed not in (one.tensor, one.host)]
+        aliases = [
+            alias for alias in table.aliases.values() if streamed not in (alias.tensor, alias.host)
+        ]
         joint = rings_of(table.network, together, aliases, kept.rows, sizes)
         within = tuple(alias for ring in joint.values() for alias in ring.aliases)
         rings = {**kept.rows, **{name: ring.rows for name, ring in joint.items()}}
@@ -662,7 +664,7 @@ class Groups:
         fast = sum(pieces) + staging
         if is_limited and fast > self._fast:
             return None
-        inside = {reading.tensor for one in firings for reading in one.readings}
+        inside = {reading.tensor for firing in firings for reading in firing.readings}
         blocks = {one.stage.result: self._block_bytes(table, one.stage) for one in geometry}
         return Group(
             begin=begin,
@@ -756,7 +758,7 @@ class Search:
         if group.streamed is not None:
             cost += group.read[group.streamed] * costs.copied
         room = self._capacity - group.fast - self._bytes(fast)
-        for chosen in subsets([one for one in group.results if one not in group.fixed]):
+        for chosen in subsets([result for result in group.results if result not in group.fixed]):
             here = group.fixed | chosen
             blocks = sum(size for name, size in group.blocks.items() if name not in here)
             free = room - blocks - self._bytes(here)

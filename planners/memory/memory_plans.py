@@ -229,7 +229,7 @@ class Chain:
 
     def _live(self, found: PlacedPlan) -> list[int]:
         """The bytes of the buffers that each group has in fast memory."""
-        fast = [one for one in found.plan.buffers if not _is_in_slow(found.plan, one)]
+        fast = [buffer for buffer in found.plan.buffers if not _is_in_slow(found.plan, buffer)]
         return [
             sum(one.size for one in fast if one.begin <= number < one.end)
             for number in range(len(self._steps))
@@ -245,12 +245,12 @@ class Chain:
                 continue
             groups = (number - 1,) if name in begins else (number - 1, number)
             trial = {**begins, name: number - 1}
-            has_room = all(live[each] + one.size <= self._layout.capacity for each in groups)
+            has_room = all(live[group] + one.size <= self._layout.capacity for group in groups)
             if has_room and self.cost(trial) < self.cost(begins):
                 begins = trial
                 more.append(name)
-                for each in groups:
-                    live[each] += one.size
+                for group in groups:
+                    live[group] += one.size
         while more:
             trial = {**found.begins, **{name: begins[name] for name in more}}
             other = self._placed(trial)
@@ -384,7 +384,7 @@ class Chain:
         is_last: bool,
     ) -> tuple[list[StreamBuffer], dict[str, int]]:
         """The first buffers that have room in a memory; the last memory takes all. in_order: all."""
-        here = [one for one in buffers if _kind(one) in memory.holds]
+        here = [buffer for buffer in buffers if _kind(buffer) in memory.holds]
         if not is_last:
             chosen: list[StreamBuffer] = []
             for one in here:
@@ -403,14 +403,14 @@ class Chain:
         widest = max(ACCUMULATOR_BYTES, *map(table.bytes_of, self._order.layers))
         pieces = [
             GroupBytes(
-                name=one.name,
-                size=one.size,
-                begin=one.begin,
-                end=one.end,
-                alignment=table.bytes_of(one.tensor) if one.has_rows else widest,
-                is_tensor=one.kind is Kind.WHOLE,
+                name=buffer.name,
+                size=buffer.size,
+                begin=buffer.begin,
+                end=buffer.end,
+                alignment=table.bytes_of(buffer.tensor) if buffer.has_rows else widest,
+                is_tensor=buffer.kind is Kind.WHOLE,
             )
-            for one in buffers
+            for buffer in buffers
         ]
         return placed(pieces, [], enough=_live(buffers)) if pieces else {}
 
@@ -420,9 +420,9 @@ class Chain:
         """Bytes that a frame reads from each slow memory and the flash, and writes to it."""
         reads, writes = Counter[str](), Counter[str]()
         named = {
-            (one.tensor, one.kind): memory.name
-            for one in plan.buffers
-            if (memory := plan.memory_of(one)) is not None and memory.is_slow
+            (buffer.tensor, buffer.kind): memory.name
+            for buffer in plan.buffers
+            if (memory := plan.memory_of(buffer)) is not None and memory.is_slow
         }
         for step in self._steps:
             for name, size in step.group.read.items():
@@ -437,10 +437,10 @@ class Chain:
                 continue
             home = named.get((name, Kind.RESIDENT), plan.flash or "")
             reads[home] += one.size if name in begins else one.read
-        names = [one.name for one in plan.memories if one.is_slow]
+        names = [memory.name for memory in plan.memories if memory.is_slow]
         names += [] if plan.flash is None else [plan.flash]
         return tuple(
-            MemoryTraffic(memory=one, read=reads[one], written=writes[one]) for one in names
+            MemoryTraffic(memory=name, read=reads[name], written=writes[name]) for name in names
         )
 
 
@@ -463,7 +463,9 @@ def _kind(buffer: StreamBuffer) -> str:
 
 def _live(buffers: Sequence[StreamBuffer]) -> int:
     """The most bytes that are needed at one time."""
-    return max(loads([(one.begin, one.end, one.size) for one in buffers]).values(), default=0)
+    return max(
+        loads([(buffer.begin, buffer.end, buffer.size) for buffer in buffers]).values(), default=0
+    )
 
 
 def _is_in_slow(plan: StreamingPlan, buffer: StreamBuffer) -> bool:
@@ -488,7 +490,7 @@ def _tile_by_tile(table: StageTable, step: Step) -> Iterator[Step]:
     for tile in group.tiles:
         pairs = zip(tile.results, group.results, strict=True)
         yield Step(tile, step.fast | {name for name, joined in pairs if joined in step.fast})
-    stages = [Stage(layers=(one,), rows=table.height(one)) for one in group.results]
+    stages = [Stage(layers=(result,), rows=table.height(result)) for result in group.results]
     joining = group._replace(
         geometry=tuple(map(table.geometry, stages)),
         rings={},

@@ -50,7 +50,7 @@ class Layout(NamedTuple):
 
 def layout_of(memories: Sequence[Memory | BoardMemory]) -> Layout:
     """Return memories by what they are for. Raises InvalidArgument where some are missing."""
-    given = [_of_board(one) for one in memories]
+    given = [_of_board(memory) for memory in memories]
     inside = [one for one in given if not one.is_flash]
     flash = [one for one in given if one.is_flash]
     fast = tuple(one for one in inside if not one.is_slow)
@@ -115,7 +115,7 @@ class Costs:
         """Return what stages cost by themselves: their times; no bytes."""
         if self.time_of is None or self.scale is None:
             return 0
-        return sum(self.time_of(one.stage) for one in stages) * self.scale
+        return sum(self.time_of(stage.stage) for stage in stages) * self.scale
 
     def in_place(self, one: MovableWeights) -> int:
         """Return what it costs to read weights where they lie before a frame, for all pixels."""
@@ -167,7 +167,7 @@ def costs_of(
     ]
     of_flash = price(None if flash is None else flash.read)
     scale = lcm(*(one.denominator for one in (*prices, of_flash)))
-    read, written, copied = (int(one * scale) for one in prices)
+    read, written, copied = (int(price * scale) for price in prices)
     homes = {name: (int(of_flash * scale), bool(flash and flash.has_dma)) for name in sizes}
     resident = []
     if slow is not None and WEIGHTS in slow.holds and prices[0] < of_flash:
@@ -207,8 +207,8 @@ def movable_weights(
     """Return the weights of the layers of some stages. table: of the stages."""
     return tuple(
         MovableWeights(name, costs.sizes[name], read)
-        for one in stages
-        for name, read in table.weight_reads(one).items()
+        for stage in stages
+        for name, read in table.weight_reads(stage).items()
         if name in costs.sizes
     )
 
@@ -216,7 +216,10 @@ def movable_weights(
 def can_be_copied(stages: Iterable[Geometry]) -> frozenset[str]:
     """Return layers whose kernels read weights from one address; those in channel blocks do not."""
     return frozenset(
-        name for one in stages if one.stage.accumulating_layer is None for name in one.stage.layers
+        name
+        for stage in stages
+        if stage.stage.accumulating_layer is None
+        for name in stage.stage.layers
     )
 
 

@@ -197,9 +197,10 @@ class Moves:
         layers, network = section.layers, section.table.network
         operators = [network.layer(name).operator for name in layers]
         is_score = [
-            isinstance(one, AttentionProduct) and one.gives == "scores" for one in operators
+            isinstance(operator, AttentionProduct) and operator.gives == "scores"
+            for operator in operators
         ]
-        is_end = [isinstance(one, Convolution) for one in operators]
+        is_end = [isinstance(operator, Convolution) for operator in operators]
         for variant in ("scores", "products", "all"):
             runs: list[tuple[str, ...]] = []
             begin = 0
@@ -230,7 +231,7 @@ class Moves:
     def _with_rows(self, section: Section, runs: Sequence[tuple[str, ...]]) -> Iterator[Move]:
         """The same rows a firing in all stages of several layers of a section."""
         counts = {run: batches(run, section.table) for run in runs}
-        for rows in sorted({rows for every in counts.values() for rows in every}):
+        for rows in sorted({rows for count in counts.values() for rows in count}):
             stages = tuple(section.stage(run, rows if rows in counts[run] else 1) for run in runs)
             if max(stage.rows for stage in stages) == rows:
                 yield section.move(stages)
@@ -329,7 +330,7 @@ class Moves:
             kept[source] = Keeping.WHOLE if source in self.course.results else Keeping.LINE
             firings.insert(0, made_by_rows(source, table.height(source), entry))
             strips.insert(0, 0)
-        sizes = {one.result: table.row_bytes(one.result) for one in firings}
+        sizes = {firing.result: table.row_bytes(firing.result) for firing in firings}
         rows, passing = kept_rows(firings, sizes, strips, kept)
         return MoveCost(
             sum(count * sizes[name] for name, count in rows.items())
@@ -421,7 +422,9 @@ class Moves:
             table = self.table_of(move)
             firings = [table.geometry(stage).firings for stage in move.stages]
             source = self.course.at(move.begin)
-            is_read = any(one.tensor == source for stage in firings for one in stage.readings)
+            is_read = any(
+                reading.tensor == source for stage in firings for reading in stage.readings
+            )
             self._paces[move] = pace_of(firings, source) if is_read else None
         return self._paces[move]
 

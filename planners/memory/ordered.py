@@ -90,7 +90,7 @@ def read_once(rings: Sequence[Ring]) -> Iterator[Ring]:
                 largest[ring.tensor, reader, ring.begin] = ring
     for ring in rings:
         readers = tuple(
-            one for one in ring.readers if largest[ring.tensor, one, ring.begin] is ring
+            reader for reader in ring.readers if largest[ring.tensor, reader, ring.begin] is ring
         )
         if readers:
             yield ring._replace(readers=readers)
@@ -140,14 +140,14 @@ class _Writing:
 
     def plan(self) -> StreamingPlan:
         groups = tuple(self._group(number) for number in range(len(self._parts.groups)))
-        stages = [one.stage for group in groups for one in group.stages]
+        stages = [stage.stage for group in groups for stage in group.stages]
         return StreamingPlan(
             network=self._network.name,
             element_bytes=self._parts.element_bytes,
             groups=groups,
             buffers=tuple(self._buffers(groups)),
             arena_bytes=self._parts.arena_bytes,
-            multiply_accumulates=sum(self._table.geometry(one).work for one in stages),
+            multiply_accumulates=sum(self._table.geometry(stage).work for stage in stages),
         )
 
     def _group(self, number: int) -> PlannedGroup:
@@ -165,7 +165,7 @@ class _Writing:
             stages=tuple(stages),
             streamed_input=self._streamed_input if self._streamed_input in fired else None,
             order=turns_of(list(self._firings(group))),
-            transfers=tuple(one for one in group.transfers if one.source in known),
+            transfers=tuple(transfer for transfer in group.transfers if transfer.source in known),
             concurrent=group.concurrent,
         )
 
@@ -184,7 +184,7 @@ class _Writing:
         staying = set(self._staying.values())
         out = list(self._outside(len(groups)))
         rings = sorted(self._rings, key=lambda one: (one.name not in staying, not one.is_whole))
-        copies = Counter([one.tensor for one in rings] + [one.tensor for one in out])
+        copies = Counter([ring.tensor for ring in rings] + [one.tensor for one in out])
         offsets = behind(self._parts.arena_bytes, out)
         for one in out:
             readers = one.readers if copies[one.tensor] > 1 else ()

@@ -71,7 +71,7 @@ class _Places:
         self._cap, self._most_work = cap, most_work
         largest = max(cap, *self._sizes)
         for groups in self._groups.values():
-            for one in (one for some in groups.values() for one in some):
+            for one in (one for group in groups.values() for one in group):
                 largest = max(largest, one.lines, one.pool, one.lead, one.work)
         self._kind = ranges.number_type(8 * largest * len(self._sizes))  # work adds up over cuts
         self._open: dict[int, list[tuple[Found, int, Sequence[GroupWay | None]]]] = {}
@@ -101,7 +101,7 @@ class _Places:
             self._extend(BEFORE, end, nothing, groups)
 
     def _extend(self, begin: int, end: int, found: _Ranges, groups: Sequence[GroupWay]) -> None:
-        some = [one for one in groups if one.memory <= self._cap]
+        some = [group for group in groups if group.memory <= self._cap]
         if some and len(found.work):
             source = 0 if begin == BEFORE else self._sizes[begin]
             self._stop.spend(PAIRS_EFFORT + len(some) * len(found.work) // PAIRS)
@@ -147,7 +147,9 @@ class _Places:
             cut, number = known.before[number]
         groups.reverse()
         return PlanWay(
-            max(one.memory for one in groups), sum(one.work for one in groups), tuple(groups)
+            max(group.memory for group in groups),
+            sum(group.work for group in groups),
+            tuple(groups),
         )
 
 
@@ -165,12 +167,12 @@ class _Pairs:
         """Take the bytes of what is read, and of the result; kind: of numbers, as numpy says it."""
         self._cap = cap
         self._source, self._result = sizes
-        needs = [(one.lines, one.pool, one.lead, one.work) for one in groups]
+        needs = [(group.lines, group.pool, group.lead, group.work) for group in groups]
         lines, self._pool, lead, work = np.array(needs, kind).T[:, :, None]
         self._inner = lines + self._pool
         self._lead = np.minimum(lead, self._result)
         self._low, self._high = source.low[None, :], source.high[None, :]
-        self._is_apart = np.array([one.is_apart for one in groups])[:, None]
+        self._is_apart = np.array([group.is_apart for group in groups])[:, None]
         self._work = work + source.work[None, :]
 
     def found(self) -> Iterator[Found]:

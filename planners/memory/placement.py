@@ -106,8 +106,10 @@ def _chain(pieces: Sequence[GroupBytes], leads: Sequence[Lead]) -> list[ChainGro
     for number in range(max((piece.end for piece in pieces), default=0)):
         alive = [piece for piece in pieces if piece.begin <= number < piece.end]
         tensors = sorted((one for one in alive if one.is_tensor), key=lambda one: one.begin)
-        old = [one.name for one in tensors if one.begin < number or one.end == number + 1]
-        new = [one.name for one in tensors if one.name not in old]
+        old = [
+            tensor.name for tensor in tensors if tensor.begin < number or tensor.end == number + 1
+        ]
+        new = [tensor.name for tensor in tensors if tensor.name not in old]
         is_last = not new and len(old) == 2
         source, result = (old[0], old[1]) if is_last else (_only(old), _only(new))
         if source is None or result is None or (groups and source != groups[-1].result):
@@ -115,7 +117,7 @@ def _chain(pieces: Sequence[GroupBytes], leads: Sequence[Lead]) -> list[ChainGro
         inner = tuple(
             (one.name, -(-one.size // unit) * unit) for one in alive if one.is_inner and one.size
         )
-        whole_size = {one.name: one.size for one in tensors}.get(result, 0)
+        whole_size = {tensor.name: tensor.size for tensor in tensors}.get(result, 0)
         lead = known.get((result, source), whole_size)
         groups.append(ChainGroup(source, result, -(-lead // unit) * unit, inner))
     return groups or None
@@ -327,7 +329,9 @@ class ExactPlacement:
         self._resting = {piece.name: 0 for piece in pieces if not piece.size}
         self._pieces = [piece for piece in pieces if piece.size]
         self._leads = {(lead.below, lead.above): lead.bytes for lead in leads}
-        self._unit = gcd(*(number for one in self._pieces for number in (one.size, one.alignment)))
+        self._unit = gcd(
+            *(number for piece in self._pieces for number in (piece.size, piece.alignment))
+        )
         self._part = (
             len(self._pieces) + 1
         )  # of a unit is a step; more than there are leads in a row
@@ -371,24 +375,24 @@ class ExactPlacement:
 
     def _conflicting(self) -> Blocks:
         start, near, rise, lift = [0], list[int](), list[int](), list[int]()
-        for one in self._pieces:
+        for piece in self._pieces:
             for number, other in enumerate(self._pieces):
-                if one is not other and one.meets(other):
+                if piece is not other and piece.meets(other):
                     near.append(number)
-                    rise.append(self._rise(one, other))
-                    lift.append(self._rise(other, one))
+                    rise.append(self._rise(piece, other))
+                    lift.append(self._rise(other, piece))
             start.append(len(near))
-        sizes = [self._steps(one.size) for one in self._pieces]
+        sizes = [self._steps(piece.size) for piece in self._pieces]
         return Blocks(
-            members=tuple((_buffer(one),) for one in self._pieces),
+            members=tuple((_buffer(piece),) for piece in self._pieces),
             by_lifetime=False,
             unit=1,
             grain=1,
             room=sizes,
             size=sizes,
             alignment=[
-                self._steps(one.alignment) if one.alignment > self._unit else 1
-                for one in self._pieces
+                self._steps(piece.alignment) if piece.alignment > self._unit else 1
+                for piece in self._pieces
             ],
             lowest=[0] * len(sizes),
             is_fixed=[False] * len(sizes),
@@ -400,10 +404,10 @@ class ExactPlacement:
 
     def _alive_together(self) -> list[Clique]:
         """The pieces of each group, also without those that a result may lie over."""
-        numbers = {one.name: number for number, one in enumerate(self._pieces)}
+        numbers = {piece.name: number for number, piece in enumerate(self._pieces)}
         found: set[Clique] = set()
-        for group in range(max((one.end for one in self._pieces), default=0)):
-            alive = [one for one in self._pieces if one.begin <= group < one.end]
+        for group in range(max((piece.end for piece in self._pieces), default=0)):
+            alive = [piece for piece in self._pieces if piece.begin <= group < piece.end]
             names = {one.name for one in alive}
             covered = {above for below, above in self._leads if {below, above} <= names}
             for some in (alive, [one for one in alive if one.name not in covered]):

@@ -124,11 +124,13 @@ def layer_by_layer(
     groups = [collecting(table.arena_bytes(course.at(0)))] if is_streamed else []
     for cut in range(course.sections):
         layers = course.between(cut, cut + 1)
-        stages = tuple(Stage(layers=(one.name,), rows=one.shape.rows) for one in layers)
+        stages = tuple(Stage(layers=(layer.name,), rows=layer.shape.rows) for layer in layers)
         move = Move(cut, cut + 1, stages)
         groups.append(GroupWay(0, 0, cut, cut + 1, (move,), (1,) * len(stages)))
     plan, _ = bounded_plan(course, table, groups, is_streamed=is_streamed, offsets=arena.offsets)
-    return BoundedPlan(plan, arena.lower_bound, sum(one.size for one in arena.problem.buffers))
+    return BoundedPlan(
+        plan, arena.lower_bound, sum(buffer.size for buffer in arena.problem.buffers)
+    )
 
 
 class RowMoves(Moves):
@@ -201,17 +203,17 @@ def row_by_row(
         if not plans or groups != plans[0][0]:
             plans.append((groups, bounded_plan(course, table, groups, is_streamed=is_single)))
     groups, (plan, least) = min(plans, key=lambda one: one[1][0].arena_bytes)
-    geometry = [table.geometry(stage) for one in groups for stage in one.moves[0].stages]
+    geometry = [table.geometry(stage) for group in groups for stage in group.moves[0].stages]
     firings = [one.firings for one in geometry]
     if is_single:
         source = course.at(0)
         firings.insert(0, made_by_rows(source, table.height(source), 1))
-    rings = kept_places(firings, dict.fromkeys((one.result for one in firings), Keeping.RING))
-    whole = {one.tensor for one in plan.buffers if one.has_all_rows}
+    rings = kept_places(firings, dict.fromkeys((firing.result for firing in firings), Keeping.RING))
+    whole = {buffer.tensor for buffer in plan.buffers if buffer.has_all_rows}
     separate = sum(one.accumulator for one in geometry) + sum(
         rows * table.row_bytes(name) for name, rows in rings.items() if name not in whole
     )
-    separate += sum(one.size for one in plan.buffers if one.kind is Kind.WHOLE)
+    separate += sum(buffer.size for buffer in plan.buffers if buffer.kind is Kind.WHOLE)
     if is_searched:
         limit, stop = plan.arena_bytes, stop_of(budget)
         with suppress(*ENDS):
@@ -254,7 +256,7 @@ def reduction(methods: Sequence[Method]) -> Fraction:
 
     Parameters count. 0 where the least method of all works layer by layer, or only such are known.
     """
-    whole = [one for one in methods if one.is_whole]
+    whole = [method for method in methods if method.is_whole]
     if not whole:
         return Fraction(0)
     return 1 - Fraction(least_method(methods).total, max(1, least_method(whole).total))
@@ -344,14 +346,14 @@ class MemoryComparison(Shown):
         """Return a row for each method, as for a data frame."""
         return [
             {
-                "method": one.title,
-                "buffers": one.buffers,
-                "lower_bound": one.lower_bound,
-                "parameters": one.parameters,
-                "total": one.total,
-                "nanoseconds": self.nanoseconds[not one.is_whole],
+                "method": method.title,
+                "buffers": method.buffers,
+                "lower_bound": method.lower_bound,
+                "parameters": method.parameters,
+                "total": method.total,
+                "nanoseconds": self.nanoseconds[not method.is_whole],
             }
-            for one in self.methods
+            for method in self.methods
         ]
 
 

@@ -159,11 +159,11 @@ def _memories_given(
     memories: Sequence[Memory | BoardMemory | str], board: Sequence[BoardMemory]
 ) -> Sequence[Memory | BoardMemory]:
     """The memories, those that are texts read as commands read them."""
-    texts = [one for one in memories if isinstance(one, str)]
-    others = [one for one in memories if not isinstance(one, str)]
+    texts = [memory for memory in memories if isinstance(memory, str)]
+    others = [memory for memory in memories if not isinstance(memory, str)]
     if texts and others:
         raise InvalidArgument("fit: memories are texts and others; expected only one of both")
     try:
-        return memories_of([memory_of(one) for one in texts], board) if texts else others
+        return memories_of([memory_of(text) for text in texts], board) if texts else others
     except (MalformedText, InvalidArgument) as error:
         raise InvalidArgument(f"fit: memories: {error}") from None

@@ -165,7 +165,9 @@ class Finding:
     def _arena_room(self) -> int | None:
         """The RAM that is asked for without the largest execution state so far."""
         return (
-            None if self._ram is None else self._ram - max(one.state_bytes for one in self.methods)
+            None
+            if self._ram is None
+            else self._ram - max(method.state_bytes for method in self.methods)
         )
 
     def _strips(self, least: int, labels: int) -> bool:
@@ -199,7 +201,11 @@ class Finding:
                 gaps.append((way.memory, plan.arena_bytes))
         for cap in _caps(gaps, self._arena_room()):
             self._stop.look()
-            works = (one.plan.multiply_accumulates for one in self.methods if one.ram_bytes <= cap)
+            works = (
+                method.plan.multiply_accumulates
+                for method in self.methods
+                if method.ram_bytes <= cap
+            )
             chain = found.chains.within(cap, min(works, default=ANY_WORK), self._stop)
             if chain is not None:
                 self._tried(name, chain)
@@ -232,7 +238,7 @@ class Finding:
         if key in self._planned:
             return None
         self._planned.add(key)
-        known = (one for one in self.methods if one.plan.multiply_accumulates <= way.work)
+        known = (method for method in self.methods if method.plan.multiply_accumulates <= way.work)
         stages = sum(len(move.stages) for group in way.groups for move in group.moves)
         self._stop.spend(PLAN_EFFORT * stages)
         plan = smaller_plan(
@@ -333,12 +339,12 @@ class TwiceMoves(Moves):
 
     def _is_worth_it(self, begin: int, again: Rematerialisation) -> bool:
         """Whether what is computed twice is larger than what it is computed from, or that stays."""
-        copied = {one.layer for one in again.copies.values()}
+        copied = {copy.layer for copy in again.copies.values()}
         widest = max(map(self.table.tensor_bytes, copied))
         readers = set(again.network.consumers[self.course.at(begin)])
         stays = bool(readers - set(again.copies) - copied)
         copies = map(again.network.layer, again.copies)
-        work = sum(multiply_accumulates(one, again.network.input_shapes(one)) for one in copies)
+        work = sum(multiply_accumulates(copy, again.network.input_shapes(copy)) for copy in copies)
         is_wanted = not work if self.spans_are_free else work > 0
         return is_wanted and self.whole_bytes(begin) < widest + stays
 
@@ -376,7 +382,9 @@ class HeadGroups:
         course = self._course
         self._known: dict[int, GroupWay] = {}
         operators = (course.network.layer(name).operator for name in course.layers)
-        places = [n for n, one in enumerate(operators) if isinstance(one, AttentionProduct)]
+        places = [
+            n for n, operator in enumerate(operators) if isinstance(operator, AttentionProduct)
+        ]
         for begin, place in enumerate(course.separators):
             product = next((one for one in places if one > place), None)
             if product is not None:
@@ -420,7 +428,7 @@ class HeadGroups:
             stages += _at_once(found.joined, table)
             in_turn.append(1)
         whole = moves.carried_bytes(begin) + table.arena_bytes(part.joined)
-        work = sum(table.geometry(one).work for one in stages)
+        work = sum(table.geometry(stage).work for stage in stages)
         move = Move(begin, end, tuple(stages), span)
         return GroupWay(whole + peak, work, begin, end, (move,), tuple(in_turn))
 
@@ -451,8 +459,8 @@ class HeadGroups:
         course = self._course
         name, result = course.at(begin), course.at(end)
         source, size = self._moves.whole_bytes(begin), self._moves.whole_bytes(end)
-        firings = [table.geometry(one).firings for one in stages]
-        read = {one.tensor for each in firings for one in each.readings} & set(sources)
+        firings = [table.geometry(stage).firings for stage in stages]
+        read = {reading.tensor for firing in firings for reading in firing.readings} & set(sources)
         if name in course.results or name in course.carried[begin + 1 : end + 1] or len(read) > 1:
             return source + size
         rows = table.row_bytes(name), table.row_bytes(result)
@@ -470,4 +478,6 @@ def _renamed(
 ) -> tuple[Stage, ...]:
     """The stages of layers that work like others."""
     known = dict(zip(names, others, strict=True))
-    return tuple(replace(one, layers=tuple(known[name] for name in one.layers)) for one in stages)
+    return tuple(
+        replace(stage, layers=tuple(known[name] for name in stage.layers)) for stage in stages
+    )

@@ -43,17 +43,17 @@ class Together:
     longest: Fraction | None
 
     def __post_init__(self) -> None:
-        require_one_memory([(one.best or one.least).plan for one in self.fits])
+        require_one_memory([(fit.best or fit.least).plan for fit in self.fits])
 
     @property
     def ram_bytes(self) -> int:
         """Bytes of the arena: those of the neediest network."""
-        return max((one.best or one.least).ram_bytes for one in self.fits)
+        return max((fit.best or fit.least).ram_bytes for fit in self.fits)
 
     @property
     def state_bytes(self) -> int:
         """Bytes of the execution states of all networks, which each has for itself."""
-        return sum((one.best or one.least).state_bytes for one in self.fits)
+        return sum((fit.best or fit.least).state_bytes for fit in self.fits)
 
     @property
     def needed_ram(self) -> int:
@@ -65,25 +65,25 @@ class Together:
     def is_concurrent(self) -> bool:
         """Whether groups of two networks may work at the same time."""
         words = [
-            {group.concurrent for group in (one.best or one.least).plan.groups} - {None}
-            for one in self.fits
+            {group.concurrent for group in (fit.best or fit.least).plan.groups} - {None}
+            for fit in self.fits
         ]
         return any(one & other for one, other in combinations(words, 2))
 
     @property
     def flash_bytes(self) -> int:
         """Bytes of the parameters of all networks."""
-        return sum(one.flash_bytes for one in self.fits)
+        return sum(fit.flash_bytes for fit in self.fits)
 
     @property
     def lower_bound(self) -> int:
         """Bytes of RAM that no way of working in one arena is below."""
-        return max(one.lower_bound for one in self.fits)
+        return max(fit.lower_bound for fit in self.fits)
 
     @property
     def nanoseconds(self) -> int | None:
         """Predicted time of a frame of each network; None where one has no prediction."""
-        times = [(one.best or one.least).nanoseconds for one in self.fits]
+        times = [(fit.best or fit.least).nanoseconds for fit in self.fits]
         known = [time for time in times if time is not None]
         return sum(known) if len(known) == len(times) else None
 
@@ -96,9 +96,9 @@ class Together:
     def verdict(self) -> tuple[Status, str]:
         """Whether they fit together: a status, and why."""
         for status in (Status.INFEASIBLE, Status.UNKNOWN):
-            for one in self.fits:
-                if one.status == status:
-                    return status, f"{one.network}: {one.reason}"
+            for fit in self.fits:
+                if fit.status == status:
+                    return status, f"{fit.network}: {fit.reason}"
         if self.flash is not None and self.flash_bytes > self.flash:
             return Status.INFEASIBLE, (
                 f"the parameters of all need {self.flash_bytes} bytes of flash, "
@@ -138,15 +138,15 @@ def within_one_ram(fits: Sequence[Fit], again: Callable[[int, int], Fit]) -> lis
     again: the answer for the network of a number with so many bytes of RAM, asked for where the states
     of the other networks leave too few.
     """
-    states = [(one.best or one.least).state_bytes for one in fits]
+    states = [(fit.best or fit.least).state_bytes for fit in fits]
     found = []
-    for number, one in enumerate(fits):
+    for number, fit in enumerate(fits):
         others = sum(states) - states[number]
-        if one.best is not None and one.ram is not None:
-            left = one.ram - others
-            if one.needed_ram(one.best) > left:
-                one = replace(again(number, left), ram=one.ram, hop=one.hop)
-        found.append(one)
+        if fit.best is not None and fit.ram is not None:
+            left = fit.ram - others
+            if fit.needed_ram(fit.best) > left:
+                fit = replace(again(number, left), ram=fit.ram, hop=fit.hop)
+        found.append(fit)
     return found
 
 
@@ -162,29 +162,29 @@ def with_states_apart(
     """
     if len(fits) < 2:
         return list(fits)
-    ways = [one.best or one.least for one in fits]
+    ways = [fit.best or fit.least for fit in fits]
     tops = [top + -top % ALIGNMENT for top in (_top(way.plan) for way in ways)]
     if not any(tops):
         return list(fits)
     found, base, kept = [], 0, sum(tops)
-    for number, (one, way, top) in enumerate(zip(fits, ways, tops, strict=True)):
-        around = 0 if one.beside is None else one.beside.bytes
-        left = None if one.ram is None else one.ram - kept - around
-        is_late = left is not None and one.best is not None and way.with_state - top > left
+    for number, (fit, way, top) in enumerate(zip(fits, ways, tops, strict=True)):
+        around = 0 if fit.beside is None else fit.beside.bytes
+        left = None if fit.ram is None else fit.ram - kept - around
+        is_late = left is not None and fit.best is not None and way.with_state - top > left
         if is_late and not top and again is not None and left is not None and left > 0:
-            one = replace(again(number, left + around), ram=one.ram, hop=one.hop)
-            is_late = one.best is None
+            fit = replace(again(number, left + around), ram=fit.ram, hop=fit.hop)
+            is_late = fit.best is None
         methods = tuple(
-            replace(method, plan=_moved(method.plan, base, kept)) for method in one.methods
+            replace(method, plan=_moved(method.plan, base, kept)) for method in fit.methods
         )
         base += top
-        chosen = (new for old, new in zip(one.methods, methods, strict=True) if old is one.best)
+        chosen = (new for old, new in zip(fit.methods, methods, strict=True) if old is fit.best)
         best = None if is_late else next(chosen, None)
-        moved = replace(one, methods=methods, best=best)
+        moved = replace(fit, methods=methods, best=best)
         if is_late:
             least = moved.needed_ram(moved.least)
             reason = because(FitWhy.BESIDE_STATES, kept=kept, least=least)
-            status = Status.UNKNOWN if one.status is Status.UNKNOWN else Status.INFEASIBLE
+            status = Status.UNKNOWN if fit.status is Status.UNKNOWN else Status.INFEASIBLE
             moved = replace(moved, status=status, reason=reason)
         found.append(moved)
     return found
@@ -195,15 +195,17 @@ ALIGNMENT = 4  # bytes: of what networks keep, beside one another
 
 def _top(plan: StreamingPlan) -> int:
     """Return the bytes from the first one to the last that stays."""
-    return max((one.offset + one.size for one in plan.buffers if one.stays), default=0)
+    return max((buffer.offset + buffer.size for buffer in plan.buffers if buffer.stays), default=0)
 
 
 def _moved(plan: StreamingPlan, base: int, passing: int) -> StreamingPlan:
     """The plan with what stays from byte `base` on, all else from byte `passing` on."""
     shift = passing - _top(plan)
     buffers = tuple(
-        replace(one, offset=one.offset + (base if one.stays else shift if one.size else 0))
-        for one in plan.buffers
+        replace(
+            buffer, offset=buffer.offset + (base if buffer.stays else shift if buffer.size else 0)
+        )
+        for buffer in plan.buffers
     )
     return replace(plan, buffers=buffers, arena_bytes=max(plan.arena_bytes + shift, passing))
 

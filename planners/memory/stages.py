@@ -131,7 +131,7 @@ class StageTable:
             return True
         inside = set(layers)
         works = map(self.network.layer, layers)
-        if any(inside & kept_operands(one) for one in works):
+        if any(inside & kept_operands(work) for work in works):
             return False
         if self._is_one_place(layers[0]) and not self._is_one_place(layers[-1]):
             return False  # its result would be made again and again
@@ -194,7 +194,7 @@ class StageTable:
             stage=stage,
             firings=Firings(result=stage.result, readings=readings, made=(0, *ends)),
             strips=strips,
-            strip_bytes=sum(self._strip_bytes(stage, one) for one in strips)
+            strip_bytes=sum(self._strip_bytes(stage, strip) for strip in strips)
             + self._sums(stage, ranges),
             work=sum(self._work(name, ranges[name]) for name in stage.layers),
             ranges=ranges,
@@ -220,14 +220,14 @@ class StageTable:
     def _at_once(self, stage: Stage) -> Geometry:
         """A single firing that reads whole tensors: all tiles, or all channels of two layers."""
         layers = [self.network.layer(name) for name in stage.layers]
-        sources = dict.fromkeys(name for one in layers for name in one.inputs)
+        sources = dict.fromkeys(name for layer in layers for name in layer.inputs)
         readings = tuple(
             Reading(tensor=name, upto=(self.height(name),), first=(0, self.height(name)))
             for name in sources
             if name not in stage.layers
         )
         made = (0, self.height(stage.result))
-        works = (multiply_accumulates(one, self.network.input_shapes(one)) for one in layers)
+        works = (multiply_accumulates(layer, self.network.input_shapes(layer)) for layer in layers)
         return Geometry(
             stage=stage,
             firings=Firings(result=stage.result, readings=readings, made=made),

@@ -88,13 +88,13 @@ class _Planning:
         self._windows = rings_of(network)
         outside = (Input, Output)
         self._layers = [
-            one
-            for one in network.layers
-            if not isinstance(one.operator, outside) and one.name not in self._windows
+            layer
+            for layer in network.layers
+            if not isinstance(layer.operator, outside) and layer.name not in self._windows
         ]
         self._summed = self._rows_that_are_summed()
         made_with = set(self._summed.values())
-        firsts = [one for one in self._layers if one.name not in made_with]
+        firsts = [layer for layer in self._layers if layer.name not in made_with]
         self._groups = [
             [one, network.layer(self._summed[one.name])] if one.name in self._summed else [one]
             for one in firsts
@@ -102,7 +102,9 @@ class _Planning:
         self._step = {
             one.name: number for number, group in enumerate(self._groups) for one in group
         }
-        self._aliases = {alias.tensor: alias for one in self._layers for alias in self._inside(one)}
+        self._aliases = {
+            alias.tensor: alias for layer in self._layers for alias in self._inside(layer)
+        }
 
     def _rows_that_are_summed(self) -> dict[str, str]:
         """Return layers of which no more than a row is there at a time: one layer adds them up.
@@ -132,7 +134,7 @@ class _Planning:
                 and not isinstance(self._network.layer(source).operator, op.Slice)
                 and source not in self._external
             ):
-                results = {name for one in self._network.outputs for name in one.inputs}
+                results = {name for output in self._network.outputs for name in output.inputs}
                 if layer.name not in results and layer.quantization == self._type(source):
                     return [Alias(layer.name, source, channel=start)]
         return []
@@ -161,7 +163,7 @@ class _Planning:
         )
         kept, top = self._kept(len(groups))
         work = sum(
-            multiply_accumulates(one, self._network.input_shapes(one)) for one in self._layers
+            multiply_accumulates(layer, self._network.input_shapes(layer)) for layer in self._layers
         )
         empty = StreamingPlan(
             network=self._network.name,
@@ -176,20 +178,20 @@ class _Planning:
         reason = because(ArenaWhy.NO_SMALLER, steps=MOST_STEPS)
         arena = plan_arena(problem, budget=stop_of(budget).part(steps=MOST_STEPS, reason=reason))
         buffers, end, outside = list(kept), top + arena.peak, top + arena.peak
-        for one in problem.buffers:
-            layer = self._network.layer(one.name.removesuffix(SUMS))
+        for buffer in problem.buffers:
+            layer = self._network.layer(buffer.name.removesuffix(SUMS))
             is_line = layer.name in self._summed
             kind = Kind.LINE if is_line else Kind.WHOLE
             buffers.append(
                 StreamBuffer(
-                    name=one.name,
-                    kind=kind if one.name == layer.name else Kind.ACCUMULATORS,
+                    name=buffer.name,
+                    kind=kind if buffer.name == layer.name else Kind.ACCUMULATORS,
                     tensor=layer.name,
-                    rows=1 if is_line or one.name != layer.name else layer.shape.rows,
-                    size=one.size,
-                    offset=top + arena.offsets[one.name],
-                    begin=one.start,
-                    end=one.end,
+                    rows=1 if is_line or buffer.name != layer.name else layer.shape.rows,
+                    size=buffer.size,
+                    offset=top + arena.offsets[buffer.name],
+                    begin=buffer.start,
+                    end=buffer.end,
                 )
             )
         for name in sorted(self._external):
@@ -308,7 +310,7 @@ class _Planning:
                 alignment=ACCUMULATOR_BYTES,
             )
             buffers.append(sums)
-        known = {one.name for one in buffers} - set(self._summed)
+        known = {buffer.name for buffer in buffers} - set(self._summed)
         pairs = [
             (layer.inputs[0], layer.name)
             for layer in self._layers

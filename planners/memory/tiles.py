@@ -193,7 +193,7 @@ class TiledGroups:
             first -= 1
         result = self._network.layer(course.at(upto))
         shape = result.shape
-        pairs = [one for one in self._pairs if one[0] <= shape.height and one[1] <= shape.width]
+        pairs = [pair for pair in self._pairs if pair[0] <= shape.height and pair[1] <= shape.width]
         if first == upto or not pairs:
             return
         layers = course.between(first, upto)
@@ -281,12 +281,12 @@ class TiledGroups:
         }
         bytes_ = sum(2 * most[name] * self._pixel_bytes(name) for name in most)
         spent = sum(
-            most[one.name]
+            most[layer.name]
             * (
-                scratch_bytes(self._scratch, self._network, one, 1, self._element_bytes)
-                + multiply_accumulates_of_pixel(self._network, one)
+                scratch_bytes(self._scratch, self._network, layer, 1, self._element_bytes)
+                + multiply_accumulates_of_pixel(self._network, layer)
             )
-            for one in layers
+            for layer in layers
         )
         return ranges.number_type((bytes_ + spent) * 2 * self._course.sections)
 

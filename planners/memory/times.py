@@ -44,7 +44,7 @@ def stage_loops(table: StageTable, stage: Stage, known: Table | None = None) -> 
     another counts as operations and elements.
     """
     network, found = table.network, table.geometry(stage)
-    strips = {one.layer: one.columns for one in found.strips}
+    strips = {strip.layer: strip.columns for strip in found.strips}
     loops_of: dict[str, Loops] = {}
     for name in stage.layers:
         counts: Loops = Counter()
@@ -81,11 +81,11 @@ def group_loops(table: StageTable, stages: Sequence[Stage]) -> Loops:
 
     Before each firing of several stages, all of them are looked at.
     """
-    firings = sum(table.geometry(one).firings.count for one in stages)
+    firings = sum(table.geometry(stage).firings.count for stage in stages)
     counts: Loops = Counter({("frame", "groups"): 1, ("frame", "firings"): firings})
-    for one in stages:
-        found = table.geometry(one)
-        ranges = len(one.layers) + len(found.firings.readings)
+    for stage in stages:
+        found = table.geometry(stage)
+        ranges = len(stage.layers) + len(found.firings.readings)
         counts["frame", "ranges"] += found.firings.count * ranges
     if len(stages) > 1:
         counts["frame", "firings among others"] = firings
@@ -96,7 +96,7 @@ def group_loops(table: StageTable, stages: Sequence[Stage]) -> Loops:
 def frame_loops(table: StageTable) -> Loops:
     """Return the loops around all groups: a frame begins, bytes of inputs and results are copied."""
     ends = (*table.network.inputs, *table.network.outputs)
-    copied = sum(table.tensor_bytes(one.name) for one in ends)
+    copied = sum(table.tensor_bytes(end.name) for end in ends)
     return Counter({("frame", "frames"): 1, ("frame", "bytes copied"): copied})
 
 
@@ -113,7 +113,7 @@ def measured_work(
     a phase. Inputs and outputs take no time. Raises InvalidNetwork for a layer without durations.
     """
     ends = [one.name for one in (*network.inputs, *network.outputs)]
-    layers = [one.name for one in network.layers if one.name not in ends]
+    layers = [layer.name for layer in network.layers if layer.name not in ends]
     missing = [name for name in layers if name not in durations]
     if missing:
         raise InvalidNetwork(
@@ -170,8 +170,8 @@ class PlanTimes:
         if plan.rematerialised:
             times, worked, _ = self._worked(plan)
             return times.of(worked)
-        groups = [[one.stage for one in group.stages] for group in plan.groups]
-        found = sum(sum(map(self.of_stage, one)) + self.interleaving(one) for one in groups)
+        groups = [[stage.stage for stage in group.stages] for group in plan.groups]
+        found = sum(sum(map(self.of_stage, group)) + self.interleaving(group) for group in groups)
         return found + self.around_groups()
 
     def around_groups(self) -> int:
@@ -182,7 +182,7 @@ class PlanTimes:
         """Return the nanoseconds in which a core looks at stages that work interleaved, in turn."""
         if self._core is None or len(stages) == 1:
             return 0
-        alone = sum(ceil(self._of_loops(group_loops(self._table, [one]))) for one in stages)
+        alone = sum(ceil(self._of_loops(group_loops(self._table, [stage]))) for stage in stages)
         return ceil(self._of_loops(group_loops(self._table, stages))) - alone
 
     def _of_loops(self, *counts: Mapping[tuple[str, str], int]) -> Fraction:
@@ -192,8 +192,8 @@ class PlanTimes:
         turns = sum(
             (
                 table.get(kernel, {}).get(loop, Fraction(0)) * number
-                for one in counts
-                for (kernel, loop), number in one.items()
+                for count in counts
+                for (kernel, loop), number in count.items()
             ),
             Fraction(0),
         )
@@ -212,7 +212,7 @@ class PlanTimes:
         found = dict.fromkeys((layer.name for layer in self._table.network.layers), Fraction(0))
         found[self._table.network.outputs[0].name] += times.around_groups()
         for group in worked.groups:
-            stages = [one.stage for one in group.stages]
+            stages = [stage.stage for stage in group.stages]
             firings = [times._table.geometry(stage).firings.count for stage in stages]
             between = Fraction(times.interleaving(stages), sum(firings) or 1)
             if not stages and group.streamed_input is not None:  # which is collected
@@ -368,10 +368,13 @@ class TileTimes(NamedTuple):
         """Return the nanoseconds of each tile of a layer, (rows, columns), from their lengths."""
         inputs, shape, price = self.network.input_shapes(layer), layer.shape, self.price
         tensors = (layer, *map(self.network.layer, layer.inputs))
-        pixels = [one.shape.channels * (self.element_bytes or one.element_bytes) for one in tensors]
+        pixels = [
+            tensor.shape.channels * (self.element_bytes or tensor.element_bytes)
+            for tensor in tensors
+        ]
         parameters = layer_parameter_bytes(layer, inputs, self.parameter_bytes)
         work = work_of(layer, inputs, self.measured) // (shape.height * shape.width)
-        largest = [max(one) * max(other) for one in rows for other in columns]
+        largest = [max(row) * max(column) for row in rows for column in columns]
         busy = (
             price.launch
             + max(largest) * (work * price.operation + sum(pixels) * price.byte)
@@ -393,7 +396,10 @@ def tile_lengths(needs: Needs, layer: Layer, tiles: Sequence[Range], axis: int) 
     """Return the lengths of each tile that computes something of a layer."""
     inputs = needs.of(layer, axis)
     return [
-        (one[1] - one[0], *(end - first for first, end in (need.clipped(one) for need in inputs)))
-        for one in tiles
-        if one[0] < one[1]
+        (
+            tile[1] - tile[0],
+            *(end - first for first, end in (need.clipped(tile) for need in inputs)),
+        )
+        for tile in tiles
+        if tile[0] < tile[1]
     ]

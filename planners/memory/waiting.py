@@ -256,10 +256,14 @@ class _Ways:
                 continue
             operands = _operands(network, layer)
             if name not in behind:
-                self._edges += [(one, name) for one in operands if self._is_even(one, layer)]
+                self._edges += [
+                    (operand, name) for operand in operands if self._is_even(operand, layer)
+                ]
             elif late.intersection(operands) and self._sees_all(layer, late):
                 late.add(name)
-                early = [one for one in operands if one not in behind and one != gate]
+                early = [
+                    operand for operand in operands if operand not in behind and operand != gate
+                ]
                 new = [(one, name) for one in early if self._is_even(one, layer)]
                 self._edges += new
                 self.targets += [name] if new else []
@@ -275,7 +279,7 @@ class _Ways:
             is_late = read in late or (
                 _mixes(layer) and late & set(_operands(self._network, layer))
             )
-            if taps is not None and is_late and all(one.any(axis=1).all() for one in taps):
+            if taps is not None and is_late and all(tap.any(axis=1).all() for tap in taps):
                 return True
         return False
 
@@ -314,12 +318,12 @@ class _Ways:
         left = set[tuple[str, str]]()
         for source, some in readers.items():
             cuts = [one.operator for one in some if isinstance(one.operator, op.Slice)]
-            ends = sorted((one.start, one.stop) for one in cuts)
+            ends = sorted((cut.start, cut.stop) for cut in cuts)
             is_apart = all(one[1] <= other[0] for one, other in pairwise(ends))
             is_free = _mixes(self._network.layer(source)) and len(cuts) == len(some) and is_apart
             if not is_free:
                 left |= {(source, one.name) for one in some if isinstance(one.operator, op.Slice)}
-        self._edges = [one for one in self._edges if one not in left]
+        self._edges = [edge for edge in self._edges if edge not in left]
 
     def capacities(self, most: int) -> dict[Node, dict[Node, int]]:
         """Return the edges between tensors, each of which lets its bytes through, counted so often."""

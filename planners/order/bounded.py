@@ -47,7 +47,7 @@ class Machine:
         self.word = backend.array(step // BITS for step in range(steps))
         self.power = backend.array(1 << step % BITS for step in range(steps))
         self.words = steps // BITS + 1
-        self.counts = backend.array(one.bit_count() for one in graph.ancestors)
+        self.counts = backend.array(ancestor.bit_count() for ancestor in graph.ancestors)
 
     def load(self, done: int) -> None:
         """Take a down-set, as bits of an integer, at hand."""

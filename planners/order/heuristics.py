@@ -36,7 +36,7 @@ def reverse_post_order(graph: NumberedGraph, *, largest_first: bool) -> list[int
         stack: list[tuple[int, Iterator[int]]] = [(last, iter(graph.before[last]))]
         while stack:
             step, sources = stack[-1]
-            source = next((one for one in sources if not is_met[one]), None)
+            source = next((source for source in sources if not is_met[source]), None)
             if source is None:
                 order.append(step)
                 stack.pop()

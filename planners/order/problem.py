@@ -146,8 +146,10 @@ class NumberedGraph(NamedTuple):
         """Return the numbers of a problem."""
         number = {tensor: place for place, tensor in enumerate(problem.sizes)}
         reads = [sorted({number[one] for one in step.reads}) for step in problem.steps]
-        writes = [[number[one] for one in step.writes] for step in problem.steps]
-        overwrites = [sorted({number[one] for one in step.overwrites}) for step in problem.steps]
+        writes = [[number[write] for write in step.writes] for step in problem.steps]
+        overwrites = [
+            sorted({number[overwrite] for overwrite in step.overwrites}) for step in problem.steps
+        ]
         readers: list[list[int]] = [[] for _ in number]
         producers = [-1] * len(number)
         for step, tensors in enumerate(reads):
@@ -225,7 +227,9 @@ def peak_of(problem: OrderProblem, order: Sequence[str]) -> int:
                 raise InvalidGraph(
                     f"graph {problem.name!r}: step {name!r} reads {tensor!r} before it is written"
                 )
-        is_over = any(left[one] == 1 and one not in kept for one in step.overwrites)
+        is_over = any(
+            left[overwrite] == 1 and overwrite not in kept for overwrite in step.overwrites
+        )
         written = sum(problem.sizes[tensor] for tensor in step.writes)
         peak = max(peak, total if is_over else total + written)
         left.subtract(set(step.reads))

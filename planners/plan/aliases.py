@@ -224,7 +224,7 @@ def worth_it(
 
 
 def _fewer(aliases: Mapping[str, Alias]) -> Iterator[dict[str, Alias]]:
-    for host in dict.fromkeys(one.host for one in aliases.values()):
+    for host in dict.fromkeys(alias.host for alias in aliases.values()):
         yield {name: one for name, one in aliases.items() if one.host != host}
     for left in aliases:
         yield {name: one for name, one in aliases.items() if name != left}

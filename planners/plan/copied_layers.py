@@ -55,7 +55,7 @@ def require_same(network: Network, worked: Network) -> None:
         ):
             raise InvalidPlan(f"layer {layer.name!r} is no copy of a layer of {network.name!r}")
         origins[layer.name] = origin
-    if not set(known) <= {one.layer for one in origins.values()}:
+    if not set(known) <= {origin.layer for origin in origins.values()}:
         raise InvalidPlan(f"layers of {network.name!r} are missing among those that work twice")
 
 
@@ -153,11 +153,13 @@ def _needs_own_rows(pair: _Pair, group: int) -> bool:
 
 def _columns_of(network: Network, layer: Layer, sources: list[_Origin]) -> _Origin | None:
     """The columns of a layer of the network that another makes, or joins; None where it does not."""
-    known = {one.name: one for one in network.layers}
-    if not sources or any(one.layer not in known or one.group or one.head for one in sources):
+    known = {layer.name: layer for layer in network.layers}
+    if not sources or any(
+        source.layer not in known or source.group or source.head for source in sources
+    ):
         return None
-    widths = [known[one.layer].shape.width for one in sources]
-    spans = [one.columns or (0, width) for one, width in zip(sources, widths, strict=True)]
+    widths = [known[source.layer].shape.width for source in sources]
+    spans = [source.columns or (0, width) for source, width in zip(sources, widths, strict=True)]
     one = known[sources[0].layer]
     match layer.operator:
         case op.Slice(axis=2, start=start, stop=stop, step=1) if layer.name not in known:

@@ -100,7 +100,7 @@ class Machine:
         self.computing = computing
         self.needs = InputNeeds(network)
         self.weight_reads = WeightReads(self.needs, plan.element_bytes)
-        self._aliases = {one.tensor: one for one in plan.aliases}
+        self._aliases = {alias.tensor: alias for alias in plan.aliases}
         scratch = (Kind.SCRATCH, Kind.WRITE_BUFFER)
         self._scratch = [buffer for buffer in plan.buffers if buffer.kind in scratch]
         self._whole: dict[str, HeldTensor] = {}
@@ -127,7 +127,11 @@ class Machine:
         self._weights: dict[str, Weights] = {}
         for layer in self.network.layers if self.plan.memories else ():
             if size := bytes_of_weights(self.network, layer, self.plan.element_bytes):
-                found = {one.kind: one for one in self.plan.buffers if one.tensor == layer.name}
+                found = {
+                    buffer.kind: buffer
+                    for buffer in self.plan.buffers
+                    if buffer.tensor == layer.name
+                }
                 copied, resident = found.get(Kind.WEIGHTS), found.get(Kind.RESIDENT)
                 self._weights[layer.name] = Weights(size, copied, resident)
                 if resident is not None:
@@ -135,11 +139,11 @@ class Machine:
 
     def _copy_weights(self, group: int) -> None:
         """Copy the weights that a group copies as it begins, from where they lie before."""
-        for one in self.plan.buffers:
-            if one.kind is Kind.WEIGHTS and one.begin == group:
-                self._read_weights(self._weights[one.tensor].resident, one.size)
-                self._put_weights(one)
-                self.arena.count(self.arena.writes, one.offset, one.size)
+        for buffer in self.plan.buffers:
+            if buffer.kind is Kind.WEIGHTS and buffer.begin == group:
+                self._read_weights(self._weights[buffer.tensor].resident, buffer.size)
+                self._put_weights(buffer)
+                self.arena.count(self.arena.writes, buffer.offset, buffer.size)
 
     def _put_weights(self, buffer: StreamBuffer) -> None:
         self.arena.fill(Content.WEIGHTS, buffer.tensor, _bytes_of(buffer))
@@ -213,9 +217,9 @@ class Machine:
         """Forget all but what stays, and carry out all groups on another frame."""
         self.computing = computing
         stays = np.zeros(self.plan.all_bytes, bool)
-        for one in self.plan.buffers:
-            if one.stays or one.kind is Kind.RESIDENT:
-                stays[one.offset : one.offset + one.size] = True
+        for buffer in self.plan.buffers:
+            if buffer.stays or buffer.kind is Kind.RESIDENT:
+                stays[buffer.offset : buffer.offset + buffer.size] = True
         self.arena.held[~stays[: len(self.arena.held)]] = NOTHING
         self.arena.memory[: len(stays)][~stays] = POISON
         self._whole = {}
@@ -223,7 +227,7 @@ class Machine:
 
     def run(self) -> None:
         """Carry out all groups. Raises ExecutionError where the plan cannot be carried out."""
-        made = {one.stage.result for group in self.plan.groups for one in group.stages}
+        made = {stage.stage.result for group in self.plan.groups for stage in group.stages}
         for layer in self.network.inputs:
             if layer.name == self.plan.groups[0].streamed_input and not self.plan.is_copied(0):
                 continue
@@ -288,9 +292,9 @@ class Machine:
 
     def output(self, name: str) -> Array:
         """Return a tensor that lies whole, or of which all rows went out; (rows, columns, channels)."""
-        ends = [one.name for one in self.network.outputs if one.inputs == (name,)]
-        went = [one for one in ends if one in self._whole]
-        stay = [one for one in ends if one not in went]
+        ends = [output.name for output in self.network.outputs if output.inputs == (name,)]
+        went = [end for end in ends if end in self._whole]
+        stay = [end for end in ends if end not in went]
         found = [self._all_of(one, None) for one in went] + [
             self._all_of(name, one) for one in stay
         ]
@@ -403,7 +407,7 @@ class _GroupRun:
     def _require_buffers(self) -> None:
         """Require that the group has the buffers in which its layers read."""
         working = [stage for stage in self.stages if not self._is_copied(stage)]
-        for layer in (one for stage in working for one in stage.layers):
+        for layer in (layer for stage in working for layer in stage.layers):
             for source in layer.inputs:
                 if source not in self.tensors:
                     continue
@@ -451,7 +455,7 @@ class _GroupRun:
         for name, tensor in self.tensors.items():
             if isinstance(tensor, JoinedTensor):
                 continue
-            if kept := [one for one in tensor.buffers if one.has_all_rows]:
+            if kept := [buffer for buffer in tensor.buffers if buffer.has_all_rows]:
                 self.machine._whole[name] = self.machine.held(name, *kept)
                 self.machine._whole[name].made = tensor.made
 
@@ -695,13 +699,13 @@ def transfer(
     Raises ExecutionError where a tensor is not there, or a buffer that the copy names.
     """
     found: dict[str, HeldTensor] = {}
-    for one in copies:
-        source, target = (_named(machine.plan, name) for name in (one.source, one.target))
+    for copy in copies:
+        source, target = (_named(machine.plan, name) for name in (copy.source, copy.target))
         before = found.get(source.tensor, whole.get(source.tensor))
         if before is None or source.tensor != target.tensor:
             raise ExecutionError(
-                f"group {group + 1} takes over {source.tensor!r} from {one.source!r} to "
-                f"{one.target!r}, where it does not lie whole"
+                f"group {group + 1} takes over {source.tensor!r} from {copy.source!r} to "
+                f"{copy.target!r}, where it does not lie whole"
             )
         old, new = (machine.held(source.tensor, buffer) for buffer in (source, target))
         for row in range(old.layer.shape.rows):

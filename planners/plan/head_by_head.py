@@ -162,7 +162,9 @@ class _Groups:
         """Require that a group of rows of a layer needs no others of what it reads."""
         shapes = self._network.input_shapes(layer)
         operators = (layer.operator, *layer.epilogue)
-        constants = [one.constant for one in operators if isinstance(one, op.Elementwise)]
+        constants = [
+            operator.constant for operator in operators if isinstance(operator, op.Elementwise)
+        ]
         if any(dims is not None and len(dims) == 3 and dims[1] > 1 for dims in constants):
             raise _Whole
         for index, shape in enumerate(shapes):
@@ -252,7 +254,7 @@ class _Heads:
         front = self._front = needed_for(network, inside, self._front & set(inside))
         works = map(network.layer, front)
         if front & set(self._axes) or any(
-            multiply_accumulates(one, network.input_shapes(one)) for one in works
+            multiply_accumulates(work, network.input_shapes(work)) for work in works
         ):
             raise _Whole
         self._taken = {layer.name for layer in network.layers}
@@ -291,7 +293,7 @@ class _Heads:
         """Return the network, in which each head has layers: heads, joined and rest say which."""
         self.heads = tuple(tuple(self._head(head)) for head in range(self._count))
         self.joined = self._values.name
-        joined = side_by_side(self._values, [one[-1] for one in self.heads], COLUMNS)
+        joined = side_by_side(self._values, [head[-1] for head in self.heads], COLUMNS)
         left = [name for name in self._inside if name not in self._axes]
         behind = needed_for(self._network, left, {self._inside[-1]} & set(left))
         self.rest = tuple(name for name in left if name in behind)

@@ -52,12 +52,12 @@ def state_bytes(plan: StreamingPlan, network: Network) -> int:
         len(group.stages) + len(group.transfers) + (group.streamed_input is not None)
         for group in plan.groups
     )
-    outside = sum(one.kind is Kind.EXTERNAL for one in plan.buffers)
+    outside = sum(buffer.kind is Kind.EXTERNAL for buffer in plan.buffers)
     return state_bytes_of(
         stages=stages,
         variables=len(network.variables),
         has_turns=any(group.order or group.transfers for group in plan.groups),
-        scratch_bytes=max((scratch_bytes(one) for one in network.layers), default=0),
+        scratch_bytes=max((scratch_bytes(layer) for layer in network.layers), default=0),
         addresses=outside + len(plan.memories[1:]),
     )
 

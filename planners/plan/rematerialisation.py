@@ -174,7 +174,7 @@ def _written(
 ) -> Network:
     """The network with copies and sums in front of the span, whose sums read the copies."""
     layers: list[Layer] = []
-    moved, copied = {one.name for one in early}, {one.layer for one in copies.values()}
+    moved, copied = {one.name for one in early}, {copy.layer for copy in copies.values()}
     for layer in network.layers:
         if layer.name == inside[0]:
             layers += early

@@ -56,9 +56,9 @@ class MarkedArena:
         self.held = np.full(plan.all_bytes, NOTHING, np.int64)
         self.most = 0  # one past the last byte of the arena that was written
         self._bounds = {
-            one.tensor: (plan.arena_bytes, plan.all_bytes)
-            for one in plan.buffers
-            if one.kind is Kind.EXTERNAL
+            buffer.tensor: (plan.arena_bytes, plan.all_bytes)
+            for buffer in plan.buffers
+            if buffer.kind is Kind.EXTERNAL
         }
         self._inside = 0, plan.arena_bytes
         # Windows of rings whose last rows are those of a tensor outside the arena.
@@ -77,7 +77,7 @@ class MarkedArena:
         self._network = network
         self._layers = {layer.name: layer for layer in network.layers}
         self._strides = {
-            one.tensor: _place_elements(self._layers[one.host]) for one in plan.aliases
+            alias.tensor: _place_elements(self._layers[alias.host]) for alias in plan.aliases
         }
         self._sizes = {
             name: plan.element_bytes or layer.element_bytes for name, layer in self._layers.items()
@@ -287,7 +287,7 @@ class HeldTensor:
         self.layer = layer
         self.buffer = buffers[0]
         self.buffers = buffers
-        self._of_reader = {name: one for one in buffers for name in one.readers}
+        self._of_reader = {name: buffer for buffer in buffers for name in buffer.readers}
         self.made = 0
         self.done: dict[str, int] = {}  # first row that each reader still needs
         self.staged: tuple[int, int] | None = None  # first staged row, and where it lies
@@ -315,7 +315,7 @@ class HeldTensor:
         """Return all places of a row that is written."""
         if len(self.buffers) == 1:
             return [self.place(row)]
-        return [self._place(one, row) for one in self.buffers]
+        return [self._place(buffer, row) for buffer in self.buffers]
 
     def may_overlap(self, begin: int, end: int) -> bool:
         """Whether bytes from begin to end may be some of the tensor, as far as its buffers tell."""

@@ -43,7 +43,7 @@ def _needs_rows_only(network: Network, layer: Layer) -> bool:
     """Whether a row of the result needs some rows of each input, as the kernel knows them."""
     inputs = network.input_shapes(layer)
     needs = (layer.operator.rows_needed(index, inputs, layer.shape) for index in range(len(inputs)))
-    return layer.shape.is_map and all(one is not None for one in needs)
+    return layer.shape.is_map and all(need is not None for need in needs)
 
 
 def block_bytes(network: Network, stage: Stage, block: Block, element_bytes: int) -> int:

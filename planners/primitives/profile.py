@@ -166,12 +166,12 @@ class Profile:
 
     def __post_init__(self) -> None:
         seen: set[tuple[object, ...]] = set()
-        for one in self.layers:
-            way = (one.layer, one.primitive, one.input_layout, one.output_layout)
+        for layer in self.layers:
+            way = (layer.layer, layer.primitive, layer.input_layout, layer.output_layout)
             if way in seen:
                 raise InvalidPlan(
-                    f"layer {one.layer!r}: {one.primitive!r} from {one.input_layout} to "
-                    f"{one.output_layout} is listed twice"
+                    f"layer {layer.layer!r}: {layer.primitive!r} from {layer.input_layout} to "
+                    f"{layer.output_layout} is listed twice"
                 )
             seen.add(way)
         for change in self.transforms:
@@ -222,7 +222,9 @@ def read_profile(path: str | os.PathLike[str]) -> Profile:
 def parsed_profile(text: str, *, name: str) -> Profile:
     """Return the profile that a table holds; name: of the table, for messages."""
     lines = text.splitlines()
-    front = next((n for n, one in enumerate(lines) if one and not one.startswith("#")), len(lines))
+    front = next(
+        (n for n, line in enumerate(lines) if line and not line.startswith("#")), len(lines)
+    )
     pairs = (line.removeprefix("#").partition(":") for line in lines[:front])
     stated = {key.strip(): value.strip() for key, _, value in pairs if value.strip()}
     layers: list[LayerProfile] = []

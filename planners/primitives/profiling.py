@@ -193,7 +193,7 @@ def measure(
                     f"not enough memory for layer {layer.name!r} (--profile reads times from a file)"
                 ) from error
         layers += [replace(one, layer=layer.name) for one in known[key]]
-    ways = ((one.layer, one.input_layout, one.output_layout) for one in layers)
+    ways = ((layer.layer, layer.input_layout, layer.output_layout) for layer in layers)
     times: dict[tuple[Shape, str], Time] = {}
     transforms: list[TransformProfile] = []
     place = {layer.name: number for number, layer in enumerate(network.layers)}
@@ -229,8 +229,8 @@ def _what_takes_time(network: Network, layer: Layer) -> tuple[object, ...]:
 def _known_layers(network: Network, begun: Profile) -> dict[tuple[object, ...], list[LayerProfile]]:
     """Return the layers of a profile that were measured in all their ways, by what takes time."""
     rows: dict[str, list[LayerProfile]] = {}
-    for one in begun.layers:
-        rows.setdefault(one.layer, []).append(one)
+    for layer in begun.layers:
+        rows.setdefault(layer.layer, []).append(layer)
     return {
         _what_takes_time(network, layer): rows[layer.name]
         for layer in network.layers

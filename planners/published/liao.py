@@ -155,7 +155,7 @@ def _held(tables: CutTables, tiles: tuple[int, int]) -> tuple[int, int]:
     nests = [0, 0]
     for rows, columns in product(*map(set, axis_tiles(tables, tiles))):
         read, made, written, needed = (
-            one.bit_count() * other.bit_count() for one, other in zip(rows, columns, strict=True)
+            row.bit_count() * column.bit_count() for row, column in zip(rows, columns, strict=True)
         )
         read *= tables.group.input_bytes
         written *= second.output_bytes

@@ -172,9 +172,10 @@ def published_memory(
     if found.point is None:
         raise GaveUp(because(MemoryWhy.NO_BUFFERS, network=network.name, end=found.reason))
     overlaps = (
-        max(one.production) * one.token_size
-        for one in graph.channels
-        if one.is_self_loop and one.token_size is not None  # an actor's own loop has no size
+        max(channel.production) * channel.token_size
+        for channel in graph.channels
+        if channel.is_self_loop
+        and channel.token_size is not None  # an actor's own loop has no size
     )
     sizes = ElementSizes(network, element_bytes)
     normalised = (

@@ -67,14 +67,16 @@ def read_published_application(path: str | os.PathLike[str], name: str) -> Appli
     found = table[name]
     found.require_keys(("networks",), OPTIONAL)
     members = tuple(_member(one, found, Path(path).parent) for one in found["networks"].items())
-    partitions = {member.name: [one.name for one in member.partitions] for member in members}
+    partitions = {
+        member.name: [partition.name for partition in member.partitions] for member in members
+    }
     parallel = []
     for group in found["parallel"].items() if "parallel" in found.value else ():
         names = [one.text() for one in group.items()]
         for one in names:
             if one not in partitions:
                 raise group.refusal(f"expected networks of the application, not {one!r}")
-        parallel.append(frozenset(part for one in names for part in partitions[one]))
+        parallel.append(frozenset(part for name in names for part in partitions[name]))
     try:
         return Application(name=name, members=members, parallel=tuple(parallel))
     except InvalidNetwork as error:

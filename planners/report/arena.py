@@ -36,10 +36,10 @@ def arena_contribution(
     if found is not None:
         plans = {WHOLE_ARENA: found.whole, ROWS_ARENA: found.rows}
         arenas = [data_of(found.network, *one) for one in plans.items()]
-    highest = max((one.plan.arena_bytes for one in answers), default=0)
-    for one in answers[::-1]:  # the last is shown first
-        bounded = BoundedPlan(one.plan, one.fit.lower_bound, 0)
-        drawn = data_of(one.network, f"{one.title}: {one.method.name}", bounded)
+    highest = max((answer.plan.arena_bytes for answer in answers), default=0)
+    for answer in answers[::-1]:  # the last is shown first
+        bounded = BoundedPlan(answer.plan, answer.fit.lower_bound, 0)
+        drawn = data_of(answer.network, f"{answer.title}: {answer.method.name}", bounded)
         arenas.append(drawn | {"top": highest})  # one scale for plans that are compared
     if not arenas:
         return Contribution(sections=(Section("arena", "Arena over time", left_out(reason)),))

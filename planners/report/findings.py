@@ -95,8 +95,13 @@ class NetworkFindings:
     def bars(self) -> tuple[Method, ...]:
         """All ways to lay the network into memory: those of csdf fit first."""
         told = [
-            Method(one.title, one.fit.needed_ram(one.method), one.fit.lower_bound, self.flash)
-            for one in self.answers
+            Method(
+                answer.title,
+                answer.fit.needed_ram(answer.method),
+                answer.fit.lower_bound,
+                self.flash,
+            )
+            for answer in self.answers
         ]
         return (*told, *self.methods)
 
@@ -110,18 +115,18 @@ class NetworkFindings:
 
 def headline(findings: NetworkFindings) -> Iterator[str]:
     """Yield what to read first: the first line of `csdf fit`, for each plan; then the time."""
-    for one in findings.answers:
-        name = f"{one.title}: " if len(findings.answers) > 1 else ""
-        yield name + fit_headline(one.fit)
-    times = [one.method.nanoseconds for one in findings.answers]
+    for answer in findings.answers:
+        name = f"{answer.title}: " if len(findings.answers) > 1 else ""
+        yield name + fit_headline(answer.fit)
+    times = [answer.method.nanoseconds for answer in findings.answers]
     if any(time is not None for time in times):
         told = [
             "not predicted" if time is None else f"{nanoseconds_in_words(time)} a frame"
             for time in times
         ]
-        is_calibrated = all(one.fit.platform is None for one in findings.answers)
+        is_calibrated = all(answer.fit.platform is None for answer in findings.answers)
         worth = "" if is_calibrated else "; not calibrated"
-        if any(one.fit.roofline for one in findings.answers):
+        if any(answer.fit.roofline for answer in findings.answers):
             worth += " (a roofline: C takes longer)"
         yield f"Predicted {findings.basis}: {', '.join(told)}{worth}."
     if not findings.answers:
@@ -147,7 +152,7 @@ def status(findings: NetworkFindings) -> Status | None:
         return Status.INFEASIBLE
     if findings.answers:
         return findings.answers[0].fit.status
-    is_good = any(one.buffers <= limit.room for one in findings.methods)
+    is_good = any(method.buffers <= limit.room for method in findings.methods)
     return Status.FEASIBLE if is_good else Status.UNKNOWN
 
 
@@ -159,8 +164,8 @@ def verdict(findings: NetworkFindings) -> Verdict | None:
         return None
     if limit is None and len(findings.answers) > 1:
         sizes = (
-            f"{one.title}: {needed_bytes_in_words(one.fit.needed_ram(one.method))}"
-            for one in findings.answers
+            f"{answer.title}: {needed_bytes_in_words(answer.fit.needed_ram(answer.method))}"
+            for answer in findings.answers
         )
         return Verdict(", ".join(sizes), "of RAM", "yes")
     if limit is None:
@@ -195,7 +200,9 @@ def fitting(findings: NetworkFindings) -> Iterator[str]:
     if found is Status.FEASIBLE:
         if limit.elsewhere is not None and least is not None:
             yield f"It fits {limit.title}: {_sum(least)}."
-        elif all(one.fit.ram is None for one in findings.answers):  # else the first line says it
+        elif all(
+            answer.fit.ram is None for answer in findings.answers
+        ):  # else the first line says it
             yield f"It fits {limit.title}."
         return
     why = ""
@@ -210,10 +217,10 @@ def fitting(findings: NetworkFindings) -> Iterator[str]:
             "With the parameters elsewhere, as in flash, it fits: "
             f"{needed_bytes_in_words(least.buffers)} of buffers."
         )
-    for one in findings.answers[:1]:
-        for other in one.fit.alternatives:
-            fits = ", which fits" if other.fits else ""
-            yield f"With {other.options} it takes {other.ram_in_words}{fits}."
+    for answer in findings.answers[:1]:
+        for alternative in answer.fit.alternatives:
+            fits = ", which fits" if alternative.fits else ""
+            yield f"With {alternative.options} it takes {alternative.ram_in_words}{fits}."
 
 
 def _sum(method: Method) -> str:
@@ -225,12 +232,12 @@ def _sum(method: Method) -> str:
 
 def facts(findings: NetworkFindings) -> Iterator[str]:
     """Yield how the bytes and times are counted, and which layers have most of them."""
-    for one in findings.answers[:1]:
-        yield f"Counted: {accounting(one.fit)}."
-        if one.fit.platform is not None:
-            yield f"Time: {timing(one.fit, one.fit.platform)}."
-    flash = {one.name: one.flash for one in findings.layers}
-    times = {one.name: one.nanoseconds or 0 for one in findings.layers}
+    for answer in findings.answers[:1]:
+        yield f"Counted: {accounting(answer.fit)}."
+        if answer.fit.platform is not None:
+            yield f"Time: {timing(answer.fit, answer.fit.platform)}."
+    flash = {layer.name: layer.flash for layer in findings.layers}
+    times = {layer.name: layer.nanoseconds or 0 for layer in findings.layers}
     for verb, sizes, in_words in (
         ("takes the most flash", flash, bytes_in_words),
         ("takes the most time", times, nanoseconds_in_words),

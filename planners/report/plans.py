@@ -207,7 +207,7 @@ def _layers(found: Sequence[Answer]) -> Iterator[Html]:
     rows, same = [], 0
     for name in names:
         worked = [one.get(name, "not worked") for one in ways]
-        room = [one.get(name, 0) for one in sizes]
+        room = [size.get(name, 0) for size in sizes]
         if len(set(worked)) == len(set(room)) == 1:
             same += 1
             continue
@@ -215,7 +215,7 @@ def _layers(found: Sequence[Answer]) -> Iterator[Html]:
         cells += [Cell(text=f"{one:,}", value=one) for one in room]
         if has_times:
             times = [(one.times or {}).get(name, 0) for one in found]
-            cells += [Cell(text=f"{one / 1000:,.1f}", value=one) for one in times]
+            cells += [Cell(text=f"{time / 1000:,.1f}", value=time) for time in times]
         rows.append(Row(cells=tuple(cells)))
     yield element("h3", "Layers that differ")
     if not rows:
@@ -232,10 +232,10 @@ def _ways(answer: Answer) -> dict[str, str]:
     copies = worked_layers(answer.network, answer.plan.rematerialised)[1]
     found: dict[str, list[str]] = {}
     for group in answer.plan.groups:
-        for one in group.stages:
-            for name in one.stage.layers:
+        for stage in group.stages:
+            for name in stage.stage.layers:
                 origin = copies[name].layer if name in copies else name
-                found.setdefault(origin, []).append(_way(one.stage, group))
+                found.setdefault(origin, []).append(_way(stage.stage, group))
     return {
         name: " and ".join(dict.fromkeys(ways)) + (", computed again" if len(ways) > 1 else "")
         for name, ways in found.items()
@@ -262,7 +262,7 @@ def _way(stage: Stage, group: PlannedGroup) -> str:
 def _output_bytes(answer: Answer) -> dict[str, int]:
     """The bytes of the arena in which the output of each layer lies."""
     found: dict[str, int] = {}
-    for one in answer.plan.buffers:
-        if one.has_rows and one.kind is not Kind.EXTERNAL:
-            found[one.tensor] = max(found.get(one.tensor, 0), one.size)
+    for buffer in answer.plan.buffers:
+        if buffer.has_rows and buffer.kind is not Kind.EXTERNAL:
+            found[buffer.tensor] = max(found.get(buffer.tensor, 0), buffer.size)
     return found

@@ -92,7 +92,7 @@ class NetworkSubject:
             flash=flash,
             answers=self.answers,
             basis=f"{'from' if self.options.durations else 'for'} {_platform_name(self.options)}",
-            methods=tuple(one._replace(parameters=flash) for one in methods),
+            methods=tuple(method._replace(parameters=flash) for method in methods),
             nanoseconds=None if found is None else found.nanoseconds,
             added=tuple(added),
             limit=_limit_of(self.options, flash),
@@ -167,20 +167,20 @@ def network_surroundings(findings: NetworkFindings, graph: GraphFindings) -> Sur
         noun="layer",
         is_no=words.status(findings) is Status.INFEASIBLE,
         is_unknown=words.status(findings) is Status.UNKNOWN
-        or any(one.fit.is_cut_short for one in findings.answers),
+        or any(answer.fit.is_cut_short for answer in findings.answers),
     )
 
 
 def _figures(findings: NetworkFindings) -> Iterator[Figure]:
     """Yield what two networks are compared by."""
     counts = [("flash", findings.flash)]
-    for one in findings.answers[:1]:
-        counts.append(("RAM (csdf fit)", one.fit.needed_ram(one.method)))
-        macs, time = one.plan.multiply_accumulates, one.method.nanoseconds
+    for answer in findings.answers[:1]:
+        counts.append(("RAM (csdf fit)", answer.fit.needed_ram(answer.method)))
+        macs, time = answer.plan.multiply_accumulates, answer.method.nanoseconds
         yield Figure("MACs of a frame", Fraction(macs), f"{macs:,}")
         if time is not None:
             yield Figure("time of a frame", Fraction(time), nanoseconds_in_words(time))
-    counts += [(f"{one.title}, with flash", one.total) for one in findings.methods]
+    counts += [(f"{method.title}, with flash", method.total) for method in findings.methods]
     for title, count in counts:
         yield Figure(title, Fraction(count), bytes_in_words(count))
 
@@ -218,7 +218,9 @@ def _layers(subject: NetworkSubject) -> Iterator[LayerFigures]:
         }
         for plans in (attrgetter("whole"), attrgetter("rows"))
     )
-    phases = {one.name: one.phases for one in subject.graph.actors}  # none for what lies in a ring
+    phases = {
+        actor.name: actor.phases for actor in subject.graph.actors
+    }  # none for what lies in a ring
     flash = flash_by_layer(network, _given_size(subject.options))
     times: Mapping[str, int] = {}
     instructions: Mapping[str, int] = {}
@@ -313,14 +315,14 @@ def memory_bars(findings: NetworkFindings) -> Html:
     ]
     rows = [
         _bar(
-            one.title,
-            {"weights": 100 * one.parameters / most, "buffers": 100 * one.buffers / most},
-            f"{needed_bytes_in_words(one.buffers)} + {needed_bytes_in_words(one.parameters)} = "
-            f"{needed_bytes_in_words(one.total)}",
+            bar.title,
+            {"weights": 100 * bar.parameters / most, "buffers": 100 * bar.buffers / most},
+            f"{needed_bytes_in_words(bar.buffers)} + {needed_bytes_in_words(bar.parameters)} = "
+            f"{needed_bytes_in_words(bar.total)}",
             marks=lines,
-            verdict=_verdict(one, limit),
+            verdict=_verdict(bar, limit),
         )
-        for one in findings.bars
+        for bar in findings.bars
     ]
     keys = [("buffers", "buffers"), ("flash", "weights")]
     keys += [(mark.title, "limit") for mark in marks]
@@ -331,7 +333,7 @@ def memory_bars(findings: NetworkFindings) -> Html:
 def full_width(findings: NetworkFindings) -> int:
     """Return the bytes that a bar of full width stands for: one scale for all bars of memory."""
     places = [] if findings.limit is None else [mark.place for mark in findings.limit.marks]
-    return max([1, *(one.total for one in findings.bars), *places])
+    return max([1, *(bar.total for bar in findings.bars), *places])
 
 
 def _verdict(one: Method, limit: Limit | None) -> Html:
@@ -387,7 +389,7 @@ def _of_layers(findings: NetworkFindings, critical: Sequence[str]) -> Html:
         ("Flash by layer, as C stores it", "weights", attrgetter("flash"), bytes_in_words),
         ("Time by layer", "buffers", attrgetter("nanoseconds"), nanoseconds_in_words),
     ):
-        sizes = {one.name: size_of(one) or 0 for one in findings.layers}
+        sizes = {layer.name: size_of(layer) or 0 for layer in findings.layers}
         total = sum(sizes.values())
         names = sorted((name for name in sizes if sizes[name]), key=lambda name: -sizes[name])
         if not names:
@@ -411,14 +413,14 @@ def fit_table(answer: Answer) -> Html:
     """Return the methods of `csdf fit`; the chosen one is marked."""
     titles = ("method", "RAM (bytes)", "arena (bytes)", "MACs (1: computed once)", "predicted (ms)")
     rows = []
-    for one in answer.fit.methods:
-        time = "" if one.nanoseconds is None else f"{one.nanoseconds / 10**6:,.4g}"
-        sizes = (f"{answer.fit.needed_ram(one):,}", f"{one.ram_bytes:,}")
-        cells = (*sizes, f"{float(one.mac_ratio):.4g}x", time)
-        is_chosen = one == answer.method
+    for method in answer.fit.methods:
+        time = "" if method.nanoseconds is None else f"{method.nanoseconds / 10**6:,.4g}"
+        sizes = (f"{answer.fit.needed_ram(method):,}", f"{method.ram_bytes:,}")
+        cells = (*sizes, f"{float(method.mac_ratio):.4g}x", time)
+        is_chosen = method == answer.method
         rows.append(
             _row(
-                f"{one.name}{' (shown here)' if is_chosen else ''}",
+                f"{method.name}{' (shown here)' if is_chosen else ''}",
                 cells,
                 "chosen" if is_chosen else None,
             )
@@ -427,7 +429,9 @@ def fit_table(answer: Answer) -> Html:
 
 
 def _row(title: str, cells: Sequence[str | Html], kind: str | None = None) -> Html:
-    found = [one if isinstance(one, Html) else element("td", one, class_="number") for one in cells]
+    found = [
+        cell if isinstance(cell, Html) else element("td", cell, class_="number") for cell in cells
+    ]
     return element("tr", element("th", title, scope="row"), *found, class_=kind)
 
 
@@ -450,14 +454,14 @@ def methods_table(findings: NetworkFindings) -> Html:
     times = findings.nanoseconds
     rows = [
         _row(
-            one.title,
+            method.title,
             (
-                *(f"{count:,}" for count in (one.buffers, one.parameters, one.total)),
-                "" if times is None else words.frames(times[not one.is_whole]),
-                element("td", _proof(one)),
+                *(f"{count:,}" for count in (method.buffers, method.parameters, method.total)),
+                "" if times is None else words.frames(times[not method.is_whole]),
+                element("td", _proof(method)),
             ),
         )
-        for one in findings.methods
+        for method in findings.methods
     ]
     return _plain((*titles, "buffers are"), rows, "memory and speed")
 
@@ -482,7 +486,7 @@ def layer_table(layers: Sequence[LayerFigures], critical: Sequence[str]) -> Html
         ("inputs whole (bytes)", attrgetter("whole_buffers")),
         ("inputs row by row (bytes)", attrgetter("row_buffers")),
     ]
-    shown = [one for one in columns if any(one[1](layer) is not None for layer in layers)]
+    shown = [column for column in columns if any(column[1](layer) is not None for layer in layers)]
     rows = [
         Row(
             cells=(

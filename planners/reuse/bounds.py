@@ -92,12 +92,12 @@ class OpenChoices:
             {model.table.part_rows(layer, gene): gene for gene in genes}
             for layer in range(len(model.table.layers))
         ]
-        self.all_open: Choices = tuple(tuple(sorted(one)) for one in self.genes)
+        self.all_open: Choices = tuple(tuple(sorted(gene)) for gene in self.genes)
 
     def loads(self, choices: Choices) -> list[int]:
         """Return the elements that are live at least when each layer fires for the first time."""
         least, fixed = self._edge_rows(choices)
-        rows = [one[0] if len(one) == 1 else None for one in choices]
+        rows = [choice[0] if len(choice) == 1 else None for choice in choices]
         not_ended = begun_before_end(self.model, rows, fixed)
         edges = self.model.table.edges
         loads = [0] * len(choices)
@@ -270,7 +270,7 @@ class LiveBound:
     @property
     def bound(self) -> int:
         """Bytes of weights and of live buffers, which no chromosome is below."""
-        least = self._evaluator.together([one.bound for one in self.searches])
+        least = self._evaluator.together([search.bound for search in self.searches])
         return self._evaluator.weights + self._evaluator.costs.element_bytes * least
 
     def run(self, steps: int, budget: Budget = None) -> None:
@@ -278,9 +278,9 @@ class LiveBound:
         stop = stop_of(budget)
         with suppress(*ENDS):
             for _ in range(steps):
-                least = self._evaluator.together([one.bound for one in self.searches])
+                least = self._evaluator.together([search.bound for search in self.searches])
                 units = [[self.searches[one] for one in unit] for unit in self._evaluator.units]
-                units = [one for one in units if sum(search.found for search in one) > least]
+                units = [unit for unit in units if sum(search.found for search in unit) > least]
                 if not units:
                     return
                 largest = max(units, key=lambda one: sum(search.bound for search in one))
@@ -315,9 +315,10 @@ class SeparatorPaths:
         self._heights = left.model.heights
         self._layers = len(self._heights)
         separators = [
-            one
-            for one in left.model.separators
-            if one and self._heights[one] in left.all_open[one]  # it can work as a whole
+            separator
+            for separator in left.model.separators
+            if separator
+            and self._heights[separator] in left.all_open[separator]  # it can work as a whole
         ]
         self._separators_left = set(separators)
         self._places = [-1, *separators, self._layers]
@@ -383,18 +384,20 @@ class SeparatorPaths:
     def _choices(self, segment: _Segment, *, opened: int | None = None) -> Choices:
         """The choices of a segment; with those where the end that is opened is not whole."""
         choices = list(self._left.all_open)
-        for one in self._places[1:-1]:
-            if one in (segment.begin, segment.end) and one != opened:
-                choices[one] = (self._heights[one],)
-            elif segment.begin < one < segment.end:
-                choices[one] = tuple(rows for rows in choices[one] if rows != self._heights[one])
+        for place in self._places[1:-1]:
+            if place in (segment.begin, segment.end) and place != opened:
+                choices[place] = (self._heights[place],)
+            elif segment.begin < place < segment.end:
+                choices[place] = tuple(
+                    rows for rows in choices[place] if rows != self._heights[place]
+                )
         return tuple(choices)
 
     def _note(self, choices: Choices, segments: Iterable[_Segment]) -> None:
         """Note what these choices need for segments whose choices are among them."""
         least = max(self._left.loads(choices))
-        for one in segments:
-            one.bound = max(one.bound, least)
+        for segment in segments:
+            segment.bound = max(segment.bound, least)
 
     def _tree(self, segment: _Segment) -> Tree:
         """The choices of a segment, to be split by its layers and those of blocks that it cuts."""

@@ -47,10 +47,10 @@ class _Numbers:
             return {name: number for number, name in enumerate(dict.fromkeys(names))}
 
         parts = deployment.partitions
-        self.networks = numbered(one.network for one in parts)
-        self.layers = numbered((one.network, layer) for one in parts for layer in one.layers)
-        self.partitions = numbered(one.name for one in parts)
-        self.buffers = numbered(one.name for one in deployment.buffers)
+        self.networks = numbered(part.network for part in parts)
+        self.layers = numbered((part.network, layer) for part in parts for layer in part.layers)
+        self.partitions = numbered(part.name for part in parts)
+        self.buffers = numbered(buffer.name for buffer in deployment.buffers)
 
 
 def format_tables(deployment: Deployment) -> str:
@@ -66,7 +66,7 @@ def format_tables(deployment: Deployment) -> str:
             copies.append((latest[buffer.connection], buffer))
         latest[buffer.connection] = buffer
     proof = f"{deployment.name}: {deployment.status}: {deployment.reason}"
-    firings = sum(len(one.firings) for one in deployment.partitions)
+    firings = sum(len(partition.firings) for partition in deployment.partitions)
     lines = [
         f"#ifndef {capitals}_H",
         f"#define {capitals}_H",
@@ -109,20 +109,26 @@ def _plan_tables(prefix: str, deployment: Deployment, names: _Numbers) -> Iterat
     """The tables of buffers, partitions and firings."""
     buffers, partitions = deployment.buffers, deployment.partitions
     columns: Columns = {
-        "offset": ([one.offset for one in buffers], "bytes from the start of the arena"),
-        "bytes": ([one.size for one in buffers], ""),
-        "row_bytes": ([one.row_bytes for one in buffers], ""),
-        "rows": ([one.rows for one in buffers], "that are kept"),
-        "network": ([names.networks[one.network] for one in buffers], ""),
-        "producer": ([names.layers[one.network, one.producer] for one in buffers], "a layer"),
-        "consumer": ([names.layers[one.network, one.consumer] for one in buffers], "a layer"),
-        "input": ([one.input for one in buffers], "which of the consumer's, from 0"),
-        "in_place": ([int(one.in_place) for one in buffers], "written over what is read"),
+        "offset": ([buffer.offset for buffer in buffers], "bytes from the start of the arena"),
+        "bytes": ([buffer.size for buffer in buffers], ""),
+        "row_bytes": ([buffer.row_bytes for buffer in buffers], ""),
+        "rows": ([buffer.rows for buffer in buffers], "that are kept"),
+        "network": ([names.networks[buffer.network] for buffer in buffers], ""),
+        "producer": (
+            [names.layers[buffer.network, buffer.producer] for buffer in buffers],
+            "a layer",
+        ),
+        "consumer": (
+            [names.layers[buffer.network, buffer.consumer] for buffer in buffers],
+            "a layer",
+        ),
+        "input": ([buffer.input for buffer in buffers], "which of the consumer's, from 0"),
+        "in_place": ([int(buffer.in_place) for buffer in buffers], "written over what is read"),
     }
-    yield from _table(prefix, "buffer", columns, [one.name for one in buffers])
-    ends = list(accumulate((len(one.firings) for one in partitions), initial=0))
+    yield from _table(prefix, "buffer", columns, [buffer.name for buffer in buffers])
+    ends = list(accumulate((len(partition.firings) for partition in partitions), initial=0))
     columns = {
-        "network": ([names.networks[one.network] for one in partitions], ""),
+        "network": ([names.networks[partition.network] for partition in partitions], ""),
         "first_firing": (ends[:-1], ""),
         "end_firing": (ends[1:], ""),
     }
@@ -131,9 +137,9 @@ def _plan_tables(prefix: str, deployment: Deployment, names: _Numbers) -> Iterat
         yield from _comment_lines([f"at the same time, on successive frames: {', '.join(group)}"])
     yield from _table(prefix, "partition", columns, list(names.partitions))
     firings = [
-        firing._replace(layer=names.layers[one.network, one.layers[firing.layer]])
-        for one in partitions
-        for firing in one.firings
+        firing._replace(layer=names.layers[partition.network, partition.layers[firing.layer]])
+        for partition in partitions
+        for firing in partition.firings
     ]
     fields = zip(PlannedFiring._fields, zip(*firings, strict=True), strict=True)
     yield from _table(prefix, "firing", {name: (values, "") for name, values in fields}, [])

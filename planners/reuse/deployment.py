@@ -146,7 +146,7 @@ def _require_made_for(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan)
     """The plan may keep apart more than it has to, but nothing less, and no shorter."""
     found, wanted = memory.problem, offset_problem(evaluator, plan)
     either = [
-        {(one.name, one.size, one.start, one.end) for one in problem.buffers}
+        {(buffer.name, buffer.size, buffer.start, buffer.end) for buffer in problem.buffers}
         for problem in (found, wanted)
     ]
     if either[0] != either[1]:
@@ -237,7 +237,7 @@ def concurrent_partitions(found: Deployment) -> dict[str, str]:
                     f"{others} of others, but not the whole of {network!r} does"
                 )
         if not partly:
-            names = [one.name for one in found.partitions if one.name in group]
+            names = [partition.name for partition in found.partitions if partition.name in group]
             words |= dict.fromkeys(names, ", ".join(names))
     return words
 
@@ -246,19 +246,21 @@ def _parts(
     member: Member, found: Deployment, concurrent: Mapping[str, str], element_bytes: int | None
 ) -> PartsInOrder:
     """A network of a deployment: its groups, and its buffers, those in one place together."""
-    partitions = [one for one in found.partitions if one.network == member.name]
-    number = {one.name: place for place, one in enumerate(partitions)}
-    home = {layer: place for place, one in enumerate(partitions) for layer in one.layers}
-    begins = [0, *accumulate(len(one.firings) for one in partitions)]
-    buffers = [one for one in found.buffers if one.network == member.name]
+    partitions = [partition for partition in found.partitions if partition.network == member.name]
+    number = {partition.name: place for place, partition in enumerate(partitions)}
+    home = {
+        layer: place for place, partition in enumerate(partitions) for layer in partition.layers
+    }
+    begins = [0, *accumulate(len(partition.firings) for partition in partitions)]
+    buffers = [buffer for buffer in found.buffers if buffer.network == member.name]
     copies: dict[tuple[str, str, str, int], list[PlannedBuffer]] = defaultdict(list)
-    for one in buffers:
-        copies[one.connection].append(one)
+    for buffer in buffers:
+        copies[buffer.connection].append(buffer)
     together: dict[tuple[str, int, int, int, str], list[PlannedBuffer]] = defaultdict(list)
-    for one in buffers:
-        own = one.name if len(copies[one.connection]) > 1 else ""
-        begin = number[one.stays[0].partition]
-        together[one.producer, one.offset, one.size, begin, own].append(one)
+    for buffer in buffers:
+        own = buffer.name if len(copies[buffer.connection]) > 1 else ""
+        begin = number[buffer.stays[0].partition]
+        together[buffer.producer, buffer.offset, buffer.size, begin, own].append(buffer)
 
     def name(buffer: PlannedBuffer) -> str:
         return buffer.name.removeprefix(f"{member.name}: ")
@@ -282,8 +284,8 @@ def _parts(
             order=tuple(partition.layers[firing.layer] for firing in partition.firings),
             transfers=tuple(
                 Transfer(source=name(source), target=name(target))
-                for some in copies.values()
-                for source, target in pairwise(some)
+                for copy in copies.values()
+                for source, target in pairwise(copy)
                 if target.stays[0].partition == partition.name
             ),
             concurrent=concurrent.get(partition.name),
@@ -301,6 +303,6 @@ def _parts(
             if firing.phase == 0
         },
         groups=groups,
-        arena_bytes=max((one.offset + one.size for one in buffers), default=0),
+        arena_bytes=max((buffer.offset + buffer.size for buffer in buffers), default=0),
         outside=member.outside,
     )

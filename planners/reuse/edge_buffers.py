@@ -111,7 +111,9 @@ def _member_buffers(
     names = channel_names(member.network)
     inner = [0] * len(groups)
     counted = [
-        one for one in member.network.connections if {one.producer, one.consumer} <= set(homes)
+        connection
+        for connection in member.network.connections
+        if {connection.producer, connection.consumer} <= set(homes)
     ]
     for connection in sorted(counted, key=lambda one: (homes[one.producer], homes[one.consumer])):
         (source, first), (target, last) = homes[connection.producer], homes[connection.consumer]

@@ -118,7 +118,9 @@ def _completed(
     stop: Stop,
 ) -> Scores:
     """Yield the score of each chromosome, once it is known; the others are evaluated once."""
-    unknown = list(dict.fromkeys(one for one in chromosomes if one not in known))
+    unknown = list(
+        dict.fromkeys(chromosome for chromosome in chromosomes if chromosome not in known)
+    )
     with closing(executor.scores(unknown, stop)) as scores:
         for chromosome in chromosomes:
             if chromosome not in known:

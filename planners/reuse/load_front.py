@@ -113,10 +113,10 @@ def load_front(
     for points in chosen:
         gene_of: dict[tuple[str, str], Gene] = {}
         for unit, point in zip(evaluator.units, points, strict=True):
-            for number, own in zip(unit, point.genes, strict=True):
+            for number, gene in zip(unit, point.genes, strict=True):
                 member, partition = partitions[number]
                 name = application.members[member].name
-                gene_of |= zip([(name, layer) for layer in partition.layers], own, strict=True)
+                gene_of |= zip([(name, layer) for layer in partition.layers], gene, strict=True)
         chromosomes.append(tuple(gene_of[layer] for layer in application.layers))
     pairs = zip(evaluator.groups, partitions, strict=True)
     networks = Counter(group for group, _ in {(group, one[0]) for group, one in pairs})
@@ -206,7 +206,7 @@ def segments(model: PartitionModel, genes: Sequence[Gene], *, floor: int, stop: 
         some[1:] if layer in model.separators and layer else some
         for layer, some in enumerate(different)
     ]
-    places = [-1, *(one for one in model.separators if one), layers]
+    places = [-1, *(separator for separator in model.separators if separator), layers]
     quickest = [
         min((model.nanoseconds(layer, _rows(model, layer, one)) for one in some), default=0)
         for layer, some in enumerate(inner)
@@ -272,7 +272,7 @@ def _segment(model: PartitionModel, begin: int, end: int, genes: tuple[Gene, ...
 def _uniform(choices: Sequence[tuple[Gene, ...]]) -> Iterator[tuple[Gene, ...]]:
     """A gene for all layers that can take it; other layers take their own nearest gene."""
     if all(choices):
-        wanted = dict.fromkeys(gene for some in choices for gene in some)
+        wanted = dict.fromkeys(gene for choice in choices for gene in choice)
         yield from dict.fromkeys(
-            tuple(gene if gene in some else some[-1] for some in choices) for gene in wanted
+            tuple(gene if gene in choice else choice[-1] for choice in choices) for gene in wanted
         )

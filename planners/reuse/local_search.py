@@ -287,12 +287,12 @@ class LocalSearch:
             for step in range(settings.steps):
                 threshold = settings.threshold * Fraction(settings.steps - step - 1, settings.steps)
                 offers = [
-                    neighbour(self._problem, free, one.chromosome, self._random) for one in walks
+                    neighbour(self._problem, free, walk.chromosome, self._random) for walk in walks
                 ]
                 with closing(self._executor.scores(offers, stop)) as scores:
-                    for walk, chromosome, found in zip(walks, offers, scores, strict=True):
-                        met.append(Point(chromosome=chromosome, score=found))
-                        walk.offer(chromosome, found, threshold)
+                    for walk, chromosome, score in zip(walks, offers, scores, strict=True):
+                        met.append(Point(chromosome=chromosome, score=score))
+                        walk.offer(chromosome, score, threshold)
         finally:
             self.archive.add(met)
 
@@ -417,7 +417,9 @@ def gains(evaluator: Evaluator, buffers: Buffers) -> dict[int, int]:
     gene_of = {layer: gene for gene, layer in enumerate(evaluator.application.layers)}
     found: dict[int, int] = {}
     for buffer in buffers.shared:
-        smaller = [buffers.sizes[one] for one in buffer.edges if buffers.sizes[one] < buffer.size]
+        smaller = [
+            buffers.sizes[edge] for edge in buffer.edges if buffers.sizes[edge] < buffer.size
+        ]
         gain = buffer.size - max(smaller, default=0)
         filling = [evaluator.edges[n] for n in buffer.edges if buffers.sizes[n] == buffer.size]
         if buffer.size and all(edge.inner is not None for edge in filling):

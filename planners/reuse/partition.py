@@ -202,7 +202,7 @@ class PartitionModel:
         """
         block = self.blocks[number]
         rates = block_rates(self.table, block, rows)
-        elements = tuple(self.table.edges[one].row_elements for one in block.edges)
+        elements = tuple(self.table.edges[edge].row_elements for edge in block.edges)
         return block_storage(rates, elements, self._held(rates))
 
     def capacities(self, storages: Sequence[BlockStorage]) -> list[int]:

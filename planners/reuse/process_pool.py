@@ -112,7 +112,7 @@ class _ProcessPool:
             while done < len(parts):
                 try:
                     if not futures:
-                        futures = [self._executor.submit(_answer, one) for one in parts[done:]]
+                        futures = [self._executor.submit(_answer, part) for part in parts[done:]]
                     stop.look()
                     if wait(futures[:1], timeout=TICK).done:
                         found = futures[0].result()

@@ -75,8 +75,11 @@ def uniform_points(evaluator: Evaluator, rows: Sequence[int]) -> tuple[Point, ..
     """Return the point of all layers whole, and for each other allele that of all layers by it."""
     alleles = tuple(dict.fromkeys((WHOLE, *rows)))
     problem = search_problem(evaluator, alleles)
-    chromosomes = [problem.fitted([one] * len(problem.alleles)) for one in alleles]
-    return tuple(Point(chromosome=one, score=score(evaluator, one)) for one in chromosomes)
+    chromosomes = [problem.fitted([allele] * len(problem.alleles)) for allele in alleles]
+    return tuple(
+        Point(chromosome=chromosome, score=score(evaluator, chromosome))
+        for chromosome in chromosomes
+    )
 
 
 def least_points(evaluator: Evaluator, rows: Sequence[int], stop: Stop) -> tuple[Point, ...]:
@@ -125,7 +128,7 @@ def placed_front(
         if point not in simple and stop.is_over():
             break
         tensors = tensor_places(evaluator, evaluator.plan(genes_at(point.chromosome))).tensors
-        live = loads((one.start, one.end, one.size) for one in tensors.buffers)
+        live = loads((buffer.start, buffer.end, buffer.size) for buffer in tensors.buffers)
         bound = PlacedPoint(point, evaluator.weights + max(live.values(), default=0))
         if any(_dominates(placed, bound) for placed in front):
             continue

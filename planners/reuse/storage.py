@@ -169,8 +169,8 @@ def blocks_of(layers: int, edges: Sequence[Edge]) -> tuple[Block, ...]:
         numbers = tuple(int(channel.name) for channel in piece.channels)
         members = tuple(sorted(int(actor.name) for actor in piece.actors))
         ends = [
-            (members.index(edges[one].producer), members.index(edges[one].consumer))
-            for one in numbers
+            (members.index(edges[number].producer), members.index(edges[number].consumer))
+            for number in numbers
         ]
         if numbers:
             blocks.append(Block(edges=numbers, layers=members, ends=tuple(ends)))

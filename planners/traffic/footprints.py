@@ -50,7 +50,9 @@ def tile_sizes(length: int) -> tuple[int, ...]:
 def one_level(length: int) -> tuple[Pair, ...]:
     """Return all sizes of tiles that are cut once: the larger tile is the whole, or the tile."""
     sizes = range(length, 0, -1)
-    return tuple(dict.fromkeys([(length, size) for size in sizes] + [(one, one) for one in sizes]))
+    return tuple(
+        dict.fromkeys([(length, size) for size in sizes] + [(size, size) for size in sizes])
+    )
 
 
 def two_levels(length: int) -> tuple[Pair, ...]:

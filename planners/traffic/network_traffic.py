@@ -201,7 +201,7 @@ class NetworkSearch:
             if self.stages[first].window is None:
                 return
             searches = self._searches_of(first, end)
-            if searches and not any(one.could_fit(buffer_bytes) for one in searches):
+            if searches and not any(search.could_fit(buffer_bytes) for search in searches):
                 return
             if searches:
                 yield first

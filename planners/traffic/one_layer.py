@@ -260,9 +260,9 @@ class NestSearch:
         filters, channels = (
             backend.array(
                 number
-                for one in options
+                for option in options
                 # The kernel wants what the weights hold behind what the other array holds.
-                for number in (*(one[1::-1] if is_turned else one[:2]), one.rounds)
+                for number in (*(option[1::-1] if is_turned else option[:2]), option.rounds)
             )
             for options, loop in ((choice.filters, Loop.FILTERS), (choice.channels, Loop.CHANNELS))
             for is_turned in [movers(choice.order, loop)[0] is Array.WEIGHTS]
@@ -512,7 +512,7 @@ def _classes(axis: ReceptiveField) -> list[tuple[int, int]]:
         if 0 <= place < axis.inputs:
             of_class = counts.setdefault(axis.dilation * tap % axis.stride, {})
             of_class[place] = of_class.get(place, 0) + 1
-    return [(sum(found.values()), max(found.values())) for found in counts.values()]
+    return [(sum(count.values()), max(count.values())) for count in counts.values()]
 
 
 def _reads(weight: int, limits: Sequence[int], *, room: int, segment: int) -> int:

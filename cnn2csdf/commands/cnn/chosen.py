@@ -82,10 +82,10 @@ def read_source(
             try:
                 pairs = _paired_names(model.network, options.state)
                 names = [given for given, _ in pairs]
-                for given in names:
-                    if names.count(given) > 1:
+                for name in names:
+                    if names.count(name) > 1:
                         raise CsdfError(
-                            f"--state {given}=...: input {given!r} has two outputs; give one"
+                            f"--state {name}=...: input {name!r} has two outputs; give one"
                         )
                 model = with_states(model, dict(pairs))
             except InvalidNetwork as error:

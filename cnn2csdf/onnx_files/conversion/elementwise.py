@@ -248,7 +248,7 @@ def ranking(node: Node, assembly: Assembly) -> None:
     axis = assembly.frame_axis(node, tensor, node.integer("axis", -1))
     if not 0 < count <= assembly.shape(tensor).dims[axis]:
         raise unsupported(node, f"the first {count} of {assembly.shape(tensor).dims[axis]}")
-    read = [one for one in node.outputs if one and assembly.is_read(one)]
+    read = [output for output in node.outputs if output and assembly.is_read(output)]
     for gives_places, output in enumerate(node.outputs):
         if output in read:
             operator = op.Ranking(

@@ -172,7 +172,7 @@ def recurrence(node: Node, assembly: Assembly) -> None:
                 continue
             numbers, _ = assembly.trained(node, index, f"the {role}")
             weights[role] = assembly.numbers(numbers)
-    read = [one for one in node.outputs if one and assembly.is_read(one)]
+    read = [output for output in node.outputs if output and assembly.is_read(output)]
     for gives, output in zip(GIVEN, node.outputs, strict=False):
         if output in read:
             name = output if len(read) > 1 else None

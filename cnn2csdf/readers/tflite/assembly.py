@@ -78,7 +78,11 @@ class Assembly:
     def works_on_maps(self, node: Node) -> bool:
         """Whether a node sees the channels of tensors with four axes in front."""
         tensors = (*node.inputs, *node.outputs)
-        wide = [one for one in tensors if one >= 0 and len(self.graph.tensors[one].dims) >= 4]
+        wide = [
+            tensor
+            for tensor in tensors
+            if tensor >= 0 and len(self.graph.tensors[tensor].dims) >= 4
+        ]
         is_free = node.kind in WITH_ANY_AXES
         dynamic = [one for one in wide if not self.graph.tensors[one].is_constant]
         return node.kind != MATRICES and not (is_free and not all(map(self.is_map, dynamic)))
@@ -384,7 +388,7 @@ def _batches_of_matrices(graph: Graph) -> frozenset[int]:
         for number in (*node.inputs, *node.outputs):
             around.setdefault(number, []).append(node)
     ends = {*graph.inputs, *graph.outputs}
-    waiting = [one for one in graph.nodes if one.kind == MATRICES]
+    waiting = [node for node in graph.nodes if node.kind == MATRICES]
     found: set[int] = set()
     while waiting:
         node = waiting.pop()

@@ -69,7 +69,7 @@ def _branch(graph: Graph, node: Node, number: int) -> Graph:
             f"{node}: {len(node.inputs) - 1} inputs and {len(node.outputs)} outputs, but graph "
             f"{number} has {len(branch.inputs)} and {len(branch.outputs)}"
         )
-    if any(each.kind in STATE_KINDS for each in branch.nodes):
+    if any(node.kind in STATE_KINDS for node in branch.nodes):
         raise UnsupportedOperator(f"{node}: graph {number} reads or writes variables")
     return branch
 
@@ -83,11 +83,11 @@ def _placed(branch: Graph, node: Node, tensors: list[Tensor]) -> tuple[list[Node
             tensors.append(replace(tensor, name=f"{tensor.name or number} of {node.number}"))
     inner = [
         replace(
-            each,
-            inputs=tuple(numbers[number] for number in each.inputs),
-            outputs=tuple(numbers[number] for number in each.outputs),
+            node,
+            inputs=tuple(numbers[number] for number in node.inputs),
+            outputs=tuple(numbers[number] for number in node.outputs),
         )
-        for each in branch.nodes
+        for node in branch.nodes
     ]
     return inner, [numbers[number] for number in branch.outputs]
 

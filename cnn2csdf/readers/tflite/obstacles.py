@@ -24,9 +24,9 @@ class Obstacle:
 def in_words(obstacles: Sequence[Obstacle], graph: Graph) -> str:
     """Return all obstacles by kind, with their count and first place, and the share of MACs read."""
     kinds: dict[str, list[int]] = {}
-    for each in obstacles:
-        if each.message is None:
-            kinds.setdefault(each.node.kind, []).append(each.node.number)
+    for obstacle in obstacles:
+        if obstacle.message is None:
+            kinds.setdefault(obstacle.node.kind, []).append(obstacle.node.number)
     clauses = []
     if kinds:
         listed = ", ".join(
@@ -34,9 +34,9 @@ def in_words(obstacles: Sequence[Obstacle], graph: Graph) -> str:
             for kind, numbers in sorted(kinds.items())
         )
         clauses.append(f"operators that are not supported: {listed}")
-    clauses += [each.message for each in obstacles if each.message is not None]
+    clauses += [obstacle.message for obstacle in obstacles if obstacle.message is not None]
     total = sum(_macs(graph, node) for node in graph.nodes)
-    missed = sum(_macs(graph, each.node) for each in obstacles)
+    missed = sum(_macs(graph, obstacle.node) for obstacle in obstacles)
     if len(graph.nodes) > len(obstacles) and total:
         clauses.append(f"{(total - missed) / total:.1%} of the MACs are in other operators")
     return "; ".join(clauses)

@@ -69,7 +69,7 @@ def _words_around(
     obstacles: Sequence[Obstacle], graph: Graph, content: bytes, file_name: str
 ) -> str:
     """Return words of a command line that read the part before or after the obstacles."""
-    places = {graph.nodes.index(each.node) for each in obstacles}
+    places = {graph.nodes.index(obstacle.node) for obstacle in obstacles}
     return words_that_read(
         cuts_around(graph.nodes, places, graph.outputs),
         lambda number: graph.tensors[number].name,

@@ -81,24 +81,27 @@ def limited_scenarios(graph: ScenarioGraph, options: argparse.Namespace) -> Scen
     A limit holds from one scenario to the next where each of them has the actor without a loop of its
     own; else within each scenario. Raises CsdfError for an actor that no scenario has.
     """
-    known = {actor.name for one in graph.scenarios for actor in one.graph.actors}
+    known = {actor.name for scenario in graph.scenarios for actor in scenario.graph.actors}
     for name, _ in options.limit:
         if name not in known:
             raise CsdfError(f"--limit {name}: no scenario of {graph.name!r} has such an actor")
-    limited_ones = [_limited_part(one.graph, options) for one in graph.scenarios]
+    limited_ones = [_limited_part(scenario.graph, options) for scenario in graph.scenarios]
     added = [
-        set(added_loops(one.graph, part))
-        for one, part in zip(graph.scenarios, limited_ones, strict=True)
+        set(added_loops(scenario.graph, part))
+        for scenario, part in zip(graph.scenarios, limited_ones, strict=True)
     ]
     everywhere = set.intersection(*added)
     scenarios = []
-    for one, part, loops in zip(graph.scenarios, limited_ones, added, strict=True):
+    for scenario, part, loops in zip(graph.scenarios, limited_ones, added, strict=True):
         own = {
             name: ("",) * part.channel(name).initial_tokens for name in sorted(loops - everywhere)
         }
         scenarios.append(
             replace(
-                one, graph=part, consumed={**one.consumed, **own}, produced={**one.produced, **own}
+                scenario,
+                graph=part,
+                consumed={**scenario.consumed, **own},
+                produced={**scenario.produced, **own},
             )
         )
     return replace(graph, scenarios=tuple(scenarios))

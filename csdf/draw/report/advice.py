@@ -275,9 +275,9 @@ def _rows(front: ParetoFront) -> Iterator[Html]:
 def best_buy(front: ParetoFront) -> tuple[ParetoPoint, ParetoPoint] | None:
     """Return the step of the front that gains most throughput for each unit of storage."""
     steps = [
-        (one, other)
-        for one, other in zip(front.points, front.points[1:], strict=False)
-        if one.throughput is not None and other.throughput is not None
+        (point, other)
+        for point, other in zip(front.points, front.points[1:], strict=False)
+        if point.throughput is not None and other.throughput is not None
     ]
     return max(steps, key=_gain, default=None)
 

@@ -83,11 +83,11 @@ class GraphFindings:
     def work(self) -> dict[str, Fraction]:
         """Time that the firings of each actor take in one iteration, in units of the user."""
         return {
-            one.name: self.repetitions[one.name]
-            // one.phases
-            * sum(one.durations)
+            actor.name: self.repetitions[actor.name]
+            // actor.phases
+            * sum(actor.durations)
             * self.graph.time_unit
-            for one in self.graph.actors
+            for actor in self.graph.actors
         }
 
     @property

@@ -115,7 +115,7 @@ def _script() -> Html:
 
 
 def _header(name: str, subtitle: str, sections: list[Section]) -> Html:
-    links = [element("a", one.title, href=f"#{one.identifier}") for one in sections]
+    links = [element("a", section.title, href=f"#{section.identifier}") for section in sections]
     titles = [element("h1", name), element("p", subtitle, class_="subtitle")]
     return element(
         "header",
@@ -166,10 +166,10 @@ def _data(findings: GraphFindings, around: Surroundings, other: Compared | None)
         ],
         "channels": [
             [
-                *(one.name, one.producer, one.consumer, rates(one.production)),
-                *(rates(one.consumption), one.initial_tokens, one.capacity),
+                *(channel.name, channel.producer, channel.consumer, rates(channel.production)),
+                *(rates(channel.consumption), channel.initial_tokens, channel.capacity),
             ]
-            for one in graph.channels[:MOST_CHANNELS]
+            for channel in graph.channels[:MOST_CHANNELS]
         ],
         "critical": list(findings.critical_actors),
         "runs": [run_data(run) for run in findings.runs],
@@ -212,7 +212,7 @@ def _summary(findings: GraphFindings, lead: Sequence[Html]) -> Section:
         waiting = [element("li", text) for text in advice.waiting(blocked)]
         parts += [element("h3", "The cycle that blocks itself"), element("ol", waiting)]
     lists = [
-        element("div", element("h3", title), element("ul", [element("li", one) for one in texts]))
+        element("div", element("h3", title), element("ul", [element("li", text) for text in texts]))
         for title, texts in (
             ("What limits it", advice.limits(findings)),
             ("What to change", advice.changes(findings)),
@@ -502,8 +502,8 @@ def _origin(origin: Origin) -> Section:
         ("command", element("code", origin.command)),
         ("version", f"csdf {origin.version}"),
     ]
-    for one in origin.sources:
-        said = f"{one.name}, {counted(one.size, 'byte')}, SHA-256 "
-        rows.append(("input file", [said, element("code", one.digest)]))
+    for source in origin.sources:
+        said = f"{source.name}, {counted(source.size, 'byte')}, SHA-256 "
+        rows.append(("input file", [said, element("code", source.digest)]))
     cells = [(element("dt", name), element("dd", text)) for name, text in (*rows, *origin.terms)]
     return Section("origin", "Made from", element("dl", cells, class_="origin"))

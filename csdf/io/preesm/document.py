@@ -141,7 +141,7 @@ class _Reader:
                 )
             edges[kind].append(element)
         fifos = [self._fifo(element) for element in edges["fifo"]]
-        configured = self._configured(edges["dependency"], {one.key for one in fifos})
+        configured = self._configured(edges["dependency"], {fifo.key for fifo in fifos})
         return PiGraph(
             file=self._file,
             name=self._name(),

@@ -162,7 +162,7 @@ class Flattening:
         inner = self._files[path]
         below = self._add(inner, level.ports_set(node.name), (*above, node.name), depth + 1)
         below.require_whole_firings()
-        interfaces = {one.name: one for one in inner.nodes.values() if one.kind in INTERFACES}
+        interfaces = {node.name: node for node in inner.nodes.values() if node.kind in INTERFACES}
         if interfaces.keys() != node.ports.keys():
             name = min(interfaces.keys() ^ node.ports.keys())
             raise graph.refusal(

@@ -229,12 +229,14 @@ def read_times(document: Sdf3Document, texts: dict[str, ActorText]) -> Times:
     found: Times = {}
     for name, text in texts.items():
         own = found[name] = []
-        for one in text.processors:
+        for processor in text.processors:
             try:
-                own.append(sequences.parse_times(one.sequence, text.phases))
+                own.append(sequences.parse_times(processor.sequence, text.phases))
             except MalformedText as error:
-                where = f"actor {name!r}, {one.label}"
-                raise document.refusal(one.element, f"{where}: execution time {error}") from None
+                where = f"actor {name!r}, {processor.label}"
+                raise document.refusal(
+                    processor.element, f"{where}: execution time {error}"
+                ) from None
     return found
 
 

@@ -225,6 +225,7 @@ def _turned(rates: tuple[int, ...], offset: int) -> tuple[int, ...]:
 
 def _turned_actor(actor: Actor, offset: int) -> Actor:
     processors = tuple(
-        replace(one, durations=_turned(one.durations, offset)) for one in actor.processors
+        replace(processor, durations=_turned(processor.durations, offset))
+        for processor in actor.processors
     )
     return replace(actor, durations=_turned(actor.durations, offset), processors=processors)

@@ -125,12 +125,14 @@ def _read(
         *_short_sequences(actors),
     ]
     graph = _graph(document, actors, channels, buffer_sizes=buffer_sizes)
-    ports = any(port.initial for one in actors.values() for port in one.ports.values())
-    if not ports and not any(part.initial for one in actors.values() for part in one.processors):
+    ports = any(port.initial for actor in actors.values() for port in actor.ports.values())
+    if not ports and not any(
+        part.initial for actor in actors.values() for part in actor.processors
+    ):
         return graph if buffer_sizes is False else _with_space(graph, channels), remarks
     ends = {
-        one.name: ((one.producer, one.source), (one.consumer, one.destination))
-        for one in channels.values()
+        channel.name: ((channel.producer, channel.source), (channel.consumer, channel.destination))
+        for channel in channels.values()
     }
     graph = sdf3_start.without_initial_phases(document, graph, ends)
     return graph, [*remarks, sdf3_start.REMARK]
@@ -306,7 +308,9 @@ def _with_space(graph: Graph, texts: Mapping[str, ChannelText]) -> Graph:
             spaces.add(name)
     if not found:
         return graph
-    channels = (found.get(one.name, one) for one in graph.channels if one.name not in spaces)
+    channels = (
+        found.get(channel.name, channel) for channel in graph.channels if channel.name not in spaces
+    )
     return replace(graph, channels=tuple(channels))
 
 

@@ -384,16 +384,16 @@ SUFFIX = "_space"
 def without_release_rates(graph: Graph) -> Graph:
     """Return the graph with each bounded sliding window as a channel and its reverse channel."""
     windows = [
-        one.name
-        for one in graph.channels
-        if one.capacity is not None and one.release_rates != one.consumption
+        channel.name
+        for channel in graph.channels
+        if channel.capacity is not None and channel.release_rates != channel.consumption
     ]
     return _with_reverse_channels(graph, windows)
 
 
 def without_capacities(graph: Graph) -> Graph:
     """Return the graph with each bounded channel as a channel and its reverse channel."""
-    bounded = [one.name for one in graph.channels if one.capacity is not None]
+    bounded = [channel.name for channel in graph.channels if channel.capacity is not None]
     return _with_reverse_channels(graph, bounded)
 
 
@@ -402,7 +402,11 @@ def _with_reverse_channels(graph: Graph, names: Collection[str]) -> Graph:
 
     A self-loop stays, too: its capacity is no limit unless it is asked for, a reverse channel would be.
     """
-    kept = {one.name: one for one in graph.channels if one.is_self_loop or one.name not in names}
+    kept = {
+        channel.name: channel
+        for channel in graph.channels
+        if channel.is_self_loop or channel.name not in names
+    }
     found = with_space_channels(graph, {*names} - kept.keys(), suffix=SUFFIX)
-    channels = tuple(kept.get(one.name, one) for one in found.channels)
+    channels = tuple(kept.get(channel.name, channel) for channel in found.channels)
     return replace(found, channels=channels)

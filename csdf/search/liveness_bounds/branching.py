@@ -166,7 +166,7 @@ class Branching:
         found, moments = self._near(near)
         if found is not None and size_of(self._variables, found) <= self._size:
             self.best = found
-        return [one for one in moments if one not in known][:NEW_MOMENTS]
+        return [moment for moment in moments if moment not in known][:NEW_MOMENTS]
 
     def _new_demands(
         self, box: Box, moments: Sequence[Moment], near: Sequence[float]
@@ -250,7 +250,7 @@ class CapacityPrograms:
 
     def least(self, box: Box, demands: Sequence[Demand], size: int) -> Relaxed | None:
         """Return the least size in the box, and capacities that have about that."""
-        weights = [one.weight for one in self._variables]
+        weights = [variable.weight for variable in self._variables]
         return solved(self._program(box, demands, weights, size), self._seconds(), self._look)
 
     def part(self, box: Box, demands: Sequence[Demand], size: int) -> Box | None:
@@ -274,7 +274,7 @@ class CapacityPrograms:
         costs = [0] * len(self._variables)
         costs[place] = sign
         program = self._program(box, demands, costs, size)
-        weights = [(column, one.weight) for column, one in enumerate(self._variables)]
+        weights = [(column, variable.weight) for column, variable in enumerate(self._variables)]
         program.add_row([*weights, (len(weights), -size)], size)
         found = solved(program, self._seconds(), self._look)
         return None if found is None else found.lower_bound
@@ -322,7 +322,9 @@ class SingleMoment:
         states = add_states(self._program, firings, window, room)
         self._order = len(self._program.rows)
         self._uses = [
-            states.use(one, moment) for one in firings.channels if one.variable is not None
+            states.use(channel, moment)
+            for channel in firings.channels
+            if channel.variable is not None
         ]
         for use in self._uses:
             self._program.add_row([(use.variable, -1), *use.terms], -use.always)
@@ -339,7 +341,7 @@ class SingleMoment:
         self, capacities: Sequence[float], seconds: float, look: Callable[[], None]
     ) -> Demand | None:
         """Return a demand that these capacities do not meet; None if none was found."""
-        limits = [float(one) for one in self._program.limits]
+        limits = [float(limit) for limit in self._program.limits]
         for row, use in enumerate(self._uses, self._order):
             limits[row] += capacities[use.variable]
         found = priced(self._program, limits, seconds, look)
@@ -419,8 +421,8 @@ def add_states(
             if firing > low:
                 program.add_row([(here, 1), (here - 1, -1)], 0)
     states = States(window, columns)
-    for one in firings.channels:
-        _add_order(program, one, states, one.there(room))
+    for channel in firings.channels:
+        _add_order(program, channel, states, channel.there(room))
     return states
 
 

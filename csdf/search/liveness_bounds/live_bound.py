@@ -68,7 +68,7 @@ class _Search:
     ) -> None:
         self._run, self._variables, self._stop = run, variables, stop
         self._firings = Firings(run.graph, owners=run.owners, occupied=run.occupied, cycles=cycles)
-        least = tuple(one.least for one in variables)
+        least = tuple(variable.least for variable in variables)
         self._box = Box(least, (ANY,) * len(least))
         self._random = Random(0)
         self.bound = 0
@@ -117,11 +117,14 @@ class _Search:
         """
         # The largest useful capacities that are no more than those of the linear program.
         steps = [
-            max(0, floor((value + NEAR - one.least) / one.step))
-            for one, value in zip(self._variables, relaxed, strict=False)  # firings come behind
+            max(0, floor((value + NEAR - variable.least) / variable.step))
+            for variable, value in zip(
+                self._variables, relaxed, strict=False
+            )  # firings come behind
         ]
         whole = [
-            one.least + count * one.step for one, count in zip(self._variables, steps, strict=True)
+            variable.least + count * variable.step
+            for variable, count in zip(self._variables, steps, strict=True)
         ]
         self._narrow(self._run.grown(whole))
         lacking = self._run.moments
@@ -197,7 +200,7 @@ def _reduced(
     variables: Sequence[Variable], capacities: Distribution, random: Random
 ) -> list[int] | None:
     """The capacities with less in a few channels; None if there is nothing to give up."""
-    more = [place for place, one in enumerate(variables) if capacities[place] > one.least]
+    more = [place for place, variable in enumerate(variables) if capacities[place] > variable.least]
     if not more:
         return None
     reduced = list(capacities)

@@ -90,7 +90,7 @@ class Firings:
         for channel in self.channels:
             self._inputs[channel.consumer].append(channel)
             followers[channel.producer][channel.consumer] = None
-        self._followers = [list(one) for one in followers]
+        self._followers = [list(follower) for follower in followers]
 
     def _counted(self, graph: IndexedGraph, one: int, tokens: int, variable: int | None) -> Counted:
         def counted(actor: int, rates: Sequence[int], start: int) -> list[int]:
@@ -157,14 +157,14 @@ class Firings:
         is_settled = False
         while not is_settled:
             is_settled = True
-            for one in self.channels:
-                there = one.there(room) + one.made[most[one.producer]]
-                possible = bisect_right(one.taken, there) - 1
-                if one.consumer == moment.actor:
+            for channel in self.channels:
+                there = channel.there(room) + channel.made[most[channel.producer]]
+                possible = bisect_right(channel.taken, there) - 1
+                if channel.consumer == moment.actor:
                     if possible <= moment.firings:
                         return None
-                elif possible < most[one.consumer]:
-                    most[one.consumer] = possible
+                elif possible < most[channel.consumer]:
+                    most[channel.consumer] = possible
                     is_settled = False
         return most
 
@@ -192,7 +192,10 @@ def affordable(variables: Sequence[Variable], box: Box, size: int) -> Box | None
     spare = size - size_of(variables, box.least)
     if spare < 0:
         return None
-    steps = [spare // (one.weight * one.step) if one.weight else ANY for one in variables]
+    steps = [
+        spare // (variable.weight * variable.step) if variable.weight else ANY
+        for variable in variables
+    ]
     most = (
         min(high, low + count * one.step)
         for one, low, high, count in zip(variables, *box, steps, strict=True)

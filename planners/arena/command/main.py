@@ -83,7 +83,7 @@ def work(options: argparse.Namespace) -> int:
     for plan, _ in plans if options.json or len(plans) != 1 else ():
         if plan.status != Status.OPTIMAL:  # the table of a single plan says why
             _remark(f"{plan.problem.name}: {plan.status}: {plan.reason}")
-    document: dict[str, Any] = {"problems": [plan_as_json(*one) for one in plans]}
+    document: dict[str, Any] = {"problems": [plan_as_json(*plan) for plan in plans]}
     if graph is not None:
         document["order"] = graph.plan.to_json()
     if file is not None and plans and plans[0][0].has_offsets:
@@ -204,8 +204,8 @@ def _in_banks(problem: Problem, banks: Sequence[Bank]) -> Problem:
     if not banks:
         return problem
     buffers = problem.buffers
-    if not any(one.accesses for one in buffers):
-        buffers = tuple(replace(one, accesses=one.size) for one in buffers)
+    if not any(buffer.accesses for buffer in buffers):
+        buffers = tuple(replace(buffer, accesses=buffer.size) for buffer in buffers)
     return replace(problem, buffers=buffers, banks=tuple(banks))
 
 
@@ -294,9 +294,9 @@ def _plot(path: str, plan: MemoryPlan, capacity: int | None) -> None:
         return
     module = drawing("planners.arena.command.picture")
     boxes = [
-        module.Box(one.name, one.start, one.end, plan.offsets[one.name], one.size)
-        for one in plan.problem.buffers
-        if one.takes_bytes
+        module.Box(buffer.name, buffer.start, buffer.end, plan.offsets[buffer.name], buffer.size)
+        for buffer in plan.problem.buffers
+        if buffer.takes_bytes
     ]
     buffers, size = answers.counted(len(boxes), "buffer"), answers.counted(plan.peak, "byte")
     title = f"{plan.problem.name}: {buffers} in {size}, {plan.status}"
@@ -344,11 +344,11 @@ def _lines(plans: list[Timed]) -> list[str]:
             verdict = f"{size} for {buffers}, {plan.status}{gap}"
             rows = [
                 (
-                    one.name,
-                    f"[{plan.offsets[one.name]}, {plan.offsets[one.name] + one.size})",
-                    f"[{one.start}, {one.end})",
+                    buffer.name,
+                    f"[{plan.offsets[buffer.name]}, {plan.offsets[buffer.name] + buffer.size})",
+                    f"[{buffer.start}, {buffer.end})",
                 )
-                for one in plan.problem.buffers
+                for buffer in plan.problem.buffers
             ]
             head = ("buffer", "bytes", "live")
             lines = [

@@ -67,7 +67,7 @@ class AskedFile:
         tensors = self.problem.part(
             (b for b in self.problem.buffers if b.name.isdigit()), self._name
         )
-        offsets = {one.name: plan.offsets[one.name] for one in tensors.buffers}
+        offsets = {buffer.name: plan.offsets[buffer.name] for buffer in tensors.buffers}
         of_tensors = replace(plan, problem=tensors, offsets=offsets)
         return with_offline_plan(
             self._content, offline_plan(of_tensors, tensors=self._arena.tensors)

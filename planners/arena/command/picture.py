@@ -137,7 +137,7 @@ def _labelled(boxes: Sequence[Box], width: int, top: float) -> list[tuple[Box, s
             word,
             *(f"…/{end}" for _, _, end in [word.rpartition("/")] if end != word),
         ]
-        name = next((one for one in names if len(one) <= letters), None)
+        name = next((name for name in names if len(name) <= letters), None)
         if name is None or box.size <= LABEL_HEIGHT * top:
             continue
         label = box._replace(name=name)

@@ -55,17 +55,19 @@ class LayerCalls:
         self._network: Network = model.network
         self._weights = model.weights or {}
         self.tables, self.real_tables = tables, RealTables(tables)
-        kinds = [one.quantization for one in self._network.layers if one.quantization is not None]
+        kinds = [
+            layer.quantization for layer in self._network.layers if layer.quantization is not None
+        ]
         self._bytes = stored_at_run_time(self._network)
         self.is_integer = bool(kinds or self._bytes)
-        if len({one.is_fixed_point for one in kinds}) == 2:
+        if len({kind.is_fixed_point for kind in kinds}) == 2:
             raise UnsupportedOperator(
                 f"network {self._network.name!r}: no C code for layers rounded in fixed point, as "
                 "TensorFlow Lite does, beside some in single precision, as ONNX Runtime does"
             )
-        self.is_single = bool(self._bytes) or any(not one.is_fixed_point for one in kinds)
+        self.is_single = bool(self._bytes) or any(not kind.is_fixed_point for kind in kinds)
         # beside those of 8 bits, others are wide
-        is_short = all(one.element is Element.INT16 for one in kinds)
+        is_short = all(kind.element is Element.INT16 for kind in kinds)
         self.is_short = self.is_integer and is_short and not self._bytes
         self.unit = (2 if self.is_short else 1) if self.is_integer else 4
         self.steps: list[str] = []
@@ -100,7 +102,7 @@ class LayerCalls:
         layers = (layer, *(self._network.layer(name) for name in layer.inputs))
         if isinstance(layer.operator, DYNAMIC):
             return False
-        return all(one.quantization is None and one.name not in self._bytes for one in layers)
+        return all(layer.quantization is None and layer.name not in self._bytes for layer in layers)
 
     def element_bytes(self, layer: Layer) -> int:
         """Return the bytes in which an element of what a layer makes is computed."""
@@ -325,7 +327,11 @@ def steps_of(one: Described) -> list[str]:
 def most_neighbours(one: Described) -> int:
     """Return the most channels before its own that a normalisation of the layer reads."""
     operators = (one.layer.operator, *one.layer.epilogue)
-    sizes = [each.size for each in operators if isinstance(each, op.LocalResponseNormalization)]
+    sizes = [
+        operator.size
+        for operator in operators
+        if isinstance(operator, op.LocalResponseNormalization)
+    ]
     return max(((size - 1) // 2 for size in sizes), default=0)
 
 

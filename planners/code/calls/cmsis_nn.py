@@ -88,7 +88,9 @@ ANY = Scratch()
 def blocks_of(network: Network, plan: StreamingPlan) -> dict[str, list[Block]]:
     """Return the blocks of all layers that are stages of their own, by carrying out the plan."""
     found: dict[str, list[Block]] = {}
-    moved = {one.tensor for one in plan.buffers if one.kind in (Kind.WEIGHTS, Kind.RESIDENT)}
+    moved = {
+        buffer.tensor for buffer in plan.buffers if buffer.kind in (Kind.WEIGHTS, Kind.RESIDENT)
+    }
 
     def watch(
         layer: Layer, rows: Range, needed: Mapping[str, Range], tensors: Mapping[str, HeldTensor]
@@ -141,8 +143,8 @@ class CmsisNN:
         self._blocks = blocks_of(network, plan)
         self._moves_rings = bool(network.variables)  # whose rows lie elsewhere in each frame
         worked = worked_network(network, plan.rematerialised)
-        stages = [one for group in plan.groups for one in group.stages]
-        self.firings = sum(len(RunningStage(one, worked, None).targets) for one in stages)
+        stages = [stage for group in plan.groups for stage in group.stages]
+        self.firings = sum(len(RunningStage(stage, worked, None).targets) for stage in stages)
         self.functions: dict[str, str] = {}  # of CMSIS-NN, by layer
         self._gathering: set[str] = set()  # layers whose rows are copied where they lie apart
         self.multiply_accumulates, self._all = 0, plan.multiply_accumulates

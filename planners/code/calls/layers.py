@@ -252,7 +252,7 @@ def _places(
     one: Described, dims: Dims, operands: Sequence[Dims]
 ) -> tuple[int, list[tuple[int, int, int]]]:
     """Places side by side, and the steps of each operand along channels, rows and columns."""
-    padded = [(1,) * (len(dims) - len(given)) + given for given in operands]
+    padded = [(1,) * (len(dims) - len(operand)) + operand for operand in operands]
     for cut in range(len(dims) + 1):
         outer, inner = prod(dims[:cut]), prod(dims[cut:])
         parts = [(prod(given[:cut]), prod(given[cut:])) for given in padded]

@@ -411,7 +411,7 @@ def _attention(one: Described, operator: op.AttentionProduct) -> Call:
         "attending_in_single",
         attending(one, operator, kinds),
         *(result.zero_point, max(127 - zero, 128 + zero), columns_at_once(inner, results)),
-        tuple(each.scale for each in kinds),
+        tuple(kind.scale for kind in kinds),
         *(float(ratio), result.scale),
     )
 

@@ -193,10 +193,10 @@ def _as_computed(model: Model) -> Model:
         return model
     others = stored_at_run_time(network)
     layers = tuple(
-        one
-        if one.quantization is not None or one.name in others
-        else replace(one, element=Element.FLOAT32)
-        for one in network.layers
+        layer
+        if layer.quantization is not None or layer.name in others
+        else replace(layer, element=Element.FLOAT32)
+        for layer in network.layers
     )
     return replace(model, network=replace(network, layers=layers))
 
@@ -400,13 +400,17 @@ def _planned_json(one: Planned, written: Written, options: argparse.Namespace) -
         "weight_bytes": written.weight_bytes,
         **({} if written.cmsis_nn is None else {"kernels": written.cmsis_nn.to_json()}),
         "inputs": [one.to_json() for one in written.inputs],
-        "outputs": [one.to_json() for one in written.outputs],
+        "outputs": [output.to_json() for output in written.outputs],
     }
 
 
 def _by_cmsis_nn(members: Sequence[Written]) -> list[str]:
     """Lines on what CMSIS-NN computes of each network; none without it."""
-    return [f"  cmsis-nn {one.cmsis_nn.in_words()}" for one in members if one.cmsis_nn is not None]
+    return [
+        f"  cmsis-nn {member.cmsis_nn.in_words()}"
+        for member in members
+        if member.cmsis_nn is not None
+    ]
 
 
 def _ends(files: Iterable[str], options: argparse.Namespace) -> list[str]:

@@ -70,7 +70,7 @@ def firing_counts(node: Node, times: int = 1) -> dict[str, int]:
     if isinstance(node, Fire):
         return {node.actor: times}
     if isinstance(node, Interleaved):
-        return {name: times * each for name, each in zip(node.order, node.firings, strict=True)}
+        return {name: times * firing for name, firing in zip(node.order, node.firings, strict=True)}
     found: dict[str, int] = {}
     for inner in node.body:
         for name, count in firing_counts(inner, times * node.count).items():

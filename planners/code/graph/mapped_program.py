@@ -105,7 +105,11 @@ class _MappedTexts(GraphTexts):
     def source(self) -> str:
         """Return NAME.c."""
         name = self.name
-        starting = {"starting"} if any(one.initial_tokens for one in self.graph.channels) else set()
+        starting = (
+            {"starting"}
+            if any(channel.initial_tokens for channel in self.graph.channels)
+            else set()
+        )
         functions = [
             self.init_with("starting(state, {0}, {1})"),
             f"""uint32_t {name}_tokens(const instance *state, int channel)
@@ -429,16 +433,16 @@ class _Run:
         self._stop, self._blocks = stop, blocks
         self._orders = {core: mapping.orders[core] for core in blocks}
         self._place = dict.fromkeys(blocks, 0)
-        self._held = {one.name: one.initial_tokens for one in graph.channels}
+        self._held = {channel.name: channel.initial_tokens for channel in graph.channels}
         self._free = dict(self._held)  # not consumed yet
         self.most = dict(self._held)
         self.limits = {
-            one.name: limit
-            for one in graph.channels
-            if (limit := _capacity(one, mapping)) is not None
+            channel.name: limit
+            for channel in graph.channels
+            if (limit := _capacity(channel, mapping)) is not None
         }
-        self._fired = dict.fromkeys((one.name for one in graph.actors), 0)
-        self._phases = {one.name: one.phases for one in graph.actors}
+        self._fired = dict.fromkeys((actor.name for actor in graph.actors), 0)
+        self._phases = {actor.name: actor.phases for actor in graph.actors}
         self._inputs: dict[str, list[Channel]] = {name: [] for name in self._fired}
         self._outputs: dict[str, list[Channel]] = {name: [] for name in self._fired}
         for channel in graph.channels:

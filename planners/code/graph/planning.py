@@ -249,7 +249,7 @@ class Nesting:
         if len(each) == 1:
             (name,) = each
             return looped(common, looped(self._phases[name], Fire(name)))
-        inside = [one for one in self._links if {one.producer, one.consumer} <= each.keys()]
+        inside = [link for link in self._links if {link.producer, link.consumer} <= each.keys()]
         binding = [
             one
             for one in inside
@@ -358,7 +358,7 @@ class _Order:
 
     def _common(self, members: int) -> int:
         return gcd(
-            *(one.rounds for number, one in enumerate(self._pieces) if members >> number & 1)
+            *(piece.rounds for number, piece in enumerate(self._pieces) if members >> number & 1)
         )
 
     def _best_in_order(self) -> Tree:

@@ -31,8 +31,8 @@ class GraphTexts:
         self.name = identifier(name)
         self.capitals = self.name.upper()
         self.arena_bytes = arena_bytes(rings)
-        self.channels = {one.name: place for place, one in enumerate(self.graph.channels)}
-        self.actors = {one.name: place for place, one in enumerate(self.graph.actors)}
+        self.channels = {channel.name: place for place, channel in enumerate(self.graph.channels)}
+        self.actors = {actor.name: place for place, actor in enumerate(self.graph.actors)}
         taken: list[str] = []
         for actor in self.actors:
             taken.append(unlike(actor, taken))
@@ -120,7 +120,9 @@ typedef void (*firing_function)(void *context, uint32_t phase, const port *ports
     ) -> str:
         """Return NAME.h. about: the state, in a comment; state: its fields behind the addresses."""
         name, capitals = self.name, self.capitals
-        fired = "\n".join(f"{self.signature(one)}; /* {comment(one)} */" for one in self.actors)
+        fired = "\n".join(
+            f"{self.signature(actor)}; /* {comment(actor)} */" for actor in self.actors
+        )
         return f"""/* {comment(self.graph.name)}{title}, in {self.arena_bytes} bytes. */
 #ifndef {capitals}_H
 #define {capitals}_H
@@ -172,8 +174,10 @@ void {name}_initial_tokens(void *context, int channel, const {name}_port *tokens
 
     def ends(self, actor: str) -> list[tuple[Channel, bool]]:
         """Return the channels of an actor, inputs before outputs, each with whether it is one."""
-        inputs = [(one, False) for one in self.graph.channels if one.consumer == actor]
-        return inputs + [(one, True) for one in self.graph.channels if one.producer == actor]
+        inputs = [(channel, False) for channel in self.graph.channels if channel.consumer == actor]
+        return inputs + [
+            (channel, True) for channel in self.graph.channels if channel.producer == actor
+        ]
 
     def signature(self, actor: str) -> str:
         """Return the head of the function of an actor."""

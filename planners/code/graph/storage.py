@@ -85,7 +85,7 @@ def _offsets(pieces: Sequence[GroupBytes]) -> dict[str, int]:
         moments = {piece.begin for piece in pieces}
         live = max(
             (
-                sum(one.size for one in pieces if one.begin <= moment < one.end)
+                sum(piece.size for piece in pieces if piece.begin <= moment < piece.end)
                 for moment in moments
             ),
             default=0,

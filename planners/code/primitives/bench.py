@@ -128,7 +128,7 @@ class _Writing:
             return False
         self.arena = max(self.arena, place + size)
         costs = (size, self.tables.taken, "", "")
-        self._add(work, [[one.name, *way, *costs] for one in layers])
+        self._add(work, [[layer.name, *way, *costs] for layer in layers])
         return True
 
     def _lying(self, tensors: list[tuple[Shape, str]]) -> list[Lying]:
@@ -156,8 +156,8 @@ class _Writing:
         head = "".join(f"# {key}: {' '.join(value.split())}\n" for key, value in stated.items())
         head += ",".join((*COLUMNS, *TIMES)) + "\n"
         wanted = self.tables.wanted | {"work_on", "map", "work", "step"}
-        listed = "\n".join(f"    {one}" for one in self.candidates)
-        shown = "\n".join(f"    {_quoted(one)}," for one in self.rows)
+        listed = "\n".join(f"    {candidate}" for candidate in self.candidates)
+        shown = "\n".join(f"    {_quoted(row)}," for row in self.rows)
         pieces = [
             "#define _POSIX_C_SOURCE 199309L /* for its clock, where it has one */",
             prologue(self.name, self.calls, "typedef float element;\n"),

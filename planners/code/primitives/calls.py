@@ -207,7 +207,7 @@ class WayCalls:
 def _responds(layer: Layer) -> bool:
     """Whether a normalisation of responses belongs to the layer."""
     operators = (layer.operator, *layer.epilogue)
-    return any(isinstance(each, op.LocalResponseNormalization) for each in operators)
+    return any(isinstance(operator, op.LocalResponseNormalization) for operator in operators)
 
 
 def _function_of(primitive: Primitive) -> str | None:

@@ -29,7 +29,7 @@ WORDS = ("map", "move_map", "works", "work_on", "ends")  # that no parameter may
 
 def is_selection(plan: StreamingPlan) -> bool:
     """Return whether the layers of a plan name their primitives."""
-    return any(one.primitive is not None for group in plan.groups for one in group.stages)
+    return any(stage.primitive is not None for group in plan.groups for stage in group.stages)
 
 
 def selection_sources(
@@ -53,7 +53,7 @@ class _Writing:
         self.network, self.plan, self.name = model.network, plan, name
         self.tables = WayTables(name)
         self.calls = WayCalls(model, self.tables)
-        self._buffers = {one.name: one for one in plan.buffers}
+        self._buffers = {buffer.name: buffer for buffer in plan.buffers}
         taken = [*reserved(name), *WORDS]
         self.inputs, self.outputs = (
             tuple(self._port(layer, taken) for layer in layers)
@@ -104,7 +104,11 @@ class _Writing:
 
     def _alive(self, group: int, kind: Kind) -> list[StreamBuffer]:
         buffers = self.plan.buffers
-        return [one for one in buffers if one.kind is kind and one.begin <= group < one.end]
+        return [
+            buffer
+            for buffer in buffers
+            if buffer.kind is kind and buffer.begin <= group < buffer.end
+        ]
 
     def _buffer(self, tensor: str, group: int, reader: str = "") -> StreamBuffer:
         """The buffer of a tensor in a group: for a reader that it names, or for all others."""
@@ -209,7 +213,7 @@ void {name}_run({self._parameters});
             steps_table(self.calls),
             "static const map ends[] = {\n" + "\n".join(f"    {one.c}," for one in lies) + "\n};",
             "static const work works[] = {\n"
-            + "\n".join(f"    {one}" for one in self.works)
+            + "\n".join(f"    {work}" for work in self.works)
             + "\n};",
             f"""void {name}_init({name}_state *state, element *arena)
 {{
@@ -241,5 +245,5 @@ def prologue(name: str, calls: WayCalls, types: str) -> str:
 
 def steps_table(calls: WayCalls) -> str:
     """Return the table of what follows layers in place; empty where nothing does."""
-    lines = "\n".join(f"    {one}" for one in calls.steps)
+    lines = "\n".join(f"    {step}" for step in calls.steps)
     return f"static const step steps[] = {{\n{lines}\n}};" if lines else ""

@@ -72,7 +72,7 @@ def as_text(
     lines += ["", *table(layers)]
     if len(order) > len(listed):
         lines.append(f"  {answers.counted(len(order) - len(listed), 'faster layer')}")
-    lines += [f"  remark     {one}" for one in design.remarks]
+    lines += [f"  remark     {remark}" for remark in design.remarks]
     groups: dict[str, list[str]] = {}
     for layer in design.layers:
         for remark in layer.cluster.assumed:
@@ -204,8 +204,8 @@ def _compared(design: Design, found: Depths, megahertz: Fraction) -> str:
         return bits
     if cycle.period is not None:
         return f"{bits}, {_rate(cycle.period, megahertz, is_bound=cycle.is_bound)}"
-    full = _few([repr(design.fifos[one].name) for one in cycle.fifos], ", ", "full_fifos")
-    path = _few([design.layers[one].name for one in cycle.layers], " -> ", "waiting")
+    full = _few([repr(design.fifos[fifo].name) for fifo in cycle.fifos], ", ", "full_fifos")
+    path = _few([design.layers[layer].name for layer in cycle.layers], " -> ", "waiting")
     dead = "may DEADLOCK" if cycle.is_bound else "DEADLOCK"
     return f"{bits}, {dead}: full: {full}; each waits for the next: {path}"
 
@@ -245,7 +245,7 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
 def by_number(remark: str) -> list[tuple[bool, int, str]]:
     """The order of remarks: numbers in them by their size."""
     parts = re.split(r"(\d+)", remark)
-    return [(one.isdecimal(), int(one) if one.isdecimal() else 0, one) for one in parts]
+    return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts]
 
 
 def front_text(
@@ -331,14 +331,14 @@ def _depths_json(design: Design, found: Depths | None) -> dict[str, Any] | None:
     value: dict[str, Any] = {"bits": found.bits}
     if (cycle := found.cycle) is not None:
         # A chain of cores adds layers and FIFOs that the design does not have.
-        fifos = [one.name for one in design.fifos]
-        layers = [one.name for one in design.layers]
+        fifos = [fifo.name for fifo in design.fifos]
+        layers = [layer.name for layer in design.layers]
         value |= {
             "deadlock": cycle.period is None,
             "period": cycle.period,
             "is_bound": cycle.is_bound,
-            "full_fifos": [fifos[one] for one in cycle.fifos if one < len(fifos)],
-            "waiting": [layers[one] for one in cycle.layers if one < len(layers)],
+            "full_fifos": [fifos[fifo] for fifo in cycle.fifos if fifo < len(fifos)],
+            "waiting": [layers[layer] for layer in cycle.layers if layer < len(layers)],
         }
     if len(found.depths) == len(design.fifos):
         value["depths"] = design.named(found.depths)

@@ -96,7 +96,7 @@ def _traces(
     sources: Sequence[Path], report: SynthesisReport, options: argparse.Namespace
 ) -> list[Trace]:
     benches = [[Path(one) for one in options.testbench] if options.testbench else None]
-    benches += [[Path(one)] for one in options.runs]
+    benches += [[Path(run)] for run in options.runs]
     found = []
     for bench in benches:
         with answers.working(f"compiling and running {sources[0]}"):
@@ -225,7 +225,7 @@ class _Told:
         return list(dict.fromkeys(said))
 
     def _places(self, places: Sequence[int]) -> list[str]:
-        return [self._model.names[one] for one in places]
+        return [self._model.names[place] for place in places]
 
     def _step(self, step: Any, tried: Tried, *, is_skewed: bool = False) -> str:
         own = Step(process=step.process, fifo=step.fifo, is_writing=step.is_writing)
@@ -316,7 +316,7 @@ class _Told:
                     "name": name,
                     "line": fifos[0].line,
                     "lanes": len(fifos),
-                    "width": max(one.bits for one in fifos),
+                    "width": max(fifo.bits for fifo in fifos),
                     "words": model.words[place],
                     "given": model.given[place],
                     "depth": depths[place] if depths else None,
@@ -346,13 +346,18 @@ class _Told:
             "status": Status.UNKNOWN.value if chosen is None else chosen.status.value,
             "sizing": None if found.sizing is None else self._sizing_json(found.sizing),
             "without_skew": None if found.plain is None else self._sizing_json(found.plain),
-            "points": [self._sizing_json(one) for one in found.points],
+            "points": [self._sizing_json(point) for point in found.points],
             "is_complete": found.is_complete,
             "uncalibrated": list(found.uncalibrated),
             "fifos": rows,
             "processes": [
-                {"name": one.name, "line": one.line, "module": one.module, "loops": list(one.loops)}
-                for one in model.design.processes
+                {
+                    "name": process.name,
+                    "line": process.line,
+                    "module": process.module,
+                    "loops": list(process.loops),
+                }
+                for process in model.design.processes
             ],
             "assumptions": [*self._assumptions(), *self._inferred],
         }
@@ -371,7 +376,7 @@ class _Told:
             )
         if self._question.has_front and found.points:
             ends = [found.points[place] for place in (0, -1)]
-            shown = dict.fromkeys(f"{one.cost} {self._unit} at {one.cycles} cycles" for one in ends)
+            shown = dict.fromkeys(f"{end.cost} {self._unit} at {end.cycles} cycles" for end in ends)
             points = answers.counted(len(found.points), "Pareto point")
             verdict = f"{points}; {' to '.join(shown)}"
         if found.sizing is not None and found.sizing.is_cut_short:
@@ -502,14 +507,14 @@ class _Told:
             if depth == self._model.given[place] == 2:
                 continue
             kinds = dict.fromkeys(
-                one.kind or ("memory" if is_memory(depth, one.bits, "") else "shift register")
-                for one in fifos
+                fifo.kind or ("memory" if is_memory(depth, fifo.bits, "") else "shift register")
+                for fifo in fifos
             )
-            blocks = sum(cost(depth, one.bits, one.kind, "bram") for one in fifos)
+            blocks = sum(cost(depth, fifo.bits, fifo.kind, "bram") for fifo in fifos)
             rows.append(
                 (
                     name, str(len(fifos)), str(self._model.given[place]), str(depth),
-                    f"{max(one.bits for one in fifos)} bits", str(blocks), ", ".join(kinds),
+                    f"{max(fifo.bits for fifo in fifos)} bits", str(blocks), ", ".join(kinds),
                 )
             )  # fmt: skip
         lines = terminal.aligned(rows, texts=(0, 6), indent="  ") if len(rows) > 1 else []
@@ -526,7 +531,7 @@ class _Told:
             rows.append(
                 (
                     str(point.cost), str(point.cycles),
-                    *(str(total_cost(self._model, point.depths, one)) for one in bits),
+                    *(str(total_cost(self._model, point.depths, bit)) for bit in bits),
                     "yes" if is_proved
                     else "not calibrated" if self._found.uncalibrated
                     else f"at least {point.lower_bound}",

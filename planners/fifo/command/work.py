@@ -208,7 +208,7 @@ def _changed(found: Study, other: Study, options: argparse.Namespace) -> str:
         for fifo, old, new in zip(found.design.fifos, *depths, strict=False)
         if old != new
     ]
-    before, after = (found.design.bits(one) if one else 0 for one in depths)
+    before, after = (found.design.bits(depth) if depth else 0 for depth in depths)
     listed = ", ".join(changes) or "no depth changes"
     return (
         f"{options.program}: with all assumed latencies {options.sensitivity} longer: "

@@ -200,15 +200,15 @@ def _concat_or_split(node: Node, options: TimingOptions) -> Cluster:
     """Streams of parts of the channels, and one stream of all: for each pixel part after part."""
     key = "ChannelsPerStream" if node.has("ChannelsPerStream") else "ElemsPerStream"
     is_concat, lanes, channels = node.operator == "Concat", node.whole("SIMD"), node.wholes(key)
-    if any(one % lanes for one in channels):
+    if any(channel % lanes for channel in channels):
         raise node.refusal(f"SIMD={lanes} does not divide {key}={list(channels)}")
     kinds = [str(node["inputDataType"])] * len(channels)
     if node.has(listed := "inputDataTypes" if is_concat else "outputDataTypes"):
         kinds = [str(kind) for kind in node[listed]]
     elif node.has("inputDataTypes"):
         kinds = [str(kind) for kind in node["inputDataTypes"]] * len(channels)
-    widths = [lanes * node.type_bits(one) for one in kinds[: len(channels)]]
-    parts = [one // lanes for one in channels]
+    widths = [lanes * node.type_bits(kind) for kind in kinds[: len(channels)]]
+    parts = [channel // lanes for channel in channels]
     require_few(node.vectors * sum(parts))
     owner = np.tile(np.repeat(counting(len(parts)), parts), node.vectors)
     steps = counting(len(owner))

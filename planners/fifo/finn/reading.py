@@ -63,31 +63,31 @@ def read_design(path: str, options: TimingOptions, folding: Folding | None = Non
 def _nodes(path: str, graph: PlainGraph) -> list[Node]:
     """All layers of the file; of unknown ones all are named at once."""
     nodes = []
-    for number, one in enumerate(graph.nodes):
-        if one.op_type == "StreamingDataflowPartition":
-            child = one.attributes.get("model", "the file in its attribute model")
+    for number, node in enumerate(graph.nodes):
+        if node.op_type == "StreamingDataflowPartition":
+            child = node.attributes.get("model", "the file in its attribute model")
             raise UnreadableFile(
-                f"{path}: node {one.name!r} is a StreamingDataflowPartition; the layers are in "
+                f"{path}: node {node.name!r} is a StreamingDataflowPartition; the layers are in "
                 f"{child}: give that file"
             )
-        if one.op_type == "FINNLoop" or one.attributes.get("mlo_max_iter"):
-            raise UnreadableFile(f"{path}: node {one.name!r} is a loop of layers; unroll it first")
-        operator, style = operator_of(one.op_type)
-        inputs = [name for name in one.inputs if name and name not in graph.parameters]
-        is_external = one.attributes.get("mem_mode") == "external"
+        if node.op_type == "FINNLoop" or node.attributes.get("mlo_max_iter"):
+            raise UnreadableFile(f"{path}: node {node.name!r} is a loop of layers; unroll it first")
+        operator, style = operator_of(node.op_type)
+        inputs = [name for name in node.inputs if name and name not in graph.parameters]
+        is_external = node.attributes.get("mem_mode") == "external"
         nodes.append(
             Node(
-                name=one.name or f"{one.op_type}_{number}",
+                name=node.name or f"{node.op_type}_{number}",
                 operator=operator,
                 style=style,
-                written=one.op_type,
-                attributes=one.attributes,
+                written=node.op_type,
+                attributes=node.attributes,
                 inputs=tuple(inputs[:1] if is_external else inputs),
-                outputs=tuple(name for name in one.outputs if name),
+                outputs=tuple(name for name in node.outputs if name),
                 file=path,
             )
         )
-    if not any(one.domain.startswith(DOMAIN) for one in graph.nodes):
+    if not any(node.domain.startswith(DOMAIN) for node in graph.nodes):
         raise UnreadableFile(
             f"{path}: no hardware layer of FINN in it (domain {DOMAIN}); "
             "this is a network, not a design"

@@ -127,16 +127,20 @@ class CallModel:
         self.members = list(places.values())
         self.place_of = [0] * len(design.fifos)
         for place, members in enumerate(self.members):
-            for one in members:
-                self.place_of[one] = place
-        self.words = [max(design.fifos[one].words for one in members) for members in self.members]
-        self.events = sum(events(track) for one in design.processes for track in one.tracks)
+            for member in members:
+                self.place_of[member] = place
+        self.words = [
+            max(design.fifos[member].words for member in members) for members in self.members
+        ]
+        self.events = sum(events(track) for process in design.processes for track in process.tracks)
         self.simulated = 0
         alike = _alike(design, self.place_of)
         self._is_first = [alike[number] == number for number in range(len(design.fifos))]
         self._columns = _columns(design, self.place_of, self._is_first)
         self._programs: dict[bool, Any] = {}
-        self._largest = ranges.stage_times([one.stages for one in design.processes], self.events)
+        self._largest = ranges.stage_times(
+            [process.stages for process in design.processes], self.events
+        )
 
     @property
     def given(self) -> tuple[int, ...]:
@@ -164,9 +168,9 @@ class CallModel:
     def first_memory(self, place: int) -> int:
         """The least depth with which a place is a memory; beyond its words if it never is one."""
         fifos = [self.design.fifos[one] for one in self.members[place]]
-        if any(one.kind not in ("", "srl") for one in fifos):
+        if any(fifo.kind not in ("", "srl") for fifo in fifos):
             return 0
-        depths = [max(SHIFTED, SHIFTED_BITS // one.bits) + 1 for one in fifos if not one.kind]
+        depths = [max(SHIFTED, SHIFTED_BITS // fifo.bits) + 1 for fifo in fifos if not fifo.kind]
         return min(depths, default=max(self.words) + LEAST_DEPTH)
 
     def price(self, place: int, depth: int, objective: str) -> int:
@@ -273,7 +277,7 @@ class CallModel:
     ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], int]:
         backend = compiler.backend(fits=self._largest <= compiler.SAFE)
         if backend.is_compiled not in self._programs:
-            columns = [backend.array(one) for one in self._columns]
+            columns = [backend.array(column) for column in self._columns]
             self._programs[backend.is_compiled] = backend.kernel(stage_times.Programs)(*columns)
         programs = self._programs[backend.is_compiled]
         bounded, latency, size = list[int](), list[int](), list[int]()
@@ -369,7 +373,7 @@ class CallModel:
         return tuple(waits[one][1] for one in way)
 
     def _places_of(self, fifos: Iterable[int]) -> tuple[int, ...]:
-        return tuple(sorted({self.place_of[one] for one in fifos}))
+        return tuple(sorted({self.place_of[fifo] for fifo in fifos}))
 
     @staticmethod
     def _bits(found: int, count: int) -> tuple[int, ...]:
@@ -486,8 +490,8 @@ def _columns(
         after_start.append(len(after))
     return [
         track_start, first or [0], operation or [STOP], gap or [0], argument or [0], set_start,
-        set_fifo or [0], set_kind or [0], [one.stages for one in design.processes], after_start,
-        after or [0], [one.writer for one in design.fifos], [one.reader for one in design.fifos],
+        set_fifo or [0], set_kind or [0], [process.stages for process in design.processes], after_start,
+        after or [0], [fifo.writer for fifo in design.fifos], [fifo.reader for fifo in design.fifos],
         [1 << one % SETS for one in range(len(design.processes))],
         *[[1 << place % SETS for place in place_of]] * 2,
     ]  # fmt: skip

@@ -66,7 +66,8 @@ class CallGraph:
         self._model, self._memories = model, memories
         self.design = _design(model)
         self.alone = {
-            number: Fraction(one.stages) for number, one in enumerate(model.design.processes)
+            number: Fraction(process.stages)
+            for number, process in enumerate(model.design.processes)
         }
 
     def components(self, depths: Sequence[int | None]) -> list[list[int]]:  # noqa: ARG002
@@ -102,10 +103,10 @@ def _design(model: CallModel) -> Design:
         outputs[first.writer].append(port)
         inputs[first.reader].append(port)
     layers = []
-    for process, own, read in zip(model.design.processes, outputs, inputs, strict=True):
+    for process, output, read in zip(model.design.processes, outputs, inputs, strict=True):
         # One more input, of no FIFO: rules about layers of which all events are known do not hold.
         ports = (*read, Port(sequence=0, words=0, bits=0))
         sequence = EventSequence(name="stages", events=sum(map(events, process.tracks)))
-        cluster = Cluster(sequences=(sequence,), waits=(), inputs=ports, outputs=tuple(own))
+        cluster = Cluster(sequences=(sequence,), waits=(), inputs=ports, outputs=tuple(output))
         layers.append(Layer(name=process.name, kind="process", cluster=cluster))
     return Design(name=model.design.name, layers=tuple(layers), fifos=tuple(fifos))

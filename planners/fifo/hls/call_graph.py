@@ -43,10 +43,10 @@ def call_graph(model: CallModel, depths: Sequence[int]) -> Graph:
                 production=once, consumption=once, initial_tokens=1,
             )
         )  # fmt: skip
-    names = [one.name for one in design.processes]
+    names = [process.name for process in design.processes]
     if len(set(names)) < len(names):
         raise InvalidGraph(f"{design.name}: two processes have one name, so they cannot be actors")
-    phases = [one.phases for one in actors]
+    phases = [actor.phases for actor in actors]
     for number, fifo in enumerate(design.fifos):
         put = rates[fifo.writer].get((number, WRITE))
         if put is None:

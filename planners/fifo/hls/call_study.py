@@ -82,7 +82,7 @@ class Question:
 
 def study(runs: Sequence[Staging], question: Question, stops: Callable[[], Stop]) -> CallStudy:
     """Return the answer. runs: the design as traced in each run."""
-    models = [_Models(one, question) for one in runs]
+    models = [_Models(run, question) for run in runs]
     first = models[0]
     model, nominal = first.at(question.skew), first.at(0)
     for other in models[1:]:
@@ -101,9 +101,9 @@ def study(runs: Sequence[Staging], question: Question, stops: Callable[[], Stop]
         found, is_complete = front(model, objective=question.objective, stop=stops())
         points = tuple(found)
     else:
-        sizing = _for_all([one.at(question.skew) for one in models], question, stops)
+        sizing = _for_all([model.at(question.skew) for model in models], question, stops)
         if question.skew != 0 and nominal.design.largest_skew and sizing.depths:
-            plain = _for_all([one.at(0) for one in models], question, stops)
+            plain = _for_all([model.at(0) for model in models], question, stops)
     uncalibrated = tuple(
         dict.fromkeys(note for run in models for note in run.at(0).design.uncalibrated)
     )
@@ -169,7 +169,7 @@ class _Models:
         if skew not in self._found:
             design = self._staging(skew)
             if storage := self._question.storage:
-                fifos = tuple(replace(one, kind=storage) for one in design.fifos)
+                fifos = tuple(replace(fifo, kind=storage) for fifo in design.fifos)
                 design = replace(design, fifos=fifos)
             self._found[skew] = CallModel(design, is_grouped=self._question.is_grouped)
         return self._found[skew]

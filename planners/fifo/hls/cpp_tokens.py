@@ -123,8 +123,8 @@ class Conditions:
 
     def __init__(self, defines: Iterable[str]) -> None:
         self.macros = {}
-        for one in defines:
-            name, _, value = one.partition("=")
+        for define in defines:
+            name, _, value = define.partition("=")
             self.macros[name] = value or "1"
 
     def define(self, directive: str) -> None:

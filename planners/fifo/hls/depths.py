@@ -365,7 +365,7 @@ class _Steps:
 
     def evaluate(self, capacities: tuple[int | None, ...]) -> Evaluation:
         """Return the cycles in these depths, and what they rest on."""
-        depths = tuple(one or 0 for one in capacities)
+        depths = tuple(capacity or 0 for capacity in capacities)
         if depths not in self._known:
             found = self._model.outcome(depths, limit=self._goal, spend=self._stop.charge)
             deep = tuple((place, self._model.first_memory(place)) for place in found.slowed)

@@ -146,15 +146,15 @@ def staged(
                 loops=tuple(builder.loops),
             )
         )
-    assumptions = tuple(dict.fromkeys(note for one in builders for note in one.assumptions))
+    assumptions = tuple(dict.fromkeys(note for builder in builders for note in builder.assumptions))
     return StagedDesign(
         name=trace.top,
         file=str(trace.file),
         fifos=_fifos(trace, processes),
         processes=tuple(processes),
         assumptions=assumptions,
-        largest_skew=max((one.largest_skew for one in builders), default=0),
-        uncalibrated=tuple(dict.fromkeys(chain(*(one.uncalibrated for one in builders)))),
+        largest_skew=max((builder.largest_skew for builder in builders), default=0),
+        uncalibrated=tuple(dict.fromkeys(chain(*(builder.uncalibrated for builder in builders)))),
     )
 
 
@@ -453,10 +453,10 @@ class _Builder:
         """Choose the stages of all accesses of a pipelined loop."""
         last = pipeline.reported.depth - 1
         counts = [
-            Counter((one.fifo, one.is_write) for one in accesses)
+            Counter((access.fifo, access.is_write) for access in accesses)
             for accesses in pipeline.iterations
         ]
-        most = {key: max(one[key] for one in counts) for key in dict.fromkeys(chain(*counts))}
+        most = {key: max(count[key] for count in counts) for key in dict.fromkeys(chain(*counts))}
         lanes: dict[str, int] = {}
         for fifo, writes in most:
             if not writes:
@@ -468,7 +468,7 @@ class _Builder:
                     stage = max(0, last - (count - 1 - number))
                     pipeline.offsets[fifo, WRITE, number] = stage
                 continue
-            is_always = min(one[fifo, writes] for one in counts) == count
+            is_always = min(count[fifo, writes] for count in counts) == count
             first = UNCONDITIONAL if is_always or not pipeline.is_nest else GUARDED
             first = min(first, last)
             later = 0

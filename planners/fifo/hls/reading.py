@@ -92,7 +92,9 @@ def read_source(path: str) -> Source:
     folders = [place if place.is_dir() else place.parent]
     if output := OUTPUT.search(configuration):
         folders.append(place.parent / output[1].strip())
-    found = next((one / "firmware" for one in folders if (one / "firmware").is_dir()), None)
+    found = next(
+        (folder / "firmware" for folder in folders if (folder / "firmware").is_dir()), None
+    )
     if found is not None:
         return _read(found, path)
     if MODELS.search(configuration):
@@ -126,7 +128,7 @@ def _converted(path: Path, folder: Path) -> Path:
 
 def _read(folder: Path, path: str) -> Source:
     files = ((one, _text(one)) for one in sorted(folder.glob("*.cpp")))
-    file, text = next((one for one in files if MARK in one[1]), (None, ""))
+    file, text = next((file for file in files if MARK in file[1]), (None, ""))
     if file is None:
         raise UnreadableFile(f"{path}: no .cpp in {folder} has the layers of an hls4ml project")
     parameters, defines = (_text(folder / name) for name in ("parameters.h", "defines.h"))
@@ -264,7 +266,7 @@ class Reader:
 
     def streams(self, call: Call) -> list[str]:
         """Return the streams among the arguments of a call, inputs first."""
-        return [one for one in call.arguments if one in self.source.streams]
+        return [argument for argument in call.arguments if argument in self.source.streams]
 
     def bits(self, stream: str) -> int:
         """Return the width of a stream's words."""
@@ -402,7 +404,8 @@ def _transposition(reader: Reader, call: Call) -> Cluster:
     """All words are read into an array, then all words are written."""
     (elements,) = reader.needed(call, "N")
     read, written = (
-        elements // reader.source.sizes[reader.source.streams[one]] for one in call.arguments[:2]
+        elements // reader.source.sizes[reader.source.streams[argument]]
+        for argument in call.arguments[:2]
     )
     return reader.loop(call, read + written, [counting(read)], [read + counting(written)])
 

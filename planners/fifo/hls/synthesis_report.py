@@ -57,7 +57,7 @@ def read_skews(folder: Path) -> dict[str, int]:
             lanes.setdefault((array, place // 10**6), []).append(place)
         if stage:
             module = file.name.removesuffix(END)
-            found[module] = max((max(one) - min(one) for one in lanes.values()), default=0)
+            found[module] = max((max(lane) - min(lane) for lane in lanes.values()), default=0)
     return found
 
 

@@ -161,8 +161,8 @@ def record(
     benches = [testbench] if isinstance(testbench, Path | str) else list(testbench or ())
     with TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as folder:
         run = Recording(
-            sources=[Path(one) for one in sources],
-            benches=[Path(one) for one in benches],
+            sources=[Path(source) for source in sources],
+            benches=[Path(bench) for bench in benches],
             top=top,
             include=[Path(one) for one in include],
             defines=defines,
@@ -229,12 +229,12 @@ class Recording:
                     f"{file}: no function has #pragma HLS DATAFLOW, hls::task or tapa::task"
                 )
             if len(regions) != 1:
-                found = ", ".join(one.name for one in regions)
+                found = ", ".join(region.name for region in regions)
                 raise UnreadableFile(
                     f"{file}: several functions could be the top function: {found}; name it by --top"
                 )
             return regions[0]
-        known = ", ".join(one.name for one in regions) or "none"
+        known = ", ".join(region.name for region in regions) or "none"
         raise UnreadableFile(
             f"{file}: no definition of the top function {name!r}; "
             f"functions with #pragma HLS DATAFLOW: {known}"
@@ -264,7 +264,7 @@ class Recording:
             ]
         for folder in dict.fromkeys(path.resolve().parent for path in self.shown):
             options += ["-iquote", str(folder)]
-        options += [f"-D{one}" for one in self.defines]
+        options += [f"-D{define}" for define in self.defines]
         options += ["-include", "hls_stream.h"]
         objects = [str(self.folder / f"unit{number}.o") for number in range(len(units))]
         for first in range(0, len(units), os.cpu_count() or 1):
@@ -286,7 +286,9 @@ class Recording:
 
     def _compiled(self, commands: Sequence[Sequence[str]], memory: int) -> list[str | None]:
         """Run compilers side by side; return what each says if it fails."""
-        running = [self._start(one, memory=memory, seconds=COMPILING_SECONDS) for one in commands]
+        running = [
+            self._start(command, memory=memory, seconds=COMPILING_SECONDS) for command in commands
+        ]
         try:
             said = [self._wait(process, COMPILING_SECONDS) for process in running]
         except subprocess.TimeoutExpired:
@@ -457,7 +459,7 @@ class Recording:
         folder = self.folder / "run"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        if any(OPENS.search(one.text) for one in self.design.sources.values()):
+        if any(OPENS.search(source.text) for source in self.design.sources.values()):
             copy_inputs({path.resolve().parent for path in self.benches or self.sources}, folder)
         result = self.folder / "trace.txt"
         result.unlink(missing_ok=True)
@@ -606,7 +608,9 @@ class Recording:
                 for sites in self.design.users(variable)
             )
             # A process that reads what it has written itself waits for nobody.
-            readers = tuple(one for one in readers if any(other < one for other in writers))
+            readers = tuple(
+                reader for reader in readers if any(writer < reader for writer in writers)
+            )
             if readers or len(set(writers)) > 1:
                 arrays.append(
                     TracedArray(
@@ -749,7 +753,7 @@ def copy_inputs(folders: Iterable[Path], target: Path) -> None:
     files = total = 0
     for folder in folders:
         for root, names, here in os.walk(folder):
-            names[:] = sorted(one for one in names if not one.startswith((".", PREFIX)))
+            names[:] = sorted(name for name in names if not name.startswith((".", PREFIX)))
             for name in sorted(here):
                 path = Path(root, name)
                 if path.is_symlink() or not path.is_file():

@@ -97,7 +97,7 @@ class Cluster:
     @property
     def events(self) -> int:
         """Events of one frame, of all sequences."""
-        return sum(one.events for one in self.sequences)
+        return sum(sequence.events for sequence in self.sequences)
 
 
 def require_few(events: int) -> None:
@@ -129,7 +129,7 @@ def waiting_for_nothing(events: int) -> Numbers:
 def units(cluster: Cluster) -> int:
     """Return into how many equal parts a frame of a layer falls: it does the same in each."""
     common = gcd(
-        *(one.events for one in cluster.sequences),
+        *(sequence.events for sequence in cluster.sequences),
         *(one.words for one in (*cluster.inputs, *cluster.outputs)),
     )
     small = [one for one in range(1, isqrt(common) + 1) if common % one == 0]
@@ -139,7 +139,7 @@ def units(cluster: Cluster) -> int:
 
 def is_repeated(cluster: Cluster, parts: int) -> bool:
     """Whether a frame of a layer is the same so many times; its events and words have to divide."""
-    steps = [one.events // parts for one in cluster.sequences]
+    steps = [sequence.events // parts for sequence in cluster.sequences]
 
     def is_same(numbers: Numbers | None, step: int, more: int = 0) -> bool:
         """Whether numbers are the same again some places later, or so much more."""
@@ -159,7 +159,10 @@ def is_repeated(cluster: Cluster, parts: int) -> bool:
         )
 
     return (
-        all(is_same(one.gaps, step) for one, step in zip(cluster.sequences, steps, strict=True))
+        all(
+            is_same(sequence.gaps, step)
+            for sequence, step in zip(cluster.sequences, steps, strict=True)
+        )
         and all(map(is_same_wait, cluster.waits))
         and all(
             is_same(port.events, port.words // parts, steps[port.sequence])
@@ -171,7 +174,7 @@ def is_repeated(cluster: Cluster, parts: int) -> bool:
 def is_word_by_word(cluster: Cluster) -> bool:
     """Whether a layer does the same for every word, at all of its ports, and looks at none ahead."""
     words = {port.words for port in (*cluster.inputs, *cluster.outputs)}
-    if len(words) != 1 or any(one.events not in words for one in cluster.sequences):
+    if len(words) != 1 or any(sequence.events not in words for sequence in cluster.sequences):
         return False
     looks_ahead = any((one.events > counting(len(one.events))).any() for one in cluster.waits)
     return not looks_ahead and is_repeated(cluster, words.pop())

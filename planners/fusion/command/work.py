@@ -279,7 +279,8 @@ def with_cut_short(lines: Sequence[str], network: str) -> list[str]:
 def _plan_lines(plan: FusionPlan, status: str) -> list[str]:
     groups = plan.to_records()
     names = [
-        f"{one['first']} to {one['last']}" if one["layers"] > 1 else one["first"] for one in groups
+        f"{group['first']} to {group['last']}" if group["layers"] > 1 else group["first"]
+        for group in groups
     ]
     width = max(map(len, names))
     network, scratch = plan.chain.network, plan.terms.scratch
@@ -292,8 +293,8 @@ def _plan_lines(plan: FusionPlan, status: str) -> list[str]:
         f"{nanoseconds_in_words(plan.cost.nanoseconds, 4)}; {status}",
         f"  {'group':<{width}}  {'layers':>9}  tiles (rows x columns) and halo",
         *(
-            f"  {name:<{width}}  {one['layers']:>9}  {one['mode']}"
-            for name, one in zip(names, groups, strict=True)
+            f"  {name:<{width}}  {group['layers']:>9}  {group['mode']}"
+            for name, group in zip(names, groups, strict=True)
         ),
         f"  parameters          {bytes_in_words(plan.parameter_bytes)}, outside the arena"
         f"{and_in_flash(plan.parameter_bytes, stored)}",

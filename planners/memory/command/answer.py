@@ -126,32 +126,32 @@ def as_lines(
     """
     lines: list[str] = []
     fits = all_of.fits
-    for one, arena in zip(fits, interpreted, strict=True):
-        if one.slow is not None:
-            lines += [headline(one), *list(_in_memories(one))[1:], f"  reason   {one.reason}"]
+    for fit, arena in zip(fits, interpreted, strict=True):
+        if fit.slow is not None:
+            lines += [headline(fit), *list(_in_memories(fit))[1:], f"  reason   {fit.reason}"]
         else:
-            lines += [headline(one), *_table(one), f"  reason   {one.reason}"]
-            if one.beside is not None:
-                way = one.best or one.least
+            lines += [headline(fit), *_table(fit), f"  reason   {fit.reason}"]
+            if fit.beside is not None:
+                way = fit.best or fit.least
                 lines.append(
-                    f"  RAM      {ram_in_words(one.beside, way.ram_bytes, way.state_bytes)}"
+                    f"  RAM      {ram_in_words(fit.beside, way.ram_bytes, way.state_bytes)}"
                 )
-            lines.append(f"  counted  {accounting(one)}")
-            if min(way.mac_ratio for way in one.methods) < 1 and any(map(_multiplies, one.methods)):
+            lines.append(f"  counted  {accounting(fit)}")
+            if min(way.mac_ratio for way in fit.methods) < 1 and any(map(_multiplies, fit.methods)):
                 lines.append("  MACs     below 1x: rows that no layer reads are not computed")
-        if one.platform is not None:
-            lines.append(f"  timing   {timing(one, one.platform)}")
-        if one.hop is not None:
-            lines.append(_hop(one.hop))
-        lines += alternatives(one)
+        if fit.platform is not None:
+            lines.append(f"  timing   {timing(fit, fit.platform)}")
+        if fit.hop is not None:
+            lines.append(_hop(fit.hop))
+        lines += alternatives(fit)
         lines += [] if arena is None else [f"  TFLM     {arena}"]
     if len(fits) > 1:
         lines += _together(all_of)
-    for one, check in zip(fits, checks, strict=False):
-        way = one.best or one.least
+    for fit, check in zip(fits, checks, strict=False):
+        way = fit.best or fit.least
         verdict = "equal" if check.is_equal else "DIFFERENT"
         lines.append(
-            f"{one.network}: {verdict}: the whole network and its run in {way.ram_bytes} bytes, "
+            f"{fit.network}: {verdict}: the whole network and its run in {way.ram_bytes} bytes, "
             f"largest difference {check.difference.relative:.3g} of the largest output"
             + ("" if check.slow_bytes is None else f", {check.slow_bytes} slow bytes counted")
         )
@@ -188,8 +188,9 @@ def alternatives(one: Fit) -> list[str]:
     """Return a line for each question nearby that needs less RAM."""
     begins = ["  instead  ", *(["           "] * len(one.alternatives))]
     return [
-        f"{begin}{other.options}: {other.ram_in_words}{', fits' if other.fits else ''}"
-        for begin, other in zip(begins, one.alternatives, strict=False)
+        f"{begin}{alternative.options}: {alternative.ram_in_words}"
+        + (", fits" if alternative.fits else "")
+        for begin, alternative in zip(begins, one.alternatives, strict=False)
     ]
 
 
@@ -260,7 +261,7 @@ def _in_memories(one: Fit) -> Iterator[str]:
     """Yield what a plan takes of each memory, and its slow bytes beside those of others."""
     assert one.slow is not None
     way, found = one.best or one.least, one.slow
-    slow = " and ".join(one.name for one in found.memories if one.is_slow)
+    slow = " and ".join(memory.name for memory in found.memories if memory.is_slow)
     if way.plan.memories:
         verdict = "fits" if one.best else str(one.status)
         yield (
@@ -275,7 +276,9 @@ def _in_memories(one: Fit) -> Iterator[str]:
         yield f"    this plan      {bytes_in_words(found.moved)}{_by_memory(way.plan)}"
     if found.lower_bound:
         yield f"    any schedule   {bytes_in_words(found.lower_bound)} at least"
-    for first in [one.name for one in found.memories if one.is_slow and not one.is_flash][:1]:
+    for first in [
+        memory.name for memory in found.memories if memory.is_slow and not memory.is_flash
+    ][:1]:
         yield f"    greedy split   {bytes_in_words(found.greedy)}, largest tensors out, layer by layer"
         yield f"    all in {first:7s} {bytes_in_words(found.all_slow)}, layer by layer"
     if found.weights and found.moved is not None:
@@ -299,11 +302,11 @@ def _by_memory(plan: StreamingPlan) -> str:
 
 def _of_weights(plan: StreamingPlan, weights: int) -> str:
     """Return where the weights lie that can be moved, and how many a frame copies."""
-    copied = sum(one.size for one in plan.buffers if one.kind is Kind.WEIGHTS)
+    copied = sum(buffer.size for buffer in plan.buffers if buffer.kind is Kind.WEIGHTS)
     homes: dict[str, int] = {}
-    for one in plan.buffers:
-        if one.kind is Kind.RESIDENT and (memory := plan.memory_of(one)):
-            homes[memory.name] = homes.get(memory.name, 0) + one.size
+    for buffer in plan.buffers:
+        if buffer.kind is Kind.RESIDENT and (memory := plan.memory_of(buffer)):
+            homes[memory.name] = homes.get(memory.name, 0) + buffer.size
     homes[plan.flash or "flash"] = weights - sum(homes.values())
     parts = [f"{bytes_in_words(size)} in {name}" for name, size in homes.items() if size]
     more = f"; a frame copies {bytes_in_words(copied)} to fast memory" if copied else ""
@@ -314,7 +317,7 @@ def taken(plan: StreamingPlan) -> str:
     """Return the bytes that a plan takes: of RAM, or of each memory, and those that move."""
     if not plan.memories:
         return f"{needed_bytes_in_words(plan.arena_bytes)} of RAM"
-    sizes = [f"{needed_bytes_in_words(one.size)} of {one.name}" for one in plan.memories]
+    sizes = [f"{needed_bytes_in_words(memory.size)} of {memory.name}" for memory in plan.memories]
     return f"{', '.join(sizes)}, {bytes_in_words(plan.slow_bytes)} a frame between them"
 
 
@@ -400,7 +403,7 @@ def _together(all_of: Together) -> list[str]:
 
 def as_json(all_of: Together, checks: Sequence[Check], seconds: float) -> dict[str, Any]:
     """Return one object: that of the network, or of several with each in `networks`."""
-    values = [one.to_json() for one in all_of.fits]
+    values = [fit.to_json() for fit in all_of.fits]
     for value, check in zip(values, checks, strict=False):
         value["verified"] = check.to_json()
     if len(values) == 1:

@@ -83,17 +83,17 @@ def checked_fit(path: str, network: Network, plan: StreamingPlan, **terms: Any) 
 def in_words(found: Together) -> str:
     """Return the answer in one line, with the words of `csdf fit`."""
     status, _ = found.verdict
-    shown = [one.best or one.least for one in found.fits]
+    shown = [fit.best or fit.least for fit in found.fits]
     work = max(way.mac_ratio for way in shown)
     ways = list(dict.fromkeys(way.name for way in shown))
-    places = list(dict.fromkeys(PLACES[one.input] + ENDS[one.output] for one in found.fits))
+    places = list(dict.fromkeys(PLACES[fit.input] + ENDS[fit.output] for fit in found.fits))
     time = "" if found.nanoseconds is None else f", {nanoseconds_in_words(found.nanoseconds)}"
     each = "" if len(shown) == 1 else f" for {answers.counted(len(shown), 'network')} in turn"
     figures = (
         f"{needed_bytes_in_words(found.ram_bytes)} of arena{each}, {float(work):.4g}x MACs{time} "
         f"({', '.join(ways)}; {' or '.join(places)})"
     )
-    limits = {one.ram for one in found.fits}
+    limits = {fit.ram for fit in found.fits}
     if status == Status.FEASIBLE:
         return figures if limits == {None} else f"fits: {figures}"
     verdict = "does not fit" if status == Status.INFEASIBLE else "unknown"
@@ -105,7 +105,7 @@ def as_json(found: Together | None) -> dict[str, Any] | None:
     if found is None:
         return None
     status, reason = found.verdict
-    limits = {one.ram for one in found.fits}
+    limits = {fit.ram for fit in found.fits}
     fits = {Status.FEASIBLE: True, Status.INFEASIBLE: False}.get(status)
     return {
         "fits": None if limits == {None} else fits,
@@ -115,14 +115,14 @@ def as_json(found: Together | None) -> dict[str, Any] | None:
         "reason": str(found.fits[0].reason if len(found.fits) == 1 else reason),
         "networks": [
             {
-                "network": one.network,
-                "input": one.input,
-                "output_memory": one.output,
+                "network": fit.network,
+                "input": fit.input,
+                "output_memory": fit.output,
                 "method": way.name,
                 "ram_bytes": way.ram_bytes,
                 "mac_ratio": str(way.mac_ratio),
             }
-            for one in found.fits
-            for way in (one.best or one.least,)
+            for fit in found.fits
+            for way in (fit.best or fit.least,)
         ],
     }

@@ -39,18 +39,18 @@ def firings_and_lives(
     fired: dict[str, tuple[int, int]] = {}  # the first and the last firing that makes each result
     for step, name in enumerate(order):
         fired[name] = fired.get(name, (step, step))[0], step
-    stages = [one.stage for group in plan.groups for one in group.stages]
+    stages = [stage.stage for group in plan.groups for stage in group.stages]
     maker = {name: stage.result for stage in stages for name in stage.layers}
     lives = []
-    for one in plan.buffers:
-        if not one.size or one.kind is Kind.EXTERNAL:
+    for buffer in plan.buffers:
+        if not buffer.size or buffer.kind is Kind.EXTERNAL:
             continue
-        begin, end = begins[one.begin], begins[one.end] - 1
+        begin, end = begins[buffer.begin], begins[buffer.end] - 1
         steps = {begin, end}
-        if one.has_rows:
-            tensors = [one.tensor, *(a.tensor for a in plan.aliases if a.host == one.tensor)]
+        if buffer.has_rows:
+            tensors = [buffer.tensor, *(a.tensor for a in plan.aliases if a.host == buffer.tensor)]
             readers = {name for tensor in tensors for name in worked.consumers[tensor]}
-            users = {maker.get(name, name) for name in (*tensors, *(one.readers or readers))}
+            users = {maker.get(name, name) for name in (*tensors, *(buffer.readers or readers))}
             steps = {step for name in users for step in fired.get(name, ())}
             if not fired.keys() >= {maker.get(name, name) for name in tensors}:
                 steps.add(begin)  # an input that is there
@@ -58,14 +58,14 @@ def firings_and_lives(
                 steps.add(end)
         if steps:
             first, last = (min(max(step, begin), end) for step in (min(steps), max(steps)))
-            lives.append(Life(one.name, first, last + 1, one.offset, one.size))
+            lives.append(Life(buffer.name, first, last + 1, buffer.offset, buffer.size))
     return tuple(order), tuple(lives)
 
 
 def _order(table: StageTable, group: PlannedGroup) -> list[str]:
     if group.order:
         return list(results_in_order(group.order))
-    firings: list[Firings] = [table.geometry(one.stage).firings for one in group.stages]
+    firings: list[Firings] = [table.geometry(stage.stage).firings for stage in group.stages]
     source = group.streamed_input
     if source is not None:
         firings.insert(0, made_by_rows(source, table.height(source), 1))

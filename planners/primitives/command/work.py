@@ -171,7 +171,7 @@ def _profile(network: Network, options: argparse.Namespace) -> Profile:
 
     def keep(profile: Profile) -> None:
         write_profile(path, profile)
-        count = len({one.layer for one in profile.layers})
+        count = len({layer.layer for layer in profile.layers})
         output.remark(
             PROGRAM,
             f"{path} keeps {count} of {len(network.layers)} layers; the same command goes on",
@@ -205,7 +205,7 @@ def _begun(network: Network, path: str | None) -> Profile | None:
     if (found.network, found.machine) != (network.name, this_machine(THREADS)):
         output.remark(PROGRAM, f"{path} is of another network or machine; measuring all layers")
         return None
-    count = len({one.layer for one in found.layers})
+    count = len({layer.layer for layer in found.layers})
     output.remark(PROGRAM, f"{path} has {count} of {len(network.layers)} layers; going on")
     return found
 
@@ -352,14 +352,14 @@ def _total_lines(report: Report, selection: Selection) -> list[str]:
 def _baseline_lines(report: Report, selection: Selection) -> list[str]:
     """The selections of others, and how many times as much they take of what is minimised."""
     constraint, lines = report.constraint, ["  other selections"]
-    width = max((len(one.name) for one in report.baselines), default=0)
+    width = max((len(baseline.name) for baseline in report.baselines), default=0)
     what = "time" if constraint.nanoseconds is None else "memory"
-    for one in report.baselines:
-        other = one.selection.pair(constraint.objective)
-        times = constraint.cost(one.selection)[0] / max(1, constraint.cost(selection)[0])
-        fits = "" if constraint.is_met_by(one.selection) else "  does not fit"
+    for baseline in report.baselines:
+        other = baseline.selection.pair(constraint.objective)
+        times = constraint.cost(baseline.selection)[0] / max(1, constraint.cost(selection)[0])
+        fits = "" if constraint.is_met_by(baseline.selection) else "  does not fit"
         lines.append(
-            f"    {one.name:<{width}}  {_milliseconds(other.nanoseconds):>11}  "
+            f"    {baseline.name:<{width}}  {_milliseconds(other.nanoseconds):>11}  "
             f"{bytes_in_words(other.memory):>9}  {times:.3g} times the {what}{fits}"
         )
     return lines if report.baselines else []
@@ -400,8 +400,8 @@ def _as_json(report: Report) -> dict[str, Any]:
         "minimum": answer.least,
         "plan": None,
         "baselines": [
-            {"name": one.name, **one.selection.pair(objective).to_json()}
-            for one in report.baselines
+            {"name": baseline.name, **baseline.selection.pair(objective).to_json()}
+            for baseline in report.baselines
         ],
         "machine": report.machine.to_json(),
     }
@@ -409,7 +409,7 @@ def _as_json(report: Report) -> dict[str, Any]:
         maps = {"map_bytes": alive_map_bytes(report.network)}
         found["plan"] = answer.selection.to_json(objective) | maps
     if report.shows_front:
-        found["front"] = [one.to_json() for one in report.pairs]
+        found["front"] = [pair.to_json() for pair in report.pairs]
     if report.run is not None:
         found["run"] = report.run._asdict()
     return {**found, "seconds": round(report.seconds, 6)}
@@ -425,9 +425,9 @@ def _plot(path: str, report: Report, front: TradeOff) -> None:
         front=report.pairs or front.pairs,
         greedy=list(greedy_pairs(front, budgets(front, BUDGETS))),
         baselines=[
-            (one.name, one.selection.pair(objective))
-            for one in report.baselines
-            if one.name != "greedy"
+            (baseline.name, baseline.selection.pair(objective))
+            for baseline in report.baselines
+            if baseline.name != "greedy"
         ],
         limit=report.constraint.memory,
         chosen=None if selection is None else selection.pair(objective),

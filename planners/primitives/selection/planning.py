@@ -222,7 +222,10 @@ def only(problem: SelectionProblem, preferred: Sequence[Collection[str]]) -> Sel
     """
     kept = []
     for candidates in problem.candidates:
-        kinds = (tuple(one for one in candidates if one.primitive in kind) for kind in preferred)
+        kinds = (
+            tuple(candidate for candidate in candidates if candidate.primitive in kind)
+            for kind in preferred
+        )
         kept.append(next(filter(None, kinds), candidates))
     return replace(problem, candidates=tuple(kept))
 
@@ -238,7 +241,8 @@ def without(problem: SelectionProblem, names: Collection[str]) -> SelectionProbl
             raise InvalidPlan(f"no primitive is called {name!r}, only {', '.join(known)}")
     left_out = frozenset[str]().union(*(known[name] for name in names))
     kept = tuple(
-        tuple(one for one in found if one.primitive not in left_out) for found in problem.candidates
+        tuple(one for one in candidate if one.primitive not in left_out)
+        for candidate in problem.candidates
     )
     for layer, found in zip(problem.layers, kept, strict=True):
         if not found:
@@ -261,7 +265,7 @@ def family(primitive: str) -> str:
 
 def families(problem: SelectionProblem) -> dict[str, frozenset[str]]:
     """Return the names of primitives that some convolution has, by family."""
-    names = {one.primitive for found in problem.candidates for one in found} - {LAYER}
+    names = {one.primitive for candidate in problem.candidates for one in candidate} - {LAYER}
     kinds = sorted({family(name) for name in names})
     return {kind: frozenset(name for name in names if family(name) == kind) for kind in kinds}
 
@@ -356,9 +360,9 @@ def as_published(
         replace(
             link,
             map_bytes=0,
-            changes=tuple(replace(one, workspace_bytes=0) for one in link.changes),
+            changes=tuple(replace(change, workspace_bytes=0) for change in link.changes),
         )
         for link in problem.links
     )
-    candidates = (tuple(map(counted, found)) for found in problem.candidates)
+    candidates = (tuple(map(counted, candidate)) for candidate in problem.candidates)
     return replace(problem, candidates=tuple(candidates), links=tuple(links))

@@ -40,7 +40,7 @@ class Link:
         """Return what it takes to change the layout; None where both are the same."""
         if source == target:
             return None
-        return next(one for one in self.changes if one.source_layout == source)
+        return next(change for change in self.changes if change.source_layout == source)
 
 
 class Objective(Enum):
@@ -102,7 +102,10 @@ class SelectionProblem:
                     "simplified here"
                 )
         largest = sum(
-            max(max(one.nanoseconds, Objective.NETWORK.of_layer(one)) for one in candidates)
+            max(
+                max(candidate.nanoseconds, Objective.NETWORK.of_layer(candidate))
+                for candidate in candidates
+            )
             for candidates in self.candidates
         )
         for link in self.links:
@@ -114,7 +117,7 @@ class SelectionProblem:
                             f"input {link.index} of {self.layers[link.consumer]!r}, from "
                             f"{self.layers[link.producer]!r}: no entry for {source} to {target}"
                         )
-            sizes = (max(one.nanoseconds, one.workspace_bytes) for one in link.changes)
+            sizes = (max(change.nanoseconds, change.workspace_bytes) for change in link.changes)
             largest += max(sizes, default=0) + link.map_bytes
         if largest >= MOST:
             raise InvalidPlan(f"{self.name}: times or bytes add up to 2^53 or more")
@@ -215,14 +218,16 @@ def selection_problem(network: Network, profile: Profile) -> SelectionProblem:
         )
     numbers = {layer.name: number for number, layer in enumerate(network.layers)}
     found: dict[str, list[LayerProfile]] = {name: [] for name in numbers}
-    for one in profile.layers:
-        if one.layer not in found:
+    for layer in profile.layers:
+        if layer.layer not in found:
             raise InvalidPlan(
-                f"the profile of {profile.network!r} has a layer {one.layer!r}, which network "
+                f"the profile of {profile.network!r} has a layer {layer.layer!r}, which network "
                 f"{network.name!r} has not"
             )
-        found[one.layer].append(one)
-    changes: dict[Connection, list[TransformProfile]] = {one: [] for one in network.connections}
+        found[layer.layer].append(layer)
+    changes: dict[Connection, list[TransformProfile]] = {
+        connection: [] for connection in network.connections
+    }
     for change in sorted(profile.transforms, key=lambda one: (one.consumer, one.index)):
         ends = Connection(producer=change.producer, consumer=change.consumer, index=change.index)
         if ends not in changes:

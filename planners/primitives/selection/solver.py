@@ -184,7 +184,7 @@ def smallest(
     if objective is Objective.NETWORK:
         limit = Limit("nanoseconds", nanoseconds)
         return _solved(problem, objective, variables, "memory", limit=limit, stop=stop)
-    sizes = sorted({one.memory for one in variables})
+    sizes = sorted({variable.memory for variable in variables})
     low, high = 0, len(sizes)  # smaller ones than sizes[low] do not do, sizes[high] does
     best, ended = None, False
     while low < high:
@@ -213,12 +213,16 @@ def variables_of(
     found: list[BinaryVariable] = []
     for number, candidates in enumerate(problem.candidates):
         least: dict[tuple[str, str], int] = {}
-        for one in sorted(candidates, key=lambda one: (objective.of_layer(one), one.nanoseconds)):
-            ends = one.input_layout, one.output_layout
-            if ends not in least or one.nanoseconds < least[ends]:
-                least[ends] = one.nanoseconds
-                memory = objective.of_layer(one)
-                found.append(BinaryVariable(number, *ends, one.nanoseconds, memory, one))
+        for candidate in sorted(
+            candidates, key=lambda one: (objective.of_layer(one), one.nanoseconds)
+        ):
+            ends = candidate.input_layout, candidate.output_layout
+            if ends not in least or candidate.nanoseconds < least[ends]:
+                least[ends] = candidate.nanoseconds
+                memory = objective.of_layer(candidate)
+                found.append(
+                    BinaryVariable(number, *ends, candidate.nanoseconds, memory, candidate)
+                )
     for number, link in enumerate(problem.links):
         for source in problem.output_layouts(link.producer):
             for target in problem.input_layouts(link.consumer):
@@ -243,7 +247,7 @@ def _solved(
     what: "nanoseconds" or "memory".
     """
     nothing = Solution(selection=None, status=Status.INFEASIBLE, bound=None)
-    chosen_from = {one.of for one in variables if one.candidate is not None}
+    chosen_from = {variable.of for variable in variables if variable.candidate is not None}
     if len(chosen_from) < len(problem.layers):
         return nothing
     rows = _rows(problem, variables)
@@ -271,9 +275,9 @@ def _solved(
             continue
         chosen: dict[int, LayerProfile] = {}
         places = []
-        for place, one in enumerate(variables):
-            if one.candidate is not None and result.x[place] > 0.5:
-                chosen[one.of] = one.candidate
+        for place, variable in enumerate(variables):
+            if variable.candidate is not None and result.x[place] > 0.5:
+                chosen[variable.of] = variable.candidate
                 places.append(place)
         selection = Selection(
             problem=problem, chosen=tuple(chosen[number] for number in range(len(problem.layers)))
@@ -301,13 +305,13 @@ def _least_cost(problem: SelectionProblem, objective: Objective, what: str) -> i
     free: dict[str, Any] = {"nanoseconds": 0} if is_memory else {"workspace_bytes": 0}
     weightless = free if is_memory else free | {"parameter_bytes": 0}
     candidates = (
-        tuple(replace(one, **weightless) for one in found) for found in problem.candidates
+        tuple(replace(one, **weightless) for one in candidate) for candidate in problem.candidates
     )
     links = (
         replace(
             link,
             map_bytes=link.map_bytes if is_memory else 0,
-            changes=tuple(replace(one, **free) for one in link.changes),
+            changes=tuple(replace(change, **free) for change in link.changes),
         )
         for link in problem.links
     )
@@ -325,14 +329,14 @@ def _rows(problem: SelectionProblem, variables: Sequence[BinaryVariable]) -> lis
         for number, link in enumerate(problem.links):
             layer = link.producer if end == "source" else link.consumer
             links_of[layer].append((number, end))
-    for place, one in enumerate(variables):
-        if one.candidate is None:
-            ends.setdefault((one.of, "source", one.source), {})[place] = 1
-            ends.setdefault((one.of, "target", one.target), {})[place] = 1
+    for place, variable in enumerate(variables):
+        if variable.candidate is None:
+            ends.setdefault((variable.of, "source", variable.source), {})[place] = 1
+            ends.setdefault((variable.of, "target", variable.target), {})[place] = 1
             continue
-        layers[one.of][place] = 1
-        for number, end in links_of[one.of]:
-            layout = one.target if end == "source" else one.source
+        layers[variable.of][place] = 1
+        for number, end in links_of[variable.of]:
+            layout = variable.target if end == "source" else variable.source
             ends.setdefault((number, end, layout), {})[place] = -1
     return [
         *(SumBetween(factors, 1, 1) for factors in layers.values()),
@@ -345,14 +349,14 @@ def _costs(variables: Sequence[BinaryVariable], what: str) -> tuple[list[int], i
 
     One candidate of each layer is there in any case; small numbers lose less in floating point.
     """
-    costs = [int(getattr(one, what)) for one in variables]
+    costs = [int(getattr(variable, what)) for variable in variables]
     least: dict[int, int] = {}
-    for one, cost in zip(variables, costs, strict=True):
-        if one.candidate is not None:
-            least[one.of] = min(cost, least.get(one.of, cost))
+    for variable, cost in zip(variables, costs, strict=True):
+        if variable.candidate is not None:
+            least[variable.of] = min(cost, least.get(variable.of, cost))
     beyond = [
-        cost if one.candidate is None else cost - least[one.of]
-        for one, cost in zip(variables, costs, strict=True)
+        cost if variable.candidate is None else cost - least[variable.of]
+        for variable, cost in zip(variables, costs, strict=True)
     ]
     return beyond, sum(least.values())
 
@@ -368,7 +372,7 @@ def _run(
     most = [1] * len(costs)
     parts = [digit for row in rows for digit in _digits(row, most, bits)]
     places = [(number, place) for number, row in enumerate(parts) for place in row.factors]
-    factors = [float(one) for row in parts for one in row.factors.values()]
+    factors = [float(factor) for row in parts for factor in row.factors.values()]
     options = {"mip_rel_gap": 0.0} | ({} if seconds is None else {"time_limit": seconds})
     with quiet_output():  # HiGHS prints a line of its own where it repairs a selection
         return milp(

@@ -120,7 +120,10 @@ class TradeOff(Shown):
         layouts: dict[int, str] = {}
         for decision in reversed(self.decisions):
             near = [self.relations[number] for number in decision.relations]
-            known = {one: layouts[one] for one in self.relations[decision.result].variables}
+            known = {
+                variable: layouts[variable]
+                for variable in self.relations[decision.result].variables
+            }
             for assignment, fronts in _combinations(near, known):
                 found = _contributions(fronts, goals[decision.result], self.objective)
                 if found is not None:
@@ -131,16 +134,16 @@ class TradeOff(Shown):
         for number, candidates in enumerate(self.problem.candidates):
             ends = layouts[2 * number], layouts[2 * number + 1], goals[number].nanoseconds
             fitting = (
-                one
-                for one in candidates
-                if (one.input_layout, one.output_layout, one.nanoseconds) == ends
+                candidate
+                for candidate in candidates
+                if (candidate.input_layout, candidate.output_layout, candidate.nanoseconds) == ends
             )
             chosen.append(min(fitting, key=self.objective.of_layer))
         return Selection(problem=self.problem, chosen=tuple(chosen))
 
     def to_json(self) -> list[dict[str, int]]:
         """Return the pairs of the front as a JSON value, by growing memory."""
-        return [one.to_json() for one in self.pairs]
+        return [pair.to_json() for pair in self.pairs]
 
     def to_records(self) -> list[dict[str, int]]:
         """Return a row for each pair of the front, as for a data frame."""
@@ -192,8 +195,10 @@ def _relations(problem: SelectionProblem, objective: Objective) -> list[Relation
     found: list[Relation] = []
     for number, candidates in enumerate(problem.candidates):
         alike: dict[Layouts, list[LayerProfile]] = {}
-        for one in sorted(candidates, key=lambda one: (one.input_layout, one.output_layout)):
-            alike.setdefault((one.input_layout, one.output_layout), []).append(one)
+        for candidate in sorted(candidates, key=lambda one: (one.input_layout, one.output_layout)):
+            alike.setdefault((candidate.input_layout, candidate.output_layout), []).append(
+                candidate
+            )
         fronts = {
             layouts: front_of(
                 [one.nanoseconds for one in same], [objective.of_layer(one) for one in same]
@@ -220,14 +225,14 @@ def _combinations(
 ) -> list[tuple[dict[int, str], tuple[PairFront, ...]]]:
     """Return all layouts on which the relations agree, with the front of each relation."""
     found: list[tuple[dict[int, str], tuple[PairFront, ...]]] = [(dict(fixed), ())]
-    for one in relations:
+    for relation in relations:
         found = [
-            (assignment | dict(zip(one.variables, layouts, strict=True)), (*fronts, front))
+            (assignment | dict(zip(relation.variables, layouts, strict=True)), (*fronts, front))
             for assignment, fronts in found
-            for layouts, front in one.fronts.items()
+            for layouts, front in relation.fronts.items()
             if all(
                 assignment.get(variable, layout) == layout
-                for variable, layout in zip(one.variables, layouts, strict=True)
+                for variable, layout in zip(relation.variables, layouts, strict=True)
             )
         ]
     return found

@@ -122,7 +122,7 @@ def as_lines(answer: ReusePlans, seconds: float) -> list[str]:
         f"weights {bytes_in_words(weights)}{and_in_flash(weights, answer.evaluator.flash_bytes)}"
     )
     details = (f"size   {sizes}", f"kind   {answer.kind}", f"time   {time_in_words(seconds)}")
-    return [*lines, *(answers.Detail(f"  {one}") for one in details)]
+    return [*lines, *(answers.Detail(f"  {detail}") for detail in details)]
 
 
 def _arena_line(label: str, plan: Deployment) -> str:

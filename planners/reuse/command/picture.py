@@ -72,7 +72,7 @@ def tradeoff_picture(
 
 def _axis_values(places: Sequence[DrawnPlan], unit: int) -> tuple[list[float], list[float]]:
     """Sizes in the unit, times in milliseconds."""
-    return [one.memory / unit for one in places], [one.seconds * 1e3 for one in places]
+    return [place.memory / unit for place in places], [place.seconds * 1e3 for place in places]
 
 
 def _limits(values: Sequence[float]) -> tuple[float, float]:

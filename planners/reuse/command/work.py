@@ -143,7 +143,7 @@ def application_of(options: argparse.Namespace) -> Application:
 
     Raises CsdfError for an application beside something else, and what the readers raise.
     """
-    described = [one for one in options.models if options.entry or _is_application(one)]
+    described = [model for model in options.models if options.entry or _is_application(model)]
     if described:
         if len(options.models) > 1:
             raise CsdfError(f"{described[0]} is an application of its own; give it alone")
@@ -403,10 +403,10 @@ def _largest_difference(
 ) -> float:
     """Run all networks in the arena, two frames each, and compare with each network alone."""
     models = [
-        Model(network=one.network, weights=calibrated_weights(one.network, options.seed))
-        for one in application.members
+        Model(network=member.network, weights=calibrated_weights(member.network, options.seed))
+        for member in application.members
     ]
-    frames = [random_frames(one.network, 2, options.seed) for one in application.members]
+    frames = [random_frames(member.network, 2, options.seed) for member in application.members]
     found = run_in_turn(models, plans_of(application, plan, options), frames)
     worst = 0.0
     for model, given, outputs in zip(models, frames, found, strict=True):

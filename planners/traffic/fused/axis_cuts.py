@@ -192,7 +192,7 @@ def inner_profiles(cut: AxisCut, number: int, halo: Halo) -> list[Inner]:
             new,
             new,
         )
-        found.append(Inner(*(one.bit_count() for one in counts)))
+        found.append(Inner(*(count.bit_count() for count in counts)))
         before = upto
     return found
 

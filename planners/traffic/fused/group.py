@@ -148,8 +148,8 @@ class FusedGroup:
         sources, layer = self.read_by(number), self.layers[number - 1]
         if not all(0 <= source < number for source in sources) or not sources:
             raise InvalidPlan(f"layer {number} cannot read maps {sources}")
-        maps = sum(self.dims(one)[0] for one in sources)
-        left = {(maps, *self.dims(one)[1:]) for one in sources}
+        maps = sum(self.dims(source)[0] for source in sources)
+        left = {(maps, *self.dims(source)[1:]) for source in sources}
         right = layer.channels, layer.rows.inputs, layer.columns.inputs
         if left != {right}:
             found = " and ".join(map(str, sorted(left)))

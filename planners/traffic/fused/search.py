@@ -74,7 +74,8 @@ def room_for_weights(
     lowest, best = max(need.full for need in wanted), None
     for level in sorted({lowest, *(max(lowest, need.streamed) for need in wanted)}):
         kept = [
-            own if need.streamed > level else 0 for own, need in zip(weights, wanted, strict=True)
+            weight if need.streamed > level else 0
+            for weight, need in zip(weights, wanted, strict=True)
         ]
         left = buffer - level - sum(kept)
         if left < 0:

@@ -331,7 +331,7 @@ def groups_of(stages: Sequence[Stage], first: int, end: int) -> Iterator[FusedGr
     if not all(sources) or any(name in place for stage in chosen for name in stage.in_views):
         return
     skips = tuple(_skips(chosen, place))
-    read = {one for numbers in sources for one in numbers} | {one for one, _ in skips}
+    read = {number for numbers in sources for number in numbers} | {one for one, _ in skips}
     if not _are_cut_alike(stage for number, stage in enumerate(chosen, 1) if number not in read):
         return
     written = frozenset(
@@ -384,7 +384,9 @@ def _skips(chosen: Sequence[Stage], place: Mapping[str, int]) -> Iterator[Skip]:
 def _are_cut_alike(ends: Iterable[Stage]) -> bool:
     """Whether all of these make equally many rows and columns."""
     windows = [stage.window for stage in ends]
-    return len({one and (one.rows.outputs, one.columns.outputs) for one in windows}) == 1
+    return (
+        len({window and (window.rows.outputs, window.columns.outputs) for window in windows}) == 1
+    )
 
 
 def _is_read_beyond(stage: Stage, first: int, end: int) -> bool:

@@ -90,7 +90,7 @@ class AnsweredNetwork(NamedTuple):
     def sizes(self) -> tuple[int, ...]:
         """Bytes, in the order of the columns."""
         found = self.comparison
-        buffers = (one.buffers for one in found.methods)
+        buffers = (method.buffers for method in found.methods)
         return (found.parameters, *buffers, found.least.total)
 
     @property
@@ -175,9 +175,9 @@ def work(options: argparse.Namespace) -> int:
         remark_on_elements("csdf cnn memory", options.output, works)
     if options.plot:
         bars = [
-            (row.name, one.title, one.parameters, one.buffers)
+            (row.name, method.title, method.parameters, method.buffers)
             for row in rows
-            for one in row.comparison.methods
+            for method in row.comparison.methods
         ]
         _draw(bars, options.plot)
     is_cut_short = any(row.is_cut_short for row in rows) and not options.best_effort
@@ -187,7 +187,7 @@ def work(options: argparse.Namespace) -> int:
 def _draw(bars: Sequence[tuple[str, str, int, int]], path: str) -> None:
     """Write a picture; of each bar its network, title, parameters and buffers."""
     draw = loading.drawing("planners.commands.cnn.picture")
-    picture = draw.memory_picture([draw.MemoryBar(*one) for one in bars], loading.suffix_of(path))
+    picture = draw.memory_picture([draw.MemoryBar(*bar) for bar in bars], loading.suffix_of(path))
     output.write("csdf cnn memory", path, picture)
 
 
@@ -281,7 +281,7 @@ def _as_published(options: argparse.Namespace) -> int:
         print(json.dumps({"kind": PUBLISHED_KIND, "networks": networks}, indent=2))
     elif options.csv:
         rates = [(f"{float(rate):.6g}" for rate in pair.rates) for pair in found]
-        lines = ((one.name, *one.sizes, *each) for one, each in zip(found, rates, strict=True))
+        lines = ((one.name, *one.sizes, *rate) for one, rate in zip(found, rates, strict=True))
         print(csv_text([tuple(PUBLISHED_COLUMNS), *lines]).rstrip("\n"))
     else:
         table = [tuple(PUBLISHED_COLUMNS.values()), *(pair.cells() for pair in found)]

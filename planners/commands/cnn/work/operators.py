@@ -31,7 +31,7 @@ def work(options: argparse.Namespace) -> int:
 
 def _lines(reader: str, operators: Sequence[Supported]) -> Iterator[str]:
     yield f"{reader}: {GENERAL[reader]}"
-    rows = [_row(one) for one in operators]
+    rows = [_row(operator) for operator in operators]
     yield from terminal.aligned([HEADS, *rows], texts=range(len(HEADS)), indent="  ")
 
 

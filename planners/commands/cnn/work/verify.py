@@ -99,9 +99,9 @@ def _stateful(model: Model, options: argparse.Namespace, begin: float) -> int:
         "buffer_bytes": plan.arena_bytes,
         "status": str(Status.FEASIBLE),
         "buffers": [
-            {"channel": one.name, "peak_bytes": one.size, "capacity_bytes": one.size}
-            for one in plan.buffers
-            if one.size
+            {"channel": buffer.name, "peak_bytes": buffer.size, "capacity_bytes": buffer.size}
+            for buffer in plan.buffers
+            if buffer.size
         ],
         "seconds": round(seconds, 6),
     }
@@ -150,9 +150,9 @@ def _is_near(runtime: Difference, network: Network, options: argparse.Namespace)
     be a few steps off, since it computes some operators between them in single precision.
     """
     coarse = [COARSE.get(layer.element, 0.0) for layer in network.layers]
-    sources = [network.layer(source) for one in network.outputs for source in one.inputs]
-    sources += [network.layer(name) for one in sources for name in one.inputs]
-    steps = [one.quantization.scale for one in sources if one.quantization is not None]
+    sources = [network.layer(source) for output in network.outputs for source in output.inputs]
+    sources += [network.layer(name) for source in sources for name in source.inputs]
+    steps = [source.quantization.scale for source in sources if source.quantization is not None]
     return runtime.relative <= max(options.tolerance, *coarse) or (
         bool(steps) and runtime.largest <= STEPS * max(steps)
     )
