@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from cnn2csdf.dtypes import Element, Quantization
@@ -65,8 +66,11 @@ class Described:
     def symbol(self, role: str, array: Array) -> str:
         """Return the symbol of some parameters, as they lie in memory.
 
-        Layers share what they share in the file, so the flash does not depend on the numbers.
+        Layers share what they share in the file, so the flash does not depend on the numbers. A layer
+        of real numbers reads whole numbers, such as indices, in single precision too.
         """
+        if self.is_real:
+            array = array.astype(np.float32)
         name = next((one.name for one in self.layer.stored if _in_c(one.role) == _in_c(role)), None)
         owner = name or (self.layer.name, role)
         return self.tables.weights(f"{identifier(self.layer.name)}_{role}", array, owner)

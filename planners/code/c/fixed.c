@@ -16,14 +16,14 @@ static int32_t divided_by_power(int64_t value, int32_t exponent)
 }
 
 /* A value times multiplier * 2 ** (exponent - 31); below zero the power divides in two steps, so that
-   halves go away from zero. */
+   halves go away from zero. Above 31, of a scale of nearly zero, the exponent counts modulo 32. */
 static inline int32_t rescaled(int32_t value, int32_t multiplier, int32_t exponent)
 {
     if (exponent < 0) {
         int32_t found = high_product(value, multiplier);
         return (((found + (found >> 31)) >> (-1 - exponent)) + 1) >> 1;
     }
-    return high_product((int32_t)(value * (INT64_C(1) << exponent)), multiplier);
+    return high_product((int32_t)(value * (INT64_C(1) << (exponent & 31))), multiplier);
 }
 
 #if defined(WORDS_MEET)

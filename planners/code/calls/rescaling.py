@@ -132,6 +132,7 @@ def scaling(one: Described, role: str) -> tuple[object, ...]:
         integers, exponents = multipliers(ratios)
         counts = integers != 0
         exponents = np.where(counts, exponents, -1)  # nothing, whatever its exponent
+        exponents = np.where(exponents < 32, exponents, exponents % 32)  # as `rescaled` shifts
         if exponents.max() >= 0:
             one.tables.factors_are_small = False
         factors = [

@@ -136,8 +136,21 @@ def joined(kind, seed):
     stored = Stored(role=f"constant {operator.constants[0][0]}", element=case.element,
                     quantization=case.types)  # fmt: skip
     last = case.builder.add(operator, case.input(next_dims()), stored=(stored,), **common)
-    case.weights = {last: {stored.role: case.numbers(constant)}}
+    numbers = case.numbers(constant)  # whole numbers, such as indices, among real ones
+    case.weights = {last: {stored.role: numbers.astype(np.int32) if seed % 2 else numbers}}
     case.builder.output(last)
+    return case
+
+
+def products(kind, seed):
+    """Products with a scale of nearly zero, whose exponent is above 31."""
+    case = Case(kind, seed)
+    tiny = Quantization(element=Element.INT8, scales=(float(np.float32(10.0 ** -(20 + seed % 9))),))
+    sources = [case.input((2, 3, 4)), case.input((2, 3, 4))]
+    operator = op.Elementwise(function="multiply")
+    case.builder.output(
+        case.builder.add(operator, *sources, element=Element.INT8, quantization=tiny)
+    )
     return case
 
 
@@ -147,6 +160,7 @@ CASES = [
     *((extremes, kind) for kind in TYPES),
     *((resizes, kind) for kind in ("int8", "uint8")),
     *((joined, kind) for kind in ("real", "uint8")),
+    (products, "int8"),
 ]
 
 
