@@ -649,7 +649,7 @@ typedef slot element;
     def _row_copies(self) -> str:
         """C that copies a row from buffer to buffer, by the hook where it is declared."""
         core = "#define COPY_ROW(to, from, count) copy_elements(to, from, count)\n"
-        if self.plan.memories and not self.schedule.has_copies:
+        if not self.schedule.has_copies:
             return core
         count = "(uint32_t)((size_t)(count) * sizeof(slot))"
         return f"""#ifdef {self.capitals}_COPY
