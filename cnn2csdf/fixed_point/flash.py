@@ -60,7 +60,9 @@ def _parameters(network: Network) -> Arrays:
     found: Arrays = {}
     for layer in network.layers:
         chain = (layer.operator, *layer.epilogue)
-        keeps_integers = op.IntegerConvolution | op.IntegerProduct | op.Detections
+        keeps_integers = (
+            op.IntegerConvolution | op.IntegerProduct | op.Detections | op.HybridProduct
+        )
         is_summed = isinstance(layer.operator, keeps_integers)
         is_float = layer.quantization is None and not is_summed  # whatever the file has
         if goes_by_table(layer):
@@ -104,6 +106,9 @@ def rescaling_bytes(network: Network) -> int:
 def _rescaling(network: Network) -> Arrays:
     found: Arrays = {}
     for layer in network.layers:
+        if isinstance(layer.operator, op.HybridProduct):
+            scales = np.array(layer.operator.scales, np.float32)
+            found.setdefault(scales.tobytes(), (layer.name, scales.nbytes))
         result = layer.quantization
         sources = [network.layer(name).quantization for name in layer.inputs]
         given = sources[0] if sources else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -43,6 +44,15 @@ class HybridProduct(Operator):
 
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
         return self.product.multiply_accumulates(inputs, output)
+
+    def values_at_once(self, inputs: Sequence[Shape]) -> int:
+        """Return how many numbers of the input one sum of products reads."""
+        match self.product:
+            case Convolution(window=window, groups=groups):
+                return prod(window.kernel) * (inputs[0].channels // groups)
+            case FullyConnected():
+                return inputs[0].elements
+        return inputs[0].dims[-1]
 
     def computed(self, part: Part) -> Array:
         values = whole_tensor(part.inputs[0])

@@ -69,8 +69,10 @@ class Described:
         Layers share what they share in the file, so the flash does not depend on the numbers. A layer
         of real numbers reads whole numbers, such as indices, in single precision too.
         """
-        if self.is_real:
-            array = array.astype(np.float32)
+        return self.stored(role, array.astype(np.float32) if self.is_real else array)
+
+    def stored(self, role: str, array: Array) -> str:
+        """Return the symbol of some parameters in the type of the array."""
         name = next((one.name for one in self.layer.stored if _in_c(one.role) == _in_c(role)), None)
         owner = name or (self.layer.name, role)
         return self.tables.weights(f"{identifier(self.layer.name)}_{role}", array, owner)

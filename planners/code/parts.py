@@ -19,6 +19,7 @@ _REALS = (
     "shares_of_reals.c",
     "share_windows.c",
     "combine.c",
+    "hybrid.c",
     "points.c",
     "detections.c",
     "steps.c",

@@ -8,11 +8,13 @@ libraries compare the figure of each network with the bound.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators.recurrences import GATES
+from cnn2csdf.shape import Shape
 from planners.plan.plan import Kind, StreamingPlan
 
 STACK_BYTES = 1250  # of the kernels here, at most; measured on Cortex-M4 and Cortex-M55
@@ -57,7 +59,10 @@ def state_bytes(plan: StreamingPlan, network: Network) -> int:
         stages=stages,
         variables=len(network.variables),
         has_turns=any(group.order or group.transfers for group in plan.groups),
-        scratch_bytes=max((scratch_bytes(layer) for layer in network.layers), default=0),
+        scratch_bytes=max(
+            (scratch_bytes(layer, network.input_shapes(layer)) for layer in network.layers),
+            default=0,
+        ),
         addresses=outside + len(plan.memories[1:]),
     )
 
@@ -74,7 +79,7 @@ def state_bytes_of(
     return -(-fields // 8) * 8 + -(-scratch_bytes // 8) * 8 + ADDRESS_BYTES * addresses
 
 
-def scratch_elements(operator: op.Operator) -> int:
+def scratch_elements(operator: op.Operator, inputs: Sequence[Shape]) -> int:
     """Return how many numbers an operator keeps while it works, beside input and output."""
     match operator:
         case op.Recurrence(kind=kind, units=units):
@@ -83,10 +88,12 @@ def scratch_elements(operator: op.Operator) -> int:
             return units * CELL_BYTES
         case op.Detections(anchors=anchors, by_class=None):
             return anchors
+        case op.HybridProduct():  # bytes of the numbers that are multiplied at a time
+            return -(-operator.values_at_once(inputs) // REAL_BYTES)
     return 0
 
 
-def scratch_bytes(layer: Layer) -> int:
+def scratch_bytes(layer: Layer, inputs: Sequence[Shape]) -> int:
     """Return the bytes of these numbers, which the state holds."""
     size = layer.element_bytes if isinstance(layer.operator, op.QuantizedLstm) else REAL_BYTES
-    return size * scratch_elements(layer.operator)
+    return size * scratch_elements(layer.operator, inputs)

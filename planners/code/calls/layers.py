@@ -17,7 +17,7 @@ from cnn2csdf.shape import Dims
 from cnn2csdf.weights import Array
 from planners.code.c_text import NULL
 from planners.code.calls.moves import MOVES, scattering_call
-from planners.code.calls.reductions import REDUCTIONS
+from planners.code.calls.reductions import REDUCTIONS, product_fields
 from planners.code.extensions import KernelInC, StepInC, c_of
 from planners.code.layer_descriptor import Call, Described
 from planners.code.parts import defined_names
@@ -109,9 +109,9 @@ def packed_filters(kernel: Array, groups: int) -> Array:
     return np.concatenate(pieces)
 
 
-def is_depthwise(one: Described) -> bool:
-    """Return whether a layer is a convolution with a filter for each channel."""
-    operator = one.layer.operator
+def is_depthwise(one: Described, operator: op.Operator | None = None) -> bool:
+    """Return whether a layer, or its product, is a convolution with a filter for each channel."""
+    operator = operator or one.layer.operator
     if not isinstance(operator, op.Convolution) or operator.groups == 1:
         return False
     return one.inputs[0].channels == operator.groups == operator.filters
@@ -285,6 +285,33 @@ def _choice(one: Described, operator: op.Choice) -> Call:
     return one.call("choose", "combining", "first_of_two", len(fields), 0, 1, each)
 
 
+def _hybrid(one: Described, operator: op.HybridProduct) -> Call:
+    """Products of real numbers that become integers in the frame, and weights of int8."""
+    product, scales = operator.product, np.array(operator.scales, np.float32)
+
+    def fields(role: str, weights: Array, *, sums_first: bool = False) -> tuple[object, ...]:
+        flags = (operator.has_offset, sums_first, len(scales) > 1)
+        symbols = (one.computed("scales", scales), one.stored(role, weights), one.optional("bias"))
+        return (*flags, *symbols)
+
+    match product:
+        case op.Convolution(groups=groups):
+            kernel = one.weights["kernel"]
+            sums_first = operator.has_offset and not is_depthwise(one, product)
+            with_kernel = fields("kernel", kernel.transpose(0, 2, 3, 1), sums_first=sums_first)
+            sizes = (groups, one.inputs[0].channels // groups, product.filters // groups)
+            window = window_fields(product.window)
+            return one.call("convolve_hybrid", "hybrid_convolution", window, *sizes, with_kernel)
+        case op.FullyConnected(units=units):
+            matrix = row_order(one.weights["matrix"], one.inputs[0])
+            with_matrix = fields("matrix", matrix)
+            return one.call("fully_connected_hybrid", "hybrid_matrix", units, with_matrix)
+        case op.MatrixProduct(units=units):
+            with_matrix = fields("matrix", one.weights["matrix"].T)
+            matrices = (*product_fields(one, units), None, None)
+            return one.call("multiply_hybrid", "hybrid_product", matrices, with_matrix)
+
+
 STATES = ("state", "cell")
 
 
@@ -319,6 +346,7 @@ _CALLS: dict[type, Callable[[Described, Any], Call]] = {
     op.FullyConnected: lambda one, operator: fully_connected_call(
         one, operator, packed_filters, _bias
     ),
+    op.HybridProduct: _hybrid,
     op.Pooling: pooling_call,
     op.Recurrence: _recurrence,
     op.TransposedConvolution: lambda one, operator: transposed_call(

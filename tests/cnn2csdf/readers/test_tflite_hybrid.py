@@ -12,7 +12,6 @@ import pytest
 
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.readers.tflite.reader import parse_tflite
-from csdf.errors import UnsupportedOperator
 from tests.cnn2csdf.readers.tflite_models import Tensor, constant, one_node
 from tests.shared_data import SHARED
 
@@ -111,14 +110,3 @@ def test_a_frame_of_zeros_gives_the_biases():
         content, frame = hybrid_case(kind, 5)
         result = result_of(content, np.zeros_like(frame))
         assert np.isfinite(result).all()
-
-
-@pytest.mark.slow
-def test_c_refuses_weights_of_int8_for_floating_point_by_name():
-    fit = pytest.importorskip("planners.memory.fit").fit
-    library = pytest.importorskip("planners.code.library").library
-    content, _ = hybrid_case("CONV_2D", 0)
-    model = parse_tflite(content, "a", with_weights=True)
-    plan = fit(model.network, budget=1).least.plan
-    with pytest.raises(UnsupportedOperator, match="layer 'y': no C code for HybridProduct"):
-        library(model, plan, name="a")

@@ -1,0 +1,243 @@
+/* Products of real numbers with weights of int8. The numbers become integers by their own range, as they
+   are read. sums_first: whether sums are multiplied with the scales of weights before that of the
+   numbers. scales: one, or one for each channel. */
+typedef struct {
+    int32_t has_offset, sums_first, by_channel;
+    const float *scales;
+    const int8_t *weights;
+    const element *bias;
+} hybrid;
+
+/* How numbers become integers: within limits, less a zero point. */
+typedef struct {
+    float low, high, factor, scale;
+    int32_t zero, least, most;
+} quantizer;
+
+/* A result in single precision: no compiler makes one operation of this one and the next. */
+static float apart(float value)
+{
+    volatile float kept = value;
+    return kept;
+}
+
+/* The nearest whole number; halves go away from zero. */
+static int32_t nearest_away(float value)
+{
+    int32_t whole = (int32_t)value;
+    float rest = value - (float)whole;
+    return whole + ((rest >= 0.5f) ? 1 : 0) - ((rest <= -0.5f) ? 1 : 0);
+}
+
+static void begin_range(quantizer *q, element first)
+{
+    q->low = first;
+    q->high = first;
+}
+
+static void extend_range(quantizer *q, const element *values, int32_t count)
+{
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        q->low = (values[i] < q->low) ? values[i] : q->low;
+        q->high = (values[i] > q->high) ? values[i] : q->high;
+    }
+}
+
+static void range_with_offset(quantizer *q)
+{
+    double low = (q->low < 0) ? (double)q->low : 0, high = (q->high > 0) ? (double)q->high : 0;
+    double size = (high - low) / 255;
+    q->least = -128;
+    q->most = 127;
+    if (low < high) {
+        double below = -128 - (low / size), above = 127 - (high / size);
+        double zero = ((128 - (low / size)) < (127 + (high / size))) ? below : above;
+        zero += (zero < 0) ? -0.5 : 0.5;
+        q->zero = smaller(larger((int32_t)zero, -128), 127);
+        q->scale = (float)size;
+        q->factor = (float)(1 / (double)q->scale);
+    }
+}
+
+/* Numbers of the range that has been found become integers. */
+static void end_range(quantizer *q, const hybrid *h)
+{
+    float limit = (-q->low > q->high) ? -q->low : q->high;
+    q->factor = 0;
+    q->scale = 1;
+    q->zero = 0;
+    if (h->has_offset != 0) {
+        range_with_offset(q);
+        return;
+    }
+    q->least = -127;
+    q->most = 127;
+    if (limit > 0) {
+        q->factor = 127 / limit;
+        q->scale = limit / 127;
+    }
+}
+
+static void to_integers(const quantizer *q, int8_t *to, const element *values, int32_t count)
+{
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        float value = apart(values[i] * q->factor) + (float)q->zero;
+        to[i] = (int8_t)smaller(larger(nearest_away(value), q->least), q->most);
+    }
+}
+
+static int32_t sum_of_integers(const quantizer *q, const int8_t *values, const int8_t *weights,
+                               int32_t count)
+{
+    int32_t i, sum = 0;
+    for (i = 0; i < count; i++) {
+        sum += (values[i] - q->zero) * weights[i];
+    }
+    return sum;
+}
+
+static element real_sum(const hybrid *h, const quantizer *q, int32_t sum, int32_t channel)
+{
+    float scale = h->scales[(h->by_channel != 0) ? channel : 0];
+    float value = (h->sums_first != 0) ? apart(apart((float)sum * scale) * q->scale)
+                                       : apart((float)sum * apart(scale * q->scale));
+    return h->bias ? (value + h->bias[channel]) : value;
+}
+
+/* weights: filter by filter, tap by tap, input by input. */
+typedef struct {
+    window at;
+    int32_t groups, group_inputs, group_filters;
+    hybrid with;
+} hybrid_convolution;
+
+/* The numbers of a group under a window as integers, tap by tap. */
+static void gather_integers(const hybrid_convolution *c, const quantizer *q, const footprint *under,
+                            int32_t number, int8_t *to)
+{
+    int32_t i, j, inputs = c->group_inputs;
+    for (i = under->down.first; i < under->down.end; i++) {
+        const element *row = under->rows[i] + (number * inputs);
+        for (j = under->across.first; j < under->across.end; j++) {
+            to_integers(q, to + (((i * c->at.taps[1]) + j) * inputs), row + column_under(under, j),
+                        inputs);
+        }
+    }
+}
+
+static void convolve_hybrid(const run *r, const layer *l, range rows, range columns)
+{
+    const hybrid_convolution *c = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int8_t *values = (int8_t *)(void *)r->scratch;
+    int32_t y, x, g, f, i, of_row = c->at.taps[1] * c->group_inputs;
+    footprint under;
+    quantizer q;
+    under.height = l->inputs[0].source->height;
+    under.width = in.width;
+    begin_range(&q, *row_at(&in, 0));
+    for (y = 0; y < under.height; y++) {
+        for (x = 0; x < in.width; x++) {
+            extend_range(&q, row_at(&in, y) + column_at(&in, x), in.channels);
+        }
+    }
+    end_range(&q, &c->with);
+    for (y = rows.first; y < rows.end; y++) {
+        look_down(&under, &c->at, &in, y);
+        for (x = columns.first; x < columns.end; x++) {
+            element *place = row_at(&out, y) + column_at(&out, x);
+            int32_t begin, length;
+            look_across(&under, &c->at, &in, x, 0);
+            begin = under.across.first * c->group_inputs;
+            length = (under.across.end - under.across.first) * c->group_inputs;
+            for (g = 0; g < c->groups; g++) {
+                gather_integers(c, &q, &under, g, values);
+                for (f = g * c->group_filters; f < ((g + 1) * c->group_filters); f++) {
+                    const int8_t *weights = c->with.weights + (f * c->at.taps[0] * of_row);
+                    int32_t sum = 0;
+                    for (i = under.down.first; i < under.down.end; i++) {
+                        sum += sum_of_integers(&q, values + (i * of_row) + begin,
+                                               weights + (i * of_row) + begin, length);
+                    }
+                    place[f] = real_sum(&c->with, &q, sum, f);
+                }
+            }
+            finish(l, place, out.channels, 0, x);
+        }
+    }
+}
+
+/* weights: unit by unit, in the order in which the input lies. */
+typedef struct {
+    int32_t units;
+    hybrid with;
+} hybrid_matrix;
+
+static void fully_connected_hybrid(const run *r, const layer *l, range rows, range columns)
+{
+    const hybrid_matrix *m = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    element *place = row_at(&out, 0);
+    int8_t *values = (int8_t *)(void *)r->scratch;
+    int32_t y, i, height = l->inputs[0].source->height, count = row_elements(&in);
+    quantizer q;
+    (void)rows;
+    (void)columns;
+    begin_range(&q, *row_at(&in, 0));
+    for (y = 0; y < height; y++) {
+        extend_range(&q, row_at(&in, y), count);
+    }
+    end_range(&q, &m->with);
+    for (y = 0; y < height; y++) {
+        to_integers(&q, values + (y * count), row_at(&in, y), count);
+    }
+    count *= height;
+    for (i = 0; i < m->units; i++) {
+        int32_t sum = sum_of_integers(&q, values, m->with.weights + (i * count), count);
+        place[i] = real_sum(&m->with, &q, sum, i);
+    }
+    finish(l, place, m->units, 0, 0);
+}
+
+/* A product of each row of matrices and trained columns, which lie one after another. */
+typedef struct {
+    product of;
+    hybrid with;
+} hybrid_product;
+
+static void multiply_hybrid(const run *r, const layer *l, range rows, range columns)
+{
+    const hybrid_product *h = l->parameters;
+    const product *p = &h->of;
+    view left = input_view(r, l, 0), out = output_view(r, l);
+    int8_t *values = (int8_t *)(void *)r->scratch;
+    int32_t first = p->to_is_map ? rows.first : 0, end = p->to_is_map ? rows.end : p->rows;
+    int32_t at[3], from[3];
+    for (at[0] = 0; at[0] < p->batches; at[0]++) {
+        for (at[1] = first; at[1] < end; at[1]++) {
+            quantizer q;
+            from[0] = at[0];
+            from[1] = at[1];
+            for (from[2] = 0; from[2] < p->inner; from[2]++) {
+                const element *cell = cell_at(&left, p->left_is_map, p->left_steps, from);
+                if (from[2] == 0) {
+                    begin_range(&q, *cell);
+                }
+                extend_range(&q, cell, 1);
+            }
+            end_range(&q, &h->with);
+            for (from[2] = 0; from[2] < p->inner; from[2]++) {
+                to_integers(&q, values + from[2],
+                            cell_at(&left, p->left_is_map, p->left_steps, from), 1);
+            }
+            for (at[2] = 0; at[2] < p->columns; at[2]++) {
+                int32_t sum = sum_of_integers(&q, values, h->with.weights + (at[2] * p->inner),
+                                              p->inner);
+                *cell_at(&out, p->to_is_map, p->to_steps, at) = real_sum(&h->with, &q, sum, at[2]);
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}

@@ -1,0 +1,68 @@
+"""Products of real numbers with weights of int8 in C, against the whole network."""
+
+import numpy as np
+import pytest
+
+from cnn2csdf import operators as op
+from cnn2csdf.fixed_point.flash import flash_bytes
+from cnn2csdf.readers.tflite.reader import parse_tflite
+from planners.code.library import library
+from planners.memory.fit import fit
+from planners.plan.ram import state_bytes
+from tests.cnn2csdf.readers.test_tflite_hybrid import KINDS, hybrid_case
+from tests.cnn2csdf.readers.tflite_models import Node, Tensor, constant, tflite_bytes
+from tests.planners.code.compiling import needs_compiler, run_all
+
+REAL_BYTES = 4
+
+
+def made(kind, seed, number):
+    content, frame = hybrid_case(kind, seed)
+    model = parse_tflite(content, "one.tflite", with_weights=True)
+    (layer,) = model.network.inputs
+    values = frame[0].transpose(2, 0, 1) if frame.ndim == 4 else frame[0]
+    plan = fit(model.network, element_bytes=REAL_BYTES, budget=1).least.plan
+    frames = [{layer.name: factor * values} for factor in (1, 0)]  # the last one of zeros
+    written = library(model, plan, name=f"net{number}", frames=frames)
+    assert written.written.weight_bytes == flash_bytes(model.network, REAL_BYTES)
+    assert written.written.state_bytes <= state_bytes(plan, model.network)
+    return written
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_products_with_weights_of_int8_are_the_same_in_c(tmp_path):
+    pairs = [(kind, seed) for kind in KINDS for seed in range(8)]
+    assert run_all([made(*pair, number) for number, pair in enumerate(pairs)], tmp_path) == []
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_products_with_weights_of_int8_among_integers_are_the_same_in_c(tmp_path):
+    matrix = constant("w", np.arange(-9, 12, dtype=np.int8).reshape(3, 7), [0.01])
+    tensors = [
+        Tensor("x", (1, 7), "int8", (0.1,), 3),
+        Tensor("real", (1, 7)),
+        matrix,
+        Tensor("sums", (1, 3)),
+        Tensor("y", (1, 3), "int8", (0.02,), -5),
+    ]
+    nodes = [
+        Node("DEQUANTIZE", [0], [1]),
+        Node("FULLY_CONNECTED", [1, 2], [3], [(0, "b", 1)]),
+        Node("QUANTIZE", [3], [4]),
+    ]
+    model = parse_tflite(tflite_bytes(tensors, nodes, [0], [4]), "one.tflite", with_weights=True)
+    plan = fit(model.network, budget=1).least.plan
+    written = library(model, plan, name="net0")
+    assert "fully_connected_hybrid" in written.files["src/net0.c"]
+    assert run_all([written], tmp_path) == []
+
+
+def test_weights_of_int8_for_real_numbers_take_a_byte_of_flash():
+    content, _ = hybrid_case("FULLY_CONNECTED", 0)
+    network = parse_tflite(content, "one.tflite").network
+    (layer,) = (one for one in network.layers if isinstance(one.operator, op.HybridProduct))
+    units, columns = layer.operator.product.units, network.inputs[0].shape.elements
+    # The matrix, a scale, and a bias of four bytes for each unit.
+    assert flash_bytes(network, REAL_BYTES) == units * columns + REAL_BYTES * (1 + units)
