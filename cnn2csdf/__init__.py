@@ -2,7 +2,7 @@
 
     import cnn2csdf
 
-    model = cnn2csdf.read_model("model.onnx", with_weights=True)
+    model = cnn2csdf.read_model("model.onnx")
     graph = cnn2csdf.lower(model.network)
 
 Names are loaded when they are first used, so that importing the package costs next to nothing.

@@ -15,6 +15,7 @@ from cnn2csdf.network import Network
 from cnn2csdf.parameters import parameter_shapes
 from csdf.arguments import Natural, public
 from csdf.errors import InvalidNetwork, counted
+from csdf.units import bytes_in_words
 
 Weights = Mapping[str, Mapping[str, Array]]  # layer name, role: array
 
@@ -42,7 +43,11 @@ class Model:
 
     def __repr__(self) -> str:
         network = self.network
-        known = "without weights" if self.weights is None else "with weights"
+        known = "without weights: random_weights(network, seed) makes some"
+        if self.weights is not None:
+            arrays = [array for layer in self.weights.values() for array in layer.values()]
+            size = bytes_in_words(sum(array.nbytes for array in arrays))
+            known = f"{sum(array.size for array in arrays):,} weights, {size}"
         return f"Model({network.name}: {counted(len(network.layers), 'layer')}, {known})"
 
     def __hash__(self) -> int:

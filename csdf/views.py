@@ -7,20 +7,41 @@ from importlib import import_module
 from csdf.analysis.self_timed import SelfTimedExecution
 from csdf.analysis.throughput import throughput
 from csdf.draw.graph_drawing import graph_svg
-from csdf.errors import counted
+from csdf.errors import GaveUp, InconsistentGraph, counted
 from csdf.model.graph import Graph
 from csdf.model.shown import Shown, drawn, html
-from csdf.notebook import facts_and_rows, svg, table
+from csdf.notebook import facts, facts_and_rows, svg, table
 from csdf.search.pareto import ParetoFront
 
 DRAWING = 10.0  # seconds for the critical cycle
+GLANCE = 1.0  # seconds, where a graph is the value of a cell
 
 html.register(Shown, facts_and_rows)
 
 
 @html.register
 def _graph(value: Graph) -> str:
-    """Return actors and channels as tables."""
+    """Return the graph with its critical cycle in red, and a short table.
+
+    A graph whose picture or period is not found within a second is shown by its actors and channels.
+    """
+    size = {"actors": len(value.actors), "channels": len(value.channels)}
+    try:
+        found = throughput(value, budget=GLANCE)
+        picture = graph_svg(value, found)
+    except (GaveUp, InconsistentGraph, OverflowError):
+        return _actors_and_channels(value)
+    known: dict[str, object] = {"period": found.period}
+    if value.time_unit != 1:
+        known["times"] = f"in units of {value.time_unit}"
+    if found.deadlock is not None:
+        known = {"deadlock": " -> ".join(one.actor for one in found.deadlock.cycle)}
+    elif found.critical_cycle is not None:
+        known["critical cycle"] = found.critical_cycle.actors
+    return picture + facts(f"{value.name}: {value.kind}", size | known)
+
+
+def _actors_and_channels(value: Graph) -> str:
     unit = "" if value.time_unit == 1 else f", times in units of {value.time_unit}"
     head = f"{value.name}: {value.kind}, {counted(len(value.actors), 'actor')}{unit}"
     actors = [{"actor": actor.name, "durations": actor.durations} for actor in value.actors]

@@ -109,7 +109,7 @@ The last two networks are graphs with many branches, built by
 def network_of(subject: Subject) -> Network:
     """Return the network, activations fused and batch normalisation folded."""
     if isinstance(subject.model, str):
-        return simplified(read_model(subject.model)).network
+        return simplified(read_model(subject.model, with_weights=False)).network
     return simplified(Model(network=subject.model())).network
 
 

@@ -94,7 +94,7 @@ SUBJECTS = (
 
 def network_of(subject: Subject) -> Network:
     """Return the chain, as its repository has it."""
-    return simplified(read_model(str(MODELS / subject.file))).network
+    return simplified(read_model(str(MODELS / subject.file), with_weights=False)).network
 
 
 def ours(network: Network, ends: tuple[str, str], seconds: float = SECONDS) -> Fit:

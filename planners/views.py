@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib import import_module
 
+from csdf.errors import counted
 from csdf.model.shown import html
 from csdf.notebook import facts, svg, table
+from csdf.units import bytes_in_words, nanoseconds_in_words
 from planners.arena.problem import MemoryPlan
 from planners.fusion.planning import FusionAnswer, FusionPlan
 from planners.memory.answer import Fit
 from planners.memory.plain_plans import MemoryComparison
+from planners.plan.plan import Kind, StreamingPlan
 from planners.primitives.selection.problem import Objective, Selection
 from planners.primitives.selection.trade_off import TradeOff
 from planners.published.samos import NetworkMemory
@@ -32,23 +35,65 @@ def _memory_comparison(value: MemoryComparison) -> str:
 
 @html.register
 def _fit(value: Fit) -> str:
-    """Return the methods as a table, by growing RAM."""
+    """Return the buffers of the plan as a picture, and the methods as a table by growing RAM."""
+    taken = value.best or value.least
     rows = [
         {
             "method": method.name,
-            "RAM": method.ram_bytes,
-            "MACs": float(method.mac_ratio),
-            "ns": method.nanoseconds,
+            "RAM": bytes_in_words(value.needed_ram(method)),
+            "arena": bytes_in_words(method.ram_bytes),
+            "MACs": f"{float(method.mac_ratio):.4g}x",
+            "time": _time(method.nanoseconds),
+            "taken": "<" if method is taken else "",
         }
         for method in value.methods
     ]
-    return table(f"{value!r}: {value.reason}", rows)
+    flash = f"{bytes_in_words(value.flash_bytes)} of flash"
+    head = f"{value.network}: {value.status}: {value.reason}; {flash}"
+    return _buffers(taken.plan) + table(head, rows)
+
+
+@html.register
+def _streaming_plan(value: StreamingPlan) -> str:
+    """Return the buffers over the groups of layers as a picture and as a table."""
+    rows = [
+        {
+            "buffer": buffer.name,
+            "kind": buffer.kind.value,
+            "offset": buffer.offset,
+            "size": bytes_in_words(buffer.size),
+            "groups": f"{buffer.begin + 1} to {buffer.end}",
+        }
+        for buffer in value.buffers
+        if buffer.size
+    ]
+    groups = counted(len(value.groups), "group")
+    head = f"{value.network}: arena of {bytes_in_words(value.arena_bytes)}, {groups} of layers"
+    return _buffers(value) + table(head, rows)
+
+
+def _buffers(plan: StreamingPlan) -> str:
+    """Return the buffers of a plan over its groups, as a picture; nothing of one without bytes."""
+    draw = import_module("planners.arena.command.picture")  # with Matplotlib, slow to import
+    boxes = [
+        draw.Box(buffer.name, buffer.begin + 1, buffer.end + 1, buffer.offset, buffer.size)
+        for buffer in plan.buffers
+        if buffer.size and buffer.kind is not Kind.EXTERNAL
+    ]
+    about = {"bound": None, "capacity": None, "across": "groups of layers"}
+    title = f"{plan.network}: arena of {bytes_in_words(plan.arena_bytes)}"
+    return svg(draw.arena_picture, title, boxes, **about) if boxes else ""
+
+
+def _time(nanoseconds: int | None) -> str | None:
+    return None if nanoseconds is None else nanoseconds_in_words(nanoseconds)
 
 
 @html.register
 def _fusion_plan(value: FusionPlan) -> str:
     """Return the groups, and the arena over the steps of the plan."""
-    head = f"{value.chain.network.name}: {value.memory} bytes, {value.cost.nanoseconds} ns"
+    time = nanoseconds_in_words(value.cost.nanoseconds)
+    head = f"{value.chain.network.name}: {bytes_in_words(value.memory)}, {time}"
     return table(head, value.to_records()) + _memory_plan(value.arena)
 
 
@@ -65,7 +110,8 @@ def _fusion_answer(value: FusionAnswer) -> str:
 def _selection(value: Selection) -> str:
     """Return the choice for each layer as a table."""
     network, workspace = (value.memory(one) for one in Objective)
-    title = f"{value.nanoseconds} ns, {network} bytes, largest workspace {workspace} bytes"
+    time, size = nanoseconds_in_words(value.nanoseconds), bytes_in_words(network)
+    title = f"{time}, {size}, largest workspace {bytes_in_words(workspace)}"
     return table(f"{value.problem.name}: {title}", value.to_records())
 
 
@@ -105,8 +151,10 @@ def _network_traffic(value: NetworkTraffic) -> str:
     """Return the groups as a table."""
     shown = ("layers", "input_bytes", "weight_bytes", "output_bytes", "traffic_bytes")
     rows = [{name: row[name] for name in shown} for row in value.to_records()]
-    head = f"{value.name}: {value.total_bytes} bytes with a buffer of {value.buffer_bytes}"
-    return table(f"{head}, at least {value.bound_bytes}, {value.status}", rows)
+    total, buffer = bytes_in_words(value.total_bytes), bytes_in_words(value.buffer_bytes)
+    bound = bytes_in_words(value.bound_bytes)
+    head = f"{value.name}: {total} with a buffer of {buffer}, at least {bound}"
+    return table(f"{head}, {value.status}; in bytes", rows)
 
 
 @html.register

@@ -253,7 +253,7 @@ def test_models_are_equal_where_all_their_weights_are(model):
     assert hash(model) == hash(again)
     assert model != other
     assert model != cnn2csdf.Model(network=model.network)
-    assert repr(model) == "Model(resnet8: 31 layers, with weights)"
+    assert repr(model) == "Model(resnet8: 31 layers, 78,666 weights, 314.7 kB)"
 
 
 def test_the_answer_of_fit_is_short_and_a_table_in_notebooks(model):

@@ -28,16 +28,16 @@ def read_model(
     constants: Mapping[str, float] | None = None,
     inputs: Sequence[str] = (),
     outputs: Sequence[str] = (),
-    with_weights: bool = False,
+    with_weights: bool = True,
     repair: bool = False,
 ) -> Model:
     """Return the model of a file (.onnx, .tflite, .cfg, .json), or one of the catalogue by name.
 
     shapes: of ONNX inputs, with the batch, where the file leaves them open. constants: ONNX inputs that
     have the same number in every frame, such as a sample rate. inputs, outputs: tensors of an ONNX or
-    TensorFlow Lite file by name, to read the network between these tensors. with_weights: load the
-    parameters; only ONNX and TensorFlow Lite files have any. repair: recompute shapes in a
-    JSON network that do not fit their inputs.
+    TensorFlow Lite file by name, to read the network between these tensors. with_weights: read the
+    parameters of an ONNX or TensorFlow Lite file too; a model of another file, or of the catalogue, has
+    none, and its text says so. repair: recompute shapes in a JSON network that do not fit their inputs.
 
     Raises UnreadableFile, UnsupportedOperator or InvalidNetwork, with the file and the layer.
     """

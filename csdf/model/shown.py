@@ -56,8 +56,18 @@ def as_json(value: Any) -> Any:
     return value.to_json() if hasattr(value, "to_json") else str(value)
 
 
-class Shown:
-    """A value with a view: notebooks ask it how it looks.
+class Viewed:
+    """A value that notebooks show as its package registers with `html`."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        _load_views(self)
+        return html(self)
+
+
+class Shown(Viewed):
+    """A value with a view, and with a JSON document.
 
     JSON: the keys of its JSON document in order, each the name of an attribute, without `is_`; or, as
     `key=attribute`, another name for it. By default all fields.
@@ -75,10 +85,6 @@ class Shown:
             name = name or (key if hasattr(self, key) else f"is_{key}")
             found[key] = as_json(getattr(self, name))
         return found
-
-    def _repr_html_(self) -> str:
-        _load_views(self)
-        return html(self)
 
 
 class Tabular(Shown):

@@ -719,7 +719,7 @@ def _require_fit(model: Model, plan: StreamingPlan) -> None:
     if model.weights is None:
         raise InvalidNetwork(
             f"network {network.name!r} has no weights to write; read its file with "
-            "read_model(path, with_weights=True), or take random_weights"
+            "read_model(path), or take random_weights"
         )
     for group in plan.groups:
         for stage in group.stages:

@@ -50,6 +50,7 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from csdf.errors import InvalidPlan, counted
+from csdf.model.shown import Viewed
 
 ACCUMULATOR_BYTES = 4  # int32 for int8, float for float
 LAYOUTS = ("CHW", "HWC")  # channel by channel; pixel by pixel
@@ -311,7 +312,7 @@ class MemoryTraffic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamingPlan:
+class StreamingPlan(Viewed):
     """A network in an arena.
 
     element_bytes: of all tensors; None where each has its own. multiply_accumulates: of a frame,

@@ -271,7 +271,7 @@ def _member(found: JsonValue, folder: PurePath) -> Member:
         source = str(folder / source)
     repair = _optional(found, "repair", default=False).truth()
     try:
-        model = read_model(source, repair=repair)
+        model = read_model(source, with_weights=False, repair=repair)
     except (UnreadableFile, UnsupportedOperator, InvalidNetwork) as error:
         raise type(error)(f"{found.where}: {error}") from None
     if model.network.keeps_state:

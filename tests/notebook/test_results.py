@@ -91,6 +91,7 @@ def results():
         "fusion": fused,
         "fused": fused.plan,
         "verified": verified(network),
+        "fit": planners.fit(network, ram="64kB", platform="cortex-m4"),
     }
 
 
@@ -126,6 +127,33 @@ def test_newer_answers_are_tables(name, told):
     shown = RESULTS[name]._repr_html_()
     assert "<table>" in shown
     assert [text for text in told if text not in shown] == []
+
+
+def test_a_graph_shows_its_picture_and_what_limits_it():
+    shown = RESULTS["graph"]._repr_html_()
+    assert shown.startswith("<svg")
+    for words in ('<td style="text-align:right">12</td>', "critical cycle"):
+        assert words in shown.replace("text-align:left", "text-align:right")
+    stuck = csdf.read_graph(GRAPHS / "deadlocked.xml")._repr_html_()
+    assert "deadlock" in stuck
+
+
+def test_a_graph_without_a_picture_is_shown_by_its_channels():
+    shown = csdf.read_graph(GRAPHS / "inconsistent.xml")._repr_html_()
+    assert "<svg" not in shown
+    assert "1 channel" in shown or "channels" in shown
+
+
+def test_a_fit_and_its_plan_show_their_buffers_with_units():
+    fit = RESULTS["fit"]
+    shown, plan = fit._repr_html_(), fit.best.plan._repr_html_()
+    for text in (shown, plan):
+        assert text.startswith("<svg")
+        assert "arena of " in text
+        assert " kB</td>" in text
+    assert " ms</td>" in shown or " us</td>" in shown
+    assert all(buffer.name in plan for buffer in fit.best.plan.buffers if buffer.size)
+    ElementTree.fromstring(f"<div>{plan}</div>")
 
 
 def test_fractions_are_texts_in_json():

@@ -36,7 +36,7 @@ def arena_picture(
     title: str,
     boxes: Sequence[Box],
     *,
-    bound: int,
+    bound: int | None,
     capacity: int | None,
     suffix: str,
     across: str = "time (steps)",

@@ -43,7 +43,7 @@ def selection_sources(
     if model.weights is None:
         raise InvalidNetwork(
             f"network {model.network.name!r} has no weights to write; read its file with "
-            "read_model(path, with_weights=True), or take random_weights"
+            "read_model(path), or take random_weights"
         )
     return _Writing(model, plan, identifier(name)).written(version)
 
