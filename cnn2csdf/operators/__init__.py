@@ -61,6 +61,8 @@ from cnn2csdf.operators.resizes import Resize as Resize
 from cnn2csdf.operators.resizes import padding_steps as padding_steps
 from cnn2csdf.operators.states import Next as Next
 from cnn2csdf.operators.states import Previous as Previous
+from cnn2csdf.operators.unpooling import PlaceOfMaximum as PlaceOfMaximum
+from cnn2csdf.operators.unpooling import Unpooling as Unpooling
 from cnn2csdf.operators.windows import Convolution as Convolution
 from cnn2csdf.operators.windows import GlobalPooling as GlobalPooling
 from cnn2csdf.operators.windows import Pooling as Pooling

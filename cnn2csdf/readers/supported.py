@@ -176,6 +176,8 @@ RESTRICTIONS = {
     "CONCATENATION": "of tensors and constants",
     "CONV_2D": "constant weights of the type of the input, or of int8; groups",
     "CUSTOM:'Convolution2DTransposeBias'": "MediaPipe's transposed convolution; constant weights",
+    "CUSTOM:'MaxPoolingWithArgmax2D'": "MediaPipe's pooling that tells where maxima are",
+    "CUSTOM:'MaxUnpooling2D'": "MediaPipe's inverse of that pooling; windows side by side",
     "CUSTOM:'TFLite_Detection_PostProcess'": "constant anchors; best class or class by class",
     "DEPTHWISE_CONV_2D": "constant weights of the type of the input, or of int8",
     "BATCH_MATMUL": "two tensors, or one and a constant matrix",

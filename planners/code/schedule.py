@@ -453,7 +453,9 @@ class Schedule:
         operator = layer.operator
         if isinstance(operator, op.HybridProduct):
             operator = operator.product
-        if isinstance(operator, op.Convolution | op.Pooling | op.IntegerConvolution):
+        if isinstance(
+            operator, op.Convolution | op.Pooling | op.PlaceOfMaximum | op.IntegerConvolution
+        ):
             self.most_taps = max(self.most_taps, operator.window.kernel[0])
         if isinstance(layer.operator, op.Convolution) and not one.is_real:
             self.most_gathered = max(self.most_gathered, gathered_values(self.network, layer))

@@ -139,6 +139,8 @@ CONVERTERS: Mapping[str, Callable[[Node, Assembly], None]] = {
     "COS": partial(functions.activation, function="cos"),
     "CUMSUM": functions.running_sum,
     "CUSTOM:'Convolution2DTransposeBias'": windows.transposed_convolution_of_mediapipe,
+    "CUSTOM:'MaxPoolingWithArgmax2D'": windows.pooling_with_places,
+    "CUSTOM:'MaxUnpooling2D'": windows.unpooling,
     "CUSTOM:'TFLite_Detection_PostProcess'": detections.detections,
     "DEPTHWISE_CONV_2D": windows.depthwise_convolution,
     "DEPTH_TO_SPACE": windows.depth_to_space,

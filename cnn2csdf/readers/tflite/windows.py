@@ -9,6 +9,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element
+from cnn2csdf.geometry import same_padding
 from cnn2csdf.operators.resizes import IN_1024THS, SINGLE_PRECISION
 from cnn2csdf.readers.tflite.assembly import Assembly, Trained, refusal
 from cnn2csdf.readers.tflite.model_file import Dims, Node
@@ -28,6 +29,7 @@ from csdf.errors import UnreadableFile, counted
 MIRRORS = {0: "reflect", 1: "symmetric"}  # MirrorPadMode
 MAP_AXES = 4
 CUSTOM_STRIDES = Struct("<iii")  # TfLiteTransposeConvParams: TfLitePadding, two strides
+CUSTOM_WINDOW = Struct("<6i")  # padding, strides and sizes, the horizontal ones first; activation
 CUSTOM_SAME, CUSTOM_VALID = 1, 2
 
 
@@ -186,6 +188,47 @@ def pooling(node: Node, assembly: Assembly, *, function: str) -> None:
     rounds_up = function == "average" and assembly.tensor(node, 0).element is Element.UINT8
     operator = op.Pooling(function=function, window=window, rounds_up=rounds_up)
     assembly.add(node, operator, sources=[assembly.source(node, 0)], fused=fused_behind(node, 5))
+
+
+def pooling_with_places(node: Node, assembly: Assembly) -> None:
+    """Add a max pooling, and a layer of the numbers of the pixels that it takes.
+
+    Source: google-ai-edge/mediapipe, mediapipe/util/tflite/operations/max_pool_argmax.cc.
+    """
+    window, fused = _custom_window(node, assembly)
+    source = [assembly.source(node, 0)]
+    assembly.add(node, op.Pooling(function="max", window=window), sources=source, fused=fused)
+    if len(node.outputs) > 1:
+        assembly.add(node, op.PlaceOfMaximum(window=window), sources=source, output=1)
+
+
+def unpooling(node: Node, assembly: Assembly) -> None:
+    """Add the inverse of a pooling whose windows lie side by side."""
+    window, _ = _custom_window(node, assembly)
+    if window.stride != window.kernel:
+        raise refusal(node, f"windows of {window.kernel} with steps of {window.stride}")
+    sources = [assembly.source(node, index) for index in (0, 1)]
+    assembly.add(node, op.Unpooling(block=window.kernel), sources=sources)
+
+
+def _custom_window(node: Node, assembly: Assembly) -> tuple[op.Window, int]:
+    """Return the window and the activation of options that are a TfLitePoolParams."""
+    if len(node.custom) < CUSTOM_WINDOW.size:
+        raise UnreadableFile(
+            f"{node}: {len(node.custom)} bytes of options; expected {CUSTOM_WINDOW.size}"
+        )
+    shape = assembly.map_shape(node, 0)
+    padding, across, down, width, height, fused = CUSTOM_WINDOW.unpack_from(node.custom)
+    numbers = (across, down, width, height)
+    if padding not in (CUSTOM_SAME, CUSTOM_VALID) or not 0 < min(numbers) <= max(numbers) < 2**12:
+        raise UnreadableFile(f"{node}: padding {padding}, strides and sizes {numbers}")
+    if assembly.tensor(node, 0).quantization() is not None:
+        raise refusal(node, "quantised integers; its kernel computes floating point")
+    window = op.Window(kernel=(height, width), stride=(down, across))
+    if padding == CUSTOM_SAME:
+        padded_by = same_padding((shape.height, shape.width), window)
+        window = replace(window, padding=padded_by)
+    return window, fused
 
 
 def pad(node: Node, assembly: Assembly) -> None:

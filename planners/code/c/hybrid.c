@@ -15,7 +15,7 @@ typedef struct {
 } quantizer;
 
 /* A result in single precision: no compiler makes one operation of this one and the next. */
-static float apart(float value)
+static float single_result(float value)
 {
     volatile float kept = value;
     return kept;
@@ -83,7 +83,7 @@ static void to_integers(const quantizer *q, int8_t *to, const element *values, i
 {
     int32_t i;
     for (i = 0; i < count; i++) {
-        float value = apart(values[i] * q->factor) + (float)q->zero;
+        float value = single_result(values[i] * q->factor) + (float)q->zero;
         to[i] = (int8_t)smaller(larger(nearest_away(value), q->least), q->most);
     }
 }
@@ -101,8 +101,8 @@ static int32_t sum_of_integers(const quantizer *q, const int8_t *values, const i
 static element real_sum(const hybrid *h, const quantizer *q, int32_t sum, int32_t channel)
 {
     float scale = h->scales[(h->by_channel != 0) ? channel : 0];
-    float value = (h->sums_first != 0) ? apart(apart((float)sum * scale) * q->scale)
-                                       : apart((float)sum * apart(scale * q->scale));
+    float value = (h->sums_first != 0) ? single_result(single_result((float)sum * scale) * q->scale)
+                                       : single_result((float)sum * single_result(scale * q->scale));
     return h->bias ? (value + h->bias[channel]) : value;
 }
 

@@ -59,3 +59,51 @@ static void gather_by(const run *r, const layer *l, range rows, range columns, i
 }
 
 LAYER(gather_points, gather_by, COORDINATE)
+
+/* The number of the pixel under a window where the maximum is, and a tenth. */
+static void place_under(const void *numbers, const footprint *under, element *to, range channels)
+{
+    const pooling *p = numbers;
+    int32_t i, j, k;
+    for (k = 0; k < (channels.end - channels.first); k++) {
+        element best = LEAST;
+        int32_t found = 0;
+        for (i = under->down.first; i < under->down.end; i++) {
+            for (j = under->across.first; j < under->across.end; j++) {
+                element value = *(under->rows[i] + column_under(under, j) + k);
+                if (value > best) {
+                    best = value;
+                    found = (i * p->at.taps[1]) + j;
+                }
+            }
+        }
+        to[k] = (element)((float)found + 0.1f);
+    }
+}
+
+LAYER(place_of_maximum, all_windows, place_under)
+
+/* Rows and columns of a block. */
+typedef struct {
+    int32_t size[2];
+} unpooling;
+
+static void unpool(const run *r, const layer *l, range rows, range columns)
+{
+    const unpooling *u = l->parameters;
+    view in = input_view(r, l, 0), places = input_view(r, l, 1), out = output_view(r, l);
+    int32_t y, x, c;
+    for (y = rows.first; y < rows.end; y++) {
+        const element *from = row_at(&in, y / u->size[0]), *at = row_at(&places, y / u->size[0]);
+        for (x = columns.first; x < columns.end; x++) {
+            int32_t pixel = (y % u->size[0] * u->size[1]) + (x % u->size[1]);
+            int32_t column = x / u->size[1];
+            element *to = row_at(&out, y) + column_at(&out, x);
+            for (c = 0; c < out.channels; c++) {
+                int32_t is_here = (int32_t)at[column_at(&places, column) + c] == pixel;
+                to[c] = is_here ? from[column_at(&in, column) + c] : 0;
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}

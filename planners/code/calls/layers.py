@@ -347,8 +347,12 @@ _CALLS: dict[type, Callable[[Described, Any], Call]] = {
         one, operator, packed_filters, _bias
     ),
     op.HybridProduct: _hybrid,
+    op.PlaceOfMaximum: lambda one, operator: one.call(
+        "place_of_maximum", "pooling", window_fields(operator.window), 0, 0
+    ),
     op.Pooling: pooling_call,
     op.Recurrence: _recurrence,
+    op.Unpooling: lambda one, operator: one.call("unpool", "unpooling", operator.block),
     op.TransposedConvolution: lambda one, operator: transposed_call(
         one, operator, packed_filters, _bias
     ),

@@ -154,6 +154,21 @@ def products(kind, seed):
     return case
 
 
+def poolings(kind, seed):
+    """A pooling, the numbers of its maxima, and both put back."""
+    case = Case(kind, seed)
+    block = (case.draw(1, 3), case.draw(1, 3))
+    source = case.input((2, 3 * block[0], 4 * block[1]))
+    window = op.Window(kernel=block, stride=block)
+    places = case.builder.add(op.PlaceOfMaximum(window=window), source)
+    values = case.builder.add(op.Pooling(function="max", window=window), source)
+    case.builder.output(places)
+    case.builder.output(case.builder.add(op.Unpooling(block=block), values, places))
+    overlapping = op.Window(kernel=(3, 2), stride=(2, 1), padding=(1, 1, 1, 0))
+    case.builder.output(case.builder.add(op.PlaceOfMaximum(window=overlapping), source))
+    return case
+
+
 CASES = [
     *((detections, kind) for kind in TYPES),
     *((points, kind) for kind in TYPES),
@@ -161,6 +176,7 @@ CASES = [
     *((resizes, kind) for kind in ("int8", "uint8")),
     *((joined, kind) for kind in ("real", "uint8")),
     (products, "int8"),
+    (poolings, "real"),
 ]
 
 
