@@ -106,9 +106,11 @@ def slower_graph(graph: Graph, phases: Positive | Mapping[str, Positive] = 1) ->
     alone = [  # whose blocks, one after the other, would not find the tokens of its self-loops
         name
         for name, parts in blocks.items()
-        if not all(is_single_firing_loop(one) or _never_lacks(one, parts) for one in loops[name])
+        if not all(is_single_firing_loop(loop) or _never_lacks(loop, parts) for loop in loops[name])
     ]
-    single = {name for name, found in loops.items() if any(map(is_single_firing_loop, found))}
+    single = {
+        name for name, self_loops in loops.items() if any(map(is_single_firing_loop, self_loops))
+    }
     merged = replace(
         graph,
         name=f"{graph.name} (fewer phases, slower)",
@@ -163,8 +165,8 @@ def faster_graph(graph: Graph, phases: Positive | Mapping[str, Positive] = 1) ->
                 extra[channel.name] = more
         channels.append(merged)
     name = f"{graph.name} (fewer phases, faster)"
-    found = replace(graph, name=name, actors=actors, channels=tuple(channels), origin=None)
-    return FasterGraph(graph=found, extra=extra)
+    merged_graph = replace(graph, name=name, actors=actors, channels=tuple(channels), origin=None)
+    return FasterGraph(graph=merged_graph, extra=extra)
 
 
 def _blocks(graph: Graph, phases: int | Mapping[str, int]) -> dict[str, list[Block]]:
@@ -271,17 +273,17 @@ def merge_actors(
     """
     chosen = _chosen(graph, names)
     order = _shortest(_order(graph, chosen, budget))
-    others = [actor for actor in graph.actors if actor.name not in chosen]
+    rest = [actor for actor in graph.actors if actor.name not in chosen]
     wanted = "+".join(chosen) if name is None else name
-    merged = free_name(wanted, {actor.name for actor in others})
+    merged = free_name(wanted, {actor.name for actor in rest})
     durations = tuple(graph.actor(actor).durations[phase] for actor, phase in order)
     first = next(at for at, actor in enumerate(graph.actors) if actor.name in chosen)
     kept = sum(actor.name not in chosen for actor in graph.actors[:first])
-    others.insert(kept, Actor(name=merged, durations=durations))
+    rest.insert(kept, Actor(name=merged, durations=durations))
     sequential = replace(
         graph,
         name=f"{graph.name} (actors merged)",
-        actors=tuple(others),
+        actors=tuple(rest),
         channels=tuple(
             _moved(channel, order, chosen, merged)
             for channel in graph.channels
@@ -307,9 +309,9 @@ def _chosen(graph: Graph, names: Sequence[str]) -> dict[str, None]:
         neighbours[channel.consumer].add(channel.producer)
     reached, waiting = {names[0]}, [names[0]]
     while waiting:
-        found = neighbours[waiting.pop()] - reached
-        reached |= found
-        waiting += found
+        reached_now = neighbours[waiting.pop()] - reached
+        reached |= reached_now
+        waiting += reached_now
     strangers = set(chosen) - reached
     if strangers:
         raise InvalidGraph(
@@ -332,24 +334,24 @@ def _order(graph: Graph, chosen: Mapping[str, None], budget: Budget) -> list[tup
     if run.deadlock is not None:
         raise Deadlocked(f"no order of firings: the graph deadlocks: {run.deadlock}")
     in_turn = _in_turn(bound_channels(graph), run.firings)
-    return [(one.actor, one.phase) for one in in_turn if one.actor in chosen]
+    return [(firing.actor, firing.phase) for firing in in_turn if firing.actor in chosen]
 
 
 def _in_turn(graph: Graph, firings: Sequence[Firing]) -> Iterator[Firing]:
     """Yield the firings by their starts; of those that start together, those that wait last."""
     numbers = indexed(graph)
-    number = {name: one for one, name in enumerate(numbers.actor_names)}
+    number = {name: index for index, name in enumerate(numbers.actor_names)}
     run = UntimedRun(numbers, [len(firings)] * len(number))
-    for _, together in groupby(firings, key=lambda one: one.start):
-        waiting = sorted(together, key=lambda one: one.index)
+    for _, together in groupby(firings, key=lambda firing: firing.start):
+        waiting = sorted(together, key=lambda firing: firing.index)
         while waiting:
             still = []
-            for one in waiting:
-                actor = number[one.actor]
-                if run.firings[actor] == one.index and run.advance(actor):
-                    yield one
+            for firing in waiting:
+                actor = number[firing.actor]
+                if run.firings[actor] == firing.index and run.advance(actor):
+                    yield firing
                 else:
-                    still.append(one)
+                    still.append(firing)
             if len(still) == len(waiting):
                 raise AssertionError("firings that start together wait for one another")
             waiting = still
@@ -357,7 +359,7 @@ def _in_turn(graph: Graph, firings: Sequence[Firing]) -> Iterator[Firing]:
 
 def _shortest(order: Sequence[tuple[str, int]]) -> Sequence[tuple[str, int]]:
     """The shortest part of the order that, repeated, is the order."""
-    rounds = gcd(*(order.count(one) for one in set(order)))
+    rounds = gcd(*(order.count(firing) for firing in set(order)))
     for times in range(rounds, 1, -1):
         if rounds % times == 0:
             part = order[: len(order) // times]

@@ -126,7 +126,7 @@ def overlapping_actor(graph: Graph, repetitions: Mapping[str, int], period: Frac
     work = {
         name: Fraction(repetitions[name], len(durations)) * sum(durations) * graph.time_unit
         for name, durations in (
-            (one, graph.actor(one).durations) for one in unlimited_actors(graph)
+            (actor, graph.actor(actor).durations) for actor in unlimited_actors(graph)
         )
     }
     longest = max(work, key=lambda name: work[name], default=None)

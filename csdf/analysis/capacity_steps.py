@@ -57,10 +57,10 @@ class CapacitySteps(Tabular):
 
         Raises CsdfError beyond the last step of an incomplete function.
         """
-        found = [step for step in self.steps if step.capacity <= capacity]
-        if not self.is_complete and len(found) == len(self.steps):
+        reached = [step for step in self.steps if step.capacity <= capacity]
+        if not self.is_complete and len(reached) == len(self.steps):
             raise CsdfError(f"channel {self.channel!r}: {capacity} is beyond what was computed")
-        return found[-1].period if found else None
+        return reached[-1].period if reached else None
 
     def rows(self) -> list[dict[str, Any]]:
         """Return an exact row for each step."""
@@ -84,19 +84,19 @@ def capacity_steps(
     Ctrl-C.
     """
     stop = stop_of(budget)
-    one = graph.channel(channel)
-    if one.is_self_loop:
+    bounded = graph.channel(channel)
+    if bounded.is_self_loop:
         raise CsdfError(f"channel {channel!r} is a self-loop; these have no capacity here")
     channels = tuple(
-        replace(each, capacity=None, release=None) if each.name == channel else each
-        for each in graph.channels
+        replace(candidate, capacity=None, release=None) if candidate.name == channel else candidate
+        for candidate in graph.channels
     )
     free = replace(graph, channels=channels, origin=None)
     best = throughput(free, budget=stop).period
     if best is None:
         raise Deadlocked("the graph deadlocks, whatever the capacity of this channel is")
-    step = gcd(*one.production, *one.consumption, *one.release_rates)
-    capacity = _least_live(graph, one, step, stop)
+    step = gcd(*bounded.production, *bounded.consumption, *bounded.release_rates)
+    capacity = _least_live(graph, bounded, step, stop)
     varying = VaryingGraph(with_capacities(graph, {channel: capacity}), stop)
     space = varying.numbers.channel_names.index(channel) + 1  # its reverse channel comes next
     tokens = list(varying.numbers.initial_tokens)

@@ -23,7 +23,7 @@ def strong_components(actors: int, successors: Sequence[Sequence[int]]) -> list[
     next_child = [0] * actors
     open_actors: list[int] = []
     clock = 0
-    found = 0
+    number = 0
     for root in range(actors):
         if seen_at[root] >= 0:
             continue
@@ -47,8 +47,8 @@ def strong_components(actors: int, successors: Sequence[Sequence[int]]) -> list[
                 low[path[-1]] = min(low[path[-1]], low[actor])
             if low[actor] == seen_at[actor]:
                 while component[actor] < 0:
-                    component[open_actors.pop()] = found
-                found += 1
+                    component[open_actors.pop()] = number
+                number += 1
     return component
 
 
@@ -80,11 +80,11 @@ def cyclic_components(graph: IndexedGraph, cycles: Sequence[int]) -> list[Compon
         if number[producer] == number[consumer]:
             channels.setdefault(number[producer], []).append(channel)
     actors: dict[int, list[int]] = {}
-    for actor, own in enumerate(number):
-        actors.setdefault(own, []).append(actor)
-    found = []
-    for own in sorted(channels):
-        repeats = gcd(*(cycles[actor] for actor in actors[own]))
-        alone = [cycles[actor] // repeats for actor in actors[own]]
-        found.append(Component(actors[own], channels[own], repeats, alone))
-    return found
+    for actor, label in enumerate(number):
+        actors.setdefault(label, []).append(actor)
+    components = []
+    for label in sorted(channels):
+        repeats = gcd(*(cycles[actor] for actor in actors[label]))
+        alone = [cycles[actor] // repeats for actor in actors[label]]
+        components.append(Component(actors[label], channels[label], repeats, alone))
+    return components

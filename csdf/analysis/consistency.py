@@ -48,13 +48,13 @@ def _component_cycles(first: str, touching: dict[str, list[Channel]]) -> dict[st
     reached = [first]
     for name in reached:
         for channel in touching[name]:
-            other = channel.consumer if channel.producer == name else channel.producer
-            if other in ratio:
+            neighbour = channel.consumer if channel.producer == name else channel.producer
+            if neighbour in ratio:
                 continue
             produced, consumed = sum(channel.production), sum(channel.consumption)
             forward = Fraction(produced, consumed)
-            ratio[other] = ratio[name] * (forward if channel.producer == name else 1 / forward)
-            reached.append(other)
+            ratio[neighbour] = ratio[name] * (forward if channel.producer == name else 1 / forward)
+            reached.append(neighbour)
     scale = lcm(*(value.denominator for value in ratio.values()))
     # No prime divides all of these: the first ratio is 1, and the scale is the least common multiple.
     cycles = {name: value.numerator * (scale // value.denominator) for name, value in ratio.items()}

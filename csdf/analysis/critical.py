@@ -38,7 +38,7 @@ class CriticalCycle(Shown):
     def capacities(self) -> tuple[str, ...]:
         """The channels of the graph whose capacity limits, those with reverse channels in the cycle."""
         reverse = re.compile(f"(.+){re.escape(SPACE)}(_[0-9]+)?")
-        return tuple(found[1] for name in self.channels if (found := reverse.fullmatch(name)))
+        return tuple(match[1] for name in self.channels if (match := reverse.fullmatch(name)))
 
 
 def named_cycle(
@@ -80,16 +80,16 @@ def critical_circuit(graph: IndexedGraph, state: SteadyState) -> Circuit:
         "causes": backend.view(recorded.causes),
         "record": backend.view(recorded.record),
         "made_start": graph.production_start,
-        "made": [one for c in channels for one in accumulate(graph.productions(c))],
+        "made": [total for c in channels for total in accumulate(graph.productions(c))],
         "taken_start": graph.consumption_start,
-        "taken": [one for c in channels for one in accumulate(graph.consumptions(c))],
+        "taken": [total for c in channels for total in accumulate(graph.consumptions(c))],
     }
     causes = backend.kernel(kernel.Causes)(SimpleNamespace(**columns), backend.array)
     begin = int(recorded.record[0]) if recorded.record_start[0] >= 0 else 0
     walker = backend.kernel(kernel.Walker)
     length = backend.kernel(kernel.cycle_length)(causes, walker(0, 0, begin), walker(0, 0, begin))
     first, second = walker(0, 0, begin), walker(0, 0, begin)
-    actor_step, channel_step = (backend.blank(len(one)) for one in (graph.phases, graph.producer))
+    actor_step, channel_step = (backend.blank(len(node)) for node in (graph.phases, graph.producer))
     backend.kernel(kernel.go_round)(causes, first, second, length, actor_step, channel_step)
     return Circuit(
         actors=_visited(actor_step),
@@ -101,5 +101,5 @@ def critical_circuit(graph: IndexedGraph, state: SteadyState) -> Circuit:
 
 def _visited(steps: Sequence[int]) -> tuple[int, ...]:
     """Return who was visited, in the order of time: the walk goes backwards."""
-    visited = [one for one, step in enumerate(steps) if step]
-    return tuple(sorted(visited, key=lambda one: -steps[one]))
+    visited = [node for node, step in enumerate(steps) if step]
+    return tuple(sorted(visited, key=lambda node: -steps[node]))

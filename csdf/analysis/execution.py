@@ -130,7 +130,7 @@ class Execution:
         actor = graph.producer[full]
         outputs = graph.output_channel[graph.output_start[actor] : graph.output_start[actor + 1]]
         grown = [output for output in outputs if rings.length[output] == rings.size[output]]
-        if self._free + 4 * sum(rings.size[one] for one in grown) > len(rings.times):
+        if self._free + 4 * sum(rings.size[output] for output in grown) > len(rings.times):
             batches = [self._batches(channel) for channel in range(len(rings.size))]
             sizes = [
                 size * 4 if 2 * len(queue) > size else size
@@ -267,17 +267,17 @@ def growth_bounds(before: Times, after: Times, iterations: int) -> tuple[Fractio
 
 def _growths(earlier: Sequence[tuple[int, int]], later: Sequence[tuple[int, int]]) -> Iterator[int]:
     """Yield by how much the times of a queue are later, place by place, once for equal places."""
-    mine, others = iter(earlier), iter(later)
-    left = right = time = other = 0
+    mine, later_times = iter(earlier), iter(later)
+    left = right = time = shift = 0
     while True:
         if not left:
             left, time = next(mine, (0, 0))
         if not right:
-            right, other = next(others, (0, 0))
+            right, shift = next(later_times, (0, 0))
         same = min(left, right)
         if not same:
             return
-        yield other - time
+        yield shift - time
         left, right = left - same, right - same
 
 
@@ -304,8 +304,8 @@ def blank_record(
     actors = range(len(graph.phases))
     ports = [graph.input_start[actor + 1] - graph.input_start[actor] for actor in actors]
     bits = [max(1, count.bit_length()) for count in ports]
-    per_word = [self_timed.WORD_BITS // bit for bit in bits]
-    words = [-(-count // each) for count, each in zip(firings, per_word, strict=True)]
+    per_word = [self_timed.WORD_BITS // bit_width for bit_width in bits]
+    words = [-(-count // capacity) for count, capacity in zip(firings, per_word, strict=True)]
     overtaking = [not is_ordered(graph, actor) for actor in actors]
     has_overtaking = any(overtaking)
     listed = [has_overtaking and (actor == 0 or overtaking[actor]) for actor in actors]

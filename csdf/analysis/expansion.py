@@ -81,13 +81,13 @@ class _Expansion:
         """Add a channel for each firing that consumes, from the last firing whose token it needs."""
         count = self.repetitions[channel.producer]
         is_single = channel.producer in self._one_at_a_time
-        found = awaited_firings(
+        sources = awaited_firings(
             self._graph.actor(channel.producer),
             channel,
             self.repetitions[channel.consumer],
             is_single=is_single,
         )
-        for firing, source in found:
+        for firing, source in sources:
             distance, index = divmod(source, count)
             entry = self._entry(self._graph.actor(channel.consumer), firing)
             self._add(f"{channel.producer}#{index}", entry, -distance)

@@ -45,9 +45,9 @@ class Deadlock(Shown):
 
     def __str__(self) -> str:
         return "; ".join(
-            f"{one.actor} waits for {one.producer} on {one.channel}: "
-            f"has {one.tokens}, needs {one.needed}"
-            for one in self.cycle
+            f"{step.actor} waits for {step.producer} on {step.channel}: "
+            f"has {step.tokens}, needs {step.needed}"
+            for step in self.cycle
         )
 
     def to_json(self) -> list[dict[str, Any]]:

@@ -119,11 +119,11 @@ class ParametricPeriod(Tabular):
         kept = [
             segment for segment in self.segments if segment.end is None or segment.end > nominal
         ]
-        for one in kept:
-            if one.slope > 0:
+        for segment in kept:
+            if segment.slope > 0:
                 return (
-                    max(Fraction(0), one.start - nominal)
-                    if one.period(nominal) < now
+                    max(Fraction(0), segment.start - nominal)
+                    if segment.period(nominal) < now
                     else Fraction(0)
                 )
         if not self.is_complete:
@@ -138,11 +138,15 @@ class ParametricPeriod(Tabular):
     def rows(self) -> list[dict[str, Any]]:
         """Return an exact row for each segment."""
         return [
-            {"from": segment.start, "to": segment.end, "slope": segment.slope,
-             "period": segment.period(segment.start),
-             "actors": () if segment.cycle is None else segment.cycle.actors}
+            {
+                "from": segment.start,
+                "to": segment.end,
+                "slope": segment.slope,
+                "period": segment.period(segment.start),
+                "actors": () if segment.cycle is None else segment.cycle.actors,
+            }
             for segment in self.segments
-        ]  # fmt: skip
+        ]
 
 
 @public
@@ -177,16 +181,16 @@ def parametric_period(
         if not pieces.known:
             raise
         pieces_end, reason = max(pieces.explored, pieces.known[-1][0]), reason_of(ended)
-    found = _joined(pieces.known)
-    if len(found) > 1 and found[-1][0] == pieces_end:
-        found.pop()
-    ends = [*(start for start, _ in found[1:]), pieces_end]
+    pieces_of_line = _joined(pieces.known)
+    if len(pieces_of_line) > 1 and pieces_of_line[-1][0] == pieces_end:
+        pieces_of_line.pop()
+    ends = [*(start for start, _ in pieces_of_line[1:]), pieces_end]
     segments = [
         LinearSegment(
             start=start, end=stop, time=line.time, count=line.counts[0], tokens=line.tokens,
             cycle=search.cycle(line),
         )
-        for (start, line), stop in zip(found, ends, strict=True)
+        for (start, line), stop in zip(pieces_of_line, ends, strict=True)
     ]  # fmt: skip
     return ParametricPeriod(
         parameter=parameter, segments=tuple(segments), evaluations=search.evaluations, reason=reason
@@ -201,8 +205,8 @@ def line_below_nominal(
     first, last = search.line(least), search.line(nominal)
     pieces = _Pieces(search)
     pieces.explore(least, first, nominal, last)
-    found = _joined(pieces.known)
-    return found[-1][1], found[-1][0], found[0][1]
+    pieces_of_line = _joined(pieces.known)
+    return pieces_of_line[-1][1], pieces_of_line[-1][0], pieces_of_line[0][1]
 
 
 class _Pieces:
@@ -314,11 +318,15 @@ class ParametricRegions(Tabular):
     def rows(self) -> list[dict[str, Any]]:
         """Return an exact row for each region."""
         return [
-            {"time": region.time, "counts": region.counts, "tokens": region.tokens,
-             "corners": region.corners,
-             "actors": () if region.cycle is None else region.cycle.actors}
+            {
+                "time": region.time,
+                "counts": region.counts,
+                "tokens": region.tokens,
+                "corners": region.corners,
+                "actors": () if region.cycle is None else region.cycle.actors,
+            }
             for region in self.regions
-        ]  # fmt: skip
+        ]
 
 
 @public
@@ -337,9 +345,11 @@ def parametric_regions(
     """
     low = (first.minimum, second.minimum)
     top = (exact(high[0], "high"), exact(high[1], "high"))
-    for one, least, most in zip((first, second), low, top, strict=True):
+    for parameter, least, most in zip((first, second), low, top, strict=True):
         if most <= least:
-            raise CsdfError(f"{one.name}: up to {most}; expected more than {least}, its minimum")
+            raise CsdfError(
+                f"{parameter.name}: up to {most}; expected more than {least}, its minimum"
+            )
     stop = stop_of(budget)
     search = LineSearch(VaryingGraph(graph, stop), [first, second], stop)
     box = [low, (top[0], low[1]), top, (low[0], top[1])]
@@ -360,16 +370,16 @@ def parametric_regions(
 def _all_planes(search: LineSearch, box: Sequence[Point]) -> list[CycleLine]:
     """Every cycle that is the highest somewhere in the box."""
     planes: list[CycleLine] = []
-    known: set[Point] = set()
+    seen: set[Point] = set()
     corners = list(box)
     while corners:
         for corner in corners:
-            known.add(corner)
-            found = search.line(*corner)
-            if not any(found.is_same_function(plane) for plane in planes):
-                planes.append(found)
+            seen.add(corner)
+            line = search.line(*corner)
+            if not any(line.is_same_function(plane) for plane in planes):
+                planes.append(line)
         shapes = _polygons(planes, box)
-        corners = sorted({one for _, shape in shapes for one in shape} - known)
+        corners = sorted({corner for _, shape in shapes for corner in shape} - seen)
     return planes
 
 
@@ -377,15 +387,15 @@ def _polygons(
     planes: Sequence[CycleLine], box: Sequence[Point]
 ) -> list[tuple[CycleLine, list[Point]]]:
     """The planes that are the highest somewhere, each with the polygon where it is."""
-    found = []
+    plane_parts = []
     for plane in planes:
         corners = list(box)
-        for other in planes:
-            if other is not plane:
-                corners = _part_above(corners, plane, other)
+        for neighbour in planes:
+            if neighbour is not plane:
+                corners = _part_above(corners, plane, neighbour)
         if len(corners) > 2 and _has_area(corners):
-            found.append((plane, corners))
-    return found
+            plane_parts.append((plane, corners))
+    return plane_parts
 
 
 def _part_above(corners: list[Point], plane: CycleLine, other: CycleLine) -> list[Point]:
@@ -409,9 +419,9 @@ def _part_above(corners: list[Point], plane: CycleLine, other: CycleLine) -> lis
 
 def _has_area(corners: Sequence[Point]) -> bool:
     """Whether the corners do not all lie on one line."""
-    (x, y), *others = corners
-    turned = [(one - x) * (later - y) - (two - y) * (last - x)
-              for (one, two), (last, later) in pairwise(others)]  # fmt: skip
+    (x, y), *rest = corners
+    turned = [(px - x) * (later - y) - (two - y) * (last - x)
+              for (px, two), (last, later) in pairwise(rest)]  # fmt: skip
     return any(turned)
 
 
@@ -518,7 +528,9 @@ def symbolic_maximum(
     symbols = [sympy.Symbol(name, real=True) for name in names]
     lines = []
     for time, counts, tokens in rows:
-        time, *counts = (sympy.Rational(one.numerator, one.denominator) for one in (time, *counts))
+        time, *counts = (
+            sympy.Rational(number.numerator, number.denominator) for number in (time, *counts)
+        )
         lines.append(sum(map(mul, counts, symbols), time) / tokens)
     return sympy.Max(*lines)
 
@@ -552,19 +564,17 @@ def added_time(
     weights: for each actor one for all of its phases, or one for each phase.
     Raises InvalidGraph for an unknown actor, CsdfError for weights that do not fit.
     """
-    found = {actor: _row(graph.actor(actor), given) for actor, given in weights.items()}
+    rows = {actor: _row(graph.actor(actor), row_weights) for actor, row_weights in weights.items()}
     least = max(
         (
             -graph.time_unit * time / weight
-            for actor, row in found.items()
+            for actor, row in rows.items()
             for time, weight in zip(graph.actor(actor).durations, row, strict=True)
             if weight
         ),
         default=Fraction(0),
     )
-    return Parameter(
-        name=name or "+".join(found), weights=found, nominal=Fraction(0), minimum=least
-    )
+    return Parameter(name=name or "+".join(rows), weights=rows, nominal=Fraction(0), minimum=least)
 
 
 @public
@@ -573,7 +583,7 @@ def added_to_phase(graph: Graph, actor: str, phase: Natural) -> Parameter:
     phases = graph.actor(actor).phases
     if not 0 <= phase < phases:
         raise CsdfError(f"actor {actor!r} has phases 0 to {phases - 1}; there is no {phase}")
-    row = [int(one == phase) for one in range(phases)]
+    row = [int(position == phase) for position in range(phases)]
     return added_time(graph, {actor: row}, name=f"{actor}:{phase}")
 
 
@@ -597,4 +607,4 @@ def _row(actor: Actor, given: Exact | Sequence[Exact]) -> tuple[Fraction, ...]:
             f"actor {actor.name!r}: {counted(len(given), 'weight')}, but "
             f"{counted(actor.phases, 'phase')}; give one weight, or one for each phase"
         )
-    return tuple(exact(one, what) for one in given)
+    return tuple(exact(weight, what) for weight in given)

@@ -90,7 +90,7 @@ class PeriodicProblem:
         self._is_ordered = [int(ordered[actor]) for actor in graph.producer]
         upto = [list(accumulate(graph.productions(channel), initial=0)) for channel in channels]
         self._before = [made for sums in upto for made in sums[:-1]]
-        self._upto = [one for c in channels for one in accumulate(graph.consumptions(c))]
+        self._upto = [total for c in channels for total in accumulate(graph.consumptions(c))]
         self._latest: tuple[tuple[object, ...], NodeArrays] | None = None
         self._step = _ConstraintSteps(
             graph, self._produced, self._consumed, self.scale, self.cycles
@@ -129,8 +129,8 @@ class PeriodicProblem:
             has_others = durations is not None  # the graph's own may be too large for the backend
             layout = self._layout(copies, backend, unit_times=unit_times or has_others)
             if durations is not None:
-                own = backend.array(self._times(copies, durations))
-                layout = layout._replace(times=own)
+                durations_of_nodes = backend.array(self._times(copies, durations))
+                layout = layout._replace(times=durations_of_nodes)
             solution = self._solve(copies, low, tokens, backend, layout, nearby, stop)
             if solution is not None:
                 return solution
@@ -149,7 +149,7 @@ class PeriodicProblem:
         """Solve on one backend; None where its numbers do not hold the sums."""
         edges = self._edges(layout, tokens, backend, stop)
         cycle = backend.blank(layout.nodes)
-        others = backend.blank(2 * layout.nodes)
+        spare = backend.blank(2 * layout.nodes)
         value, choice = backend.blank(layout.nodes), backend.blank(layout.nodes)
         unit = 0
         if nearby is not None:
@@ -159,7 +159,7 @@ class PeriodicProblem:
             rounded = _rounded_choice(edges, layout.times, stop)
             if rounded is not None:
                 choice, unit = rounded, 1
-        policy = backend.kernel(periodic.Policy)(value, cycle, others, choice, backend.blank)
+        policy = backend.kernel(periodic.Policy)(value, cycle, spare, choice, backend.blank)
         policy.begin_with(unit)
         policy.within(int(low), self.scale, backend.limit)
         status = _run(policy, edges.listed, layout.times, backend, stop)
@@ -177,7 +177,7 @@ class PeriodicProblem:
             height=policy.height,
         )
         exact = self.is_exact(copies, circuit)
-        reported = backend.take(others, range(policy.reported))
+        reported = backend.take(spare, range(policy.reported))
         feasible = status == periodic.OPTIMAL
         period = Fraction(circuit.time) / circuit.height if feasible else None
         return PeriodicSolution(
@@ -262,7 +262,7 @@ class PeriodicProblem:
                 "is_ordered": self._is_ordered,
             }
         )
-        found = NodeArrays(
+        arrays = NodeArrays(
             nodes=starts[-1],
             columns=backend.kernel(periodic.Layout)(SimpleNamespace(**columns), backend.array),
             times=backend.array(
@@ -272,8 +272,8 @@ class PeriodicProblem:
             starts=starts[:-1],
             room=[2 * starts[-1] + len(graph.producer)],
         )
-        self._latest = (key, found)
-        return found
+        self._latest = (key, arrays)
+        return arrays
 
     def _times(self, copies: Sequence[int], durations: Sequence[int]) -> list[int]:
         """Return the duration of each phase of each copy; durations: of each phase."""
@@ -348,9 +348,9 @@ def _rounded_choice(edges: EdgeArrays, times: Sequence[int], stop: Stop) -> list
     """
     backend = compiler.backend(fits=True)
     nodes, end, array = len(times), edges.number, backend.array
-    graph = [array(one) for one in (edges.start, edges.source[:end], edges.channel[:end])]
+    graph = [array(numbers) for numbers in (edges.start, edges.source[:end], edges.channel[:end])]
     for bits in range(LONGEST, LESS, -LESS) if backend.is_compiled else ():
-        time, height = (array(_rounded(one, bits)) for one in (times, edges.height[:end]))
+        time, height = (array(_rounded(numbers, bits)) for numbers in (times, edges.height[:end]))
         listed = backend.kernel(periodic.Edges)(graph[0], graph[1], height, graph[2])
         value, cycle, choice = (backend.blank(nodes) for _ in range(3))
         policy = backend.kernel(periodic.Policy)(
@@ -371,15 +371,15 @@ def _rounded(numbers: Sequence[int], bits: int) -> list[int]:
 
 def _separated(edges: list[int], source: Any, owner: Any) -> tuple[tuple[int, ...], ...]:
     """The distinct sets of actors on cycles whose edges are listed one after the other."""
-    found: dict[frozenset[int], None] = {}
+    groups: dict[frozenset[int], None] = {}
     actors: set[int] = set()
     for edge in edges:
         if edge >= 0:
             actors.add(int(owner[source[edge]]))
         else:
-            found[frozenset(actors)] = None
+            groups[frozenset(actors)] = None
             actors = set()
-    return tuple(tuple(sorted(group)) for group in found)
+    return tuple(tuple(sorted(group)) for group in groups)
 
 
 class EdgeArrays(NamedTuple):
@@ -423,7 +423,7 @@ class _ConstraintSteps:
         self._graph = graph
         self._moved = list(zip(graph.producer, produced, graph.consumer, consumed, strict=True))
         # One iteration moves cycles * produced tokens and is `scale` units high.
-        self._unit = [cycles[one] * count for one, count, _, _ in self._moved]
+        self._unit = [cycles[actor] * count for actor, count, _, _ in self._moved]
         self._scale = scale
         self._copies = [0] * len(cycles)
         self.tokens = [0] * len(self._moved)

@@ -124,10 +124,10 @@ def _check_space(channel: Channel, producers: list[Firing], consumers: list[Firi
         claimed += made
         released = 0
         for consumer in consumers:
-            given = channel.release_rates[consumer.phase]
-            if given and consumer.end > producer.start:
+            release = channel.release_rates[consumer.phase]
+            if release and consumer.end > producer.start:
                 break  # later space waits behind this
-            released += given
+            released += release
         if made and claimed - released > (channel.capacity or 0):
             raise InvalidSchedule(
                 f"{_name(producer)}: fills channel {channel.name!r} to {claimed - released} "

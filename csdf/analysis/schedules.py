@@ -67,9 +67,9 @@ def periodic_throughput(graph: Graph, copies: Positive, *, budget: Budget = None
     """
     stop = stop_of(budget)
     problem = _problem(graph)
-    found = _copies(problem, copies)
-    require_room(problem, found)
-    solution = _live_solution(problem, found, stop)
+    layout = _copies(problem, copies)
+    require_room(problem, layout)
+    solution = _live_solution(problem, layout, stop)
     method = f"periodic-{copies}"
     if solution.period is None:
         if solution.is_exact:

@@ -191,8 +191,8 @@ def peak_occupancy(
     """
     times = [(end, start == end) for start, end in zip(consumer_starts, consumer_ends, strict=True)]
     in_order = list(accumulate(times, max))
-    given = islice(cycle(channel.release_rates), len(times))
-    released = list(accumulate(given, initial=0))
+    release_rates = islice(cycle(channel.release_rates), len(times))
+    released = list(accumulate(release_rates, initial=0))
     claimed = peak = channel.initial_tokens
     for start, made in zip(producer_starts, cycle(channel.production)):
         claimed += made

@@ -160,10 +160,10 @@ class _Study:
     def _parts(self, critical: Critical) -> tuple[frozenset[int], frozenset[int]]:
         """The places of the durations on a cycle, and its channels."""
         channels = () if critical.circuit is None else critical.circuit.channels
-        own = () if critical.component is None else critical.component.channels
+        channels_of_component = () if critical.component is None else critical.component.channels
         return (
             frozenset(self._varying.places(critical)),
-            frozenset(own[channel] for channel in channels if channel >= 0),
+            frozenset(channels_of_component[one] for one in channels if one >= 0),
         )
 
     def _learn(self, critical: Critical) -> None:
@@ -194,18 +194,20 @@ class _Study:
             period = self._period / self._graph.time_unit
             self._slacks[key] = ComponentSlack(varying, period, self._stop)
         phases = range(self._graph.actors[number].phases) if phase is None else (phase,)
-        found = self._slacks[key].slack([(place, phase) for phase in phases])
+        slack = self._slacks[key].slack([(place, phase) for phase in phases])
         names, actors = self._varying.numbers.actor_names, varying.component.actors
-        visited = () if found.circuit is None else found.circuit.actors
-        return found, tuple(dict.fromkeys(names[actors[one]] for one in visited))
+        visited = () if slack.circuit is None else slack.circuit.actors
+        return slack, tuple(dict.fromkeys(names[actors[node]] for node in visited))
 
     def _gain(self, number: int, phase: int | None) -> tuple[Fraction, Fraction, Fraction]:
         """Reduction, up to where it is valid, and least period; nothing off a critical cycle gains."""
         nothing = Fraction(0), Fraction(0), self._period
         actor = self._graph.actors[number]
         phases = range(actor.phases) if phase is None else (phase,)
-        own = {self._varying.numbers.duration_start[number] + phase for phase in phases}
-        if any(own.isdisjoint(places) for places, _ in self._known_cycles):
+        start_of_duration = {
+            self._varying.numbers.duration_start[number] + phase for phase in phases
+        }
+        if any(start_of_duration.isdisjoint(places) for places, _ in self._known_cycles):
             return nothing
         parameter = (
             added_time(self._graph, {actor.name: 1})
@@ -280,15 +282,15 @@ class ComponentSlack:
         Where the cycle that ends it goes through actors whose copies are fewer than it needs, it
         limits schedules of that kind only; then they get more.
         """
-        rooms, known = self._rooms, self._loop_slack(members)
+        rooms, loop_slack = self._rooms, self._loop_slack(members)
         while True:
             self._stop.look()
-            found = rooms.least(members, known)
-            if found.circuit is None or self._problem.is_exact(rooms.copies, found.circuit):
-                return found
-            copies = self._problem.with_copies_for(rooms.copies, [found.circuit.actors])
+            slack = rooms.least(members, loop_slack)
+            if slack.circuit is None or self._problem.is_exact(rooms.copies, slack.circuit):
+                return slack
+            copies = self._problem.with_copies_for(rooms.copies, [slack.circuit.actors])
             if self._problem.nodes(copies) > LARGEST:
-                return found._replace(is_exact=False)
+                return slack._replace(is_exact=False)
             rooms = _Rooms(self._problem, copies, self._period, self._stop)
             if self._problem.nodes(copies) <= SHARED:
                 self._rooms = rooms
@@ -373,10 +375,10 @@ class _Rooms:
             trial, scale = units.numerator, units.denominator
         best: list[int] | None = None
         while True:
-            found = self._better(nodes, trial, scale)
-            if found is None:
+            better = self._better(nodes, trial, scale)
+            if better is None:
                 break
-            best, trial, scale = found
+            best, trial, scale = better
             if len(nodes) == 1:  # the first cycle found has the least room
                 break
         if best is None:
@@ -423,11 +425,14 @@ class _Rooms:
         take, layout = self._backend.take, self._layout
         nodes, channels = take(self._source, forwards), take(self._channel, forwards)
         return self._problem.circuit(
-            nodes, channels, layout.starts, take(layout.owner, nodes),
+            nodes,
+            channels,
+            layout.starts,
+            take(layout.owner, nodes),
             time=sum(
                 layout.times[node]
                 for node, channel in zip(nodes, channels, strict=True)
                 if channel >= 0
             ),
             height=sum(take(self._height, forwards)),
-        )  # fmt: skip
+        )

@@ -38,8 +38,8 @@ def statistics(graph: Graph) -> Statistics:
     cycles = cycle_vector(graph)
     moved = [cycles[channel.producer] * sum(channel.production) for channel in graph.channels]
     sizes = [channel.token_size for channel in graph.channels]
-    known = [size for size in sizes if size is not None]
-    is_known = len(known) == len(sizes)
+    sizes_known = [size for size in sizes if size is not None]
+    is_known = len(sizes_known) == len(sizes)
     initial = [channel.initial_tokens for channel in graph.channels]
     work = sum(cycles[actor.name] * sum(actor.durations) for actor in graph.actors)
     return Statistics(
@@ -51,6 +51,6 @@ def statistics(graph: Graph) -> Statistics:
         firings_per_iteration=sum(cycles[actor.name] * actor.phases for actor in graph.actors),
         work=work * graph.time_unit,
         tokens_moved=sum(moved),
-        bytes_moved=sum(map(int.__mul__, moved, known)) if is_known else None,
-        initial_bytes=sum(map(int.__mul__, initial, known)) if is_known else None,
+        bytes_moved=sum(map(int.__mul__, moved, sizes_known)) if is_known else None,
+        initial_bytes=sum(map(int.__mul__, initial, sizes_known)) if is_known else None,
     )

@@ -77,7 +77,10 @@ def throughput(graph: Graph, *, method: Method = "auto", budget: Budget = None) 
     cycles = list(cycle_vector(graph).values())
     numbers = indexed(bound_channels(graph))
     stop = stop_of(budget)
-    searches = [ComponentSearch(numbers, one, stop) for one in cyclic_components(numbers, cycles)]
+    searches = [
+        ComponentSearch(numbers, component, stop)
+        for component in cyclic_components(numbers, cycles)
+    ]
     try:
         if method == "execution":
             slowest = _slowest_by_execution(searches)
@@ -127,7 +130,9 @@ def _slowest_by_refinement(
     """Refine the component that may be the slowest until its period is known, others only as needed."""
     while searches:
         unbounded = [search for search in searches if search.bound is None]
-        candidate = unbounded[0] if unbounded else max(searches, key=lambda one: one.bound or 0)
+        candidate = (
+            unbounded[0] if unbounded else max(searches, key=lambda search: search.bound or 0)
+        )
         if candidate.period is not None:
             return candidate
         candidate.refine(may_execute=may_execute)
@@ -173,11 +178,13 @@ class ComponentSearch:
         self._firings = list(map(int.__mul__, component.cycles, part.phases))
         self._is_known_live = 0 not in part.duration
         # The busiest actor among those that fire one at a time: no period is shorter.
-        single = [one for one in range(len(part.producer)) if is_one_at_a_time(part, one)]
-        busy = [sum(part.durations(part.producer[one])) for one in single]
+        single = [
+            channel for channel in range(len(part.producer)) if is_one_at_a_time(part, channel)
+        ]
+        busy = [sum(part.durations(part.producer[channel])) for channel in single]
         loads = [
-            component.cycles[part.producer[one]] * time
-            for one, time in zip(single, busy, strict=True)
+            component.cycles[part.producer[channel]] * time
+            for channel, time in zip(single, busy, strict=True)
         ]
         self._own_low = Fraction(max(loads, default=0))
         self.low = component.repeats * self._own_low

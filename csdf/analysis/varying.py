@@ -40,9 +40,9 @@ class VaryingComponent:
 
     def under(self, graph: IndexedGraph) -> VaryingComponent:
         """Return this component of the same graph with other tokens, its schedules as refined."""
-        other = VaryingComponent(graph, self.component)
-        other.copies, other._nearby = self.copies, self._nearby
-        return other
+        copy = VaryingComponent(graph, self.component)
+        copy.copies, copy._nearby = self.copies, self._nearby
+        return copy
 
     def solution(
         self, durations: Sequence[int], tokens: Sequence[int], stop: Stop
@@ -98,7 +98,8 @@ class VaryingGraph:
         self.time_unit = graph.time_unit
         cycles = list(cycle_vector(graph).values())
         self.components = [
-            VaryingComponent(self.numbers, one) for one in cyclic_components(self.numbers, cycles)
+            VaryingComponent(self.numbers, component)
+            for component in cyclic_components(self.numbers, cycles)
         ]
 
     @cached_property

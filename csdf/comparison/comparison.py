@@ -134,8 +134,8 @@ def compare(
             for question in questions:
                 if question == MCM and program.mcm is None:
                     continue
-                one = _Comparison(program, question, ours, folder, seconds)
-                yield one.verdict(path or plain, plain)
+                comparison = _Comparison(program, question, ours, folder, seconds)
+                yield comparison.verdict(path or plain, plain)
 
 
 class _Comparison:
@@ -157,13 +157,15 @@ class _Comparison:
         """
         if path != plain:
             self._kind = _kind_of(self.graph)
-            found = self._verdict(path, is_plain=False)
-            if found.verdict != NO_ANSWER or UNREAD not in found.reason:
-                return found
+            verdict = self._verdict(path, is_plain=False)
+            if verdict.verdict != NO_ANSWER or UNREAD not in verdict.reason:
+                return verdict
             self._kind = self.graph.kind
-            found = self._verdict(plain, is_plain=True)
+            verdict = self._verdict(plain, is_plain=True)
             remark = "it does not read the file, only the graph written anew"
-            return replace(found, reason=f"{found.reason}; {remark}" if found.reason else remark)
+            return replace(
+                verdict, reason=f"{verdict.reason}; {remark}" if verdict.reason else remark
+            )
         return self._verdict(path, is_plain=True)
 
     def _verdict(self, path: str, *, is_plain: bool) -> Verdict:
@@ -175,29 +177,29 @@ class _Comparison:
                 REPETITIONS: self._repetitions, THROUGHPUT: self._throughput,
                 MCM: self._mcm, FRONT: self._front,
             }[self.question]  # fmt: skip
-            found = answer(path)
+            answered = answer(path)
         except GaveUp as end:
             return self._told(NOT_ASKED, reason=f"no answer of ours: {end.reason}")
         except Inconsistent as error:
             agrees = self.ours.repetitions is None
             ours = "inconsistent" if agrees else self._own_words()
-            found = self._told(
+            answered = self._told(
                 AGREES if agrees else DIFFERS, ours, "inconsistent", str(error) * agrees
             )
         except NoAnswer as error:
-            found = self._told(NO_ANSWER, reason=str(error))
-        if found.verdict == DIFFERS and not found.reason:
-            found = replace(found, reason=self._reason(found, is_plain=is_plain))
-        own = self.ours.seconds.get(self.question, 0.0)
+            answered = self._told(NO_ANSWER, reason=str(error))
+        if answered.verdict == DIFFERS and not answered.reason:
+            answered = replace(answered, reason=self._reason(answered, is_plain=is_plain))
+        own_seconds = self.ours.seconds.get(self.question, 0.0)
         spent = self._clock.seconds or 0.0
-        return replace(found, seconds=round(spent, 6), own_seconds=round(own, 6))
+        return replace(answered, seconds=round(spent, 6), own_seconds=round(own_seconds, 6))
 
     def _refusal(self) -> str | None:
         """Why the question is not asked."""
-        known = self.ours.repetitions
-        if known is None:
+        repetitions = self.ours.repetitions
+        if repetitions is None:
             return None if self.question == REPETITIONS else "the graph is inconsistent"
-        refusal = self.program.asks(self.question, self.graph, known)
+        refusal = self.program.asks(self.question, self.graph, repetitions)
         if refusal is None and self.question == FRONT:
             if any(channel.capacity is not None for channel in self.graph.channels):
                 return "its channels have capacities"
@@ -210,8 +212,8 @@ class _Comparison:
         )  # fmt: skip
 
     def _own_words(self) -> str:
-        known = self.ours.repetitions
-        return "" if known is None else f"consistent, {sum(known.values())} firings"
+        repetitions = self.ours.repetitions
+        return "" if repetitions is None else f"consistent, {sum(repetitions.values())} firings"
 
     def _ask(
         self, question: str, path: str, kind: str | None = None, seconds: float | None = None
@@ -223,15 +225,17 @@ class _Comparison:
         return self.program.factor(graph, repetition_vector(graph))
 
     def _repetitions(self, path: str) -> Verdict:
-        known = self.ours.repetitions
-        factor = Fraction(1) if known is None else self.program.factor(self.graph, known)
+        repetitions = self.ours.repetitions
+        factor = (
+            Fraction(1) if repetitions is None else self.program.factor(self.graph, repetitions)
+        )
         theirs = self.program.repetitions(self._ask(REPETITIONS, path), self.graph, factor)
-        if known is None:
+        if repetitions is None:
             return self._told(DIFFERS, "inconsistent", _vector(theirs))
-        if theirs == known:
+        if theirs == repetitions:
             note = f"its vector is {factor} times the least one" if factor != 1 else ""
             return self._told(AGREES, self._own_words(), reason=note)
-        wrong = {name: count for name, count in known.items() if theirs.get(name) != count}
+        wrong = {name: count for name, count in repetitions.items() if theirs.get(name) != count}
         shown = {name: theirs.get(name, 0) for name in wrong}
         return self._told(DIFFERS, _vector(wrong), _vector(shown))
 
@@ -269,10 +273,10 @@ class _Comparison:
             for point in front.points
         ]
         theirs = self.program.front(self._ask(FRONT, path), self.graph, self._factor(self.graph))
-        theirs = [one for one in theirs if one.speed > 0]
+        theirs = [their_point for their_point in theirs if their_point.speed > 0]
         note = ""
         if not front.is_complete:
-            theirs = [one for one in theirs if one.size < front.lower_bound]
+            theirs = [their_point for their_point in theirs if their_point.size < front.lower_bound]
             note = f"as far as size {front.lower_bound - 1}, where our front ends"
         missed, better = _gaps(ours, theirs), _gaps(theirs, ours)
         points = counted(len(ours), "point")
@@ -282,32 +286,36 @@ class _Comparison:
                 more = f"it lists {counted(extra, 'point')} more that are dominated, to six digits"
                 note = f"{note}; {more}" if note else more
             return self._told(AGREES, points, reason=note)
-        shown_ours = [one for one in ours if one in missed or one.size in {b.size for b in better}]
+        shown_ours = [
+            point for point in ours if point in missed or point.size in {b.size for b in better}
+        ]
         return self._told(
-            DIFFERS, _points(missed or shown_ours), _points(better or _at_sizes(theirs, missed)),
+            DIFFERS,
+            _points(missed or shown_ours),
+            _points(better or _at_sizes(theirs, missed)),
             self._front_reason(missed, better),
-        )  # fmt: skip
+        )
 
     def _front_reason(self, missed: Sequence[Stored], better: Sequence[Stored]) -> str:
         """Ask the tool about single distributions; empty where that explains nothing."""
         if better:
-            for one in better[:TRIED]:
-                own = self._own_speed_of(one)
-                if own is None or _equal_speeds(own, one.speed):
+            for point in better[:TRIED]:
+                own_speed = self._own_speed_of(point)
+                if own_speed is None or _equal_speeds(own_speed, point.speed):
                     return ""
-                said = self._their_speed_at(one.capacities or {})
-                if said is not None and _equal_speeds(said.value, own):
+                said = self._their_speed_at(point.capacities or {})
+                if said is not None and _equal_speeds(said.value, own_speed):
                     return (
-                        f"its own throughput analysis gives {_speed(own)} for its distribution "
-                        f"of size {one.size}, as ours"
+                        f"its own throughput analysis gives {_speed(own_speed)} for its distribution "
+                        f"of size {point.size}, as ours"
                     )
             return ""
         confirmed = []
-        for one in missed[:TRIED]:
-            said = self._their_speed_at(one.capacities or {})
-            if said is None or not _equal_speeds(said.value, one.speed):
+        for point in missed[:TRIED]:
+            said = self._their_speed_at(point.capacities or {})
+            if said is None or not _equal_speeds(said.value, point.speed):
                 return ""
-            confirmed.append(str(one.size))
+            confirmed.append(str(point.size))
         sizes = " and ".join(confirmed[:2])
         return (
             f"it misses {counted(len(missed), 'point')}: its own throughput analysis confirms our "
@@ -363,11 +371,11 @@ class _Comparison:
 
     def _largest(self) -> int:
         """The largest number that an analysis has to hold: of firings, tokens or time."""
-        known = self.ours.repetitions or {}
-        factor = self.program.factor(self.graph, known) if known else Fraction(1)
-        numbers = [int(count * factor) for count in known.values()]
+        repetitions = self.ours.repetitions or {}
+        factor = self.program.factor(self.graph, repetitions) if repetitions else Fraction(1)
+        numbers = [int(count * factor) for count in repetitions.values()]
         for channel in self.graph.channels:
-            firings = known.get(channel.producer, 1) // len(channel.production)
+            firings = repetitions.get(channel.producer, 1) // len(channel.production)
             numbers.append(int(firings * sum(channel.production) * factor))
             numbers.append(channel.initial_tokens)
         return max(numbers, default=0)
@@ -398,11 +406,11 @@ class _Comparison:
 
     def _agree_on(self, graph: Graph) -> bool:
         """Whether both agree about another graph, in the same question."""
-        other = Ours(graph, Stop(), min(SHORT, self._seconds))
+        ours = Ours(graph, Stop(), min(SHORT, self._seconds))
         path = os.path.join(self._folder, "changed.xml")
         write_graph(path, replace(graph, origin=None), capacities="reverse")
         seconds = min(SHORT, self._seconds)
-        trial = _Comparison(self.program, self.question, other, self._folder, seconds)
+        trial = _Comparison(self.program, self.question, ours, self._folder, seconds)
         trial._clock = self._clock
         question: dict[str, Callable[[str], Verdict]] = {
             THROUGHPUT: trial._throughput, MCM: trial._mcm, FRONT: trial._front,
@@ -412,8 +420,8 @@ class _Comparison:
 
 def _kind_of(graph: Graph) -> str:
     """The type that the file of a graph says; its actors may have one phase in a file of type csdf."""
-    found = re.search(r"""<sdf3\b[^>]*\btype\s*=\s*["'](\w+)""", graph.origin or "")
-    return graph.kind if found is None else found[1]
+    match = re.search(r"""<sdf3\b[^>]*\btype\s*=\s*["'](\w+)""", graph.origin or "")
+    return graph.kind if match is None else match[1]
 
 
 def _no_mcm(_text: str) -> Fraction:
@@ -446,24 +454,24 @@ def _dominant(points: Sequence[Stored]) -> list[Stored]:
 
 def _gaps(points: Sequence[Stored], others: Sequence[Stored]) -> list[Stored]:
     """The points of one front whose throughput the other reaches with no such size."""
-    best = sorted(others, key=lambda one: one.size)
-    found, at, fastest = [], 0, Fraction(0)
-    for point in sorted(points, key=lambda one: one.size):
+    best = sorted(others, key=lambda point: point.size)
+    missed, at, fastest = [], 0, Fraction(0)
+    for point in sorted(points, key=lambda point: point.size):
         while at < len(best) and best[at].size <= point.size:
             fastest = max(fastest, best[at].speed)
             at += 1
         if point.speed > fastest and not _equal(point.speed, fastest):
-            found.append(point)
-    return found
+            missed.append(point)
+    return missed
 
 
 def _at_sizes(points: Sequence[Stored], wanted: Sequence[Stored]) -> list[Stored]:
     """The next points of a front from the sizes of these points on."""
-    found = []
-    for one in wanted[:SHOWN]:
-        enough = [p for p in points if p.speed > one.speed or _equal(one.speed, p.speed)]
-        found += [min(enough, key=lambda p: p.size)] if enough else []
-    return list({(one.size, one.speed): one for one in found}.values())
+    points_of_size = []
+    for point in wanted[:SHOWN]:
+        enough = [p for p in points if p.speed > point.speed or _equal(point.speed, p.speed)]
+        points_of_size += [min(enough, key=lambda p: p.size)] if enough else []
+    return list({(point.size, point.speed): point for point in points_of_size}.values())
 
 
 def _points(points: Sequence[Stored]) -> str:

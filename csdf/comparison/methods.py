@@ -60,12 +60,14 @@ class Judged(Shown):
 
 def offered(method: ModuleType) -> tuple[str, ...]:
     """Return the questions that a method answers. Raises CsdfError where there are none."""
-    found = tuple(one for one in QUESTIONS if callable(getattr(method, one, None)))
-    if not found:
+    answered = tuple(
+        question for question in QUESTIONS if callable(getattr(method, question, None))
+    )
+    if not answered:
         raise CsdfError(
             f"{method.__name__} is no method: it has none of the functions {', '.join(QUESTIONS)}"
         )
-    return found
+    return answered
 
 
 def judged(method: ModuleType, question: str, graph: Graph, stop: Stop) -> Judged:
@@ -141,22 +143,22 @@ def _storage(graph: Graph, answer: Any, stop: Stop) -> Proved:
     if missing:
         raise Refused(f"its storage leaves channel {missing[0]!r} unbounded")
     bounded = with_capacities(graph, {name: answer[name] for name in searched})
-    found = throughput(bounded, budget=stop)
-    if found.period is None and throughput(graph, budget=stop).period is None:
+    with_storage = throughput(bounded, budget=stop)
+    if with_storage.period is None and throughput(graph, budget=stop).period is None:
         return Fraction(sum(answer[name] for name in searched)), None, "the graph deadlocks anyhow"
-    if found.period is None:
-        raise Refused(f"with its storage the graph deadlocks: {found.deadlock}")
+    if with_storage.period is None:
+        raise Refused(f"with its storage the graph deadlocks: {with_storage.deadlock}")
     size = sum(answer[name] for name in searched)
-    return Fraction(size), found.period, f"runs with period {found.period}"
+    return Fraction(size), with_storage.period, f"runs with period {with_storage.period}"
 
 
 def _mapping(graph: Graph, answer: Any, stop: Stop) -> Proved:
     if not isinstance(answer, model.Mapping):
         raise Refused(f"its mapping is a {type(answer).__name__}; expected a csdf.Mapping")
-    found = mapped_throughput(graph, equal_processors(PROCESSORS), answer, budget=stop)
-    if found.period is None:
-        raise Refused(f"its mapping deadlocks: {found.deadlock}")
-    return found.period, None, f"runs on {counted(PROCESSORS, 'processor')}"
+    mapped = mapped_throughput(graph, equal_processors(PROCESSORS), answer, budget=stop)
+    if mapped.period is None:
+        raise Refused(f"its mapping deadlocks: {mapped.deadlock}")
+    return mapped.period, None, f"runs on {counted(PROCESSORS, 'processor')}"
 
 
 def compare_method(
@@ -173,16 +175,16 @@ def compare_method(
 
 
 def _verdict(name: str, method: ModuleType, question: str, graph: Graph, seconds: float) -> Verdict:
-    spent = own = 0.0
+    spent = own_seconds = 0.0
 
     def told(verdict: str, ours: str = "", theirs: str = "", reason: str = "") -> Verdict:
         return Verdict(
             graph=graph.name, tool=name, question=question, verdict=verdict, ours=ours,
-            theirs=theirs, reason=reason, seconds=round(spent, 6), own_seconds=round(own, 6),
+            theirs=theirs, reason=reason, seconds=round(spent, 6), own_seconds=round(own_seconds, 6),
         )  # fmt: skip
 
     try:
-        found = judged(method, question, graph, Stop(seconds))
+        judgement = judged(method, question, graph, Stop(seconds))
     except InconsistentGraph:
         return told(NOT_ASKED, reason="the graph is inconsistent")
     except GaveUp as end:
@@ -191,25 +193,27 @@ def _verdict(name: str, method: ModuleType, question: str, graph: Graph, seconds
         return told(DIFFERS, theirs="refused", reason=str(error))
     except Exception as error:  # noqa: BLE001 - the code of others may fail in any way; that is its answer
         return told(NO_ANSWER, reason=f"{type(error).__name__}: {error}")
-    spent, begin = found.seconds, time.perf_counter()
+    spent, begin = judgement.seconds, time.perf_counter()
     try:
-        best, is_proved = _best(question, graph, found, Stop(seconds))
+        best, is_proved = _best(question, graph, judgement, Stop(seconds))
     except GaveUp as end:
         return told(NOT_ASKED, reason=f"no answer of ours: {end.reason}")
     except CsdfError as error:
         return told(NOT_ASKED, reason=str(error))
-    own = time.perf_counter() - begin
-    ours, theirs = _told(best), _told(found.value)
-    if found.value == best:
-        return told(AGREES, ours, theirs, found.words)
-    if best is None or found.value is None:
-        return told(DIFFERS, ours, theirs, found.words)
-    if found.value > best and "bare number" not in found.words:
-        share = float((found.value - best) / best) if best else 0.0
-        return told(ABOVE, ours, theirs, f"{share:.1%} above ours; {found.words}")
-    if found.value < best and not is_proved:
-        return told(ABOVE, ours, theirs, f"better than ours, which is not proved; {found.words}")
-    return told(DIFFERS, ours, theirs, found.words)
+    own_seconds = time.perf_counter() - begin
+    ours, theirs = _told(best), _told(judgement.value)
+    if judgement.value == best:
+        return told(AGREES, ours, theirs, judgement.words)
+    if best is None or judgement.value is None:
+        return told(DIFFERS, ours, theirs, judgement.words)
+    if judgement.value > best and "bare number" not in judgement.words:
+        share = float((judgement.value - best) / best) if best else 0.0
+        return told(ABOVE, ours, theirs, f"{share:.1%} above ours; {judgement.words}")
+    if judgement.value < best and not is_proved:
+        return told(
+            ABOVE, ours, theirs, f"better than ours, which is not proved; {judgement.words}"
+        )
+    return told(DIFFERS, ours, theirs, judgement.words)
 
 
 def _best(question: str, graph: Graph, found: Judged, stop: Stop) -> tuple[Fraction | None, bool]:

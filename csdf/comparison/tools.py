@@ -130,8 +130,10 @@ def sdf3(folder: str | None) -> Program | None:
     names = ("sdf3analysis-sdf", "sdf3analysis-csdf")
     places = [""] if folder is None else [folder, os.path.join(folder, "build/release/Linux/bin")]
     for place in places:
-        found = {name: shutil.which(os.path.join(place, name) if place else name) for name in names}
-        if any(found.values()):
+        programs = {
+            name: shutil.which(os.path.join(place, name) if place else name) for name in names
+        }
+        if any(programs.values()):
             break
     else:
         if folder is None:
@@ -139,7 +141,7 @@ def sdf3(folder: str | None) -> Program | None:
         raise CsdfError(f"--sdf3 {folder}: neither {names[0]} nor {names[1]} is there")
 
     def command(question: str, kind: str, path: str) -> Sequence[str] | None:
-        program = found[f"sdf3analysis-{kind}"]
+        program = programs[f"sdf3analysis-{kind}"]
         algorithms = {REPETITIONS: "repetition_vector", FRONT: "buffersize"}
         algorithm = algorithms.get(question, question)
         return None if program is None else [program, "--graph", path, "--algo", algorithm]
@@ -162,13 +164,16 @@ def _sdf3_factor(graph: Graph, repetitions: Mapping[str, int]) -> Fraction:
 
 
 def _sdf3_repetitions(text: str, _graph: Graph, factor: Fraction) -> dict[str, int]:
-    found = {name: int(count) for name, count in re.findall(r"\[(.*)\] = (-?\d+)", text)}
-    if not found:
+    counts = {name: int(count) for name, count in re.findall(r"\[(.*)\] = (-?\d+)", text)}
+    if not counts:
         raise NoAnswer(f"no vector in {text[:60]!r}")
-    if not any(found.values()):
+    if not any(counts.values()):
         raise Inconsistent("all its repetitions are 0: the graph is inconsistent")
-    whole = {name: Fraction(count) / factor for name, count in found.items()}
-    return {name: int(one) if one.denominator == 1 else found[name] for name, one in whole.items()}
+    whole = {name: Fraction(count) / factor for name, count in counts.items()}
+    return {
+        name: int(count) if count.denominator == 1 else counts[name]
+        for name, count in whole.items()
+    }
 
 
 def _sdf3_throughput(text: str, factor: Fraction) -> Speed:
@@ -192,7 +197,7 @@ def _sdf3_front(text: str, graph: Graph, factor: Fraction) -> list[Stored]:
         sizes = {
             name: int(size) for name, size in re.findall(r"<ch name='([^']*)' sz='(-?\d+)'", stored)
         }
-        size = sum(one for name, one in sizes.items() if name not in loops)
+        size = sum(space for name, space in sizes.items() if name not in loops)
         points.append(Stored(size, _number(speed) * factor, sizes))
     if not points:
         raise NoAnswer(f"no distribution in {text[:60]!r}")
@@ -204,14 +209,14 @@ def kiter(program: str | None) -> Program | None:
 
     Raises CsdfError for a program that is not there.
     """
-    found = shutil.which("kiter" if program is None else program)
-    if found is None and program is not None:
-        found = shutil.which(os.path.join(program, "kiter"))
-        if found is None:
+    path = shutil.which("kiter" if program is None else program)
+    if path is None and program is not None:
+        path = shutil.which(os.path.join(program, "kiter"))
+        if path is None:
             raise CsdfError(f"--kiter {program}: there is no such program")
-    if found is None:
+    if path is None:
         return None
-    path_of_it = found
+    path_of_it = path
 
     def command(question: str, _kind: str, path: str) -> Sequence[str]:
         algorithms = {
@@ -230,10 +235,10 @@ _TASK = re.compile(r"^ +(\S+) \( +\d+\) +\d+ +\d+ +\S+ +(\d+) +\d+ +-?\d+ *$", r
 
 
 def _kiter_repetitions(text: str, _graph: Graph, _factor: Fraction) -> dict[str, int]:
-    found = {name: int(count) for name, count in _TASK.findall(text)}
-    if not found:
+    counts = {name: int(count) for name, count in _TASK.findall(text)}
+    if not counts:
         raise Inconsistent("it lists no tasks: its analysis calls the graph inconsistent")
-    return found
+    return counts
 
 
 def _kiter_throughput(text: str, _factor: Fraction) -> Speed:
@@ -248,22 +253,22 @@ def _kiter_front(text: str, graph: Graph, _factor: Fraction) -> list[Stored]:
     counted = [channel.name for channel in graph.channels if channel.name not in plain]
     points = []
     for size, speed, listed in re.findall(r'^(\d+);([^;]+);"([^"]*)"', text, re.MULTILINE):
-        sizes = [int(one) for one in listed.split(",") if one]
-        known = dict(zip(counted, sizes, strict=True)) if len(sizes) == len(counted) else None
+        sizes = [int(size) for size in listed.split(",") if size]
+        capacities = dict(zip(counted, sizes, strict=True)) if len(sizes) == len(counted) else None
         if speed == "inf":
             raise NoAnswer("its front has the throughput inf")
-        extra = sum(one for name, one in (known or {}).items() if name in loops)
-        points.append(Stored(int(size) - extra, _number(speed), known))
+        extra = sum(capacity for name, capacity in (capacities or {}).items() if name in loops)
+        points.append(Stored(int(size) - extra, _number(speed), capacities))
     if not points:
         raise NoAnswer("it lists no distribution")
     return points
 
 
 def _first(pattern: str, text: str) -> str:
-    found = re.search(pattern, text)
-    if found is None:
+    match = re.search(pattern, text)
+    if match is None:
         raise NoAnswer(f"nothing like {pattern!r} in {text[:60]!r}")
-    return found[1]
+    return match[1]
 
 
 def _number(text: str) -> Fraction:

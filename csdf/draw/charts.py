@@ -70,7 +70,7 @@ def schedule_picture(
     axes.set_title(title)
     axes.set_xlabel("time (time units)")
     for row, actor in enumerate(actors):
-        mine = [one for one in shown if one.actor == actor]
+        mine = [firing for firing in shown if firing.actor == actor]
         axes.broken_barh(
             _spans(mine), (row - 0.38, 0.76), alpha=0.7, edgecolors="white", linewidth=0.5
         )
@@ -83,16 +83,16 @@ def schedule_picture(
 def _gantt_figure(title: str, execution: MappedExecution) -> Figure:
     cores = list(dict.fromkeys(execution.cores.values()))
     shown = [firing for firing in execution.firings if firing.end > firing.start][:MOST_BARS]
-    is_free = any(one.actor not in execution.cores for one in shown)
+    is_free = any(firing.actor not in execution.cores for firing in shown)
     rows = [*cores, *(["transfers and others"] if is_free else [])]
     figure = Figure(figsize=(8, 1.4 + 0.45 * len(rows)), layout="constrained")
     axes = figure.add_subplot()
     axes.set_title(title)
     axes.set_xlabel("time (time units)")
-    actors = list(dict.fromkeys(one.actor for one in shown))
+    actors = list(dict.fromkeys(firing.actor for firing in shown))
     palette = colormaps["tab20"]
     for number, actor in enumerate(actors):
-        mine = [one for one in shown if one.actor == actor]
+        mine = [firing for firing in shown if firing.actor == actor]
         row = rows.index(execution.cores.get(actor, rows[-1]))
         axes.broken_barh(
             _spans(mine),

@@ -88,15 +88,15 @@ def _arrowheads() -> Html:
 def _critical_channels(findings: GraphFindings) -> dict[str, bool]:
     """The channels of the critical cycle; whether it is their free space that is on it."""
     names = set(findings.critical_channels)
-    found: dict[str, bool] = {}
+    edges: dict[str, bool] = {}
     before = ""
-    known = {channel.name for channel in findings.graph.channels}
+    channel_names = {channel.name for channel in findings.graph.channels}
     for channel in bound_channels(findings.graph).channels:
-        if channel.name in known:
+        if channel.name in channel_names:
             before = channel.name
         if channel.name in names:
-            found[before] = found.get(before, False) or channel.name not in known
-    return found
+            edges[before] = edges.get(before, False) or channel.name not in channel_names
+    return edges
 
 
 def _at(place: Place) -> Place:
@@ -137,7 +137,7 @@ def _work(findings: GraphFindings, actor: Actor, firings: int) -> str:
 def actor_in_words(graph: Graph, actor: Actor, firings: int, time: str = "time units") -> str:
     """Return how often an actor fires, and how long."""
     low, high = min(actor.durations) * graph.time_unit, max(actor.durations) * graph.time_unit
-    ends = dict.fromkeys(duration(one, time) for one in (low, high))
+    ends = dict.fromkeys(duration(height, time) for height in (low, high))
     return (
         f"{counted(firings, 'firing')} per iteration, "
         f"{counted(actor.phases, 'phase')}, {' to '.join(ends)} each"
@@ -307,16 +307,21 @@ def _cut(text: str, letters: int) -> str:
 
 def cut_apart(names: Sequence[str], letters: int = LETTERS) -> dict[str, str]:
     """Return each name in at most so many letters; names that would look alike, where they differ."""
-    found = {name: _cut(name, letters) for name in names}
+    short = {name: _cut(name, letters) for name in names}
     alike: dict[str, list[str]] = {}
-    for name in found:
-        alike.setdefault(found[name], []).append(name)
+    for name in short:
+        alike.setdefault(short[name], []).append(name)
     for same in alike.values():
         if len(same) == 1:
             continue
         begin, end = (
-            sum(1 for _ in takewhile(lambda one: len(set(one)) == 1, zip(*texts, strict=False)))
-            for texts in (same, [one[::-1] for one in same])
+            sum(
+                1
+                for _ in takewhile(
+                    lambda letters: len(set(letters)) == 1, zip(*texts, strict=False)
+                )
+            )
+            for texts in (same, [text[::-1] for text in same])
         )
         inner = {name: name[begin : max(begin, len(name) - end)] for name in same}
         tail = min(end, letters // 3)
@@ -324,8 +329,8 @@ def cut_apart(names: Sequence[str], letters: int = LETTERS) -> dict[str, str]:
         for name, core in inner.items():
             room = max(letters - 2 - tail - len(cores[core]), 0)
             head = f"{name[: min(begin, room)]}…" if room < begin else name[:begin]
-            found[name] = f"{head}{cores[core]}…{name[len(name) - tail :]}"
-    return found
+            short[name] = f"{head}{cores[core]}…{name[len(name) - tail :]}"
+    return short
 
 
 def legend(findings: GraphFindings) -> Html:
@@ -387,7 +392,7 @@ def layout(
     for vertex, number in enumerate(layer):
         layers[number].append(vertex)
     pieces = [piece for chain in chains for piece in pairwise(chain)]
-    near = [(one, other) for one, other in pieces if layer[other] == layer[one] + 1]
+    near = [(upper, lower) for upper, lower in pieces if layer[lower] == layer[upper] + 1]
     neighbours = Neighbours(len(layer), near)
     ordered = ordered_layers(layers, neighbours, SWEEPS)
     heights = [1.0] * nodes + [BEND_HEIGHT] * (len(layer) - nodes)
@@ -397,8 +402,8 @@ def layout(
     return Layout(
         places=tuple(folded.places[:nodes]),
         bends=tuple(
-            bend if one == edge else bend[::-1]
-            for bend, one, edge in zip(bends, forward, edges, strict=True)
+            bend if ends == edge else bend[::-1]
+            for bend, ends, edge in zip(bends, forward, edges, strict=True)
         ),
         columns=folded.columns,
         rows=folded.rows,
@@ -461,7 +466,7 @@ def _folded(
     for piece in pieces:
         if layer[piece[0]] // per_line != layer[piece[1]] // per_line:
             crossing[layer[piece[0]] // per_line].append(piece)
-    gaps = [LINE_GAP + LANE * min(len(found), MOST_LANES) for found in crossing]
+    gaps = [LINE_GAP + LANE * min(len(pieces_between), MOST_LANES) for pieces_between in crossing]
     bottoms = [max(high for _, high in line) - top for line, top in zip(lines, tops, strict=True)]
     depths = [bottom + gap for bottom, gap in zip(bottoms, gaps, strict=True)]
     begins = [0.0, *accumulate(depths)]
@@ -470,8 +475,8 @@ def _folded(
         line, column = divmod(number, per_line)
         places.append((float(column), begins[line] + rows[vertex] - tops[line]))
     lanes = {}
-    for line, found in enumerate(crossing):
-        for share, piece in _lanes(found, rows):
+    for line, pieces_between in enumerate(crossing):
+        for share, piece in _lanes(pieces_between, rows):
             row = begins[line] + bottoms[line] + LINE_BELOW + share * (gaps[line] - LINE_GAP)
             lanes[piece] = (row, share)
     height = begins[-1] - gaps[-1] + 1 if gaps else 1.0
@@ -582,11 +587,11 @@ def ordered_layers(
 
 def _sort(layer: list[int], fixed: Sequence[int], neighbours: Sequence[Sequence[int]]) -> None:
     place = {vertex: number for number, vertex in enumerate(fixed)}
-    own = {vertex: number for number, vertex in enumerate(layer)}
+    rank = {vertex: number for number, vertex in enumerate(layer)}
 
     def mean(vertex: int) -> float:
-        places = [place[other] for other in neighbours[vertex]]
-        return sum(places) / len(places) if places else own[vertex]
+        places = [place[neighbour] for neighbour in neighbours[vertex]]
+        return sum(places) / len(places) if places else rank[vertex]
 
     layer.sort(key=mean)
 
@@ -598,7 +603,7 @@ def _crossings(layers: Sequence[Sequence[int]], neighbours: Neighbours) -> int:
         place = {vertex: number for number, vertex in enumerate(following)}
         seen: list[int] = []
         for vertex in layer:
-            targets = sorted(place[other] for other in neighbours.behind[vertex])
+            targets = sorted(place[neighbour] for neighbour in neighbours.behind[vertex])
             total += sum(len(seen) - bisect_right(seen, target) for target in targets)
             for target in targets:
                 insort(seen, target)
@@ -633,7 +638,7 @@ def rows_of(
 
 
 def _mean_row(vertex: int, near: Sequence[Sequence[int]], row: Sequence[float]) -> float:
-    places = [row[other] for other in near[vertex]]
+    places = [row[neighbour] for neighbour in near[vertex]]
     return sum(places) / len(places) if places else row[vertex]
 
 
@@ -650,9 +655,9 @@ def _spread(layer: Sequence[int], wished: Sequence[float], heights: Sequence[flo
     for place, distance in zip(wished, below, strict=True):
         mean, count = place - distance, 1
         while blocks and blocks[-1][0] >= mean:
-            other, others = blocks.pop()
-            mean = (mean * count + other * others) / (count + others)
-            count += others
+            above, size = blocks.pop()
+            mean = (mean * count + above * size) / (count + size)
+            count += size
         blocks.append((mean, count))
     firsts = [mean for mean, count in blocks for _ in range(count)]
     return [first + distance for first, distance in zip(firsts, below, strict=True)]
@@ -693,15 +698,15 @@ def _nearest(graph: Graph, first: Sequence[str]) -> set[str]:
         neighbours.setdefault(channel.producer, []).append(channel.consumer)
         neighbours.setdefault(channel.consumer, []).append(channel.producer)
     reached = list(dict.fromkeys(first))[:EXCERPT]
-    known = set(reached)
+    reachable = set(reached)
     for name in reached:
-        for other in neighbours.get(name, ()):
+        for neighbour in neighbours.get(name, ()):
             if len(reached) >= EXCERPT:
-                return known
-            if other not in known:
-                known.add(other)
-                reached.append(other)
-    return known
+                return reachable
+            if neighbour not in reachable:
+                reachable.add(neighbour)
+                reached.append(neighbour)
+    return reachable
 
 
 STYLE = Path(__file__).with_name("report") / "assets" / "style.css"

@@ -39,45 +39,45 @@ def parse_depths(text: str, graph: Graph, name: str = "<text>") -> dict[str, int
     Where a folding configuration gives two depths for one channel, the larger one holds, as in the
     builder. Raises UnreadableFile.
     """
-    found = JsonValue.parse(text, name)
-    if type(found.value) is not dict:
-        raise found.refusal("expected an object of depths")
+    document = JsonValue.parse(text, name)
+    if type(document.value) is not dict:
+        raise document.refusal("expected an object of depths")
     depths: dict[str, int] = {}
-    if not any(isinstance(value, dict) for value in found.value.values()):
-        _require_known(found, {channel.name for channel in graph.channels})
-        return {key: found[key].natural() for key in found.value}
+    if not any(isinstance(value, dict) for value in document.value.values()):
+        _require_known(document, {channel.name for channel in graph.channels})
+        return {key: document[key].natural() for key in document.value}
     fifos = _fifos(graph)
-    _require_known(found, {"Defaults", *fifos})
-    for layer in found.value:
+    _require_known(document, {"Defaults", *fifos})
+    for layer in document.value:
         if layer == "Defaults":
             continue
-        entry = found[layer]
+        entry = document[layer]
         if type(entry.value) is not dict:
             raise entry.refusal("expected an object with the depths of a layer")
         for key, names in fifos[layer].items():
-            own = entry[key].naturals() if key in entry.value else ()
-            if len(own) not in (0, len(names)):
+            channel_depths = entry[key].naturals() if key in entry.value else ()
+            if len(channel_depths) not in (0, len(names)):
                 raise entry[key].refusal(
                     f"expected a depth for each of {counted(len(names), 'channel')}"
                 )
-            for channel, depth in zip(names, own, strict=False):
+            for channel, depth in zip(names, channel_depths, strict=False):
                 depths[channel] = max(depth, depths.get(channel, 0))
     return depths
 
 
 def _fifos(graph: Graph) -> dict[str, dict[str, list[str]]]:
     """The channels in front of each layer and behind it."""
-    found: dict[str, dict[str, list[str]]] = {
+    directions: dict[str, dict[str, list[str]]] = {
         actor.name: {INPUTS: [], OUTPUTS: []} for actor in graph.actors
     }
     for channel in graph.channels:
         if not channel.is_self_loop:
-            found[channel.consumer][INPUTS].append(channel.name)
-            found[channel.producer][OUTPUTS].append(channel.name)
-    return found
+            directions[channel.consumer][INPUTS].append(channel.name)
+            directions[channel.producer][OUTPUTS].append(channel.name)
+    return directions
 
 
-def _require_known(found: JsonValue, names: set[str]) -> None:
-    unknown = next((key for key in found.value if key not in names), None)
+def _require_known(document: JsonValue, names: set[str]) -> None:
+    unknown = next((key for key in document.value if key not in names), None)
     if unknown is not None:
-        raise UnreadableFile(f"{found.file}: the graph has no {unknown!r}")
+        raise UnreadableFile(f"{document.file}: the graph has no {unknown!r}")

@@ -69,8 +69,8 @@ def decoded(content: bytes, name: str) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        found = f"found {content[error.start]:#04x} at byte {error.start}"
-        raise UnreadableFile(f"{name}: not text in UTF-8: {found}") from None
+        byte_read = f"found {content[error.start]:#04x} at byte {error.start}"
+        raise UnreadableFile(f"{name}: not text in UTF-8: {byte_read}") from None
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
@@ -249,8 +249,8 @@ def _is_stream(path: str | os.PathLike[str]) -> bool:
 def _descriptor(path: str | os.PathLike[str]) -> int | None:
     """Return which open file of this process the path names, though it may lead to a file."""
     name = os.fspath(path)
-    found = DESCRIPTOR.fullmatch(name)
-    return int(found[1]) if found else NAMED_DESCRIPTORS.get(name)
+    match = DESCRIPTOR.fullmatch(name)
+    return int(match[1]) if match else NAMED_DESCRIPTORS.get(name)
 
 
 def _write(path: str | os.PathLike[str], content: bytes) -> None:
@@ -293,8 +293,8 @@ def _replace(target: str, content: bytes, older: os.stat_result | None) -> None:
 
 def _make_alike(temporary: str, target: str, older: os.stat_result) -> None:
     """Give the new file the owner, permissions and attributes of the older one, but not its times."""
-    found = os.stat(temporary)
-    if (found.st_uid, found.st_gid) != (older.st_uid, older.st_gid):
+    status = os.stat(temporary)
+    if (status.st_uid, status.st_gid) != (older.st_uid, older.st_gid):
         os.chown(temporary, older.st_uid, older.st_gid)
     shutil.copystat(target, temporary)
     os.utime(temporary)

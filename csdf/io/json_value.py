@@ -78,9 +78,9 @@ class JsonValue:
             if self["version"].natural() != shape.version:
                 raise self["version"].refusal(f"expected {shape.version}")
         self.require_keys(needed, optional)
-        found = {name: read(self[key], shapes) for name, key, read in parts if key in self.value}
+        values = {name: read(self[key], shapes) for name, key, read in parts if key in self.value}
         try:
-            return kind(**found)
+            return kind(**values)
         except CsdfError as error:
             raise UnreadableFile(f"{self.where}: {error}") from None
 
@@ -104,8 +104,8 @@ class JsonValue:
     def refusal(self, expectation: str) -> UnreadableFile:
         """Return the error that blames this value."""
         shown = repr(self.value)
-        found = shown if len(shown) <= 40 else f"{shown[:37]}..."
-        return UnreadableFile(f"{self.where}: found {found}; {expectation}")
+        excerpt = shown if len(shown) <= 40 else f"{shown[:37]}..."
+        return UnreadableFile(f"{self.where}: found {excerpt}; {expectation}")
 
     def require_object(self) -> None:
         """Refuse anything but an object, whatever its keys."""
@@ -130,9 +130,9 @@ class JsonValue:
     def _wrong_key(
         self, what: str, needed: Sequence[str], optional: Sequence[str], form: str
     ) -> UnreadableFile:
-        known = ", ".join(needed) + (f"; optional: {', '.join(optional)}" if optional else "")
+        keys = ", ".join(needed) + (f"; optional: {', '.join(optional)}" if optional else "")
         which = f" in {form}" if form else ""
-        return UnreadableFile(f"{self.where}: the key {what}; expected{which}: {known}")
+        return UnreadableFile(f"{self.where}: the key {what}; expected{which}: {keys}")
 
     def __getitem__(self, key: str) -> JsonValue:
         if type(self.value) is not dict:
@@ -151,10 +151,10 @@ class JsonValue:
 
     def entries(self, readers: Sequence[Reader], shapes: Shapes) -> tuple[Any, ...]:
         """Return a list of so many entries, each as its reader reads it."""
-        found = list(self.items())
-        if len(found) != len(readers):
+        elements = list(self.items())
+        if len(elements) != len(readers):
             raise self.refusal(f"expected a list of {len(readers)}")
-        return tuple([read(one, shapes) for read, one in zip(readers, found, strict=True)])
+        return tuple([read(reader, shapes) for read, reader in zip(readers, elements, strict=True)])
 
     def members(self) -> Iterator[tuple[str, JsonValue]]:
         """Yield the members of an object."""
@@ -221,11 +221,11 @@ def _parts(kind: type, shape: Shape) -> tuple[list[tuple[str, str, Reader]], lis
     parts: list[tuple[str, str, Reader]] = []
     optional: list[str] = []
     needed = ["format", "version"] if shape.format else []
-    for one in fields(kind):
-        if one.init:
-            key = names.get(one.name, one.name)
-            parts.append((one.name, key, _reader(hints[one.name])))
-            has_default = one.default is not MISSING or one.default_factory is not MISSING
+    for field in fields(kind):
+        if field.init:
+            key = names.get(field.name, field.name)
+            parts.append((field.name, key, _reader(hints[field.name])))
+            has_default = field.default is not MISSING or field.default_factory is not MISSING
             (optional if has_default and not shape.is_complete else needed).append(key)
     return parts, needed, optional
 
@@ -239,14 +239,14 @@ def _reader(hint: Any) -> Reader:
     if is_dataclass(hint):
         return lambda value, shapes: value.built(hint, shapes)  # type: ignore[arg-type]
     if origin is UnionType:
-        one = _reader(parts[0])
-        return lambda value, shapes: None if value.is_null else one(value, shapes)
+        read_part = _reader(parts[0])
+        return lambda value, shapes: None if value.is_null else read_part(value, shapes)
     if origin is tuple and parts == (int, ...):
         return lambda value, _: value.naturals()
     if origin is tuple and parts[-1] is ...:
-        one = _reader(parts[0])
-        return lambda value, shapes: tuple([one(entry, shapes) for entry in value.items()])
+        read_part = _reader(parts[0])
+        return lambda value, shapes: tuple([read_part(entry, shapes) for entry in value.items()])
     if origin is tuple:
         return lambda value, shapes: value.entries([_reader(part) for part in parts], shapes)
-    one = _reader(parts[1])
-    return lambda value, shapes: {name: one(entry, shapes) for name, entry in value.members()}
+    read_part = _reader(parts[1])
+    return lambda value, shapes: {name: read_part(entry, shapes) for name, entry in value.members()}

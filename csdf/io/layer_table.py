@@ -59,13 +59,13 @@ def parse_layer_table(text: str, name: str = "<text>") -> Graph:
             except InvalidGraph as error:
                 raise UnreadableFile(f"{where}: {error}") from None
     try:
-        with warnings.catch_warnings(record=True) as found:
+        with warnings.catch_warnings(record=True) as warnings_caught:
             warnings.simplefilter("always")
             graph = builder.graph()
     except InvalidGraph as error:
         raise UnreadableFile(f"{name}: {error}") from None
-    for one in found:
-        warnings.warn(f"{name}: {one.message}", Suspicious, stacklevel=2)
+    for warning in warnings_caught:
+        warnings.warn(f"{name}: {warning.message}", Suspicious, stacklevel=2)
     return graph
 
 

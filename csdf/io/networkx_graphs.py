@@ -28,24 +28,24 @@ from csdf.names import free_name, meant
 
 ENDS = ("name", "producer", "consumer")  # said by where the edge is
 RATES = ("production", "consumption", "release")
-CHANNEL = tuple(one.name for one in fields(Channel) if one.name not in ENDS)
+CHANNEL = tuple(field.name for field in fields(Channel) if field.name not in ENDS)
 
 
 @public
 def to_networkx(graph: Graph) -> nx.MultiDiGraph[str]:
     """Return the graph with all that it knows as attributes."""
-    found: nx.MultiDiGraph[str] = nx.MultiDiGraph(
+    multigraph: nx.MultiDiGraph[str] = nx.MultiDiGraph(
         name=graph.name,
         time_unit=graph.time_unit,
         throughput_constraint=graph.throughput_constraint,
         origin=graph.origin,
     )
     for actor in graph.actors:
-        found.add_node(actor.name, durations=actor.durations, processors=actor.processors)
+        multigraph.add_node(actor.name, durations=actor.durations, processors=actor.processors)
     for position, channel in enumerate(graph.channels):
         values = {name: getattr(channel, name) for name in CHANNEL} | {"position": position}
-        found.add_edge(channel.producer, channel.consumer, key=channel.name, **values)
-    return found
+        multigraph.add_edge(channel.producer, channel.consumer, key=channel.name, **values)
+    return multigraph
 
 
 @public
@@ -67,9 +67,11 @@ def from_networkx(
     channels: list[Channel] = []
     taken = {str(key) for *_, key in multi.edges(keys=True) if isinstance(key, str)}
     for producer, consumer, key, values in sorted(multi.edges(keys=True, data=True), key=_position):
-        own = key if isinstance(key, str) else free_name(f"{producer} to {consumer}", taken)
-        taken.add(own)
-        channels.append(_channel(own, producer, consumer, values, phases))
+        channel_name = (
+            key if isinstance(key, str) else free_name(f"{producer} to {consumer}", taken)
+        )
+        taken.add(channel_name)
+        channels.append(_channel(channel_name, producer, consumer, values, phases))
     about = multi.graph
     return Graph(
         name=name if name is not None else str(about.get("name") or "graph"),
@@ -106,14 +108,14 @@ def _channel(
     for key in values.keys() - {*CHANNEL, "position"}:
         if isinstance(key, str) and (question := meant(key, CHANNEL)):
             raise InvalidGraph(f"{where} has the attribute {key!r}{question}")
-    found = {key: values[key] for key in CHANNEL if key in values}
+    attributes = {key: values[key] for key in CHANNEL if key in values}
     for key in RATES:
-        if found.get(key) is not None:
+        if attributes.get(key) is not None:
             count = phases[producer if key == "production" else consumer]
-            found[key] = _sequence(found[key], count, f"{where}: {key}")
+            attributes[key] = _sequence(attributes[key], count, f"{where}: {key}")
         elif key != "release":
             raise InvalidGraph(f"{where} has no attribute {key!r}")
-    return Channel(name=name, producer=producer, consumer=consumer, **found)
+    return Channel(name=name, producer=producer, consumer=consumer, **attributes)
 
 
 def _sequence(value: Any, count: int, what: str) -> tuple[int, ...]:

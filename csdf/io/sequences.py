@@ -77,14 +77,14 @@ def _cycle(text: str, phases: int, parse: Callable[[str], Number]) -> tuple[Numb
     if "," not in text and "*" not in text:
         return (parse(text),) * phases
     values: list[Number] = []
-    known: dict[str, list[Number]] = {}  # long sequences repeat a few entries, most of them
+    runs: dict[str, list[Number]] = {}  # long sequences repeat a few entries, most of them
     for entry in text.split(","):
-        run = known.get(entry)
+        run = runs.get(entry)
         if run is None:
             count, value = _run(entry)
             run = [parse(value)] * count
-            if len(known) < MOST_KNOWN:
-                known[entry] = run
+            if len(runs) < MOST_KNOWN:
+                runs[entry] = run
         values.extend(run)
     return tuple(values) * (phases // len(values))
 

@@ -20,15 +20,15 @@ def schedule_to_trace(name: str, firings: Sequence[Firing]) -> str:
     threads: dict[tuple[str, int], int] = {}
     events = [
         {
-            "name": f"{one.actor} [{one.phase}]",
+            "name": f"{firing.actor} [{firing.phase}]",
             "ph": "X",
-            "ts": int(one.start * scale),
-            "dur": int((one.end - one.start) * scale),
+            "ts": int(firing.start * scale),
+            "dur": int((firing.end - firing.start) * scale),
             "pid": 1,
-            "tid": threads.setdefault((one.actor, lane), len(threads) + 1),
-            "args": {"firing": one.index, "phase": one.phase},
+            "tid": threads.setdefault((firing.actor, lane), len(threads) + 1),
+            "args": {"firing": firing.index, "phase": firing.phase},
         }
-        for one, lane in _lanes(firings)
+        for firing, lane in _lanes(firings)
     ]
     named: list[dict[str, object]] = [
         {"name": "process_name", "ph": "M", "pid": 1, "args": {"name": name}}

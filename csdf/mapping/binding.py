@@ -157,8 +157,8 @@ class _Binding:
         core = self.platform.core(name)
         durations = durations_on(actor, core)
         if is_conservative and core.wheel is not None and core.slice is not None:
-            wheel, own = int(core.wheel * self.factor), int(core.slice * self.factor)
-            durations = tuple(response_time(duration, wheel, own) for duration in durations)
+            wheel, slice_ticks = int(core.wheel * self.factor), int(core.slice * self.factor)
+            durations = tuple(response_time(duration, wheel, slice_ticks) for duration in durations)
         return Actor(name=actor.name, durations=durations)
 
     def add(self, channel: Channel) -> None:
@@ -269,7 +269,7 @@ def require_valid(graph: Graph, platform: Platform, mapping: Mapping) -> None:
 
 def _require_order(core: str, mapping: Mapping, repetitions: dict[str, int]) -> None:
     order = mapping.orders[core]
-    bound = {actor for actor, other in mapping.binding.items() if other == core}
+    bound = {actor for actor, bound_to in mapping.binding.items() if bound_to == core}
     for actor in (*order.prefix, *order.periodic):
         if actor not in bound:
             raise InvalidMapping(
@@ -278,10 +278,10 @@ def _require_order(core: str, mapping: Mapping, repetitions: dict[str, int]) -> 
     first = next(iter(order.periodic))
     iterations = Fraction(order.periodic.count(first), repetitions[first])
     for actor in bound:
-        found = order.periodic.count(actor)
-        if found != iterations * repetitions[actor] or not found:
+        firings = order.periodic.count(actor)
+        if firings != iterations * repetitions[actor] or not firings:
             raise InvalidMapping(
-                f"the order of processor {core!r} has {counted(found, 'firing')} of {actor!r} "
+                f"the order of processor {core!r} has {counted(firings, 'firing')} of {actor!r} "
                 f"and {order.periodic.count(first)} of {first!r}; an iteration has "
                 f"{repetitions[actor]} and {repetitions[first]}"
             )

@@ -146,15 +146,15 @@ class _BufferedMapping:
         """Return the exact period with these buffers, None for one without limit, and what holds it."""
         if capacities not in self._known:
             self.count += 1
-            found = self.throughput(capacities)
-            cycle = found.critical_cycle.channels if found.critical_cycle else ()
-            named = found.blocked if found.period is None else cycle
+            throughput = self.throughput(capacities)
+            cycle = throughput.critical_cycle.channels if throughput.critical_cycle else ()
+            named = throughput.blocked if throughput.period is None else cycle
             holding = {self._place[name] for name in named if name in self._place}
-            if found.period is None and not found.blocked:
+            if throughput.period is None and not throughput.blocked:
                 holding = {
                     place for place, capacity in enumerate(capacities) if capacity is not None
                 }
-            self._known[capacities] = Evaluation(found.period, tuple(sorted(holding)))
+            self._known[capacities] = Evaluation(throughput.period, tuple(sorted(holding)))
         return self._known[capacities]
 
     def throughput(self, capacities: Sequence[int | None]) -> MappedThroughput:

@@ -160,5 +160,5 @@ class _Model:
                 if core > actor:
                     self.model.add(row[core] == 0)
                 elif core:
-                    earlier = [self.bound[other][core - 1] for other in range(actor)]
+                    earlier = [self.bound[predecessor][core - 1] for predecessor in range(actor)]
                     self.model.add_bool_or([row[core].negated(), *earlier])

@@ -71,16 +71,18 @@ def mapped_execution(
     require_valid(graph, platform, mapping)
     bound = bound_graph(graph, platform, mapping, is_conservative=False)
     run = _Run(bound, platform, mapping, stop_of(budget))
-    found = run.until_recurrence() if iterations is None else None
-    wanted = iterations if found is None else found.transient + found.steady
+    recurrence = run.until_recurrence() if iterations is None else None
+    wanted = iterations if recurrence is None else recurrence.transient + recurrence.steady
     is_stuck = wanted is None or not run.complete(wanted)
     return MappedExecution(
         firings=run.listed(None if is_stuck else wanted),
         cores=dict(mapping.binding),
         iterations=0 if is_stuck or wanted is None else wanted,
-        transient=None if found is None else found.transient,
-        steady=None if found is None else found.steady,
-        period=None if found is None else Fraction(found.time, found.steady) * run.unit,
+        transient=None if recurrence is None else recurrence.transient,
+        steady=None if recurrence is None else recurrence.steady,
+        period=None
+        if recurrence is None
+        else Fraction(recurrence.time, recurrence.steady) * run.unit,
         deadlock=run.now * run.unit if is_stuck else None,
     )
 
@@ -174,7 +176,7 @@ class _Run:
                 start=start * self.unit,
                 end=end * self.unit,
             )
-            for actor, index, start, end in sorted(self.firings, key=lambda one: one[2])
+            for actor, index, start, end in sorted(self.firings, key=lambda firing: firing[2])
             if iterations is None or index < iterations * self.repetitions[actor]
         )
 
@@ -260,16 +262,16 @@ def _finisher(platform: Platform, name: str, factor: int) -> Callable[[int, int]
     core = platform.core(name)
     if core.wheel is None or core.slice is None:
         return _uninterrupted
-    wheel, own, offset = core.wheel * factor, core.slice * factor, core.offset * factor
+    wheel, slice_ticks, offset = core.wheel * factor, core.slice * factor, core.offset * factor
 
     def finish(start: int, work: int) -> int:
         if not work:
             return start
         place = (start - offset) % wheel
-        left = max(0, own - place)
+        left = max(0, slice_ticks - place)
         if work <= left:
             return start + work
-        turns, rest = divmod(work - left - 1, own)
+        turns, rest = divmod(work - left - 1, slice_ticks)
         return start - place + wheel + turns * wheel + rest + 1
 
     return finish

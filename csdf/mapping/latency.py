@@ -88,17 +88,17 @@ def source_latency(
         raise CsdfError("a platform and a mapping belong together")
     stop = stop_of(budget)
     distance = dependency_distance(graph, source, sink, budget=stop)
-    found: Throughput | MappedThroughput
+    unbounded: Throughput | MappedThroughput
     if platform is None or mapping is None:
-        found = throughput(graph, budget=stop)
-        least = found.period
+        unbounded = throughput(graph, budget=stop)
+        least = unbounded.period
     else:
-        found = mapped_throughput(graph, platform, mapping, budget=stop)
-        least = found.period
+        unbounded = mapped_throughput(graph, platform, mapping, budget=stop)
+        least = unbounded.period
         if least and any(platform.core(core).wheel for core in mapping.orders):
             least = mapped_execution(graph, platform, mapping, budget=stop).period
     if least is None:
-        raise Deadlocked(f"graph {graph.name!r} deadlocks and has no latency: {found.deadlock}")
+        raise Deadlocked(f"graph {graph.name!r} deadlocks and has no latency: {unbounded.deadlock}")
     numbers: tuple[Fraction | None, ...] = (None,) * len(LATENCIES)
     if least <= wanted:
         clocked = with_clock(graph, source, wanted)
@@ -122,7 +122,9 @@ def with_clock(graph: Graph, source: str, period: Fraction) -> Graph:
     finer = in_finer_time(graph, apart.denominator)
     name = free_name(f"{CLOCK}{source}", {actor.name for actor in graph.actors}, between="_")
     taken = {channel.name for channel in graph.channels}
-    ticks, release = (free_name(f"{name}: {one}", taken, between="_") for one in ("turn", "tick"))
+    ticks, release = (
+        free_name(f"{name}: {suffix}", taken, between="_") for suffix in ("turn", "tick")
+    )
     clock = Actor(name=name, durations=(apart.numerator,))
     tick = Channel(
         name=release, producer=name, consumer=source, production=(1,),
@@ -177,7 +179,10 @@ def _measured(
     latency, paired = (
         max(ends[n + apart] - n * period for n in range(count)) for apart in (0, distance)
     )
-    jitter, steady = (max(one) - min(one) for one in (strays[0] + strays[1], strays[1]))
+    jitter, steady = (
+        max(strays_of_run) - min(strays_of_run)
+        for strays_of_run in (strays[0] + strays[1], strays[1])
+    )
     return latency, paired, max(waits), jitter, steady
 
 

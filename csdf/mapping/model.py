@@ -53,12 +53,12 @@ class Core:
 
     def to_json(self) -> dict[str, Any]:
         """Return the processor as a JSON value, without what is as usual."""
-        found: dict[str, Any] = {"name": self.name}
+        row: dict[str, Any] = {"name": self.name}
         if self.type:
-            found["type"] = self.type
+            row["type"] = self.type
         if self.wheel is not None:
-            found |= {"wheel": self.wheel, "slice": self.slice, "offset": self.offset}
-        return found
+            row |= {"wheel": self.wheel, "slice": self.slice, "offset": self.offset}
+        return row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,15 +87,15 @@ class Connection:
 
     def to_json(self) -> dict[str, Any]:
         """Return the connection as a JSON value, without what is as usual."""
-        found: dict[str, Any] = {"source": self.source, "target": self.target}
-        found["latency"] = self.latency
+        row: dict[str, Any] = {"source": self.source, "target": self.target}
+        row["latency"] = self.latency
         if self.bandwidth is not None:
-            found["bandwidth"] = self.bandwidth
+            row["bandwidth"] = self.bandwidth
         if not self.is_pipelined:
-            found["pipelined"] = False
+            row["pipelined"] = False
         if self.wait:
-            found["wait"] = self.wait
-        return found
+            row["wait"] = self.wait
+        return row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

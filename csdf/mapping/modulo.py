@@ -101,8 +101,8 @@ class _Schedule:
             last = self.latest[firing]
             start = earliest if last is None or earliest > last else last + 1
             lost = self._in_the_way(firing, start)
-            for other in lost:
-                self._remove(other)
+            for firing_lost in lost:
+                self._remove(firing_lost)
         self.start[firing] = self.latest[firing] = start
         if self.durations[firing]:
             begin = start % self.period
@@ -121,7 +121,7 @@ class _Schedule:
         if not duration or not wheel:
             return earliest
         place = earliest % self.period
-        following = bisect_right(wheel, place, key=lambda one: one[0])
+        following = bisect_right(wheel, place, key=lambda interval: interval[0])
         free = max(place, wheel[following - 1][1] - (self.period if following == 0 else 0))
         for number in range(following, following + len(wheel)):
             turn, index = divmod(number, len(wheel))
@@ -135,8 +135,8 @@ class _Schedule:
         begin = start % self.period
         end = begin + self.durations[firing]
         return [
-            other
-            for first, last, other in self.wheels[self.core[firing]]
+            occupant
+            for first, last, occupant in self.wheels[self.core[firing]]
             if any(
                 first + turn < end and begin < last + turn
                 for turn in (0, self.period, -self.period)

@@ -136,23 +136,23 @@ class _Reader:
 
     def _platform(self, slices: dict[str, int | None], binding: dict[str, str]) -> Platform:
         cores = []
-        known = {processor.name for actor in self.graph.actors for processor in actor.processors}
+        types = {processor.name for actor in self.graph.actors for processor in actor.processors}
         for tile, processor in self._processors(self.platform):
             name = self.document.attribute(processor, "name", f"tile {tile!r}")
             self.home[tile] = name
             kind = self.document.attribute(processor, "type", f"processor {name!r}")
             arbitration = self.document.only_child(processor, "arbitration")
             wheel = None if arbitration is None else self._number(arbitration, "wheelsize")
-            own = slices.get(name)
-            if wheel is None or own is None or own >= wheel:
-                wheel = own = None
+            slice_ticks = slices.get(name)
+            if wheel is None or slice_ticks is None or slice_ticks >= wheel:
+                wheel = slice_ticks = None
             cores.append(
                 Core(
                     name=name,
-                    type=kind if kind in known else "",
+                    type=kind if kind in types else "",
                     wheel=wheel,
-                    slice=own,
-                    offset=0 if wheel is None or own is None else wheel - own,
+                    slice=slice_ticks,
+                    offset=0 if wheel is None or slice_ticks is None else wheel - slice_ticks,
                 )
             )
         return Platform(
@@ -165,7 +165,7 @@ class _Reader:
         self, binding: dict[str, str], cores: dict[str, Core]
     ) -> tuple[Connection, ...]:
         bandwidths = self._bandwidths()
-        found = []
+        connections = []
         for element in self.platform.iterchildren("connection"):
             where = f"connection {element.get('name')!r}"
             tiles = [self.document.attribute(element, key, where) for key in ("srcTile", "dstTile")]
@@ -185,7 +185,7 @@ class _Reader:
                 raise self.document.refusal(
                     element, f"{where}: its channels ask for different bandwidths, {sorted(asked)}"
                 )
-            found.append(
+            connections.append(
                 Connection(
                     source=ends[0],
                     target=ends[1],
@@ -195,20 +195,20 @@ class _Reader:
                     wait=cores[ends[1]].offset,
                 )
             )
-        return tuple(found)
+        return tuple(connections)
 
     def _bandwidths(self) -> dict[str, int]:
-        found = {}
+        least_sizes = {}
         properties = self.document.keyed(self.document.properties, "channelProperties", "channel")
         for name, element in properties.items():
             bandwidth = self.document.only_child(element, "bandwidth")
             least = None if bandwidth is None else self._number(bandwidth, "min")
             if least:
-                found[name] = least
-        return found
+                least_sizes[name] = least
+        return least_sizes
 
     def _buffers(self, binding: dict[str, str]) -> dict[str, Buffer]:
-        found = {}
+        sizes = {}
         properties = self.document.keyed(self.document.properties, "channelProperties", "channel")
         for name, element in properties.items():
             size = self.document.only_child(element, "bufferSize")
@@ -217,12 +217,12 @@ class _Reader:
             channel = self.graph.channel(name)
             is_inside = binding.get(channel.producer) == binding.get(channel.consumer)
             memory = self._number(size, "mem") or self._number(size, "sz")
-            found[name] = (
+            sizes[name] = (
                 Buffer(memory=memory)
                 if is_inside
                 else Buffer(source=self._number(size, "src"), target=self._number(size, "dst"))
             )
-        return found
+        return sizes
 
 
 AMPLE = 10**6  # of memory, connections and bandwidth of a tile, of which our model says nothing
@@ -269,8 +269,8 @@ class _Document:
         kind = self._type(self.platform.core(self.mapping.binding[actor.name]))
         if any(processor.name == kind for processor in actor.processors):
             return actor
-        own = Processor(name=kind, durations=actor.durations, is_default=not actor.processors)
-        return replace(actor, processors=(*actor.processors, own))
+        processor = Processor(name=kind, durations=actor.durations, is_default=not actor.processors)
+        return replace(actor, processors=(*actor.processors, processor))
 
     def _type(self, core: Core) -> str:
         return core.type or self.untyped
@@ -343,8 +343,8 @@ class _Document:
         parent = document.properties
         if parent is None:
             raise AssertionError("a file that was written has properties")
-        known = document.keyed(parent, "channelProperties", "channel")
-        element = known.get(channel.name)
+        properties = document.keyed(parent, "channelProperties", "channel")
+        element = properties.get(channel.name)
         for old in () if element is None else list(element.iterchildren("bufferSize", "bandwidth")):
             xml_edit.remove(old)
         wanted = {"bufferSize": self._sizes(channel), "bandwidth": self._bandwidth(channel)}
@@ -368,9 +368,9 @@ class _Document:
     def _sizes(self, channel: Channel) -> dict[str, str]:
         buffer = self._buffer(channel)
         rooms = (("mem", buffer.memory), ("src", buffer.source), ("dst", buffer.target))
-        known = {key: room for key, room in rooms if room is not None}
-        total = {"sz": sum(known.values())} if known else {}
-        return {key: str(size) for key, size in (total | known).items()}
+        sizes = {key: room for key, room in rooms if room is not None}
+        total = {"sz": sum(sizes.values())} if sizes else {}
+        return {key: str(size) for key, size in (total | sizes).items()}
 
     def _bandwidth(self, channel: Channel) -> dict[str, str]:
         if channel.name not in self.crossing:
@@ -392,9 +392,9 @@ class _Document:
             keys = ("nrConnections", "inBandwidth", "outBandwidth")
             ample = dict.fromkeys(keys, str(AMPLE))
             etree.SubElement(tile, "networkInterface", {"name": "ni", **ample})
-        for one in self._connections():
-            ends = {"srcTile": _tile(one.source), "dstTile": _tile(one.target)}
-            attributes = {"name": _name(one), **ends, "delay": str(one.latency)}
+        for connection in self._connections():
+            ends = {"srcTile": _tile(connection.source), "dstTile": _tile(connection.target)}
+            attributes = {"name": _name(connection), **ends, "delay": str(connection.latency)}
             etree.SubElement(root, "connection", attributes)
         return root
 
@@ -410,11 +410,11 @@ class _Document:
         root = etree.Element("mapping", names)
         for core in self.platform.cores:
             tile = etree.SubElement(root, "tile", {"name": _tile(core.name)})
-            own = str(core.slice or WHOLE)
-            attributes = {"name": core.name, "timeslice": own}
+            slice_text = str(core.slice or WHOLE)
+            attributes = {"name": core.name, "timeslice": slice_text}
             processor = etree.SubElement(tile, "processor", attributes)
-            for actor, other in self.mapping.binding.items():
-                if other == core.name:
+            for actor, bound_core in self.mapping.binding.items():
+                if bound_core == core.name:
                     etree.SubElement(processor, "actor", {"name": actor})
             order = self.mapping.orders.get(core.name)
             if order is not None:
@@ -424,10 +424,10 @@ class _Document:
                     etree.SubElement(schedule, "state", {"actor": actor, **begins})
             etree.SubElement(tile, "memory", {"name": "memory"})
             etree.SubElement(tile, "networkInterface", {"name": "ni"})
-        for one in self._connections():
-            element = etree.SubElement(root, "connection", {"name": _name(one)})
+        for connection in self._connections():
+            element = etree.SubElement(root, "connection", {"name": _name(connection)})
             for channel, ends in self.crossing.items():
-                if ends == (one.source, one.target):
+                if ends == (connection.source, connection.target):
                     etree.SubElement(element, "channel", {"name": channel})
         return root
 

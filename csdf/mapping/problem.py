@@ -143,14 +143,14 @@ def mapping_problem(graph: Graph, platform: Platform) -> MappingProblem:
 def _works(
     graph: Graph, platform: Platform, name: str, count: int
 ) -> tuple[tuple[int, ...] | None, ...]:
-    found: list[tuple[int, ...] | None] = []
+    durations_on_cores: list[tuple[int, ...] | None] = []
     refusals = []
     for core in platform.cores:
         try:
             durations_on(graph.actor(name), core)
         except InvalidMapping as error:
             refusals.append(error)
-            found.append(None)
+            durations_on_cores.append(None)
             continue
         alone = bound_graph(
             replace(graph, actors=(graph.actor(name),), channels=(), origin=None),
@@ -159,24 +159,26 @@ def _works(
             is_conservative=True,
         )
         durations = alone.actor(name).durations
-        found.append(tuple(durations[index % len(durations)] for index in range(count)))
-    if len(refusals) == len(found):
+        durations_on_cores.append(
+            tuple(durations[index % len(durations)] for index in range(count))
+        )
+    if len(refusals) == len(durations_on_cores):
         raise refusals[0]
-    return tuple(found)
+    return tuple(durations_on_cores)
 
 
 def _dependencies(
     graph: Graph, repetitions: dict[str, int], first: dict[str, int]
 ) -> tuple[Dependency, ...]:
     """Return what each firing waits for, the order of the firings of an actor among it."""
-    found = []
+    dependencies = []
     for channel in limit_concurrency(graph, dict.fromkeys(first, 1)).channels:
         count = repetitions[channel.producer]
         for firing, last in needed_firings(channel, repetitions[channel.consumer]):
             distance, index = divmod(last, count)
             before, after = first[channel.producer] + index, first[channel.consumer] + firing
-            found.append(Dependency(before, after, -distance, channel.name))
-    return tuple(found)
+            dependencies.append(Dependency(before, after, -distance, channel.name))
+    return tuple(dependencies)
 
 
 def lower_bound(problem: MappingProblem) -> Fraction:
@@ -231,14 +233,14 @@ def _free_period(problem: MappingProblem) -> Fraction:
     graph = limit_concurrency(problem.graph, dict.fromkeys(problem.actors, 1))
     actors = []
     for actor in graph.actors:
-        known = []
+        times = []
         for core in problem.platform.cores:
             with suppress(InvalidMapping):
-                known.append(durations_on(actor, core))
-        fastest = tuple(map(min, zip(*known, strict=True)))
+                times.append(durations_on(actor, core))
+        fastest = tuple(map(min, zip(*times, strict=True)))
         actors.append(replace(actor, processors=(), durations=fastest))
     try:
-        found = throughput(replace(graph, actors=tuple(actors), origin=None))
+        bound = throughput(replace(graph, actors=tuple(actors), origin=None))
     except GaveUp as error:
         return (error.low or Fraction(0)) / problem.time_unit
-    return (found.period or Fraction(0)) / problem.time_unit
+    return (bound.period or Fraction(0)) / problem.time_unit

@@ -172,8 +172,8 @@ def prover() -> Callable[..., Any] | None:
     """Return the search for a mapping of a given period; None where OR-Tools is not installed."""
     if find_spec("ortools") is None:
         return None
-    found: Callable[..., Any] = import_module("csdf.mapping.exact").find_mapping
-    return found
+    solver: Callable[..., Any] = import_module("csdf.mapping.exact").find_mapping
+    return solver
 
 
 def _require_live(graph: Graph) -> None:
@@ -228,7 +228,7 @@ class _Search(ABC):
         binding = [0] * len(problem.actors)
         choices = [self.allowed(actor, cores) for actor in range(len(binding))]
         work = {a: min(problem.load(a, c) for c in choices[a]) for a in range(len(binding))}
-        for actor in sorted(work, key=lambda one: (-work[one], one)):
+        for actor in sorted(work, key=lambda actor_: (-work[actor_], actor_)):
             core = min(choices[actor], key=lambda c: (loads[c] + problem.load(actor, c), c))
             binding[actor] = core
             loads[core] += problem.load(actor, core)
@@ -243,14 +243,18 @@ class _Search(ABC):
 
     def neighbour(self, binding: Sequence[int], cores: Collection[int]) -> tuple[int, ...]:
         """Return the binding with one actor moved to another of these processors, or two exchanged."""
-        found = list(binding)
-        one, other = (self.random.randrange(len(found)) for _ in range(2))
-        own, its = (self.allowed(actor, cores) for actor in (one, other))
-        if found[other] in own and found[one] in its and self.random.random() < 0.5:
-            found[one], found[other] = found[other], found[one]
+        neighbour = list(binding)
+        first, second = (self.random.randrange(len(neighbour)) for _ in range(2))
+        first_cores, its = (self.allowed(actor, cores) for actor in (first, second))
+        if (
+            neighbour[second] in first_cores
+            and neighbour[first] in its
+            and self.random.random() < 0.5
+        ):
+            neighbour[first], neighbour[second] = neighbour[second], neighbour[first]
         else:
-            found[one] = self.random.choice(own)
-        return tuple(found)
+            neighbour[first] = self.random.choice(first_cores)
+        return tuple(neighbour)
 
     def allowed(self, actor: int, cores: Collection[int]) -> list[int]:
         """Return the processors among these on which an actor can run."""
@@ -270,7 +274,7 @@ class _LeastPeriod(_Search):
         """End the work in time, once there is an answer."""
         if self.period is not None:
             best, bound = (
-                Decimal(one.numerator) / one.denominator for one in (self.period, self.bound)
+                Decimal(value.numerator) / value.denominator for value in (self.period, self.bound)
             )
             text = f"period {best:.6g}, bound {bound:.6g}, in units of {self.problem.time_unit}"
             self.stop.look(Progress(done=self.tries, at=text))
@@ -307,7 +311,9 @@ class _LeastPeriod(_Search):
         load = self.largest_load(binding)
         if self.period is not None and load >= self.period:
             return False
-        return any(self.schedule(binding, one) for one in self._periods(max(self.bound, load)))
+        return any(
+            self.schedule(binding, period) for period in self._periods(max(self.bound, load))
+        )
 
     def _periods(self, least: Fraction) -> Iterator[Fraction]:
         """Yield periods from the least one on, ever further apart, below the best so far."""
@@ -377,12 +383,12 @@ class _LeastPeriod(_Search):
             if candidate < self.bound:
                 self.bound = self.period
                 return
-            found = find_mapping(self.problem, candidate, self.stop.seconds_left)
-            if found.starts is None:
-                if found.is_proved:
+            solution = find_mapping(self.problem, candidate, self.stop.seconds_left)
+            if solution.starts is None:
+                if solution.is_proved:
                     self.bound = self.period
                 return
-            if not self.keep(found.binding, found.starts, candidate):
+            if not self.keep(solution.binding, solution.starts, candidate):
                 return
 
 
@@ -410,14 +416,14 @@ class _Fewest(_Search):
         return self._told(Status.UNKNOWN, because(FewestWhy.NO_MORE_TRIES, tries=self.tries))
 
     def _told(self, status: Status, reason: Reason) -> FewestProcessors:
-        mapping, found = self.best or (None, None)
+        mapping, throughput_of_best = self.best or (None, None)
         count = self._count
         if count is not None and count <= self.fewest:
             status, reason = Status.OPTIMAL, because(FewestWhy.NO_FEWER)
         elif count is not None:
             status = Status.FEASIBLE
         return FewestProcessors(
-            mapping=mapping, found=found, count=count, lower_bound=self.fewest,
+            mapping=mapping, found=throughput_of_best, count=count, lower_bound=self.fewest,
             status=status, reason=reason,
         )  # fmt: skip
 
@@ -427,8 +433,8 @@ class _Fewest(_Search):
         return None if self.best is None else len(self.best[0].orders)
 
     def look(self) -> None:
-        known = "none" if self._count is None else str(self._count)
-        text = f"processors: at least {self.fewest}, found {known}"
+        most = "none" if self._count is None else str(self._count)
+        text = f"processors: at least {self.fewest}, found {most}"
         self.stop.look(Progress(done=self.tries, at=text))
 
     def _improve(self) -> None:
@@ -451,7 +457,7 @@ class _Fewest(_Search):
         names = [core.name for core in self.problem.platform.cores]
         used = sorted(names.index(core) for core in self.best[0].orders)
         for core in used if len(used) > self.fewest else ():
-            rest = [one for one in used if one != core]
+            rest = [core_used for core_used in used if core_used != core]
             if all(self.allowed(actor, rest) for actor in range(len(self.problem.actors))):
                 yield rest
 
@@ -487,12 +493,12 @@ class _Fewest(_Search):
         cores = len(self.problem.platform.cores)
         while self.fewest <= (cores if self._count is None else self._count - 1):
             self.look()
-            found = find_mapping(
+            solution = find_mapping(
                 self.problem, self.period, self.stop.seconds_left, most_cores=self.fewest
             )
-            if found.starts is None:
-                if not found.is_proved:
+            if solution.starts is None:
+                if not solution.is_proved:
                     return
                 self.fewest += 1
-            elif not self.keep(found.binding, found.starts, self.period):
+            elif not self.keep(solution.binding, solution.starts, self.period):
                 return

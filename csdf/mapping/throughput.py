@@ -73,18 +73,18 @@ def ordered_throughput(
     slowest = None
     stop = stop_of(budget)
     for part in _parts(ordered):
-        found = throughput(part, budget=stop)
-        if found.deadlock is not None:
-            channels = tuple(one.channel for one in found.deadlock.cycle)
-            return _stuck(str(found.deadlock), channels)
+        unmapped = throughput(part, budget=stop)
+        if unmapped.deadlock is not None:
+            channels = tuple(firing.channel for firing in unmapped.deadlock.cycle)
+            return _stuck(str(unmapped.deadlock), channels)
         iterations = next(  # of the application in one of the part
             Fraction(count, repetitions[actor])
             for actor, count in repetition_vector(part).items()
             if actor in repetitions
         )
-        period = (found.period or Fraction(0)) / iterations
+        period = (unmapped.period or Fraction(0)) / iterations
         if slowest is None or period > slowest[0]:
-            slowest = (period, found.critical_cycle)
+            slowest = (period, unmapped.critical_cycle)
     if slowest is None:
         raise AssertionError("a graph has a part")
     return MappedThroughput(
@@ -268,15 +268,15 @@ class _OrderedRun:
         self._free = [number for name, number in self._number.items() if name not in bound]
 
     def is_done(self) -> bool:
-        return all(self.places[core] >= len(one.prefix) for core, one in self.orders.items())
+        return all(self.places[core] >= len(order.prefix) for core, order in self.orders.items())
 
     def step(self) -> bool:
         """Fire what the unfinished prefixes want, else whatever can fire; return whether any did."""
-        unfinished = [c for c, one in self.orders.items() if self.places[c] < len(one.prefix)]
-        others = [core for core in self.orders if core not in unfinished]
+        unfinished = [c for c, order in self.orders.items() if self.places[c] < len(order.prefix)]
+        ready = [core for core in self.orders if core not in unfinished]
         if sum(self._advance(core) for core in unfinished):
             return True
-        return sum(self._advance(core) for core in others) + sum(map(self._fire, self._free)) > 0
+        return sum(self._advance(core) for core in ready) + sum(map(self._fire, self._free)) > 0
 
     def _advance(self, core: str) -> bool:
         if not self._fire(self._number[self.orders[core].actor(self.places[core])]):
@@ -289,13 +289,13 @@ class _OrderedRun:
 
     def waiting(self) -> dict[str, tuple[str, str]]:
         """Return for each processor that waits its next actor and the channel that it waits for."""
-        found = {}
+        waiting = {}
         for core, order in self.orders.items():
             actor = order.actor(self.places[core])
             channel = self._run.lacking(self._number[actor])
             if channel is not None:
-                found[core] = (actor, self._run.graph.channel_names[channel])
-        return found
+                waiting[core] = (actor, self._run.graph.channel_names[channel])
+        return waiting
 
     def marking(self) -> Marking:
         channels = self._run.graph.channel_names

@@ -81,7 +81,7 @@ class Expression:
                 return values[node]
             if isinstance(node, Fraction):
                 return number(node)
-            return apply(node[0], [of(one) for one in node[1:]])
+            return apply(node[0], [of(operand) for operand in node[1:]])
 
         return of(self._root)
 
@@ -123,22 +123,22 @@ def _names(node: Node) -> Iterator[str]:
     if isinstance(node, str):
         yield node
     elif isinstance(node, tuple):
-        for one in node[1:]:
-            yield from _names(one)
+        for operand in node[1:]:
+            yield from _names(operand)
 
 
 def _tokens(text: str, *, strict: bool) -> Iterator[tuple[str, str]]:
     at, end = 0, len(text.rstrip())
     while at < end:
-        found = _TOKEN.match(text, at)
-        if found is None:
+        match = _TOKEN.match(text, at)
+        if match is None:
             if strict:
                 raise MalformedText(f"{shown(text)}: {text[at:].lstrip()[:1]!r} has no meaning")
             at += 1
             continue
-        number, name, sign = found.groups()
+        number, name, sign = match.groups()
         yield ("number", number) if number else ("name", name) if name else ("sign", sign)
-        at = found.end()
+        at = match.end()
 
 
 class _Parser:
@@ -169,9 +169,9 @@ class _Parser:
         return word
 
     def _refusal(self) -> MalformedText:
-        found = self._next[1] or "its end"
+        token = self._next[1] or "its end"
         return MalformedText(
-            f"{shown(self._text)} is no expression: {found!r} is not expected there"
+            f"{shown(self._text)} is no expression: {token!r} is not expected there"
         )
 
     def _level(self, level: int) -> Node:

@@ -193,7 +193,7 @@ class Graph(Shown):
     def to_records(self) -> list[dict[str, Any]]:
         """Return a row for each channel, with what its actors are, as for a data frame."""
         return [
-            {one.name: getattr(channel, one.name) for one in fields(channel)}
+            {field.name: getattr(channel, field.name) for field in fields(channel)}
             for channel in self.channels
         ]
 
@@ -206,13 +206,13 @@ class Graph(Shown):
 
 def _plain(part: Actor | Processor | Channel) -> dict[str, Any]:
     """Return the fields of a part as a JSON value."""
-    found: dict[str, Any] = {}
-    for one in fields(part):
-        value = getattr(part, one.name)
-        if one.name == "processors":
-            value = [_plain(each) for each in value]
-        found[one.name] = list(value) if isinstance(value, tuple) else value
-    return found
+    row: dict[str, Any] = {}
+    for attribute in fields(part):
+        value = getattr(part, attribute.name)
+        if attribute.name == "processors":
+            value = [_plain(processor) for processor in value]
+        row[attribute.name] = list(value) if isinstance(value, tuple) else value
+    return row
 
 
 def _require_natural(values: tuple[int, ...], kind: str, name: str, what: str) -> None:
@@ -232,8 +232,8 @@ def _require_window(release: tuple[int, ...], consumption: tuple[int, ...], name
             f"{where}: {len(release)} release rates for {len(consumption)} consumption rates"
         )
     kept = 0
-    for phase, (taken, given) in enumerate(zip(consumption, release, strict=True)):
-        kept += taken - given
+    for phase, (taken, released) in enumerate(zip(consumption, release, strict=True)):
+        kept += taken - released
         if kept < 0:
             raise InvalidGraph(f"{where}: phase {phase} releases space that it has not consumed")
     if kept:
@@ -262,8 +262,8 @@ def short_sequences(actor: str, lengths: Mapping[str, int]) -> str | None:
     if not short:
         return None
     listed = " and ".join(f"the {lengths[what]} values of {what}" for what in short[:3])
-    others = f" and those of {len(short) - 3} more" if len(short) > 3 else ""
-    return f"actor {actor!r} has {phases} phases; {listed}{others} repeat to fill them"
+    rest = f" and those of {len(short) - 3} more" if len(short) > 3 else ""
+    return f"actor {actor!r} has {phases} phases; {listed}{rest} repeat to fill them"
 
 
 def in_finer_time(graph: Graph, parts: int) -> Graph:

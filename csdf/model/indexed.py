@@ -157,7 +157,7 @@ def _flat(rows: Iterable[Sequence[int]]) -> tuple[list[int], list[int]]:
 def _grouped(owner: Sequence[int], owners: int) -> tuple[list[int], list[int]]:
     """Return the indices of `owner` sorted by owner, and where each owner's begin."""
     members: list[list[int]] = [[] for _ in range(owners)]
-    for index, one in enumerate(owner):
-        members[one].append(index)
+    for index, position in enumerate(owner):
+        members[position].append(index)
     starts = [0, *accumulate(len(group) for group in members)]
     return starts, [index for group in members for index in group]

@@ -40,9 +40,9 @@ def picture(value: object) -> Picture:
 
 def _load_views(value: object) -> None:
     package, _, _ = type(value).__module__.partition(".")
-    for one in ("csdf", package):  # the first shows every value as tables
-        if find_spec(f"{one}.views") is not None:
-            import_module(f"{one}.views")
+    for package_name in ("csdf", package):  # the first shows every value as tables
+        if find_spec(f"{package_name}.views") is not None:
+            import_module(f"{package_name}.views")
 
 
 def as_json(value: Any) -> Any:
@@ -50,9 +50,9 @@ def as_json(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, tuple | list):
-        return [as_json(one) for one in value]
+        return [as_json(part) for part in value]
     if isinstance(value, Mapping):
-        return {key: as_json(one) for key, one in value.items()}
+        return {key: as_json(part) for key, part in value.items()}
     return value.to_json() if hasattr(value, "to_json") else str(value)
 
 
@@ -78,13 +78,13 @@ class Shown(Viewed):
 
     def to_json(self) -> Any:
         """Return the answer as a JSON value; fractions and reasons as texts."""
-        found = {}
-        keys = self.JSON or [one.name.removeprefix("is_") for one in fields(self)]  # type: ignore[arg-type]
-        for one in keys:
-            key, _, name = one.partition("=")
+        row = {}
+        keys = self.JSON or [field.name.removeprefix("is_") for field in fields(self)]  # type: ignore[arg-type]
+        for name_and_attribute in keys:
+            key, _, name = name_and_attribute.partition("=")
             name = name or (key if hasattr(self, key) else f"is_{key}")
-            found[key] = as_json(getattr(self, name))
-        return found
+            row[key] = as_json(getattr(self, name))
+        return row
 
 
 class Tabular(Shown):
@@ -122,21 +122,21 @@ def with_floats(rows: Iterable[Row], *columns: str) -> list[Row]:
     The texts of `period` are in `period_exact`. None stays None, and a sequence keeps its form. A
     number beyond any float is infinite.
     """
-    found = []
+    shown_rows = []
     for row in rows:
         told = {}
         for name, value in row.items():
             told[name] = value
             if name in columns:
                 told |= {name: _each(value, _float), name + EXACT: _each(value, str)}
-        found.append(told)
-    return found
+        shown_rows.append(told)
+    return shown_rows
 
 
 def _each(value: Any, told: Callable[[Fraction], float | str]) -> Any:
     """Return the value with each of its numbers as it is to be told."""
     if isinstance(value, tuple):
-        return tuple(_each(one, told) for one in value)
+        return tuple(_each(part, told) for part in value)
     return None if value is None else told(value)
 
 

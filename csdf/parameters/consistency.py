@@ -111,12 +111,12 @@ class SymbolicRepetitions(Shown):
         """Return the repetition vector at values of the parameters, None where it is inconsistent."""
         if not all(condition.holds(values) for condition in self.conditions):
             return None
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for part in self.cycles:
             numbers = _numbers(part, values)
             shared = _common_divisor(numbers.values())
-            found |= {name: int(number / shared) for name, number in numbers.items()}
-        return {name: found[name] * count for name, count in self.phases.items()}
+            counts |= {name: int(number / shared) for name, number in numbers.items()}
+        return {name: counts[name] * count for name, count in self.phases.items()}
 
     def divisor_at(self, values: Values) -> Fraction:
         """Return by which number the vector of a connected graph is to be divided."""
@@ -124,8 +124,8 @@ class SymbolicRepetitions(Shown):
         return _common_divisor(_numbers(part, values).values())
 
     def _firings(self) -> Iterator[tuple[str, Any]]:
-        known = {name: value for part in self.cycles for name, value in part.items()}
-        return ((name, sympy.factor(known[name] * count)) for name, count in self.phases.items())
+        counts = {name: value for part in self.cycles for name, value in part.items()}
+        return ((name, sympy.factor(counts[name] * count)) for name, count in self.phases.items())
 
 
 @public
@@ -164,7 +164,9 @@ class _Arithmetic:
         names = graph.parameters
         self._symbols = {name: sympy.Symbol(name, positive=True, integer=True) for name in names}
         sums = [
-            one for channel in graph.channels for one in (channel.production, channel.consumption)
+            rates
+            for channel in graph.channels
+            for rates in (channel.production, channel.consumption)
         ]
         told = {terms: self._sum(terms) for terms in dict.fromkeys(sums)}
         for total in told.values():
@@ -180,7 +182,7 @@ class _Arithmetic:
         counted: dict[Any, int] = {}
         for term in terms:
             counted[term] = counted.get(term, 0) + 1
-        return sympy.Add(*(number * self._of(one) for one, number in counted.items()))
+        return sympy.Add(*(number * self._of(term) for term, number in counted.items()))
 
     def _of(self, term: Fraction | Expression) -> Any:
         if isinstance(term, Fraction):
@@ -200,10 +202,10 @@ class _Arithmetic:
             "min": sympy.Min, "max": sympy.Max, "floor": sympy.floor, "ceil": sympy.ceiling,
             "//": lambda a, b: sympy.floor(a / b), "%": sympy.Mod, "**": sympy.Pow,
         }  # fmt: skip
-        found = functions[operator](*meant)
-        if found.is_polynomial(*self._symbols.values()):
-            return found
-        return self._opaque.setdefault(found, sympy.Dummy(positive=True))
+        value = functions[operator](*meant)
+        if value.is_polynomial(*self._symbols.values()):
+            return value
+        return self._opaque.setdefault(value, sympy.Dummy(positive=True))
 
     def component(
         self,
@@ -235,27 +237,34 @@ class _Arithmetic:
                 made = whole[channel.producer] * self._totals[channel.production]
                 taken = whole[channel.consumer] * self._totals[channel.consumption]
                 if made != taken:
-                    found = self._condition(channel.name, made, taken)
-                    conditions.setdefault(found.left - found.right, found)
+                    condition = self._condition(channel.name, made, taken)
+                    conditions.setdefault(condition.left - condition.right, condition)
         return {name: self._told(whole[name]) for name in reached}
 
     def _primitive(self, ratio: Mapping[str, Any]) -> dict[str, Any]:
         """The ratios as polynomials with integer coefficients and without a common factor."""
         ring = self._field.ring
-        denominator = reduce(lambda a, b: a.lcm(b), (one.denom for one in ratio.values()))
-        products = {name: one * self._field(denominator) for name, one in ratio.items()}
+        denominator = reduce(
+            lambda a, b: a.lcm(b), (ratio_value.denom for ratio_value in ratio.values())
+        )
+        products = {
+            name: ratio_value * self._field(denominator) for name, ratio_value in ratio.items()
+        }
         # What is left of each denominator is a number: a least common multiple knows none of these.
-        scaled = {name: one.numer.quo_ground(one.denom.LC) for name, one in products.items()}
+        scaled = {
+            name: ratio_value.numer.quo_ground(ratio_value.denom.LC)
+            for name, ratio_value in products.items()
+        }
         shared = reduce(lambda a, b: a.gcd(b), scaled.values())
-        found = {name: one.exquo(shared) for name, one in scaled.items()}
-        numbers = [coefficient for one in found.values() for coefficient in one.coeffs()]
+        parts = {name: part.exquo(shared) for name, part in scaled.items()}
+        numbers = [coefficient for part in parts.values() for coefficient in part.coeffs()]
         low = reduce(
             lambda a, b: a * b // gcd(a, b), (int(number.denominator) for number in numbers)
         )
         high = gcd(*(int(number * low) for number in numbers))
-        sign = -1 if next(iter(found.values())).LC < 0 else 1
+        sign = -1 if next(iter(parts.values())).LC < 0 else 1
         return {
-            name: self._field(one * ring.domain(sign * low, high)) for name, one in found.items()
+            name: self._field(part * ring.domain(sign * low, high)) for name, part in parts.items()
         }
 
     def _condition(self, channel: str, made: Any, taken: Any) -> Condition:
@@ -268,7 +277,7 @@ class _Arithmetic:
                 left += term
             else:
                 right -= term
-        left, right = (one.xreplace(self._meaning) for one in (left, right))
+        left, right = (expression.xreplace(self._meaning) for expression in (left, right))
         return Condition(
             channel=channel, left=left, right=right,
             produced=self._told(made), consumed=self._told(taken),
@@ -300,37 +309,39 @@ def _is_never(conditions: Sequence[Condition]) -> bool:
     if not 2 <= len(equations) <= MOST_CONDITIONS or not is_simple:
         return False
     symbols = sorted(
-        {free_symbol for equation in equations for free_symbol in equation.free_symbols}, key=str
+        {symbol for equation in equations for symbol in equation.free_symbols}, key=str
     )
     return bool(sympy.groebner(equations, *symbols).exprs == [1])
 
 
 def _numbers(part: Mapping[str, Any], values: Values) -> dict[str, Fraction]:
     """The cycles of a component at values of the parameters. Raises CsdfError where one is zero."""
-    found = {name: abs(_at(value, values)) for name, value in part.items()}
-    for name, number in found.items():
+    numbers = {name: abs(_at(value, values)) for name, value in part.items()}
+    for name, number in numbers.items():
         if not number:
             raise CsdfError(f"actor {name!r} never fires at these values")
-    return found
+    return numbers
 
 
 def _common_divisor(numbers: Iterable[Fraction]) -> Fraction:
     """The largest number of which all of these are multiples."""
     listed = list(numbers)
-    scale = lcm(*(one.denominator for one in listed))
-    return Fraction(gcd(*(int(one * scale) for one in listed)), scale)
+    scale = lcm(*(number.denominator for number in listed))
+    return Fraction(gcd(*(int(number * scale) for number in listed)), scale)
 
 
 def _gcd_text(values: Iterable[Any], told: Any, form: str, between: str) -> str:
     """The greatest common divisor of expressions; 1 where one of them is."""
     distinct = list(dict.fromkeys(values))
-    if any(abs(one) == 1 for one in distinct):
+    if any(abs(condition) == 1 for condition in distinct):
         return "1"
     if len(distinct) <= MOST_DIVIDED:
-        for one in tuple(distinct):
-            if any(one is not other and _is_multiple(one, other) for other in distinct):
-                distinct.remove(one)
-    return form.format(between.join(told(one) for one in distinct))
+        for condition in tuple(distinct):
+            if any(
+                condition is not factor and _is_multiple(condition, factor) for factor in distinct
+            ):
+                distinct.remove(condition)
+    return form.format(between.join(told(condition) for condition in distinct))
 
 
 def _is_multiple(one: Any, other: Any) -> bool:
@@ -349,8 +360,6 @@ def _rational(number: Fraction) -> Any:
 
 
 def _at(expression: Any, values: Values) -> Fraction:
-    known = {
-        free_symbol: _rational(values[free_symbol.name]) for free_symbol in expression.free_symbols
-    }
-    found = expression.xreplace(known).doit()
-    return Fraction(int(found.p), int(found.q))
+    substitutions = {symbol: _rational(values[symbol.name]) for symbol in expression.free_symbols}
+    value = expression.xreplace(substitutions).doit()
+    return Fraction(int(value.p), int(value.q))

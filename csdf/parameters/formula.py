@@ -59,8 +59,8 @@ class Piece(Shown):
         name = self.parameter
         if self.first == self.last:
             return f"{name} = {self.first}"
-        every = "" if self.step == 1 else f", {name} mod {self.step} = {self.first % self.step}"
-        return f"{self.first} <= {name} <= {self.last}{every}"
+        suffix = "" if self.step == 1 else f", {name} mod {self.step} = {self.first % self.step}"
+        return f"{self.first} <= {name} <= {self.last}{suffix}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +106,8 @@ class Formula(Shown):
         def of(row: Polynomial) -> Any:
             return sum(
                 (
-                    sympy.Rational(one.numerator, one.denominator) * symbol**power
-                    for power, one in enumerate(row)
+                    sympy.Rational(coefficient.numerator, coefficient.denominator) * symbol**power
+                    for power, coefficient in enumerate(row)
                 ),
                 sympy.Integer(0),
             )
@@ -140,7 +140,7 @@ def piecewise(
     that a list would say it as well. numbers: in equal steps.
     """
     best: list[Piece] | None = None
-    most = sum(one is not None for one in values) // SHARE
+    most = sum(value is not None for value in values) // SHARE
     for degrees in DEGREES:
         for modulus in MODULI if not degrees[1] else MODULI[:4]:
             pieces: list[Piece] = []
@@ -197,16 +197,16 @@ def _longest(
     """The function of these degrees through the most points from the first on, and their number."""
     size = sum(degrees) + 1
     is_one = len(run) > size and (degrees[1] > 0 or _is_polynomial(run[: size + 1]))
-    found = _through(run[:size], degrees) if is_one else None
+    fraction = _through(run[:size], degrees) if is_one else None
     length = 0
-    if found is not None:
-        numerator, denominator = found
+    if fraction is not None:
+        numerator, denominator = fraction
         for number, value in run:
             below = _value(denominator, number)
             if not below or _value(numerator, number) != value * below:
                 break
             length += 1
-    if found is None or length <= size:  # a list says as much
+    if fraction is None or length <= size:  # a list says as much
         return (run[0][1],), (Fraction(1),), 1
     return numerator, denominator, length
 
@@ -231,11 +231,11 @@ def _through(
     denominator = solution[above + 1 :]
     if not any(denominator):
         return None
-    scale = lcm(*(one.denominator for one in solution))
-    shared = gcd(*(int(one * scale) for one in solution))
-    leading = next(one for one in reversed(denominator) if one)
+    scale = lcm(*(number.denominator for number in solution))
+    shared = gcd(*(int(number * scale) for number in solution))
+    leading = next(coefficient for coefficient in reversed(denominator) if coefficient)
     factor = Fraction(scale, shared) * (1 if leading > 0 else -1)
-    scaled = [one * factor for one in solution]
+    scaled = [number * factor for number in solution]
     return tuple(scaled[: above + 1]), tuple(scaled[above + 1 :])
 
 
@@ -249,7 +249,7 @@ def _null_vector(rows: list[list[Fraction]], width: int) -> list[Fraction]:
             continue
         rows[done], rows[chosen] = rows[chosen], rows[done]
         head = rows[done][column]
-        rows[done] = [one / head for one in rows[done]]
+        rows[done] = [number / head for number in rows[done]]
         for at, row in enumerate(rows):
             if at != done and row[column]:
                 factor = row[column]
@@ -277,17 +277,17 @@ def _function(piece: Piece, told: Callable[[str, Polynomial], str], quotient: st
         return above
     if quotient.startswith("\\"):
         return quotient.format(above, below)
-    return "/".join(f"({one})" if " " in one else one for one in (above, below))
+    return "/".join(f"({text})" if " " in text else text for text in (above, below))
 
 
 def _terms(name: str, coefficients: Polynomial, power_form: str, times: str) -> str:
     text = ""
-    for power, one in reversed(list(enumerate(coefficients))):
-        if not one:
+    for power, coefficient in reversed(list(enumerate(coefficients))):
+        if not coefficient:
             continue
         variable = "" if not power else name if power == 1 else power_form.format(name, power)
-        size = str(abs(one)) if abs(one) != 1 or not power else ""
-        sign = (" - " if one < 0 else " + ") if text else "-" if one < 0 else ""
+        size = str(abs(coefficient)) if abs(coefficient) != 1 or not power else ""
+        sign = (" - " if coefficient < 0 else " + ") if text else "-" if coefficient < 0 else ""
         text += sign + size + (times if size and variable else "") + variable
     return text or "0"
 
@@ -304,9 +304,9 @@ def _where_latex(piece: Piece) -> str:
     name = piece.parameter
     if piece.first == piece.last:
         return f"{name} = {piece.first}"
-    every = (
+    suffix = (
         ""
         if piece.step == 1
         else rf",\ {name} \equiv {piece.first % piece.step} \pmod{{{piece.step}}}"
     )
-    return rf"{piece.first} \le {name} \le {piece.last}{every}"
+    return rf"{piece.first} \le {name} \le {piece.last}{suffix}"

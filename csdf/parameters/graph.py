@@ -74,12 +74,14 @@ class ParametricGraph:
     @property
     def parameters(self) -> tuple[str, ...]:
         """The names of all parameters, in the order of the alphabet."""
-        return tuple(sorted({name for one in self._expressions for name in one.names}))
+        return tuple(
+            sorted({name for expression in self._expressions for name in expression.names})
+        )
 
     def is_only_in_durations(self, parameter: str) -> bool:
         """Whether nothing but durations depends on a parameter."""
         elsewhere = [*self.others, *_expressions_of(self._rates)]
-        return not any(parameter in one.names for one in elsewhere)
+        return not any(parameter in expression.names for expression in elsewhere)
 
     def at(self, values: Mapping[str, Exact] | None = None, **more: Exact) -> Graph:
         """Return the graph at exact values, one for each parameter.
@@ -87,25 +89,25 @@ class ParametricGraph:
         Raises CsdfError for a parameter without a value and for an unknown one; UnreadableFile where
         an expression has no value that may stand in its place, such as a negative rate.
         """
-        given = {
+        arguments = {
             name: exact(value, f"parameter {name!r}:")
             for name, value in {**(values or {}), **more}.items()
         }
-        known = self.parameters
-        for name in given:
-            if name not in known:
-                listed = ", ".join(known) or "none"
+        names = self.parameters
+        for name in arguments:
+            if name not in names:
+                listed = ", ".join(names) or "none"
                 raise CsdfError(
-                    f"graph {self.name!r} has no parameter {name!r}{meant(name, known)}; "
+                    f"graph {self.name!r} has no parameter {name!r}{meant(name, names)}; "
                     f"it has {listed}"
                 )
-        missing = [name for name in known if name not in given]
+        missing = [name for name in names if name not in arguments]
         if missing:
             raise CsdfError(
-                f"graph {self.name!r} has the {counted(len(known), 'parameter')} {', '.join(known)}; "
+                f"graph {self.name!r} has the {counted(len(names), 'parameter')} {', '.join(names)}; "
                 f"{', '.join(missing)} without a value"
             )
-        return self._filled(given)
+        return self._filled(arguments)
 
     def sample(self) -> tuple[dict[str, Fraction], Graph]:
         """Return small values at which all numbers are in order, and the graph there.
@@ -126,7 +128,11 @@ class ParametricGraph:
 
     @property
     def _rates(self) -> Iterator[Terms]:
-        return (rates for one in self.channels for rates in (one.production, one.consumption))
+        return (
+            rates
+            for channel in self.channels
+            for rates in (channel.production, channel.consumption)
+        )
 
     @property
     def _expressions(self) -> list[Expression]:
@@ -135,8 +141,8 @@ class ParametricGraph:
 
 def sorted_by_sum(tried: Iterable[tuple[int, ...]]) -> Iterable[tuple[int, ...]]:
     """Return combinations of small numbers, equal ones and small ones first, as far as they are few."""
-    combinations = [one for _, one in zip(range(MOST_PROBES), tried, strict=False)]
-    return sorted(combinations, key=lambda one: (len(set(one)), sum(one)))
+    combinations = [combination for _, combination in zip(range(MOST_PROBES), tried, strict=False)]
+    return sorted(combinations, key=lambda combination: (len(set(combination)), sum(combination)))
 
 
 @public
@@ -180,10 +186,10 @@ class _Gaps:
 
     def mark(self, text: str) -> str:
         """Return what stands for an expression. Raises MalformedText."""
-        found = Expression(text)
-        number = self._numbers.setdefault(found.text, len(self.listed))
+        expression = Expression(text)
+        number = self._numbers.setdefault(expression.text, len(self.listed))
         if number == len(self.listed):
-            self.listed.append(found)
+            self.listed.append(expression)
         return f"@{number}@"
 
     def term(self, text: str) -> Term:
@@ -197,9 +203,9 @@ def _from_xml(content: bytes, name: str, options: Mapping[str, Any]) -> Parametr
     actor_texts = import_module("csdf.io.sdf3.actors")
     reader = import_module("csdf.io.sdf3.reader")
     text = source.open_document(content, name, options["most"]).text
-    text = re.sub(r"\A\s*<\?xml[^>]*\?>", lambda found: "\n" * found[0].count("\n"), text)
+    text = re.sub(r"\A\s*<\?xml[^>]*\?>", lambda match: "\n" * match[0].count("\n"), text)
     gaps = _Gaps()
-    pattern = _ATTRIBUTE.sub(lambda found: _with_gaps(found, gaps, text, name), text)
+    pattern = _ATTRIBUTE.sub(lambda match: _with_gaps(match, gaps, text, name), text)
     document = source.open_document(pattern.encode(), name, options["most"])
     zero = bool(options["assume_zero_times"])
     texts = actor_texts.read_actor_texts(document, assume_zero_times=zero)
@@ -216,33 +222,40 @@ def _from_xml(content: bytes, name: str, options: Mapping[str, Any]) -> Parametr
 
     times = {}
     for actor, found in texts.items():
-        marked = [one.is_default for one in found.processors]
+        marked = [processor.is_default for processor in found.processors]
         chosen = actor_texts.chosen_processor(marked)
         sequence = "0" if chosen is None else found.processors[chosen].sequence
         times[actor] = terms(found.element, f"actor {actor!r}: time", sequence, found.phases)
     listed = []
-    for one in channels.values():
+    for channel in channels.values():
         made, taken = (
-            terms(one.element, f"channel {one.name!r}: rate", port.sequence, end.phases)
-            for port, end in ((one.source, one.producer), (one.destination, one.consumer))
+            terms(channel.element, f"channel {channel.name!r}: rate", port.sequence, end.phases)
+            for port, end in (
+                (channel.source, channel.producer),
+                (channel.destination, channel.consumer),
+            )
         )
-        ends = {"producer": one.producer.name, "consumer": one.consumer.name}
-        listed.append(ParametricChannel(name=one.name, production=made, consumption=taken, **ends))
+        ends = {"producer": channel.producer.name, "consumer": channel.consumer.name}
+        listed.append(
+            ParametricChannel(name=channel.name, production=made, consumption=taken, **ends)
+        )
     shown_ones = {*_expressions_of(times.values())}
     shown_ones.update(
-        _expressions_of([rates for one in listed for rates in (one.production, one.consumption)])
+        _expressions_of(
+            [rates for channel in listed for rates in (channel.production, channel.consumption)]
+        )
     )
 
     def filled(values: Values) -> Graph:
-        found = _fill(pattern, gaps, values, name)
+        document = _fill(pattern, gaps, values, name)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return reader.parse_sdf3(found.encode(), name, **options)  # type: ignore[no-any-return]
+            return reader.parse_sdf3(document.encode(), name, **options)  # type: ignore[no-any-return]
 
     return ParametricGraph(
         name=import_module("csdf.io.sdf3.document").graph_name(document),
         actors=times, channels=tuple(listed), _filled=filled,
-        others=tuple(one for one in gaps.listed if one not in shown_ones),
+        others=tuple(expression for expression in gaps.listed if expression not in shown_ones),
     )  # fmt: skip
 
 
@@ -265,42 +278,42 @@ def _with_gaps(found: re.Match[str], gaps: _Gaps, text: str, name: str) -> str:
 
 def _entries(value: str) -> list[str]:
     """The entries of a list and the signs between them; commas within brackets are no such signs."""
-    found, depth = [""], 0
+    words, depth = [""], 0
     for sign in value:
         depth += (sign == "(") - (sign == ")")
         if sign in ",;" and depth == 0:
-            found += [sign, ""]
+            words += [sign, ""]
         else:
-            found[-1] += sign
-    return found
+            words[-1] += sign
+    return words
 
 
 def _sequence(text: str, phases: int, gaps: _Gaps) -> Terms:
     """The numbers and expressions of each phase; numbers may have a count before them."""
-    found: list[Term] = []
+    terms: list[Term] = []
     for entry in text.split(","):
         count, star, value = entry.partition("*")
-        found += [gaps.term(value if star else entry)] * (natural(count) if star else 1)
-    return tuple(found) * (phases // len(found))
+        terms += [gaps.term(value if star else entry)] * (natural(count) if star else 1)
+    return tuple(terms) * (phases // len(terms))
 
 
 def _expressions_of(lists: Iterable[Terms]) -> list[Expression]:
-    return [one for terms in lists for one in terms if isinstance(one, Expression)]
+    return [term for terms in lists for term in terms if isinstance(term, Expression)]
 
 
 def _fill(pattern: str, gaps: _Gaps, values: Values, name: str) -> str:
     """The text with numbers for its gaps; each stands in the line of its expression."""
-    known: dict[int, str] = {}
+    texts: dict[int, str] = {}
 
     def number(gap: re.Match[str]) -> str:
         place = int(gap[1])
-        if place not in known:
+        if place not in texts:
             try:
-                known[place] = str(gaps.listed[place].value(values))
+                texts[place] = str(gaps.listed[place].value(values))
             except MalformedText as error:
                 line = pattern.count("\n", 0, gap.start()) + 1
                 raise UnreadableFile(f"{name}:{line}: {error}") from None
-        return known[place]
+        return texts[place]
 
     return _GAP.sub(number, pattern)
 
@@ -312,29 +325,29 @@ def _from_json(text: str, name: str) -> ParametricGraph:
     unit = document["time_unit"].fraction()
     gaps = _Gaps()
     actors = {
-        one["name"].text(): tuple(
-            _scaled(_term(entry, gaps), unit, gaps) for entry in one["durations"].items()
+        actor["name"].text(): tuple(
+            _scaled(_term(entry, gaps), unit, gaps) for entry in actor["durations"].items()
         )
-        for one in document["actors"].items()
+        for actor in document["actors"].items()
     }
-    others: list[Term] = []
+    scalars: list[Term] = []
     channels = []
-    for one in document["channels"].items():
+    for channel in document["channels"].items():
         production, consumption = (
-            tuple(_term(entry, gaps) for entry in one[key].items()) for key in NUMBERS[:2]
+            tuple(_term(entry, gaps) for entry in channel[key].items()) for key in NUMBERS[:2]
         )
-        others += [_term(one[key], gaps) for key in SCALARS if not one[key].is_null]
-        if not one["release"].is_null:
-            others += [_term(entry, gaps) for entry in one["release"].items()]
+        scalars += [_term(channel[key], gaps) for key in SCALARS if not channel[key].is_null]
+        if not channel["release"].is_null:
+            scalars += [_term(entry, gaps) for entry in channel["release"].items()]
         channels.append(
             ParametricChannel(
-                name=one["name"].text(), producer=one["producer"].text(),
-                consumer=one["consumer"].text(), production=production, consumption=consumption,
+                name=channel["name"].text(), producer=channel["producer"].text(),
+                consumer=channel["consumer"].text(), production=production, consumption=consumption,
             )
         )  # fmt: skip
     return ParametricGraph(
         name=document["name"].text(), actors=actors, channels=tuple(channels),
-        others=tuple(_expressions_of([tuple(others)])),
+        others=tuple(_expressions_of([tuple(scalars)])),
         _filled=lambda values: _filled_json(document, values),
     )  # fmt: skip
 
@@ -343,8 +356,8 @@ def _term(entry: JsonValue, gaps: _Gaps) -> Term:
     if not isinstance(entry.value, str):
         return Fraction(entry.natural())
     try:
-        found = gaps.term(gaps.mark(entry.value))
-        return found if isinstance(found, Fraction) or found.names else found.value({})
+        term = gaps.term(gaps.mark(entry.value))
+        return term if isinstance(term, Fraction) or term.names else term.value({})
     except MalformedText as error:
         raise entry.refusal(f"expected a number or an expression: {error}") from None
 
@@ -364,35 +377,36 @@ def _filled_json(document: JsonValue, values: Values) -> Graph:
     """The graph of a JSON document with numbers in the place of expressions."""
     actors = []
     times: list[list[Fraction]] = []
-    for one in document["actors"].items():
-        times.append([_number(entry, values) for entry in one["durations"].items()])
-        actors.append(one)
+    for actor in document["actors"].items():
+        times.append([_number(entry, values) for entry in actor["durations"].items()])
+        actors.append(actor)
     scale = lcm(*(time.denominator for row in times for time in row))
     whole = dict(document.value)
     whole["time_unit"] = str(document["time_unit"].fraction() / scale)
     whole["actors"] = [
-        one.value
+        actor.value
         | {"durations": [int(time * scale) for time in row]}
-        | ({"processors": _finer(one["processors"], scale)} if scale > 1 else {})
-        for one, row in zip(actors, times, strict=True)
+        | ({"processors": _finer(actor["processors"], scale)} if scale > 1 else {})
+        for actor, row in zip(actors, times, strict=True)
     ]
     whole["channels"] = []
-    for one in document["channels"].items():
-        found = dict(one.value)
+    for channel in document["channels"].items():
+        computed = dict(channel.value)
         for key in NUMBERS:
-            if not one[key].is_null:
-                found[key] = [_whole(entry, values) for entry in one[key].items()]
+            if not channel[key].is_null:
+                computed[key] = [_whole(entry, values) for entry in channel[key].items()]
         for key in SCALARS:
-            if not one[key].is_null:
-                found[key] = _whole(one[key], values)
-        whole["channels"].append(found)
+            if not channel[key].is_null:
+                computed[key] = _whole(channel[key], values)
+        whole["channels"].append(computed)
     return JsonValue(whole, document.file, "").built(Graph, json_graph.SHAPES)
 
 
 def _finer(processors: JsonValue, scale: int) -> list[Any]:
     return [
-        one.value | {"durations": [time * scale for time in one["durations"].naturals()]}
-        for one in processors.items()
+        processor.value
+        | {"durations": [time * scale for time in processor["durations"].naturals()]}
+        for processor in processors.items()
     ]
 
 
@@ -400,19 +414,19 @@ def _number(entry: JsonValue, values: Values) -> Fraction:
     if not isinstance(entry.value, str):
         return Fraction(entry.natural())
     try:
-        found = Expression(entry.value).value(values)
+        value = Expression(entry.value).value(values)
     except MalformedText as error:
         raise entry.refusal(f"expected an expression with a value: {error}") from None
-    if found < 0:
-        raise entry.refusal(f"its value is {found}; expected 0 or more")
-    return found
+    if value < 0:
+        raise entry.refusal(f"its value is {value}; expected 0 or more")
+    return value
 
 
 def _whole(entry: JsonValue, values: Values) -> int:
-    found = _number(entry, values)
-    if found.denominator != 1:
-        raise entry.refusal(f"its value is {found}; expected an integer")
-    return int(found)
+    number = _number(entry, values)
+    if number.denominator != 1:
+        raise entry.refusal(f"its value is {number}; expected an integer")
+    return int(number)
 
 
 Number = Exact  # an integer, a fraction, or a text with a number or an expression
@@ -454,7 +468,7 @@ class ParametricBuilder:
     ) -> ParametricBuilder:
         """Add a channel; without a name it is called after its actors."""
         wanted = title = name or f"{producer} to {consumer}"
-        taken = {one["name"] for one in self._channels}
+        taken = {channel["name"] for channel in self._channels}
         number = 2
         while name is None and title in taken:
             title, number = f"{wanted} {number}", number + 1
@@ -472,12 +486,16 @@ class ParametricBuilder:
         """Return the graph with parameters. Raises UnreadableFile naming what is wrong."""
         phases = {name: len(times) for name, times in self._actors.items()}
         ends = (("producer", "production"), ("consumer", "consumption"))
-        for one in self._channels:
+        for channel in self._channels:
             for end, rates in ends:
-                phases[one[end]] = lcm(phases.get(one[end], 1), len(one[rates]))
+                phases[channel[end]] = lcm(phases.get(channel[end], 1), len(channel[rates]))
         channels = [
-            one | {rates: one[rates] * (phases[one[end]] // len(one[rates])) for end, rates in ends}
-            for one in self._channels
+            channel
+            | {
+                rates: channel[rates] * (phases[channel[end]] // len(channel[rates]))
+                for end, rates in ends
+            }
+            for channel in self._channels
         ]
         actors = [
             {"name": name, "durations": times * (phases[name] // len(times)), "processors": []}
@@ -492,10 +510,10 @@ class ParametricBuilder:
 
 def _listed(values: Any) -> list[Any]:
     is_list = isinstance(values, Sequence) and not isinstance(values, str)
-    found = [_plain(one) for one in values] if is_list else [_plain(values)]
-    if not found:
+    numbers = [_plain(value) for value in values] if is_list else [_plain(values)]
+    if not numbers:
         raise CsdfError("a list of rates or durations is empty; give at least one")
-    return found
+    return numbers
 
 
 def _plain(value: Any) -> Any:

@@ -55,12 +55,12 @@ class Instance(Shown):
     @property
     def size(self) -> int | None:
         """Of the least storage; None where it is not known."""
-        found = self.storage
-        return None if found is None or found.point is None else found.point.size
+        storage = self.storage
+        return None if storage is None or storage.point is None else storage.point.size
 
     def to_json(self) -> dict[str, Any]:
         """Return the instance as a JSON value."""
-        found = self.storage
+        storage = self.storage
         return {
             "values": {name: str(value) for name, value in self.values.items()},
             "answer": self.answer,
@@ -68,8 +68,8 @@ class Instance(Shown):
             "firings_per_iteration": self.firings,
             "period": None if self.period is None else str(self.period),
             "storage": self.size,
-            "storage_lower_bound": None if found is None else found.lower_bound,
-            "storage_status": None if found is None else str(found.status),
+            "storage_lower_bound": None if storage is None else storage.lower_bound,
+            "storage_status": None if storage is None else str(storage.status),
         }
 
 
@@ -98,12 +98,14 @@ class Sweep(Tabular):
         """Return an exact row for each instance."""
         return [
             {
-                **dict(instance.values), "answer": instance.answer, "firings": instance.firings,
+                **dict(instance.values),
+                "answer": instance.answer,
+                "firings": instance.firings,
                 "period": instance.period,
                 "storage": instance.size,
             }
             for instance in self.instances
-        ]  # fmt: skip
+        ]
 
 
 @public
@@ -129,10 +131,11 @@ def sweep(
     stop = stop_of(budget)
     names = graph.parameters
     combinations = [
-        dict(zip(names, one, strict=True)) for one in product(*(values[name] for name in names))
+        dict(zip(names, combination, strict=True))
+        for combination in product(*(values[name] for name in names))
     ]
     analyses = _Analyses(graph, change)
-    found: list[Instance] = []
+    instances: list[Instance] = []
     segments: tuple[LinearSegment, ...] = ()
     is_complete = True
     varied = [name for name in names if len(values[name]) > 1]
@@ -141,23 +144,24 @@ def sweep(
             segments = analyses.segments(varied[0], combinations, stop)
         for number, combination in enumerate(combinations):
             stop.look(Progress(done=number, total=wanted))
-            found.append(analyses.instance(combination, segments, varied, stop))
-        for number, instance in enumerate(found if with_storage else ()):
+            instances.append(analyses.instance(combination, segments, varied, stop))
+        for number, instance in enumerate(instances if with_storage else ()):
             stop.look(Progress(done=number, total=wanted))
             storage = analyses.storage(instance, stop.part(share=max(1 / (wanted - number), 0.01)))
-            found[number] = replace(instance, storage=storage)
+            instances[number] = replace(instance, storage=storage)
     except ENDS:
         is_complete = False
     is_complete = is_complete and all(
-        one.answer != "unknown" and (one.storage is None or one.storage.status is Status.OPTIMAL)
-        for one in found
+        instance.answer != "unknown"
+        and (instance.storage is None or instance.storage.status is Status.OPTIMAL)
+        for instance in instances
     )
     try:
-        formulas = _formulas(varied, found, repetitions)
+        formulas = _formulas(varied, instances, repetitions)
     except ENDS:  # the time was over when the last value was known
         formulas = {}
     return Sweep(
-        name=graph.name, parameters=names, instances=tuple(found), is_complete=is_complete,
+        name=graph.name, parameters=names, instances=tuple(instances), is_complete=is_complete,
         formulas=formulas, segments=segments,
     )  # fmt: skip
 
@@ -188,9 +192,9 @@ class _Analyses:
             return Instance(values=values, answer="invalid", reason=str(error))
         if segments:
             number = values[varied[0]]
-            one = next(segment for segment in reversed(segments) if segment.start <= number)
+            segment = next(segment for segment in reversed(segments) if segment.start <= number)
             return Instance(
-                values=values, answer="period", firings=firings, period=one.period(number)
+                values=values, answer="period", firings=firings, period=segment.period(number)
             )
         try:
             period = throughput(graph, budget=stop).period
@@ -211,12 +215,12 @@ class _Analyses:
             replace(actor, durations=(1,) * actor.phases, processors=()) for actor in graph.actors
         )
         untimed = replace(graph, actors=actors, origin=None, time_unit=Fraction(1))
-        known = self._known.get(untimed)
-        if known is None:
-            known = smallest_storage(untimed, SearchSpace(excluded=list(loops)), budget=stop)
-            if known.status is Status.OPTIMAL:
-                self._known = {untimed: known}
-        return known
+        storage = self._known.get(untimed)
+        if storage is None:
+            storage = smallest_storage(untimed, SearchSpace(excluded=list(loops)), budget=stop)
+            if storage.status is Status.OPTIMAL:
+                self._known = {untimed: storage}
+        return storage
 
     def segments(
         self, parameter: str, combinations: Sequence[Mapping[str, Fraction]], stop: Stop
@@ -227,8 +231,8 @@ class _Analyses:
         if not self._graph.is_only_in_durations(parameter):
             return ()
         for actor, terms in self._graph.actors.items():
-            found = [_linear(term, parameter, fixed) for term in terms]
-            rows = [one for one in found if one is not None and one[1] >= 0]
+            as_lines = [_linear(term, parameter, fixed) for term in terms]
+            rows = [row for row in as_lines if row is not None and row[1] >= 0]
             if len(rows) < len(terms):
                 return ()
             if any(slope for _, slope in rows):
@@ -278,10 +282,10 @@ def _linear(
     values: dict[str, Any] = {name: (value, Fraction(0)) for name, value in fixed.items()}
     values[parameter] = (Fraction(0), Fraction(1))
     try:
-        found: Line = term.computed(values, lambda number: (number, Fraction(0)), _applied)
+        result: Line = term.computed(values, lambda number: (number, Fraction(0)), _applied)
     except (_NotLinear, ZeroDivisionError, CsdfError):
         return None
-    return found
+    return result
 
 
 def _applied(operator: str, operands: list[Line]) -> Line:
@@ -289,15 +293,15 @@ def _applied(operator: str, operands: list[Line]) -> Line:
         return -operands[0][0], -operands[0][1]
     if operator in "+-" and len(operands) == 2:
         sign = 1 if operator == "+" else -1
-        (base, slope), (other, more) = operands
-        return base + sign * other, slope + sign * more
+        (base, slope), (factor, more) = operands
+        return base + sign * factor, slope + sign * more
     if not any(slope for _, slope in operands):
         numbers = {f"x{place}": base for place, (base, _) in enumerate(operands)}
         call = f"{operator}({', '.join(numbers)})" if operator.isalpha() else operator.join(numbers)
         return Expression(call).value(numbers), Fraction(0)
     if operator == "*" and not (operands[0][1] and operands[1][1]):
-        (base, slope), (other, more) = operands
-        return base * other, base * more + slope * other
+        (base, slope), (factor, more) = operands
+        return base * factor, base * more + slope * factor
     if operator == "/" and not operands[1][1]:
         return operands[0][0] / operands[1][0], operands[0][1] / operands[1][0]
     raise _NotLinear
@@ -310,28 +314,28 @@ def _formulas(
     if len(varied) != 1 or len(found) < 4 or len(found) > MOST_FITTED:
         return {}
     name = varied[0]
-    numbers = [one.values[name] for one in found]
+    numbers = [instance.values[name] for instance in found]
     step = numbers[1] - numbers[0]
     is_even = all(after - before == step for before, after in pairwise(numbers))
     if not is_even or step <= 0 or any(number.denominator != 1 for number in numbers):
         return {}
     sizes = [
-        Fraction(one.size)
-        if one.storage and one.size and one.storage.status is Status.OPTIMAL
+        Fraction(instance.size)
+        if instance.storage and instance.size and instance.storage.status is Status.OPTIMAL
         else None
-        for one in found
+        for instance in found
     ]
     places = [int(number) for number in numbers]
-    periods = [one.period for one in found]
+    periods = [instance.period for instance in found]
     formulas = {
         "period": piecewise(name, places, periods),
         "storage": piecewise(name, places, sizes),
     }
     if repetitions is not None and len(repetitions.cycles) == 1:
         by = {
-            place: repetitions.divisor_at(one.values)
-            for place, one in zip(places, found, strict=True)
-            if one.period is not None
+            place: repetitions.divisor_at(instance.values)
+            for place, instance in zip(places, found, strict=True)
+            if instance.period is not None
         }
         scaled = [
             None if period is None else period * by[place]
@@ -341,4 +345,4 @@ def _formulas(
         if whole is not None and cost(whole) + 1 < cost(formulas["period"]):
             words = repetitions.divisors[0], repetitions.latex["divisors"][0]
             formulas["period"] = replace(whole, divisor=words, divisors=by)
-    return {what: one for what, one in formulas.items() if one is not None}
+    return {what: formula for what, formula in formulas.items() if formula is not None}

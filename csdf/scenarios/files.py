@@ -37,8 +37,8 @@ def read_scenarios(path: str | os.PathLike[str]) -> ScenarioGraph:
     if suffix == ".json":
         return scenarios_from_json(files.decoded(content, name), name)
     if suffix == ".xml":
-        found: ScenarioGraph = import_module(XML_READER).parse_fsmsadf(content, name)
-        return found
+        scenario_graph: ScenarioGraph = import_module(XML_READER).parse_fsmsadf(content, name)
+        return scenario_graph
     raise UnreadableFile(f"{name}: scenarios are in .json or .xml files")
 
 

@@ -77,9 +77,9 @@ def _scenario_graph(
             for name, element in states.items()
         ),
         transitions=tuple(
-            (name, document.attribute(one, "destination", f"state {name!r}"))
+            (name, document.attribute(transition, "destination", f"state {name!r}"))
             for name, element in states.items()
-            for one in element.iterchildren("transition")
+            for transition in element.iterchildren("transition")
         ),
         initial=document.attribute(automaton, "initialstate", "the automaton"),
     )
@@ -92,12 +92,12 @@ def _scenario(
     wanted = document.attribute(element, "graph", f"scenario {name!r}")
     if wanted not in graphs:
         raise document.refusal(element, f"scenario {name!r}: there is no graph {wanted!r}")
-    own = replace(
+    scenario_graph = replace(
         document,
         structure=graphs[wanted],
         properties=_merged_properties(document, element, graphs[wanted]),
     )
-    parts = _GraphParts(own)
+    parts = _GraphParts(scenario_graph)
     try:
         reward = rational(element.get("reward", "1"))
         return Scenario(
@@ -119,11 +119,11 @@ def _merged_properties(
     merged = deepcopy(scenario)
     defaults = document.only_child(document.properties, "defaultProperties")
     for tag, key in (("actorProperties", "actor"), ("channelProperties", "channel")):
-        known = {one.get("name") for one in structure.iterchildren(key)}
-        own = document.keyed(scenario, tag, key)
-        for name, one in document.keyed(defaults, tag, key).items():
-            if name in known and name not in own:
-                merged.append(deepcopy(one))
+        names = {element.get("name") for element in structure.iterchildren(key)}
+        scenario_elements = document.keyed(scenario, tag, key)
+        for name, element in document.keyed(defaults, tag, key).items():
+            if name in names and name not in scenario_elements:
+                merged.append(deepcopy(element))
     return merged
 
 

@@ -112,13 +112,13 @@ class ScenarioGraph:
         for before, after in self.transitions:
             if after not in followers[before]:
                 followers[before].append(after)
-        found = {self.initial: tuple(followers[self.initial])}
-        waiting = list(found[self.initial])
+        followers_of = {self.initial: tuple(followers[self.initial])}
+        waiting = list(followers_of[self.initial])
         for name in waiting:
-            if name not in found:
-                found[name] = tuple(followers[name])
-                waiting.extend(found[name])
-        return found
+            if name not in followers_of:
+                followers_of[name] = tuple(followers[name])
+                waiting.extend(followers_of[name])
+        return followers_of
 
 
 def _distinct(names: list[str], what: str) -> set[str]:

@@ -64,13 +64,15 @@ def scenario_throughput(graph: ScenarioGraph, *, budget: Budget = None) -> Scena
     states = {state.name: graph.scenario(state.scenario) for state in graph.states}
     reachable = graph.reachable
     used = {states[name].name: states[name] for name in reachable}
-    time_scale = lcm(*(one.graph.time_unit.denominator for one in used.values()))
-    matrices = {name: scenario_matrix(one, time_scale, stop) for name, one in used.items()}
+    time_scale = lcm(*(scenario.graph.time_unit.denominator for scenario in used.values()))
+    matrices = {
+        name: scenario_matrix(scenario, time_scale, stop) for name, scenario in used.items()
+    }
     _require_rewards(graph, reachable, states)
     for before, followers in reachable.items():
         for after in followers:
             _require_match(states[before], states[after], matrices)
-    named = {name: one.name for name, one in states.items()}
+    named = {name: scenario.name for name, scenario in states.items()}
     period, cycle = _worst(reachable, named, used, matrices, time_scale, stop)
     alone = {
         name: _worst({name: (name,)}, {name: name}, used, matrices, time_scale, stop)[0]
@@ -110,12 +112,12 @@ def _worst(
                     for old, time in stamp.items()
                     if (before, old) in number
                 ]
-    found = maximum_cycle_ratio(len(number), edges, stop)
-    if found is None or not found.ratio:
+    cycle_ratio = maximum_cycle_ratio(len(number), edges, stop)
+    if cycle_ratio is None or not cycle_ratio.ratio:
         return Fraction(0), ()
     owner = {place: state for (state, _), place in number.items()}
-    cycle = tuple(owner[edge.target] for edge in found.edges)
-    return found.ratio * reward_scale / time_scale, _primitive(cycle)
+    cycle = tuple(owner[edge.target] for edge in cycle_ratio.edges)
+    return cycle_ratio.ratio * reward_scale / time_scale, _primitive(cycle)
 
 
 def _primitive(cycle: tuple[str, ...]) -> tuple[str, ...]:
@@ -188,10 +190,10 @@ def maximum_cycle_ratio(
     best: RatioCycle | None = None
     stop = stop_of(budget)
     while True:
-        found = _better_cycle(nodes, edges, None if best is None else best.ratio, stop)
-        if found is None:
+        better = _better_cycle(nodes, edges, None if best is None else best.ratio, stop)
+        if better is None:
             return best
-        best = found
+        best = better
 
 
 def _better_cycle(
@@ -199,8 +201,10 @@ def _better_cycle(
 ) -> RatioCycle | None:
     """Return the best of the cycles that the longest paths close first, if above the ratio."""
     low = -1 - sum(abs(edge.weight) for edge in edges)  # below the ratio of any cycle
-    known = Fraction(low) if ratio is None else ratio
-    costs = [edge.weight * known.denominator - edge.steps * known.numerator for edge in edges]
+    ratio_now = Fraction(low) if ratio is None else ratio
+    costs = [
+        edge.weight * ratio_now.denominator - edge.steps * ratio_now.numerator for edge in edges
+    ]
     value = [0] * nodes
     into: list[Edge | None] = [None] * nodes
     for _ in range(nodes + 1):
@@ -230,7 +234,7 @@ def _lengthen(
 def _cycles(into: Sequence[Edge | None]) -> list[RatioCycle]:
     """Return the cycles among the last edges of the paths, of which each node has at most one."""
     seen = [-1] * len(into)
-    found = []
+    cycles = []
     for start in range(len(into)):
         node = start
         while seen[node] < 0:
@@ -241,8 +245,8 @@ def _cycles(into: Sequence[Edge | None]) -> list[RatioCycle]:
             node = edge.source
         else:
             if seen[node] == start:
-                found.append(_cycle_through(node, into))
-    return found
+                cycles.append(_cycle_through(node, into))
+    return cycles
 
 
 def _cycle_through(node: int, into: Sequence[Edge | None]) -> RatioCycle:

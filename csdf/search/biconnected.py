@@ -55,8 +55,8 @@ def _joined(
 ) -> list[list[Channel]]:
     """The blocks; blocks that share a group of channels are merged."""
     for group in together:
-        touched = [block for block in blocks if any(one.name in group for one in block)]
-        apart = [block for block in blocks if not any(one.name in group for one in block)]
+        touched = [block for block in blocks if any(channel.name in group for channel in block)]
+        apart = [block for block in blocks if not any(channel.name in group for channel in block)]
         blocks = [*apart, [channel for block in touched for channel in block]] if touched else apart
     return blocks
 

@@ -108,14 +108,14 @@ class Evaluator:
 
     def evaluate(self, capacities: tuple[int | None, ...]) -> Evaluation:
         """Return the exact period under these capacities and what holds it back."""
-        known = self._known.get(capacities)
-        if known is None:
+        evaluation = self._known.get(capacities)
+        if evaluation is None:
             self.count += 1
             bounded = tuple(i for i, capacity in enumerate(capacities) if capacity is not None)
             if bounded not in self._systems:
                 self._systems[bounded] = self._system(bounded)
-            known = self._known[capacities] = self._systems[bounded].evaluate(capacities)
-        return known
+            evaluation = self._known[capacities] = self._systems[bounded].evaluate(capacities)
+        return evaluation
 
     def _system(self, bounded: tuple[int, ...]) -> _System:
         """The graph with a space channel for each bounded channel."""

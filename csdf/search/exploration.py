@@ -138,8 +138,8 @@ class Exploration:
         """Take note of a cut, and of those that the symmetries make of it."""
         for symmetry in (range(len(self._steps)), *self._symmetries):
             limits = {symmetry[place]: limit for place, limit in cut.limits.items()}
-            if (known := frozenset(limits.items())) not in self._learned:
-                self._learned.add(known)
+            if (limit_set := frozenset(limits.items())) not in self._learned:
+                self._learned.add(limit_set)
                 self.cuts.add(Cut(limits))
 
     def _chosen(self, capacities: tuple[int, ...]) -> tuple[int, ...]:
@@ -178,7 +178,9 @@ class Exploration:
         limits: list[int | None] = [None] * len(capacities)
         for place in holding:
             limits[place] = capacities[place]
-        for place in sorted(holding, key=lambda one: -self._steps[one] * self._weights[one]):
+        for place in sorted(
+            holding, key=lambda variable: -self._steps[variable] * self._weights[variable]
+        ):
             limits[place] = self._largest(limits, place, is_sufficient)
         return Cut({place: limit for place, limit in enumerate(limits) if limit is not None})
 

@@ -85,10 +85,14 @@ def storage_for_latency(
     distance = dependency_distance(inner.bare, source, sink)
     pairing = Pairing(source=source, sink=sink, distance=distance)
     evaluator = _Evaluator(inner, searched.variables, pairing, *required)
-    found = least_distribution(
-        evaluator, searched.variables, lambda one: one is not None, stop, refusal=evaluator.refusal
+    distribution = least_distribution(
+        evaluator,
+        searched.variables,
+        lambda period: period is not None,
+        stop,
+        refusal=evaluator.refusal,
     )
-    point, reached, capacities = None, None, found.capacities
+    point, reached, capacities = None, None, distribution.capacities
     if capacities is not None:
         point = searched.point(capacities, inner.evaluate(capacities).period)
         reached = evaluator.latency(capacities).latency
@@ -96,9 +100,9 @@ def storage_for_latency(
         point=point,
         latency=reached,
         distance=distance,
-        lower_bound=found.lower_bound + searched.fixed_size,
-        status=found.status,
-        reason=found.reason,
+        lower_bound=distribution.lower_bound + searched.fixed_size,
+        status=distribution.status,
+        reason=distribution.reason,
         evaluations=inner.count,
     )
 
@@ -140,12 +144,12 @@ class _Evaluator:
         return self._known[capacities]
 
     def _evaluated(self, capacities: tuple[int | None, ...]) -> Evaluation:
-        found = self._inner.evaluate(capacities)
-        if found.period is None or found.period > self._period:
-            return Evaluation(None, found.holding)
+        evaluation = self._inner.evaluate(capacities)
+        if evaluation.period is None or evaluation.period > self._period:
+            return Evaluation(None, evaluation.holding)
         path = self.latency(capacities)
         if path.latency <= self._required:
-            return found
+            return evaluation
         named = set(path.channels)
         holding = [
             place
@@ -245,15 +249,15 @@ class ReleasePaths:
     def latency(self, channels: tuple[Channel, ...]) -> LongestPath:
         """Return the latency where these are the channels, of which none has a capacity."""
         layers = self._pairing.distance + 1
-        found = list(self._orders)
+        dependencies = list(self._orders)
         for channel in channels:
-            found += self._dependencies(channel)
-        if len(found) * layers > MOST_DEPENDENCIES:
+            dependencies += self._dependencies(channel)
+        if len(dependencies) * layers > MOST_DEPENDENCIES:
             raise CsdfError(
-                f"graph {self._graph.name!r} has {len(found)} dependencies between firings over "
+                f"graph {self._graph.name!r} has {len(dependencies)} dependencies between firings over "
                 f"{layers} iterations; latencies are computed for at most {MOST_DEPENDENCIES}"
             )
-        starts, reasons = self._longest(found, layers)
+        starts, reasons = self._longest(dependencies, layers)
         return self._latest(starts, reasons, layers)
 
     def _dependencies(self, channel: Channel) -> list[_Dependency]:
@@ -268,14 +272,14 @@ class ReleasePaths:
             self._repetitions[channel.consumer],
             is_single=producer.name in self._single,
         )
-        found = self._known[key] = []
+        dependencies = self._known[key] = []
         for firing, source in listed:
             distance, index = divmod(source, count)
             before = self._first[producer.name] + index
             after = self._first[channel.consumer] + firing
             time = producer.durations[index % producer.phases] * self._scale
-            found.append(_Dependency(before, after, time, -distance, channel.name))
-        return found
+            dependencies.append(_Dependency(before, after, time, -distance, channel.name))
+        return dependencies
 
     def _longest(
         self, dependencies: list[_Dependency], layers: int
@@ -322,7 +326,7 @@ class ReleasePaths:
             for index in range(self._repetitions[sink.name])
             if (node := (first + index) * layers + layers - 1) >= 0
         }
-        node = max(ends, key=lambda one: ends[one])
+        node = max(ends, key=lambda end: ends[end])
         time = Fraction(ends[node] + self._pairing.distance * self._period, self._scale)
         channels = []
         reason = reasons[node]

@@ -241,10 +241,10 @@ class Cycles:
         shared = gcd(*(factor for _, factor in terms))
         terms = tuple((place, factor // shared) for place, factor in terms)
         least = -int(-whole * scale / shared // 1)
-        known = self._demands.get(terms)
-        if known is None or known.least < least:
+        previous = self._demands.get(terms)
+        if previous is None or previous.least < least:
             unit = gcd(*(factor * self._steps[place] for place, factor in terms))
-            row = len(self._rows) if known is None else known.row
+            row = len(self._rows) if previous is None else previous.row
             self._take(_Demand(terms, least, unit, row))
 
     def _take(self, demand: _Demand) -> None:
@@ -252,7 +252,7 @@ class Cycles:
         self._demands[demand.terms] = demand
         self._rows[demand.row : demand.row + 1] = [demand]
         self.changes += 1
-        factors = sum(one for _, one in demand.terms) + demand.unit
+        factors = sum(factor for _, factor in demand.terms) + demand.unit
         cost = (abs(demand.least) + demand.unit) * max((1, *self._weights)) + factors
         self._factors, self._cost = max(self._factors, factors), max(self._cost, cost)
         self._require_room(())
@@ -379,18 +379,18 @@ class Rounds:
             return ()
         distinct: dict[tuple[Hop, ...], None] = {}
         rounds = chain((hops,), self._from_rarest(hops), _simple(hops))
-        for number, one in enumerate(rounds):
-            if number % LONG == 0 or len(one) > LONG:
+        for number, round_ in enumerate(rounds):
+            if number % LONG == 0 or len(round_) > LONG:
                 stop.look()
-            distinct[tuple(one)] = None  # most of a long cycle is one round, again and again
-        return tuple(dict.fromkeys(self._cycle(one) for one in distinct))
+            distinct[tuple(round_)] = None  # most of a long cycle is one round, again and again
+        return tuple(dict.fromkeys(self._cycle(round_) for round_ in distinct))
 
     def _from_rarest(self, hops: Sequence[Hop]) -> Iterator[Sequence[Hop]]:
         """Yield the parts of the cycle between firings of the actor that fires least often."""
         rarest = min((actor for actor, _ in hops), key=self._cycles.__getitem__)
-        first, *others = (place for place, (actor, _) in enumerate(hops) if actor == rarest)
+        first, *later = (place for place, (actor, _) in enumerate(hops) if actor == rarest)
         turned = [*hops[first:], *hops[:first]]
-        begins = [0, *(place - first for place in others)]
+        begins = [0, *(place - first for place in later)]
         for begin, end in zip(begins, [*begins[1:], len(hops)], strict=True):
             yield turned[begin:end]
 

@@ -53,11 +53,11 @@ def least_distribution(
         stop.look(Progress(done=evaluator.count, lower_bound=bound, best=size()))
 
     def told(status: Status, reason: Reason) -> LeastDistribution:
-        found, bound = size(), exploration.lower_bound
-        if found is not None and status == Status.OPTIMAL:
-            bound = found
+        size_now, bound = size(), exploration.lower_bound
+        if size_now is not None and status == Status.OPTIMAL:
+            bound = size_now
         return LeastDistribution(
-            capacities=best, size=found, lower_bound=bound, status=status, reason=reason
+            capacities=best, size=size_now, lower_bound=bound, status=status, reason=reason
         )
 
     exploration = Exploration(evaluator, variables, look)
@@ -67,11 +67,11 @@ def least_distribution(
         for trial in narrowing(evaluator, variables, is_sufficient):
             best = trial
             look()
-        found = exploration.cheapest(is_sufficient)
-        best, reason = found or best, because(StorageWhy.IS_FULL)
+        cheapest = exploration.cheapest(is_sufficient)
+        best, reason = cheapest or best, because(StorageWhy.IS_FULL)
     except ENDS as end:
-        found, reason = None, reason_of(end)
-    if found is not None or (best is not None and size() == exploration.lower_bound):
+        cheapest, reason = None, reason_of(end)
+    if cheapest is not None or (best is not None and size() == exploration.lower_bound):
         return told(Status.OPTIMAL, because(StorageWhy.NO_SMALLER))
     return told(Status.UNKNOWN if best is None else Status.FEASIBLE, reason)
 
@@ -89,9 +89,9 @@ def narrowing(
     by default with the least capacities.
     """
     capacities = [variable.least for variable in variables] if start is None else list(start)
-    while not is_sufficient((found := evaluator.evaluate(tuple(capacities))).period):
+    while not is_sufficient((evaluation := evaluator.evaluate(tuple(capacities))).period):
         yield None
-        for place in found.holding:
+        for place in evaluation.holding:
             variable = variables[place]
             grown = max(1, (capacities[place] - variable.least) // variable.step)
             capacities[place] += grown * variable.step
@@ -114,7 +114,7 @@ def reduced(
 
     capacities: some that suffice. is_close: few of them can be less, so one step less is tried first.
     """
-    for place in sorted(range(len(variables)), key=lambda one: -variables[one].weight):
+    for place in sorted(range(len(variables)), key=lambda index: -variables[index].weight):
         variable = variables[place]
         low, first = -1, (capacities[place] - variable.least) // variable.step
         high = first

@@ -64,7 +64,9 @@ def least_memory(
     try:
         if not suffices(search.best_period):
             return search.smallest(Status.INFEASIBLE, search.refusal(suffices))
-        best = next(one for one in search.narrowing(suffices) if one is not None)
+        best = next(
+            distribution for distribution in search.narrowing(suffices) if distribution is not None
+        )
         best = search.next_point(suffices)
         for less in search.narrowing(suffices, best):
             best = less or best
@@ -192,10 +194,10 @@ class StepSearch:
 
     def cheapest(self, is_sufficient: Sufficient) -> tuple[int, ...]:
         """Return the cheapest sufficient distribution, where capacities large enough suffice."""
-        found = self.cheapest_of_all(is_sufficient)
-        if found is None:
+        cheapest = self.cheapest_of_all(is_sufficient)
+        if cheapest is None:
             raise AssertionError("unbounded channels suffice, so some capacities do")
-        return found
+        return cheapest
 
     def cheapest_of_all(
         self, is_sufficient: Sufficient, limit: int | None = None
@@ -213,10 +215,12 @@ class StepSearch:
                 return None
             cut = next((cut for cut in self._cuts if cut.holds(capacities)), None)
             if cut is None:
-                found = self._evaluator.evaluate(capacities)
-                if is_sufficient(found.period):
+                evaluation = self._evaluator.evaluate(capacities)
+                if is_sufficient(evaluation.period):
                     return capacities
-                cut = Cut({place: capacities[place] for place in found.holding}, found.deep)
+                cut = Cut(
+                    {place: capacities[place] for place in evaluation.holding}, evaluation.deep
+                )
                 self._cuts.append(cut)
             heapq.heappop(self._queue)
             self._branch(capacities, cut)
@@ -235,23 +239,23 @@ class StepSearch:
     def below(self, place: int, capacity: int) -> int | None:
         """The largest useful capacity that costs less than this one; None if there is none."""
         least, step = self._variables[place].least, self._variables[place].step
-        known = self._price(place, capacity)
+        price = self._price(place, capacity)
         low, high = -1, (capacity - least) // step
         while high - low > 1:
             middle = (low + high) // 2
-            is_less = self._price(place, least + middle * step) < known
+            is_less = self._price(place, least + middle * step) < price
             low, high = (middle, high) if is_less else (low, middle)
         return None if low < 0 else least + low * step
 
     def end(self, place: int, capacity: int) -> int:
         """The largest useful capacity that costs no more than this one."""
-        step, known = self._variables[place].step, self._price(place, capacity)
+        step, price = self._variables[place].step, self._price(place, capacity)
         low, high = 0, 1
-        while self._price(place, capacity + high * step) == known:
+        while self._price(place, capacity + high * step) == price:
             low, high = high, 2 * high
         while high - low > 1:
             middle = (low + high) // 2
-            is_same = self._price(place, capacity + middle * step) == known
+            is_same = self._price(place, capacity + middle * step) == price
             low, high = (middle, high) if is_same else (low, middle)
         return capacity + low * step
 
@@ -292,10 +296,10 @@ def blocks(depth: int, width: int) -> int:
 def fifo_blocks(depth: int, bits: int) -> int:
     """Return the block RAMs of a FIFO: none up to 256 words, then those of a power of two of words."""
     whole, rest = divmod(depth, MOST_VENDOR)
-    found = whole * blocks(MOST_VENDOR, padded(bits))
+    total = whole * blocks(MOST_VENDOR, padded(bits))
     if rest > MOST_SHIFTED:
-        found += blocks(1 << (rest - 1).bit_length(), padded(bits))
-    return found
+        total += blocks(1 << (rest - 1).bit_length(), padded(bits))
+    return total
 
 
 UNITS: Mapping[str, str] = {"bram": "block RAMs of 18 kbit", "lut": "LUTs of shift registers"}

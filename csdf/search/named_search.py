@@ -117,8 +117,8 @@ class NamedSearch:
         if self._start is None or size(self._start) < WIDE * self._exploration.lower_bound:
             return
         stop = self._stop.part(as_whole=lambda _: self._progress)
-        for found in live_bounds(run, self._variables, cycles, self._start, stop):
-            self._floor, self._start = found.lower_bound, found.capacities
+        for bounds in live_bounds(run, self._variables, cycles, self._start, stop):
+            self._floor, self._start = bounds.lower_bound, bounds.capacities
             if self._only_live:
                 self._narrowing = None  # narrowed already
                 self._narrowed = min(self._start, self._narrowed or self._start, key=size)
@@ -131,8 +131,8 @@ class NamedSearch:
 
     @property
     def _progress(self) -> Progress:
-        found = len(self.points)
-        return Progress(done=self.evaluations, lower_bound=self.lower_bound, found=found)
+        points = len(self.points)
+        return Progress(done=self.evaluations, lower_bound=self.lower_bound, found=points)
 
     @property
     def lower_bound(self) -> int:
@@ -295,26 +295,26 @@ class NamedSearch:
 
     def sufficient(self, is_sufficient: Sufficient) -> ParetoPoint | None:
         """Return the point of a sufficient distribution in which no single capacity can be less."""
-        found = None
+        narrowest = None
         for best in narrowing(self._evaluator, self._variables, is_sufficient):
             self._look()
-            found = best
-        return None if found is None else self._point(found)[0]
+            narrowest = best
+        return None if narrowest is None else self._point(narrowest)[0]
 
     def narrowed(self, is_sufficient: Sufficient, reason: Reason) -> SmallestStorage:
         """The distribution that was narrowed beside the search; if there is none, one that is now."""
-        found, evaluator = self._narrowed, self._evaluator
+        narrowest, evaluator = self._narrowed, self._evaluator
         evaluator.hurry()
-        if found is None:
+        if narrowest is None:
             end = evaluator.count + LEAST_EFFORT
             with suppress(*ENDS):  # not even the time, or the memory, for that
                 for best in narrowing(evaluator, self._variables, is_sufficient):
-                    found = best
+                    narrowest = best
                     if evaluator.count >= end:
                         break
-        if found is None:
+        if narrowest is None:
             return self.smallest(Status.UNKNOWN, reason)
-        self.add(found)
+        self.add(narrowest)
         is_proved = self.points[-1].size == self.lower_bound
         return self.smallest(Status.OPTIMAL if is_proved else Status.FEASIBLE, reason)
 
@@ -354,12 +354,12 @@ class _PartEvaluator:
         trial: list[int | None] = [None] * self._variables
         for place, capacity in zip(self._places, capacities, strict=True):
             trial[place] = capacity
-        found = self._whole.evaluate(tuple(trial))
+        evaluation = self._whole.evaluate(tuple(trial))
         return Evaluation(
-            found.period,
-            tuple(self._position[place] for place in found.holding),
-            tuple(cycle.moved(self._position) for cycle in found.cycles),
-            tuple((self._position[place], least) for place, least in found.deep),
+            evaluation.period,
+            tuple(self._position[place] for place in evaluation.holding),
+            tuple(cycle.moved(self._position) for cycle in evaluation.cycles),
+            tuple((self._position[place], least) for place, least in evaluation.deep),
         )
 
 
@@ -379,12 +379,12 @@ class _Part:
         alike: Iterable[Permutation],
     ) -> None:
         self.images = [list(places)]
-        inner = (within(one, places) for one in alike)
+        inner = (within(part, places) for part in alike)
         self.exploration = Exploration(
             _PartEvaluator(evaluator, len(variables), places),
             [variables[place] for place in places],
             look,
-            [one for one in inner if one is not None],
+            [part for part in inner if part is not None],
         )
 
     @property
@@ -437,9 +437,9 @@ class PartedExploration:
         self._look = look
         self._floor = before.lower_bound
         self._parts: list[_Part] = []
-        known = before.known()
-        for places in independent_parts(len(variables), known.joined):
-            self._take(places, known)
+        knowledge = before.known()
+        for places in independent_parts(len(variables), knowledge.joined):
+            self._take(places, knowledge)
 
     def _take(self, places: Sequence[int], known: Known) -> None:
         """Search these places as a part, or as an image of a part that is like them."""
@@ -501,17 +501,19 @@ class PartedExploration:
         for part in self._parts:
             left = None
             if limit is not None:
-                others = sum(other.lower_bound for other in self._parts if other is not part)
-                left = (limit - others) // len(part.images)
-            found = part.exploration.cheapest(is_sufficient, left)
-            if found is None:
+                elsewhere = sum(
+                    sibling.lower_bound for sibling in self._parts if sibling is not part
+                )
+                left = (limit - elsewhere) // len(part.images)
+            cheapest = part.exploration.cheapest(is_sufficient, left)
+            if cheapest is None:
                 return None
             for image in part.images:
-                for place, capacity in zip(image, found, strict=True):
+                for place, capacity in zip(image, cheapest, strict=True):
                     capacities[place] = capacity
         return tuple(capacities)
 
-    def _learn(self, cut: Cut, known: Known) -> None:
+    def _learn(self, cut: Cut, new: Known) -> None:
         """Let the part that the cut names know it; of several make one that does."""
         touched = [
             (part, image)
@@ -520,21 +522,21 @@ class PartedExploration:
             if not cut.limits.keys().isdisjoint(image)
         ]
         if len(touched) == 1:
-            touched[0][0].learn(known)
+            touched[0][0].learn(new)
             return
         self._floor = self.lower_bound
         before = _together(list({id(part): part for part, _ in touched}.values()))
-        known = Known(before.cuts + known.cuts, before.cycles + known.cycles)
+        new = Known(before.cuts + new.cuts, before.cycles + new.cycles)
         for part, image in touched:
             part.images.remove(image)
         self._parts = [part for part in self._parts if part.images]
-        self._take(sorted(place for _, image in touched for place in image), known)
+        self._take(sorted(place for _, image in touched for place in image), new)
 
 
 def _together(parts: Sequence[_Part]) -> Known:
     """All that the parts know, by positions of all variables."""
-    known = [part.known() for part in parts]
+    knowledge = [part.known() for part in parts]
     return Known(
-        [cut for one in known for cut in one.cuts],
-        [cycle for one in known for cycle in one.cycles],
+        [cut for source in knowledge for cut in source.cuts],
+        [cycle for source in knowledge for cycle in source.cycles],
     )

@@ -58,8 +58,8 @@ class ParetoPoint(Shown):
 
     def row(self) -> dict[str, Any]:
         """Return the point as an exact row: size, period, throughput, and a column for each channel."""
-        found = {"size": self.size, "period": self.period, "throughput": self.throughput}
-        return found | {f"capacity of {name}": value for name, value in self.capacities.items()}
+        row = {"size": self.size, "period": self.period, "throughput": self.throughput}
+        return row | {f"capacity of {name}": value for name, value in self.capacities.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,21 +102,21 @@ class SearchedGraph:
                 return because(GraphWhy.NOT_PERIODIC, copies=copies)
             return because(GraphWhy.PERIODIC_IS_SLOW, copies=copies, period=self.in_units(best))
         kept = [
-            one
+            channel
             for name in (*(space.fixed or {}), *space.excluded)
-            if (one := self.bare.channel(name)).capacity is not None
-            and (space.with_self_loops or not one.is_self_loop)
+            if (channel := self.bare.channel(name)).capacity is not None
+            and (space.with_self_loops or not channel.is_self_loop)
         ]
         if kept:
             free = tuple(replace(channel, capacity=None) for channel in graph.channels)
             unbounded = Evaluator(replace(graph, channels=free, origin=None), ()).evaluate(())
             if is_sufficient(unbounded.period):
-                held = " and ".join(f"{one.name!r} at {one.capacity}" for one in kept)
-                needs = [(one.name, least_capacity(one)) for one in kept]
+                held = " and ".join(f"{channel.name!r} at {channel.capacity}" for channel in kept)
+                needs = [(channel.name, least_capacity(channel)) for channel in kept]
                 short = " and ".join(
                     f"{name!r} needs at least {need}"
-                    for (name, need), one in zip(needs, kept, strict=True)
-                    if need > (one.capacity or 0)
+                    for (name, need), channel in zip(needs, kept, strict=True)
+                    if need > (channel.capacity or 0)
                 )
                 values = {"kept": held, "short": f"; {short}" if short else ""}
                 if best is None:

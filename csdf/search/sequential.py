@@ -76,7 +76,9 @@ class SequentialRun:
                 for place, added in ways_out.items()
             }
             self.cuts.append(Cut(limits))
-            place = min(ways_out, key=lambda one: ways_out[one] * self._variables[one].weight)
+            place = min(
+                ways_out, key=lambda variable: ways_out[variable] * self._variables[variable].weight
+            )
             if random is not None and random.random() < AT_RANDOM:
                 place = random.choice(list(ways_out))
             self._note(run, cycle, ways_out[place] * self._variables[place].weight)
@@ -85,7 +87,7 @@ class SequentialRun:
             for space in spaces:
                 run.tokens[space] += ways_out[place]
             ready = [self.graph.consumer[space] for space in spaces]  # may be able to fire by it
-            walk.turn(next(one for one in cycle if one in spaces))
+            walk.turn(next(name for name in cycle if name in spaces))
             walk.go_back(ready)
         return tuple(capacities)
 
@@ -131,8 +133,8 @@ def raised(variables: Sequence[Variable], cuts: Sequence[Cut]) -> tuple[Variable
             ((place, limit),) = cut.limits.items()
             least[place] = max(least[place], limit + variables[place].step)
     return tuple(
-        variable if variable.least == one else replace(variable, least=one)
-        for variable, one in zip(variables, least, strict=True)
+        variable if variable.least == minimum else replace(variable, least=minimum)
+        for variable, minimum in zip(variables, least, strict=True)
     )
 
 

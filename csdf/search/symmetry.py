@@ -45,13 +45,13 @@ class Symmetries:
         classes: dict[int, list[int]] = {}
         for place, colour in enumerate(pair[0][: self._variables] if pair else ()):
             classes.setdefault(colour, []).append(place)
-        found: list[Permutation] = []
-        for first, *others in classes.values():
-            for other in others:
-                if not any(one[first] == other for one in found):
-                    taken = self.onto([first], [other])
-                    found += [] if taken is None else [taken]
-        return found
+        permutations: list[Permutation] = []
+        for first, *remaining in classes.values():
+            for second in remaining:
+                if not any(permutation[first] == second for permutation in permutations):
+                    taken = self.onto([first], [second])
+                    permutations += [] if taken is None else [taken]
+        return permutations
 
     def onto(self, first: Collection[int], second: Collection[int]) -> Permutation | None:
         """Return a symmetry that takes the first variables to the second; None if none is found."""
@@ -75,10 +75,10 @@ class Symmetries:
             mapped = [where[colour][0] for colour in left]
             return mapped if self._structure.is_symmetry(mapped) else None
         node = doubtful[0]
-        alike = sorted(where[left[node]], key=lambda other: other != node)  # itself, if it can stay
+        alike = sorted(where[left[node]], key=lambda node_: node_ != node)  # itself, if it can stay
         told_apart = _told_apart(left, node)
-        tries = (self._matched(told_apart, _told_apart(right, other)) for other in alike)
-        return next((one for one in tries if one is not None), None)
+        tries = (self._matched(told_apart, _told_apart(right, candidate)) for candidate in alike)
+        return next((match for match in tries if match is not None), None)
 
     def _refined(self, left: Colours, right: Colours) -> tuple[Colours, Colours] | None:
         """Tell nodes apart by their neighbours' colours, until that changes nothing; None if unlike."""
@@ -165,11 +165,11 @@ def within(permutation: Permutation, places: Sequence[int]) -> Permutation | Non
 
     None if it takes one of them away, or leaves all where they are.
     """
-    position = {place: one for one, place in enumerate(places)}
+    position = {place: index for index, place in enumerate(places)}
     moved = [position.get(permutation[place]) for place in places]
     if None in moved or moved == list(range(len(places))):
         return None
-    return tuple(one for one in moved if one is not None)
+    return tuple(index for index in moved if index is not None)
 
 
 def evened(
@@ -181,11 +181,11 @@ def evened(
     """
     least = [variable.least for variable in variables]
     moves = [
-        (place, other) for permutation in permutations for place, other in enumerate(permutation)
+        (place, image) for permutation in permutations for place, image in enumerate(permutation)
     ]
-    while uneven := [(place, other) for place, other in moves if least[place] > least[other]]:
-        for place, other in uneven:
-            least[other] = max(least[place], least[other])
+    while uneven := [(place, image) for place, image in moves if least[place] > least[image]]:
+        for place, image in uneven:
+            least[image] = max(least[place], least[image])
     return tuple(
-        replace(variable, least=one) for variable, one in zip(variables, least, strict=True)
+        replace(variable, least=minimum) for variable, minimum in zip(variables, least, strict=True)
     )

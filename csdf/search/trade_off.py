@@ -161,14 +161,14 @@ def _smallest_fast(
     if not is_possible:
         return search.smallest(Status.INFEASIBLE, search.refusal(_fast_enough(required)))
     try:
-        found = search.only_point(_fast_enough(required))
+        point = search.only_point(_fast_enough(required))
     except ENDS as end:
         return search.narrowed(_fast_enough(required), reason_of(end))
-    if found is None and not search.is_exhausted:
+    if point is None and not search.is_exhausted:
         return search.narrowed(_fast_enough(required), search.reason)
-    if found is None:
+    if point is None:
         return search.smallest(Status.INFEASIBLE, because(StorageWhy.NOTHING_SUFFICES))
-    search.add(found)
+    search.add(point)
     return search.smallest(Status.OPTIMAL, because(StorageWhy.NO_SMALLER))
 
 
@@ -256,10 +256,10 @@ class FrontSearch:
         search, factor = self._search, self._extent.factor
         best: Fraction | None = None
         while True:
-            found = search.next_point(_better_than(best, factor))
-            if found is None:
+            point = search.next_point(_better_than(best, factor))
+            if point is None:
                 return search.is_exhausted
-            best = search.add(found)
+            best = search.add(point)
             if self._extent.gap:
                 best = self._fastest_of_size(search.points[-1].size, best)
             if best is not None and best <= factor * (search.best_period or 0):

@@ -104,7 +104,7 @@ def _variable(graph: Graph, names: Sequence[str], space: SearchSpace) -> Variabl
     return Variable(
         channels=channels,
         least=max(least),
-        step=gcd(*steps, *(one - least[0] for one in least)),
+        step=gcd(*steps, *(capacity - least[0] for capacity in least)),
         weight=sum(token_weight(channel, space) for channel in channels),
     )
 
@@ -169,9 +169,9 @@ def least_capacity(channel: Channel, firings: int = FIRINGS) -> int:
     """
     used = peak = channel.initial_tokens
     if channel.is_self_loop:  # tokens and the space of a firing's output overlap
-        for made, release_rate in zip(channel.production, channel.release_rates, strict=True):
+        for made, released in zip(channel.production, channel.release_rates, strict=True):
             peak = max(peak, used + made)
-            used += made - release_rate
+            used += made - released
         return peak
     made, taken = sum(channel.production), sum(channel.consumption)
     shared = gcd(made, taken)

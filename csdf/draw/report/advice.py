@@ -33,7 +33,7 @@ def headline(findings: GraphFindings) -> str:
         above = "" if high is None else f", upper bound {exact(high)}"
         return f"The period was not found within the time limit: lower bound {exact(low)}{above}."
     if result.deadlock is not None:
-        names = listed(tuple(one.actor for one in result.deadlock.cycle))
+        names = listed(tuple(firing.actor for firing in result.deadlock.cycle))
         return f"The graph deadlocks: {names} wait for one another and can never go on."
     if not result.period or result.critical_cycle is None:
         return (
@@ -94,7 +94,7 @@ def changes(findings: GraphFindings) -> list[str]:
 def _useless(findings: GraphFindings) -> list[str]:
     """The actors that, one alone, may be faster and leave the period as it is."""
     period = findings.result.period if findings.result is not None else None
-    return [one.actor for one in findings.faster if one.period == period]
+    return [actor.actor for actor in findings.faster if actor.period == period]
 
 
 def _faster(findings: GraphFindings) -> Iterator[str]:
@@ -106,13 +106,13 @@ def _faster(findings: GraphFindings) -> Iterator[str]:
             f"{listed(useless)} twice as fast{alone} would change nothing: "
             "another cycle allows no less."
         )
-    for one in findings.faster:
-        if not period or one.period == period:
+    for actor in findings.faster:
+        if not period or actor.period == period:
             continue
-        limit = f"; {_next_limit(one, findings)}" if one.actors else ""
+        limit = f"; {_next_limit(actor, findings)}" if actor.actors else ""
         yield (
-            f"If “{one.actor}” were twice as fast, the period would be "
-            f"{_period(findings, one.period)}, {percent(one.period / period)} of now{limit}."
+            f"If “{actor.actor}” were twice as fast, the period would be "
+            f"{_period(findings, actor.period)}, {percent(actor.period / period)} of now{limit}."
         )
 
 
@@ -139,22 +139,24 @@ def _more_space(findings: GraphFindings) -> Iterator[str]:
 def _storage(findings: GraphFindings) -> Iterator[str]:
     unit, smallest, front = findings.unit, findings.smallest, findings.front
     if smallest is not None and smallest.point is not None:
-        found, bound = (size(one, unit) for one in (smallest.point.size, smallest.lower_bound))
+        least_size, bound = (
+            size(bits, unit) for bits in (smallest.point.size, smallest.lower_bound)
+        )
         period = smallest.point.period
         then = "" if period is None else f" The period is then {_period(findings, period)}."
         if smallest.status is Status.OPTIMAL:
-            yield f"It needs {found} of buffers to run at all.{then}"
+            yield f"It needs {least_size} of buffers to run at all.{then}"
         else:
-            yield f"It runs in {found} of buffers; no less than {bound} is possible.{then}"
+            yield f"It runs in {least_size} of buffers; no less than {bound} is possible.{then}"
     if front is None or len(front.points) < 2:
         return
     buy = best_buy(front)
     if buy is not None and len(front.points) > 2:
-        one, other = buy
+        smaller, larger = buy
         yield (
-            f"The best buy: from {size(one.size, unit)} to {size(other.size, unit)} the period falls "
-            f"from {_period(findings, one.period or 0)} to "
-            f"{_period(findings, other.period or 0)}."
+            f"The best buy: from {size(smaller.size, unit)} to {size(larger.size, unit)} "
+            f"the period falls from {_period(findings, smaller.period or 0)} to "
+            f"{_period(findings, larger.period or 0)}."
         )
     if front.is_complete:
         yield _full_speed(front.points[0].size, front.points[-1].size, unit)
@@ -171,13 +173,13 @@ def _full_speed(least: int, most: int, unit: str) -> str:
 def waiting(blocked: Deadlock) -> list[str]:
     """Return who waits for whom on the cycle of a deadlock."""
     said = []
-    for one in blocked.cycle[:MOST_WAITING]:
-        where = f"{counted(one.needed, 'token')} on “{one.channel}”"
-        if one.channel.endswith(SPACE):
-            where = f"room for {one.needed} on “{one.channel.removesuffix(SPACE)}”"
+    for firing in blocked.cycle[:MOST_WAITING]:
+        where = f"{counted(firing.needed, 'token')} on “{firing.channel}”"
+        if firing.channel.endswith(SPACE):
+            where = f"room for {firing.needed} on “{firing.channel.removesuffix(SPACE)}”"
         said.append(
-            f"“{one.actor}” needs {where} and finds {one.tokens}; it waits for "
-            f"“{one.producer}”. With {one.needed - one.tokens} more it could fire once."
+            f"“{firing.actor}” needs {where} and finds {firing.tokens}; it waits for "
+            f"“{firing.producer}”. With {firing.needed - firing.tokens} more it could fire once."
         )
     if len(blocked.cycle) > MOST_WAITING:
         said.append(f"and {len(blocked.cycle) - MOST_WAITING} more.")
@@ -275,13 +277,15 @@ def _rows(front: ParetoFront) -> Iterator[Html]:
 def best_buy(front: ParetoFront) -> tuple[ParetoPoint, ParetoPoint] | None:
     """Return the step of the front that gains most throughput for each unit of storage."""
     steps = [
-        (point, other)
-        for point, other in zip(front.points, front.points[1:], strict=False)
-        if point.throughput is not None and other.throughput is not None
+        (smaller, larger)
+        for smaller, larger in zip(front.points, front.points[1:], strict=False)
+        if smaller.throughput is not None and larger.throughput is not None
     ]
     return max(steps, key=_gain, default=None)
 
 
 def _gain(step: tuple[ParetoPoint, ParetoPoint]) -> Fraction:
-    one, other = step
-    return ((other.throughput or 0) - (one.throughput or 0)) / Fraction(other.size - one.size)
+    smaller, larger = step
+    return ((larger.throughput or 0) - (smaller.throughput or 0)) / Fraction(
+        larger.size - smaller.size
+    )

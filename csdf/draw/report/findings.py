@@ -94,16 +94,16 @@ class GraphFindings:
     def critical_actors(self) -> tuple[str, ...]:
         """The actors that limit the graph, or that block one another."""
         cycle = None if self.result is None else self.result.critical_cycle
-        return tuple(one.actor for one in self.blocked) if cycle is None else cycle.actors
+        return tuple(firing.actor for firing in self.blocked) if cycle is None else cycle.actors
 
     @property
     def critical_channels(self) -> tuple[str, ...]:
         """The channels on that cycle; the space of a channel is named after it."""
         cycle = None if self.result is None else self.result.critical_cycle
-        return tuple(one.channel for one in self.blocked) if cycle is None else cycle.channels
+        return tuple(firing.channel for firing in self.blocked) if cycle is None else cycle.channels
 
     @property
     def blocked(self) -> tuple[Blocked, ...]:
         """The cycle of a deadlock; empty where there is none."""
-        found = None if self.result is None else self.result.deadlock
-        return () if found is None else found.cycle
+        deadlock = None if self.result is None else self.result.deadlock
+        return () if deadlock is None else deadlock.cycle

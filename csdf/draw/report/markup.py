@@ -79,9 +79,9 @@ def quoted_data(value: Any) -> Any:
     if isinstance(value, str):
         return quoted_lines(value)
     if isinstance(value, dict):
-        return {key: quoted_data(one) for key, one in value.items()}
+        return {key: quoted_data(value_of_key) for key, value_of_key in value.items()}
     if isinstance(value, list | tuple):
-        return [quoted_data(one) for one in value]
+        return [quoted_data(part) for part in value]
     return value
 
 

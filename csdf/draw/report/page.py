@@ -78,13 +78,18 @@ def report_page(
         *([] if origin is None else [_origin(origin)]),
     ]
     summary = element("a", "Skip to the summary", href="#summary", class_="skip")
-    found = around.verdict or verdict(graph)
-    answer = [element("strong", found.answer), found.headroom and element("span", found.headroom)]
+    verdict_of_graph = around.verdict or verdict(graph)
+    answer = [
+        element("strong", verdict_of_graph.answer),
+        verdict_of_graph.headroom and element("span", verdict_of_graph.headroom),
+    ]
     body = element(
         "body",
         summary,
         _header(name, _subtitle(graph, around), sections),
-        element("div", answer, class_=f"banner {found.kind}", id="verdict", role="status"),
+        element(
+            "div", answer, class_=f"banner {verdict_of_graph.kind}", id="verdict", role="status"
+        ),
         element("main", map(_section, sections)),
         element("footer", element("p", FOOTER)),
         element("noscript", element("p", WITHOUT_SCRIPTS)),
@@ -127,9 +132,12 @@ def _header(name: str, subtitle: str, sections: list[Section]) -> Html:
 
 
 def _subtitle(graph: GraphFindings, around: Surroundings) -> str:
-    one = graph.graph
-    actors, channels = counted(len(one.actors), "actor"), counted(len(one.channels), "channel")
-    size = f"{one.kind} graph, {actors}, {channels}"
+    graph_shown = graph.graph
+    actors, channels = (
+        counted(len(graph_shown.actors), "actor"),
+        counted(len(graph_shown.channels), "channel"),
+    )
+    size = f"{graph_shown.kind} graph, {actors}, {channels}"
     return (
         f"{around.kind}{size}, {counted(sum(graph.repetitions.values()), 'firing')} per iteration"
     )
@@ -200,7 +208,7 @@ def _headroom(findings: GraphFindings, period: Fraction) -> str:
     busy = [(work, name) for name, work in findings.work.items() if name not in critical]
     if not busy:
         return "every actor belongs to the critical cycle"
-    work, name = max(busy, key=lambda one: one[0])
+    work, name = max(busy, key=lambda row: row[0])
     return f"headroom: the busiest other actor is “{name}”, {percent(work / period)} of the period"
 
 
@@ -238,12 +246,12 @@ def _cards(findings: GraphFindings) -> Html:
     cards = [
         element(
             "div",
-            element("dt", one.title),
-            element("dd", one.text, one.remark and element("small", one.remark)),
+            element("dt", card.title),
+            element("dd", card.text, card.remark and element("small", card.remark)),
             class_="card",
-            id=f"card-{one.identifier}",
+            id=f"card-{card.identifier}",
         )
-        for one in (*_speed_cards(findings), *_storage_cards(findings))
+        for card in (*_speed_cards(findings), *_storage_cards(findings))
     ]
     return element("dl", cards, class_="cards")
 
@@ -401,9 +409,9 @@ def _figures(findings: GraphFindings) -> Iterator[Figure]:
         text = "deadlock" if period is None else f"{duration(period, findings.time)}"
         yield Figure("period", period, text)
     if findings.smallest is not None and findings.smallest.point is not None:
-        found = findings.smallest.point.size
+        least_size = findings.smallest.point.size
         proof = "" if findings.smallest.status is Status.OPTIMAL else ", not proved the smallest"
-        yield Figure("smallest buffers", Fraction(found), size(found, unit) + proof)
+        yield Figure("smallest buffers", Fraction(least_size), size(least_size, unit) + proof)
     if findings.front is not None and findings.front.is_complete and findings.front.points:
         full = findings.front.points[-1].size
         yield Figure("buffers for full speed", Fraction(full), size(full, unit))
@@ -411,8 +419,8 @@ def _figures(findings: GraphFindings) -> Iterator[Figure]:
 
 def _comparison(graph: GraphFindings, around: Surroundings, other: Compared) -> Section:
     """Figures beside figures, and what differs actor by actor."""
-    now = {one.title: one for one in (*_figures(graph), *around.figures)}
-    before = {one.title: one for one in (*_figures(other.graph), *other.around.figures)}
+    now = {figure.title: figure for figure in (*_figures(graph), *around.figures)}
+    before = {figure.title: figure for figure in (*_figures(other.graph), *other.around.figures)}
     none = Figure("", None, "")
     rows = []
     for title in dict.fromkeys([*now, *before]):
@@ -443,8 +451,8 @@ def change(before: Fraction | None, now: Fraction | None) -> str:
 def _differing_actors(graph: GraphFindings, other: Compared, noun: str) -> Iterator[Html]:
     """Actors of which work, phases or firings differ, or that only one of both has."""
     before, now = (
-        {name: (work, one.repetitions[name]) for name, work in one.work.items()}
-        for one in (other.graph, graph)
+        {name: (work, findings.repetitions[name]) for name, work in findings.work.items()}
+        for findings in (other.graph, graph)
     )
     rows, same = [], 0
     for name in dict.fromkeys([*now, *before]):

@@ -58,7 +58,7 @@ def _actor(run: Run, actor: Actor) -> dict[str, Any]:
 
 def _channels(run: Run) -> tuple[list[dict[str, Any]], int]:
     """The channels that are no self-loops, as long as there is room, and how many are left."""
-    found: list[dict[str, Any]] = []
+    channels: list[dict[str, Any]] = []
     room = MOST_STEPS
     between = [channel for channel in run.graph.channels if not channel.is_self_loop]
     for channel in between:
@@ -70,8 +70,8 @@ def _channels(run: Run) -> tuple[list[dict[str, Any]], int]:
         room -= count
         if room < 0:
             break
-        found.append(_channel(channel, steps.times[:count], steps.tokens[:count]))
-    return found, len(between) - len(found)
+        channels.append(_channel(channel, steps.times[:count], steps.tokens[:count]))
+    return channels, len(between) - len(channels)
 
 
 def _channel(channel: Channel, times: Sequence[int], tokens: Sequence[int]) -> dict[str, Any]:

@@ -93,9 +93,9 @@ def parse_document(content: bytes, name: str, most: int = files.LARGEST_FILE_BYT
     root = _root(content, name, most)
     graphs = [child for child in root if child.tag == "graph"]
     if root.tag != "graphml" or len(graphs) != 1:
-        found = f"<{root.tag}> with {len(graphs)} <graph>"
+        excerpt = f"<{root.tag}> with {len(graphs)} <graph>"
         raise UnreadableFile(
-            f"{name}:{root.sourceline}: {found}; a PREESM graph (PiSDF, .pi) is <graphml> with one"
+            f"{name}:{root.sourceline}: {excerpt}; a PREESM graph (PiSDF, .pi) is <graphml> with one"
         )
     return _Reader(graphs[0], name).graph()
 
@@ -152,10 +152,10 @@ class _Reader:
         )
 
     def _name(self) -> str:
-        found = _data(self._element, "name")
-        if not found:
+        name = _data(self._element, "name")
+        if not name:
             raise self._refusal(self._element, "<graph> has no <data key='name'>")
-        return found
+        return name
 
     def _node(self, element: etree._Element) -> Node:
         name = self._attribute(element, "id", "a node")
@@ -179,7 +179,7 @@ class _Reader:
         )
 
     def _ports(self, element: etree._Element, node: str) -> dict[str, Port]:
-        found: dict[str, Port] = {}
+        ports: dict[str, Port] = {}
         for port in element.iterchildren("port"):
             kind = self._attribute(port, "kind", f"a port of {shown(node)}")
             name = self._attribute(port, "name", f"a port of {shown(node)}")
@@ -193,11 +193,11 @@ class _Reader:
                 )
             if kind not in ("input", "output"):
                 raise self._refusal(port, f"port {shown(name)} has the kind {shown(kind)}")
-            if name in found:
+            if name in ports:
                 raise self._refusal(port, f"{shown(node)} has two ports {shown(name)}")
             rate = self._attribute(port, "expr", f"port {shown(name)} of {shown(node)}")
-            found[name] = Port(direction=kind, rate=rate, line=line_of(port))
-        return found
+            ports[name] = Port(direction=kind, rate=rate, line=line_of(port))
+        return ports
 
     def _fifo(self, element: etree._Element) -> Fifo:
         ends = {}

@@ -100,10 +100,10 @@ class Flattening:
         level = Level(graph, given, self._scenario)
         connected = {end for fifo in graph.fifos for end in (fifo.source, fifo.target)}
         for node in graph.nodes.values():
-            for port, one in node.ports.items():
+            for port, port_of_node in node.ports.items():
                 if node.kind != "delay" and (node.name, port) not in connected:
                     raise graph.refusal(
-                        one.line, f"port {shown(port)} of {shown(node.name)} has no fifo"
+                        port_of_node.line, f"port {shown(port)} of {shown(node.name)} has no fifo"
                     )
             if node.refinement is not None:
                 self._add_within(level, node, above, depth)
@@ -120,9 +120,9 @@ class Flattening:
         if name in self.times:
             raise level.graph.refusal(node.line, f"two actors are named {shown(name)}")
         self.times[name] = self._times(level, node, name)
-        for port, one in node.ports.items():
+        for port, port_of_node in node.ports.items():
             self.rates[name, port] = level.rate(node.name, port)
-            if one.direction == "output":
+            if port_of_node.direction == "output":
                 self._outputs.append((name, port))
 
     def _times(self, level: Level, node: Node, name: str) -> dict[str, Fraction]:
@@ -170,12 +170,12 @@ class Flattening:
                 f"{shown(node.name)}: the port {shown(name)} is only one of the actor, or only an "
                 "interface of its graph",
             )
-        for port, one in node.ports.items():
+        for port, port_of_node in node.ports.items():
             # What comes in outside goes out of the interface inside.
             facing = [
                 name
-                for name, found in interfaces[port].ports.items()
-                if found.direction != one.direction
+                for name, inner_port in interfaces[port].ports.items()
+                if inner_port.direction != port_of_node.direction
             ]
             if not facing:
                 line, name = interfaces[port].line, shown(port)
@@ -183,7 +183,7 @@ class Flattening:
             inside, outside = below.rate(port, facing[0]), level.rate(node.name, port)
             if outside != inside:
                 raise graph.refusal(
-                    one.line,
+                    port_of_node.line,
                     f"port {shown(port)} of {shown(node.name)} moves "
                     f"{counted(outside, 'token')}, the interface of its graph {inside}",
                 )
@@ -203,8 +203,8 @@ class Flattening:
         if fifo.delay is not None:
             at = fifo.source[0] if fifo.delay_node is None else fifo.delay_node
             tokens = level.natural(fifo.delay, at, fifo.line, "delay")
-        for end, known in ((source, self._onward), (target, self._reached)):
-            if end in known:
+        for end, ends in ((source, self._onward), (target, self._reached)):
+            if end in ends:
                 raise level.graph.refusal(
                     fifo.line, f"port {shown(end[1])} of {shown(end[0])} has two fifos"
                 )
@@ -265,13 +265,13 @@ class Level:
             for token, after in zip_longest(tokens, tokens[1:], fillvalue="")
             if (token[0].isalpha() or token[0] == "_") and after != "("
         }
-        found = (self.graph.nodes.get(inputs.get(name, name)) for name in names)
+        neighbours = (self.graph.nodes.get(inputs.get(name, name)) for name in names)
         return [
-            one
-            for one in found
-            if one is not None
-            and one.kind in ("param", SET_OUTSIDE)
-            and one.name not in self._values
+            node
+            for node in neighbours
+            if node is not None
+            and node.kind in ("param", SET_OUTSIDE)
+            and node.name not in self._values
         ]
 
     def _override(self, node: Node) -> tuple[str, int] | None:
@@ -318,9 +318,9 @@ class Level:
 
     def rate(self, node: str, port: str) -> int:
         """Return how many tokens a firing of the node moves through a port."""
-        found = self.graph.nodes[node].ports[port]
+        port_of_node = self.graph.nodes[node].ports[port]
         what = f"port {shown(port)} of {shown(node)}"
-        return self.natural(found.rate, node, found.line, what)
+        return self.natural(port_of_node.rate, node, port_of_node.line, what)
 
     def require_whole_firings(self) -> None:
         """Refuse a graph within an actor that would need its interfaces several times, or in part."""
@@ -336,15 +336,19 @@ class Level:
         waiting = list(interfaces)
         while waiting:
             name = waiting.pop()
-            for other, ratio, line in steps[name]:
-                if other not in firings:
-                    firings[other] = firings[name] * ratio
-                    waiting.append(other)
-                if firings[other] != firings[name] * ratio or firings[other].denominator > 1:
+            for neighbour, ratio, line in steps[name]:
+                if neighbour not in firings:
+                    firings[neighbour] = firings[name] * ratio
+                    waiting.append(neighbour)
+                if (
+                    firings[neighbour] != firings[name] * ratio
+                    or firings[neighbour].denominator > 1
+                ):
                     raise self.graph.refusal(
                         line,
-                        f"between {shown(name)} and {shown(other)}: one firing of the actor that this "
-                        "graph stands for is no whole iteration of it; such a graph is not flattened",
+                        f"between {shown(name)} and {shown(neighbour)}: one firing of the actor that "
+                        "this graph stands for is no whole iteration of it; such a graph is not "
+                        "flattened",
                     )
         for node in self.graph.nodes.values():
             if node.ports and node.kind != "delay" and node.name not in firings:
@@ -377,13 +381,13 @@ def _tokens(text: str) -> list[str]:
     tokens, at = [], 0
     text = text.rstrip()
     while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
+        match = _TOKEN.match(text, at)
+        if match is None:
             raise MalformedText(
                 f"expression {shown(text)}: {shown(text[at:].strip())} has no meaning"
             )
-        tokens.append(found[found.lastindex or 0])
-        at = found.end()
+        tokens.append(match[match.lastindex or 0])
+        at = match.end()
     return tokens
 
 
@@ -398,10 +402,10 @@ class _Parser:
         self._depth = 0
 
     def value(self) -> Fraction:
-        found = self._level(0)
+        value = self._level(0)
         if self._at < len(self._tokens):
             raise self._fault(f"{shown(self._tokens[self._at])} is not expected")
-        return found
+        return value
 
     def _level(self, level: int) -> Fraction:
         """Operators of one precedence, from the left."""
@@ -418,10 +422,10 @@ class _Parser:
     def _signed(self) -> Fraction:
         sign = 1
         while self._next() in ("-", "+", "!"):
-            found = self._take()
-            if found == "!":
+            token = self._take()
+            if token == "!":
                 return sign * self._nested(lambda: Fraction(not self._signed()))
-            sign = -sign if found == "-" else sign
+            sign = -sign if token == "-" else sign
         return sign * self._power()
 
     def _power(self) -> Fraction:
@@ -444,9 +448,9 @@ class _Parser:
     def _operand(self) -> Fraction:
         token = self._take()
         if token == "(":
-            found = self._nested(lambda: self._level(0))
+            value = self._nested(lambda: self._level(0))
             self._expect(")")
-            return found
+            return value
         if token[0].isdigit() or token[0] == ".":
             return self._checked(signed_rational(token))
         if not (token[0].isalpha() or token[0] == "_"):
@@ -464,24 +468,24 @@ class _Parser:
             values.append(self._nested(lambda: self._level(0)))
         self._expect(")")
         if name not in FUNCTIONS:
-            known = ", ".join(FUNCTIONS)
-            raise self._fault(f"the function {name!r} is not computed; expected one of {known}")
+            functions = ", ".join(FUNCTIONS)
+            raise self._fault(f"the function {name!r} is not computed; expected one of {functions}")
         counts, function = FUNCTIONS[name]
         if len(values) not in counts:
             raise self._fault(f"{name} of {counted(len(values), 'value')}")
-        found = function(*values)
-        if found is None:
+        value = function(*values)
+        if value is None:
             told = ", ".join(map(_told, values))
             raise self._fault(f"{name} of {told} is no number that is computed here")
-        return self._checked(found)
+        return self._checked(value)
 
     def _nested(self, part: Callable[[], Fraction]) -> Fraction:
         self._depth += 1
         if self._depth > MOST_DEPTH:
             raise self._fault(f"more than {MOST_DEPTH} brackets within one another")
-        found = part()
+        value = part()
         self._depth -= 1
-        return found
+        return value
 
     def _checked(self, value: Fraction) -> Fraction:
         if max(value.numerator.bit_length(), value.denominator.bit_length()) > MOST_BITS:

@@ -92,7 +92,7 @@ def _graph(document: PiGraph, scenario: PiScenario, most: int, *, assume_zero_ti
                 "graph; read that one",
             )
     flat = Flattening(document, scenario, most, assume_zero_times=assume_zero_times)
-    scale = lcm(*(time.denominator for own in flat.times.values() for time in own.values()))
+    scale = lcm(*(time.denominator for times in flat.times.values() for time in times.values()))
     try:
         return Graph(
             name=document.name,
@@ -109,8 +109,8 @@ def _actor(name: str, times: Times, scale: int) -> Actor:
     first = next(iter(times))
     durations = {processor: (int(time * scale),) for processor, time in times.items()}
     processors = tuple(
-        Processor(name=processor, durations=own, is_default=processor == first)
-        for processor, own in durations.items()
+        Processor(name=processor, durations=durations_on, is_default=processor == first)
+        for processor, durations_on in durations.items()
         if processor
     )
     return Actor(name=name, durations=durations[first], processors=processors)

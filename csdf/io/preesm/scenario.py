@@ -36,8 +36,8 @@ def parse_scenario_document(
 ) -> PiScenario:
     """Return what a scenario says. Raises UnreadableFile, naming the line."""
     root = parse_xml(content, name, most, "scenario", "a PREESM scenario is <scenario>")
-    found = root.find("files/algorithm")
-    url = None if found is None else found.get("url")
+    algorithm = root.find("files/algorithm")
+    url = None if algorithm is None else algorithm.get("url")
     if not url:
         raise UnreadableFile(
             f"{name}:{root.sourceline}: <files> names no <algorithm url='...'>, the .pi file"
@@ -53,13 +53,13 @@ def parse_scenario_document(
 
 def _times(root: etree._Element, name: str) -> dict[str, dict[str, tuple[str, int]]]:
     times: dict[str, dict[str, tuple[str, int]]] = {}
-    for one in root.iterfind("timings/timing"):
-        if one.get("timingtype") in NOT_TIMES:
+    for timing in root.iterfind("timings/timing"):
+        if timing.get("timingtype") in NOT_TIMES:
             continue
         actor, processor, time = (
-            _attribute(one, key, name) for key in ("vertexname", "opname", "time")
+            _attribute(timing, key, name) for key in ("vertexname", "opname", "time")
         )
-        times.setdefault(actor.partition("/")[2], {})[processor] = (time, line_of(one))
+        times.setdefault(actor.partition("/")[2], {})[processor] = (time, line_of(timing))
     return times
 
 
@@ -67,23 +67,23 @@ def _token_bytes(root: etree._Element, name: str) -> dict[str, int]:
     """Sizes are bits where a flag says so, else bytes."""
     unit = BITS if root.find("flags/sizesAreInBit") is not None else 1
     sizes = {}
-    for one in root.iterfind("simuParams/dataTypes/dataType"):
-        text = _attribute(one, "size", name)
+    for data_type in root.iterfind("simuParams/dataTypes/dataType"):
+        text = _attribute(data_type, "size", name)
         try:
-            sizes[_attribute(one, "name", name)] = -(-natural(text) // unit)
+            sizes[_attribute(data_type, "name", name)] = -(-natural(text) // unit)
         except MalformedText as error:
-            raise UnreadableFile(f"{name}:{one.sourceline}: size {error}") from None
+            raise UnreadableFile(f"{name}:{data_type.sourceline}: size {error}") from None
     return sizes
 
 
 def _parameters(root: etree._Element, name: str) -> dict[tuple[str, str], tuple[str, int]]:
-    found = {}
-    for one in root.iterfind("parameterValues/parameter"):
+    parameters = {}
+    for parameter_value in root.iterfind("parameterValues/parameter"):
         graph, parameter, value = (
-            _attribute(one, key, name) for key in ("parent", "name", "value")
+            _attribute(parameter_value, key, name) for key in ("parent", "name", "value")
         )
-        found[graph, parameter] = (value.strip().strip("[]"), line_of(one))
-    return found
+        parameters[graph, parameter] = (value.strip().strip("[]"), line_of(parameter_value))
+    return parameters
 
 
 def _attribute(element: etree._Element, key: str, name: str) -> str:

@@ -202,7 +202,7 @@ def _processors(
 ) -> tuple[ProcessorTimes, ...]:
     if properties is None:
         return ()
-    found = []
+    times = []
     for name, element in document.keyed(properties, "processor", "type").items():
         owner = f"actor {actor!r}, processor {name!r}"
         time = document.only_child(element, "executionTime")
@@ -216,8 +216,8 @@ def _processors(
             raise document.refusal(element, said)
         stated = element if time is None else time
         is_default = DEFAULTS[default]
-        found.append(ProcessorTimes(intern(name), is_default, initial, intern(cycle), stated))
-    return tuple(found)
+        times.append(ProcessorTimes(intern(name), is_default, initial, intern(cycle), stated))
+    return tuple(times)
 
 
 Time = int | Fraction
@@ -226,18 +226,18 @@ Times = dict[str, list[tuple[Time, ...]]]  # of an actor on each of its processo
 
 def read_times(document: Sdf3Document, texts: dict[str, ActorText]) -> Times:
     """Return the times of each actor on each processor, in units of the user."""
-    found: Times = {}
+    times: Times = {}
     for name, text in texts.items():
-        own = found[name] = []
+        listed = times[name] = []
         for processor in text.processors:
             try:
-                own.append(sequences.parse_times(processor.sequence, text.phases))
+                listed.append(sequences.parse_times(processor.sequence, text.phases))
             except MalformedText as error:
                 where = f"actor {name!r}, {processor.label}"
                 raise document.refusal(
                     processor.element, f"{where}: execution time {error}"
                 ) from None
-    return found
+    return times
 
 
 def time_scale(document: Sdf3Document, times: Times) -> int:

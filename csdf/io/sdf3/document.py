@@ -98,36 +98,36 @@ class Sdf3Document:
 
     def keyed(self, parent: Element | None, tag: str, key: str) -> dict[str, Element]:
         """Return the children of that tag by an attribute that must differ; in document order."""
-        found: dict[str, Element] = {}
+        elements: dict[str, Element] = {}
         if parent is None:
-            return found
+            return elements
         for element in parent:
             if element.tag != tag:
                 continue
             name = element.get(key)
             if name is None:
                 raise self.without(element, key, f"in <{parent.tag}>")
-            if name in found:
+            if name in elements:
                 raise self.refusal(
                     element,
-                    f"<{tag}> {key}={shown(name)} is already on line {line_of(found[name])}",
+                    f"<{tag}> {key}={shown(name)} is already on line {line_of(elements[name])}",
                 )
-            found[name] = element
-        return found
+            elements[name] = element
+        return elements
 
     def only_child(self, parent: Element | None, tag: str) -> Element | None:
         """Return the child of that tag, or None; refuse two."""
         if parent is None:
             return None
-        found = None
+        last = None
         for child in parent:
             if child.tag == tag:
-                if found is not None:
+                if last is not None:
                     raise self.refusal(
                         child, f"<{parent.tag}> holds a second <{tag}>; expected one"
                     )
-                found = child
-        return found
+                last = child
+        return last
 
 
 def quick_document(text: bytes, name: str) -> Sdf3Document | None:
@@ -205,14 +205,14 @@ def framed(root: Element, name: str, text: str, tree: Any) -> Sdf3Document:
 
 def only_of(parent: Element, tags: tuple[str, ...], name: str) -> Element:
     """Return the child that has one of the tags; refuse none and two."""
-    found = children(parent, *tags)
-    if len(found) != 1:
-        line = line_of(found[1] if found else parent)
+    matches = children(parent, *tags)
+    if len(matches) != 1:
+        line = line_of(matches[1] if matches else parent)
         expected = " or ".join(f"<{tag}>" for tag in tags)
         raise UnreadableFile(
-            f"{name}:{line}: <{parent.tag}> holds {len(found)} of {expected}; expected one"
+            f"{name}:{line}: <{parent.tag}> holds {len(matches)} of {expected}; expected one"
         )
-    return found[0]
+    return matches[0]
 
 
 def graph_name(document: Sdf3Document) -> str:

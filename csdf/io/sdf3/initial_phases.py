@@ -180,10 +180,12 @@ class _StartingRun:
         if channel is None:
             raise AssertionError("an actor that waits lacks a token")
         producer = self._names[self._run.graph.producer[channel]]
-        own = channel if channel < self._channels else self._bounded[channel - self._channels]
+        counterpart = (
+            channel if channel < self._channels else self._bounded[channel - self._channels]
+        )
         return (
-            f"{self._names[actor]} waits for {producer} on {self._run.graph.channel_names[own]}, "
-            f"which holds {self._run.tokens[own]}"
+            f"{self._names[actor]} waits for {producer} on "
+            f"{self._run.graph.channel_names[counterpart]}, which holds {self._run.tokens[counterpart]}"
         )
 
 

@@ -125,9 +125,11 @@ def _read(
         *_short_sequences(actors),
     ]
     graph = _graph(document, actors, channels, buffer_sizes=buffer_sizes)
-    ports = any(port.initial for actor in actors.values() for port in actor.ports.values())
+    ports = any(
+        port.initial for actor_texts in actors.values() for port in actor_texts.ports.values()
+    )
     if not ports and not any(
-        part.initial for actor in actors.values() for part in actor.processors
+        part.initial for actor_texts in actors.values() for part in actor_texts.processors
     ):
         return graph if buffer_sizes is False else _with_space(graph, channels), remarks
     ends = {
@@ -181,11 +183,11 @@ def _require_own_ports(document: Sdf3Document, texts: dict[str, ChannelText]) ->
     taken.clear()
     for name, text in texts.items():
         for port in (text.source, text.destination):
-            other = taken.setdefault(id(port), name)
-            if other != name:
+            owner = taken.setdefault(id(port), name)
+            if owner != name:
                 raise document.refusal(
                     text.element,
-                    f"channel {name!r}: its {port.label} already serves channel {other!r}",
+                    f"channel {name!r}: its {port.label} already serves channel {owner!r}",
                 )
 
 
@@ -287,12 +289,12 @@ def _with_space(graph: Graph, texts: Mapping[str, ChannelText]) -> Graph:
 
     Only where it still is: in a file that was changed since, it is a channel as any other.
     """
-    found: dict[str, Channel] = {}
+    bounded_channels: dict[str, Channel] = {}
     spaces: set[str] = set()
     for name, text in texts.items():
         storage = None if text.properties is None else text.properties.find("storage")
         bounded = None if storage is None else storage.get("spaceOf")
-        if bounded is None or bounded not in texts or bounded in found:
+        if bounded is None or bounded not in texts or bounded in bounded_channels:
             continue
         channel, space = graph.channel(bounded), graph.channel(name)
         capacity = channel.initial_tokens + space.initial_tokens
@@ -304,12 +306,14 @@ def _with_space(graph: Graph, texts: Mapping[str, ChannelText]) -> Graph:
         except InvalidGraph:
             continue
         if channel.capacity is None and space == space_channel(whole, capacity, name):
-            found[bounded] = whole
+            bounded_channels[bounded] = whole
             spaces.add(name)
-    if not found:
+    if not bounded_channels:
         return graph
     channels = (
-        found.get(channel.name, channel) for channel in graph.channels if channel.name not in spaces
+        bounded_channels.get(channel.name, channel)
+        for channel in graph.channels
+        if channel.name not in spaces
     )
     return replace(graph, channels=tuple(channels))
 

@@ -32,8 +32,8 @@ def open_document(text: bytes, name: str, most: int = files.LARGEST_FILE_BYTES) 
 def reopen_document(text: str) -> Sdf3Document:
     """Return the frame of an SDF3 text that was read before, as a tree of its own."""
     without_declaration = re.sub(r"\A\s*<\?xml[^>]*\?>", "", text)
-    known = without_declaration.encode()
-    return open_document(known, "<origin>", most=len(known))
+    encoded = without_declaration.encode()
+    return open_document(encoded, "<origin>", most=len(encoded))
 
 
 def parse_root(text: bytes, name: str) -> etree._Element:

@@ -106,9 +106,9 @@ class Sdf3Patch:
         channels = sdf3_reader.read_channel_texts(document, actors)
         self._document = document
         self._structure = document.structure
-        known, tag = document.properties, f"{document.structure.tag}Properties"
+        properties, tag = document.properties, f"{document.structure.tag}Properties"
         self._properties: etree._Element = (
-            source.append_child(document.application, tag) if known is None else known
+            source.append_child(document.application, tag) if properties is None else properties
         )
         self._actors: Elements = {name: text.element for name, text in actors.items()}
         self._channels: Elements = {name: text.element for name, text in channels.items()}
@@ -136,9 +136,9 @@ class Sdf3Patch:
         self._remove_actors_not_in(graph)
         for actor in graph.actors:
             self._set_actor(actor, _user_times(actor, graph.time_unit))
-        given = unwritten or graph
-        known = {channel.name: channel for channel in given.channels}
-        says_capacities = any(channel.capacity is not None for channel in given.channels)
+        source_graph = unwritten or graph
+        channels = {channel.name: channel for channel in source_graph.channels}
+        says_capacities = any(channel.capacity is not None for channel in source_graph.channels)
         before = ""
         for channel in graph.channels:
             self._set_channel(channel)
@@ -146,7 +146,7 @@ class Sdf3Patch:
             if says_capacities or (storage is not None and "capacity" in storage.attrib):
                 self._set_property(channel.name, "bufferSize", channel.capacity)
             said: dict[str, str] = {}
-            if channel.name not in known:
+            if channel.name not in channels:
                 said["spaceOf"] = before
             if channel.capacity is not None:
                 said["capacity"] = str(channel.capacity)
@@ -277,12 +277,12 @@ class Sdf3Patch:
 
     def _properties_of(self, channel: str) -> etree._Element:
         """Return the properties of a channel; an element that is new where there is none."""
-        found = self._channel_properties.get(channel)
-        if found is None:
+        element = self._channel_properties.get(channel)
+        if element is None:
             attributes = {"channel": channel}
-            found = source.append_child(self._properties, "channelProperties", attributes)
-            self._channel_properties[channel] = found
-        return found
+            element = source.append_child(self._properties, "channelProperties", attributes)
+            self._channel_properties[channel] = element
+        return element
 
     def _set_property(self, channel: str, tag: str, value: int | None) -> None:
         properties = self._channel_properties.get(channel)
@@ -407,6 +407,6 @@ def _with_reverse_channels(graph: Graph, names: Collection[str]) -> Graph:
         for channel in graph.channels
         if channel.is_self_loop or channel.name not in names
     }
-    found = with_space_channels(graph, {*names} - kept.keys(), suffix=SUFFIX)
-    channels = tuple(kept.get(channel.name, channel) for channel in found.channels)
-    return replace(found, channels=channels)
+    with_spaces = with_space_channels(graph, {*names} - kept.keys(), suffix=SUFFIX)
+    channels = tuple(kept.get(channel.name, channel) for channel in with_spaces.channels)
+    return replace(with_spaces, channels=channels)

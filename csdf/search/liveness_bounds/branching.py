@@ -123,11 +123,11 @@ class Branching:
 
     def _rounds(self, part: _Part, most: int) -> Iterator[_Part | None]:
         """Yield the part after each round of demands; None at the end if nothing is left of it."""
-        known: _Part | None = part
+        remaining: _Part | None = part
         for _ in range(most):
-            known = None if known is None else self._round(known)
-            yield known
-            if known is None or known.is_settled:
+            remaining = None if remaining is None else self._round(remaining)
+            yield remaining
+            if remaining is None or remaining.is_settled:
                 return
 
     def _round(self, part: _Part) -> _Part | None:
@@ -150,22 +150,24 @@ class Branching:
         new = self._new_demands(box, moments, near)
         if new is None:
             return None
-        known = dict.fromkeys(part.demands)
-        demands = self._tightest((*known, *(one for one in new if one not in known)), near)
+        present = dict.fromkeys(part.demands)
+        demands = self._tightest(
+            (*present, *(demand for demand in new if demand not in present)), near
+        )
         return _Part(
             box=box,
             bound=bound,
             demands=demands,
             moments=moments,
             near=near,
-            is_settled=known.keys() >= set(new),
+            is_settled=present.keys() >= set(new),
         )
 
     def _lacking(self, near: Sequence[float], known: Sequence[Moment]) -> list[Moment]:
         """Moments at which these capacities lack space; live ones are made of them meanwhile."""
-        found, moments = self._near(near)
-        if found is not None and size_of(self._variables, found) <= self._size:
-            self.best = found
+        live, moments = self._near(near)
+        if live is not None and size_of(self._variables, live) <= self._size:
+            self.best = live
         return [moment for moment in moments if moment not in known][:NEW_MOMENTS]
 
     def _new_demands(
@@ -256,12 +258,12 @@ class CapacityPrograms:
     def part(self, box: Box, demands: Sequence[Demand], size: int) -> Box | None:
         """Return a box with all capacities of this one that meet the demands up to a size."""
         for place in sorted({place for demand in demands for place, _ in demand.terms}):
-            one = self._variables[place]
+            variable = self._variables[place]
             low, high = box.least[place], box.most[place]
-            if low < high and (found := self._extreme(box, demands, size, place, 1)) is not None:
-                low += max(0, -(-(found - low) // one.step)) * one.step
-            if low < high and (found := self._extreme(box, demands, size, place, -1)) is not None:
-                high = min(high, low + (-found - low) // one.step * one.step)
+            if low < high and (extreme := self._extreme(box, demands, size, place, 1)) is not None:
+                low += max(0, -(-(extreme - low) // variable.step)) * variable.step
+            if low < high and (extreme := self._extreme(box, demands, size, place, -1)) is not None:
+                high = min(high, low + (-extreme - low) // variable.step * variable.step)
             if low > high:
                 return None
             box = box.raised(place, low).lowered(place, high)
@@ -276,8 +278,8 @@ class CapacityPrograms:
         program = self._program(box, demands, costs, size)
         weights = [(column, variable.weight) for column, variable in enumerate(self._variables)]
         program.add_row([*weights, (len(weights), -size)], size)
-        found = solved(program, self._seconds(), self._look)
-        return None if found is None else found.lower_bound
+        solution = solved(program, self._seconds(), self._look)
+        return None if solution is None else solution.lower_bound
 
     def _program(
         self, box: Box, demands: Sequence[Demand], costs: Sequence[int], size: int
@@ -344,10 +346,10 @@ class SingleMoment:
         limits = [float(limit) for limit in self._program.limits]
         for row, use in enumerate(self._uses, self._order):
             limits[row] += capacities[use.variable]
-        found = priced(self._program, limits, seconds, look)
-        if found is None or found.cost < LEAST:
+        dual = priced(self._program, limits, seconds, look)
+        if dual is None or dual.cost < LEAST:
             return None
-        order, room = found.prices[: self._order], found.prices[self._order :]
+        order, room = dual.prices[: self._order], dual.prices[self._order :]
         factors = [round(price * UNIT) for price in room]
         return self._exact(factors, [int(price * UNIT * SCALE) for price in order])
 

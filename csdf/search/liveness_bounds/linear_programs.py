@@ -92,12 +92,12 @@ def solved(program: LinearProgram, seconds: float, look: Callable[[], None]) -> 
 
     look: called again and again meanwhile; may end the work by raising.
     """
-    found = priced(program, program.limits, seconds, look)
-    if found is None:
+    dual = priced(program, program.limits, seconds, look)
+    if dual is None:
         return None
-    prices = [int(price * (1 - ROUNDING) * SCALE) for price in found.prices]
+    prices = [int(price * (1 - ROUNDING) * SCALE) for price in dual.prices]
     bound = priced_bound(program, prices, SCALE)
-    return None if bound is None else Relaxed(lower_bound=bound, columns=found.columns)
+    return None if bound is None else Relaxed(lower_bound=bound, columns=dual.columns)
 
 
 def priced(
@@ -106,17 +106,17 @@ def priced(
     """Return what the solver finds with these limits of the rows, None if nothing in that time."""
     results: SimpleQueue[Any] = SimpleQueue()
     Thread(target=_solve, args=(program, limits, seconds, results), daemon=True).start()
-    found = None
-    while found is None:
+    result = None
+    while result is None:
         look()
         with suppress(Empty):
-            found = results.get(timeout=SLICE)
-    if isinstance(found, BaseException):
-        raise found
-    if found.status != 0:
+            result = results.get(timeout=SLICE)
+    if isinstance(result, BaseException):
+        raise result
+    if result.status != 0:
         return None
-    prices = [max(0.0, -price) for price in found.ineqlin.marginals]
-    return Priced(found.fun, prices, found.x.tolist())
+    prices = [max(0.0, -price) for price in result.ineqlin.marginals]
+    return Priced(result.fun, prices, result.x.tolist())
 
 
 def _solve(
@@ -129,7 +129,7 @@ def _solve(
     factors, rows, columns = zip(*entries, strict=True) if entries else ((), (), ())
     shape = (len(program.rows), len(program.costs))
     try:
-        found = linprog(
+        solution = linprog(
             program.costs,
             A_ub=csr_array((factors, (rows, columns)), shape=shape),
             b_ub=limits,
@@ -138,5 +138,5 @@ def _solve(
             options={"time_limit": seconds},
         )
     except BaseException as error:  # noqa: BLE001 - raised again by who waits for the answer
-        found = error
-    results.put(found)
+        solution = error
+    results.put(solution)

@@ -84,8 +84,8 @@ class _Search:
             self._random,
             count,
         )
-        for found in tries:
-            self.best = found
+        for attempt in tries:
+            self.best = attempt
             yield
 
     def branch(self) -> Iterator[None]:
@@ -106,8 +106,8 @@ class _Search:
             seconds=seconds,
             look=self._stop.look,
         )
-        for found in branching.bounds(self._box):
-            self.bound, self.best = max(self.bound, found.lower_bound), found.capacities
+        for narrower in branching.bounds(self._box):
+            self.bound, self.best = max(self.bound, narrower.lower_bound), narrower.capacities
             yield
 
     def _near(self, relaxed: Sequence[float]) -> tuple[Distribution, list[Moment]]:
@@ -128,7 +128,7 @@ class _Search:
         ]
         self._narrow(self._run.grown(whole))
         lacking = self._run.moments
-        moments = [Moment(*one) for one in sorted(lacking, key=lambda one: -lacking[one])]
+        moments = [Moment(*key) for key in sorted(lacking, key=lambda moment: -lacking[moment])]
         for _ in self.exchange(MORE_TRIES):
             self._stop.look()
         return self.best, moments
@@ -136,14 +136,16 @@ class _Search:
     def _narrow(self, grown: Distribution | None) -> None:
         """Let what has grown be the best, if it is smaller once it is narrowed."""
         narrowed = self._narrowed(grown) or self.best
-        self.best = min(self.best, narrowed, key=lambda one: size_of(self._variables, one))
+        self.best = min(
+            self.best, narrowed, key=lambda capacities: size_of(self._variables, capacities)
+        )
 
     def _narrowed(self, grown: Distribution | None) -> Distribution | None:
         """Live capacities of which none can be less on its own; None for none."""
         if grown is None:
             return None
         places = self._random.sample(range(len(grown)), len(grown))
-        for place in sorted(places, key=lambda one: -self._variables[one].weight):
+        for place in sorted(places, key=lambda place: -self._variables[place].weight):
             self._stop.look()
             grown = self._least(grown, place)
         return grown
@@ -189,9 +191,9 @@ def exchanges(
     here = best = known
     for _ in range(tries):
         start = _reduced(variables, here, random)
-        found = None if start is None else regrown(start)
-        if found is not None and size(found) <= size(here):
-            here = found
+        shrunk = None if start is None else regrown(start)
+        if shrunk is not None and size(shrunk) <= size(here):
+            here = shrunk
             best = min(best, here, key=size)
         yield best
 
@@ -205,7 +207,7 @@ def _reduced(
         return None
     reduced = list(capacities)
     for place in random.sample(more, random.randint(1, min(MOST_CHANNELS, len(more)))):
-        one = variables[place]
-        steps = (capacities[place] - one.least) // one.step * random.choice(KEPT) // 100
-        reduced[place] = one.least + steps * one.step
+        variable = variables[place]
+        steps = (capacities[place] - variable.least) // variable.step * random.choice(KEPT) // 100
+        reduced[place] = variable.least + steps * variable.step
     return reduced

@@ -78,19 +78,19 @@ class Firings:
     ) -> None:
         self.each = [a * b for a, b in zip(cycles, graph.phases, strict=True)]
         first = len(graph.producer) - len(owners)
-        tokens = [*graph.initial_tokens[:first], *(-one for one in occupied)]
+        tokens = [*graph.initial_tokens[:first], *(-token_count for token_count in occupied)]
         owner_of = [*([None] * first), *owners]
         self.channels = [
-            self._counted(graph, one, tokens[one], owner_of[one])
-            for one in range(len(graph.producer))
-            if graph.producer[one] != graph.consumer[one]
+            self._counted(graph, index, tokens[index], owner_of[index])
+            for index in range(len(graph.producer))
+            if graph.producer[index] != graph.consumer[index]
         ]
         self._inputs: list[list[Counted]] = [[] for _ in self.each]
         followers: list[dict[int, None]] = [{} for _ in self.each]
         for channel in self.channels:
             self._inputs[channel.consumer].append(channel)
             followers[channel.producer][channel.consumer] = None
-        self._followers = [list(follower) for follower in followers]
+        self._followers = [list(row) for row in followers]
 
     def _counted(self, graph: IndexedGraph, one: int, tokens: int, variable: int | None) -> Counted:
         def counted(actor: int, rates: Sequence[int], start: int) -> list[int]:
@@ -111,9 +111,9 @@ class Firings:
             actor = waiting.popleft()
             is_waiting[actor] = False
             possible = self.each[actor]
-            for one in self._inputs[actor]:
-                there = one.there(capacities) + one.made[done[one.producer]]
-                possible = min(possible, bisect_right(one.taken, there) - 1)
+            for channel in self._inputs[actor]:
+                there = channel.there(capacities) + channel.made[done[channel.producer]]
+                possible = min(possible, bisect_right(channel.taken, there) - 1)
             if possible > done[actor]:
                 done[actor] = possible
                 for follower in self._followers[actor]:
@@ -140,14 +140,14 @@ class Firings:
         changed = list(range(len(fewest)))
         while changed:
             actor = changed.pop()
-            for one in self._inputs[actor]:
+            for channel in self._inputs[actor]:
                 starts = fewest[actor] + (actor == moment.actor)
-                needed = bisect_left(one.made, one.taken[starts] - one.there(room))
-                if needed > fewest[one.producer]:
-                    if one.producer == moment.actor or needed > self.each[one.producer]:
+                needed = bisect_left(channel.made, channel.taken[starts] - channel.there(room))
+                if needed > fewest[channel.producer]:
+                    if channel.producer == moment.actor or needed > self.each[channel.producer]:
                         return None
-                    fewest[one.producer] = needed
-                    changed.append(one.producer)
+                    fewest[channel.producer] = needed
+                    changed.append(channel.producer)
         return fewest
 
     def _most(self, moment: Moment, room: Sequence[int]) -> list[int] | None:
@@ -197,8 +197,8 @@ def affordable(variables: Sequence[Variable], box: Box, size: int) -> Box | None
         for variable in variables
     ]
     most = (
-        min(high, low + count * one.step)
-        for one, low, high, count in zip(variables, *box, steps, strict=True)
+        min(high, low + count * variable.step)
+        for variable, low, high, count in zip(variables, *box, steps, strict=True)
     )
     return Box(box.least, tuple(most))
 
