@@ -99,7 +99,7 @@ class _Allocation:
         groups, is_complete = choices(problem)
         self._blocks = [blocks for group in groups if (blocks := blocks_of(problem, group)).can_be]
         self._portfolios = [_started(blocks, capacity) for blocks in self._blocks]
-        self._best = min(self._portfolios, key=lambda one: one.peak)
+        self._best = min(self._portfolios, key=lambda portfolio: portfolio.peak)
         self._open = list(range(len(self._blocks)))
         self._relaxed: tuple[Blocks, Bound] | None = None  # where there are choices beside these
         if not is_complete:
@@ -118,7 +118,7 @@ class _Allocation:
         if self._relaxed is not None:
             return self._relaxed
         bounds = [portfolio.bound for portfolio in self._portfolios]
-        return min(zip(self._blocks, bounds, strict=True), key=lambda one: one[1].peak)
+        return min(zip(self._blocks, bounds, strict=True), key=lambda pair: pair[1].peak)
 
     @property
     def _fits(self) -> bool:
@@ -133,14 +133,16 @@ class _Allocation:
         number = self._open[self._turn % len(self._open)]
         self._turn += 1
         effort = self._portfolios[number].step(self._capacity)
-        self._best = min(self._best, self._portfolios[number], key=lambda one: one.peak)
+        self._best = min(self._best, self._portfolios[number], key=lambda portfolio: portfolio.peak)
         self._close()
         return effort
 
     def _close(self) -> None:
         """Forget the choices that cannot lead to anything better."""
         most = self.peak - 1 if self._capacity is None else self._capacity
-        self._open = [one for one in self._open if self._portfolios[one].bound.peak <= most]
+        self._open = [
+            number for number in self._open if self._portfolios[number].bound.peak <= most
+        ]
         if self.bound[1].peak >= self.peak:
             self._open = []
 
@@ -161,8 +163,10 @@ class _Allocation:
             reason = early or because(ArenaWhy.NOT_EVERY_CHOICE)
         offsets: dict[str, int] = {}
         if status != Status.INFEASIBLE:
-            found, buffers = self._best.offsets, self._problem.buffers
-            offsets = {b.name: found[b.name] if b.takes_bytes else b.offset or 0 for b in buffers}
+            offsets_found, buffers = self._best.offsets, self._problem.buffers
+            offsets = {
+                b.name: offsets_found[b.name] if b.takes_bytes else b.offset or 0 for b in buffers
+            }
         return MemoryPlan(
             problem=self._problem,
             offsets=offsets,
@@ -238,7 +242,7 @@ def with_hints(plan: MemoryPlan) -> MemoryPlan:
         if buffer.hint is None or number in taken or buffer.hint + buffer.size > peak:
             continue
         begin, end = buffer.hint, buffer.hint + buffer.size
-        near = (taken[other] for other in plain.neighbours(number) if other in taken)
+        near = (taken[neighbour] for neighbour in plain.neighbours(number) if neighbour in taken)
         if all(end <= low or high <= begin for low, high in near):
             taken[number] = begin, end
     places = {single[number].name: begin for number, (begin, _) in taken.items()}
@@ -247,8 +251,8 @@ def with_hints(plan: MemoryPlan) -> MemoryPlan:
     for offsets in islice(Greedy(blocks).standard_plans(), FOR_HINTS) if blocks.can_be else ():
         if blocks.peak(offsets) <= peak:
             lies = zip(blocks.members, offsets, strict=True)
-            found = {buffer.name: at * blocks.unit for (buffer,), at in lies}
-            return replace(plan, offsets={**plan.offsets, **found})
+            settled = {buffer.name: at * blocks.unit for (buffer,), at in lies}
+            return replace(plan, offsets={**plan.offsets, **settled})
     return plan
 
 
@@ -267,10 +271,12 @@ def choices(problem: Problem) -> tuple[list[Groups], bool]:
             if _is_allowed(problem, _groups([*chosen, pair])):
                 chosen.append(pair)
         return [_groups(chosen), ()], False
-    found = (
-        _groups(some) for count in range(len(pairs), -1, -1) for some in combinations(pairs, count)
+    choices = (
+        _groups(combination)
+        for count in range(len(pairs), -1, -1)
+        for combination in combinations(pairs, count)
     )
-    return list(dict.fromkeys(one for one in found if _is_allowed(problem, one))), True
+    return list(dict.fromkeys(choice for choice in choices if _is_allowed(problem, choice))), True
 
 
 def relaxed(problem: Problem) -> Problem:
@@ -296,9 +302,9 @@ def _is_allowed(problem: Problem, groups: Groups) -> bool:
         fixed = {buffer.offset for buffer in members if buffer.offset is not None}
         if len(fixed) > 1 or any(place % b.alignment for place in fixed for b in members):
             return False
-        for one, other in combinations(members, 2):
-            pair = frozenset((one.name, other.name))
-            meets = one.start < other.end and other.start < one.end
+        for first, second in combinations(members, 2):
+            pair = frozenset((first.name, second.name))
+            meets = first.start < second.end and second.start < first.end
             if pair not in allowed and (meets or pair in apart):
                 return False
     return True

@@ -118,9 +118,9 @@ def _planned(problem: Problem, stop: Stop) -> tuple[Status, Reason, dict[str, Me
     resting = {
         buffer.name for buffer in problem.buffers if buffer.bank is None and not buffer.takes_bytes
     }
-    first, *others = filling
+    first, *later = filling
     plans: dict[str, MemoryPlan] = {}
-    for bank, names in zip(problem.banks, (first | resting, *others), strict=True):
+    for bank, names in zip(problem.banks, (first | resting, *later), strict=True):
         plans[bank.name] = plan = contents.plan(bank, names)
         if not plan.has_offsets or plan.status == Status.UNKNOWN:
             return (
@@ -166,10 +166,10 @@ def _filled_in_turn(problem: Problem, contents: Contents, start: Filling) -> Fil
     left = frozenset(buffer.name for buffer in problem.buffers if _is_free(buffer))
     filling: list[Names] = []
     for bank, named in zip(problem.banks, start, strict=True):
-        staying = [one for one in contents.named(left) if one.size <= bank.capacity]
-        while staying and not contents.can_fit(bank, named | {one.name for one in staying}):
+        staying = [buffer for buffer in contents.named(left) if buffer.size <= bank.capacity]
+        while staying and not contents.can_fit(bank, named | {buffer.name for buffer in staying}):
             staying.remove(max(staying, key=lambda buffer: buffer.size))
-        chosen = frozenset(one.name for one in staying)
+        chosen = frozenset(buffer.name for buffer in staying)
         filling.append(named | chosen)
         left -= chosen
     return None if left else tuple(filling)
@@ -282,9 +282,9 @@ class BankSearch:
             self.is_decided &= fits is not None
             if fits:
                 with_it = (*filling[:bank], larger, *filling[bank + 1 :])
-                found = self._filled(with_it, number + 1, bank)
-                if found is not None:
-                    return found
+                assignment = self._filled(with_it, number + 1, bank)
+                if assignment is not None:
+                    return assignment
         return None
 
     def _banks_for(self, filling: Filling, number: int, before: int) -> Iterator[int]:
@@ -292,10 +292,12 @@ class BankSearch:
 
         A buffer that may change places with the one before it in every plan begins at its bank.
         """
-        first, one, other = 0, self._free[number - 1], self._free[number]
-        is_paired = not self._paired.isdisjoint((one.name, other.name))
+        first, previous, current = 0, self._free[number - 1], self._free[number]
+        is_paired = not self._paired.isdisjoint((previous.name, current.name))
         if number > 0 and not is_paired:
-            first = before if replace(one, name=other.name, hint=other.hint) == other else 0
+            first = (
+                before if replace(previous, name=current.name, hint=current.hint) == current else 0
+            )
         empty: set[int] = set()
         for bank, capacity in enumerate(bank.capacity for bank in self._banks):
             if not filling[bank]:
@@ -326,16 +328,20 @@ class CostSearch:
         ]
         self._free = {buffer.name: buffer for buffer in problem.buffers if buffer.bank is None}
         self._extra = {
-            name: one.accesses * (dear.cost - cheap.cost) for name, one in self._free.items()
+            name: buffer.accesses * (dear.cost - cheap.cost) for name, buffer in self._free.items()
         }
         costs = {bank.name: bank.cost for bank in self._banks}
         self._base = sum(
             buffer.accesses * costs[buffer.bank or cheap.name] for buffer in problem.buffers
         )
         inside = [buffer for buffer in problem.buffers if buffer.bank in (None, cheap.name)]
-        times = sorted({one.start for one in inside if one.takes_bytes})
+        times = sorted({buffer.start for buffer in inside if buffer.takes_bytes})
         self._alive = [
-            [one for one in inside if one.start <= time < one.end and contents.counts(one)]
+            [
+                buffer
+                for buffer in inside
+                if buffer.start <= time < buffer.end and contents.counts(buffer)
+            ]
             for time in times
         ]
         self.plans: dict[str, MemoryPlan] = {}
@@ -359,19 +365,19 @@ class CostSearch:
             self._stop.look()
             if count > MOST_CHOICES:
                 raise GaveUp(because(BankWhy.MOST_CHOICES, most=MOST_CHOICES))
-            for one, other in self._children(at, inside, outside):
-                below = self._bounded(one, other)
+            for near, far in self._children(at, inside, outside):
+                below = self._bounded(near, far)
                 if below != NO_NODE:
                     count += 1
-                    heappush(nodes, (*below, count, one, other))
+                    heappush(nodes, (*below, count, near, far))
         if self.plans and self.is_exact:
             self.bound = self.cost
 
     def _children(self, at: int, inside: Names, outside: Names) -> list[tuple[Names, Names]]:
         """Both decisions for the largest buffer at a time that is too full, or what an end leaves."""
         if at >= 0:
-            open_ = [one for one in self._alive[at] if self._is_open(one, inside, outside)]
-            name = max(open_, key=lambda one: (one.size, one.name)).name
+            open_ = [buffer for buffer in self._alive[at] if self._is_open(buffer, inside, outside)]
+            name = max(open_, key=lambda buffer: (buffer.size, buffer.name)).name
             return [(inside, outside | {name}), (inside | {name}, outside)]
         if self._taken(outside):
             return []
@@ -405,22 +411,24 @@ class CostSearch:
         """The bound of a node, and the number of the time that sets it: -1 where all loads fit."""
         losses: list[tuple[int, int, Names]] = []
         for number, alive in enumerate(self._alive):
-            over = sum(one.size for one in alive if one.name not in outside)
+            over = sum(buffer.size for buffer in alive if buffer.name not in outside)
             over -= self._banks[0].capacity
             if over <= 0:
                 continue
             loss = Fraction(0)
-            items = [one for one in alive if self._is_open(one, inside, outside)]
-            for one in sorted(items, key=lambda one: Fraction(self._extra[one.name], one.size)):
-                part = min(one.size, over)
-                loss += Fraction(self._extra[one.name] * part, one.size)
+            items = [buffer for buffer in alive if self._is_open(buffer, inside, outside)]
+            for buffer in sorted(
+                items, key=lambda buffer: Fraction(self._extra[buffer.name], buffer.size)
+            ):
+                part = min(buffer.size, over)
+                loss += Fraction(self._extra[buffer.name] * part, buffer.size)
                 over -= part
                 if not over:
                     break
             if over:
                 return NO_NODE
-            losses.append((ceil(loss), number, frozenset(one.name for one in items)))
-        losses.sort(key=lambda one: (-one[0], one[1]))
+            losses.append((ceil(loss), number, frozenset(buffer.name for buffer in items)))
+        losses.sort(key=lambda loss: (-loss[0], loss[1]))
         total, counted = 0, set[str]()
         for found, _, names in losses:
             if counted.isdisjoint(names):
@@ -434,13 +442,13 @@ class CostSearch:
         is_exact = self.is_exact
         outside: Names = frozenset()
         order = sorted(
-            (one for one in self._free.values() if one.takes_bytes),
-            key=lambda one: (Fraction(self._extra[one.name], one.size), one.name),
+            (buffer for buffer in self._free.values() if buffer.takes_bytes),
+            key=lambda buffer: (Fraction(self._extra[buffer.name], buffer.size), buffer.name),
         )
         while not self._taken(outside):
             _, at = self._bounded(frozenset(), outside)
-            alive = order if at < 0 else [one for one in order if one in self._alive[at]]
-            left = [one.name for one in alive if one.name not in outside]
+            alive = order if at < 0 else [buffer for buffer in order if buffer in self._alive[at]]
+            left = [buffer.name for buffer in alive if buffer.name not in outside]
             if not left:
                 break
             outside |= {left[0]}

@@ -83,8 +83,11 @@ class Blocks:
     def neighbours(self, block: int) -> list[int]:
         """Return the blocks that conflict with this one."""
         if not self.is_listed:
-            (one,) = self.members[block]
-            near = [one.start < other.end and other.start < one.end for (other,) in self.members]
+            (buffer,) = self.members[block]
+            near = [
+                buffer.start < neighbour.end and neighbour.start < buffer.end
+                for (neighbour,) in self.members
+            ]
             return [number for number, meets in enumerate(near) if meets and number != block]
         return list(self.neighbour[self.neighbour_start[block] : self.neighbour_start[block + 1]])
 
@@ -133,26 +136,30 @@ class Blocks:
 
         most: blocks of which conflicts by lifetime are listed.
         """
-        some: dict[str, Any] = {
+        shared: dict[str, Any] = {
             name: [getattr(self, name)[number] for number in numbers]
             for name in ("members", "room", "size", "alignment", "lowest", "is_fixed")
         }
-        some["members"] = tuple(some["members"])
+        shared["members"] = tuple(shared["members"])
         if self.by_lifetime:
-            single = [one for (one,) in some["members"]]
-            entries = _meetings(single, some["size"], most)
+            single = [member for (member,) in shared["members"]]
+            entries = _meetings(single, shared["size"], most)
         else:
             new = {number: position for position, number in enumerate(numbers)}
             first = self.neighbour_start
             lists = [range(first[number], first[number + 1]) for number in numbers]
             entries = (
                 [0, *accumulate(map(len, lists))],
-                [new[int(self.neighbour[entry])] for one in lists for entry in one],
-                [int(self.rise[entry]) for one in lists for entry in one],
-                [int(self.lift[entry]) for one in lists for entry in one],
+                [
+                    new[int(self.neighbour[entry])]
+                    for numbers_of_block in lists
+                    for entry in numbers_of_block
+                ],
+                [int(self.rise[entry]) for numbers_of_block in lists for entry in numbers_of_block],
+                [int(self.lift[entry]) for numbers_of_block in lists for entry in numbers_of_block],
             )
         columns = ("neighbour_start", "neighbour", "rise", "lift")
-        return replace(self, **some, **dict(zip(columns, entries, strict=True)))
+        return replace(self, **shared, **dict(zip(columns, entries, strict=True)))
 
 
 def blocks_of(problem: Problem, groups: Sequence[Sequence[str]] = ()) -> Blocks:
@@ -166,17 +173,17 @@ def blocks_of(problem: Problem, groups: Sequence[Sequence[str]] = ()) -> Blocks:
     start, neighbour, rise, lift = _meetings(buffers, sizes, most)
     if not by_lifetime:
         conflicts = [
-            {int(other) for other in neighbour[start[number] : start[number + 1]]}
+            {int(block) for block in neighbour[start[number] : start[number + 1]]}
             for number in range(len(buffers))
         ]
         members, rises = _grouped(problem, buffers, conflicts, groups)
         scale = _Scale(members)
         start, neighbour, rise, lift = [0], [], [], []
         for block, above in enumerate(rises):
-            for other in sorted(above):
-                neighbour.append(other)
-                rise.append(scale.rounded(above[other]))
-                lift.append(scale.rounded(rises[other][block]))
+            for upper in sorted(above):
+                neighbour.append(upper)
+                rise.append(scale.rounded(above[upper]))
+                lift.append(scale.rounded(rises[upper][block]))
             start.append(len(neighbour))
     fixed = [next((b.offset for b in block if b.offset is not None), None) for block in members]
     room = [max(buffer.size for buffer in block) for block in members]
@@ -244,10 +251,10 @@ def _grouped(
     """
     number_of = {buffer.name: number for number, buffer in enumerate(buffers)}
     for pairs, change in ((problem.conflicts, set.add), (problem.may_overlap, set.discard)):
-        for one, other in pairs:
-            if one in number_of and other in number_of:
-                change(conflicts[number_of[one]], number_of[other])
-                change(conflicts[number_of[other]], number_of[one])
+        for first, second in pairs:
+            if first in number_of and second in number_of:
+                change(conflicts[number_of[first]], number_of[second])
+                change(conflicts[number_of[second]], number_of[first])
     leader_of = list(range(len(buffers)))
     for group in groups:
         numbers = [number_of[name] for name in group if name in number_of]
@@ -258,11 +265,11 @@ def _grouped(
     members: list[list[Buffer]] = [[] for _ in position]
     rises: list[dict[int, int]] = [{} for _ in position]
     for number, buffer in enumerate(buffers):
-        own = block_of[number]
-        members[own].append(buffer)
-        for theirs in (block_of[other] for other in conflicts[number]):
-            if theirs != own:
-                rises[own][theirs] = max(rises[own].get(theirs, 0), buffer.size)
+        own_block = block_of[number]
+        members[own_block].append(buffer)
+        for theirs in (block_of[neighbour] for neighbour in conflicts[number]):
+            if theirs != own_block:
+                rises[own_block][theirs] = max(rises[own_block].get(theirs, 0), buffer.size)
     return tuple(map(tuple, members)), rises
 
 
@@ -314,21 +321,21 @@ def cliques_of(blocks: Blocks) -> list[Clique]:
     """
     if blocks.by_lifetime:
         return [
-            Clique(numbers, tuple(blocks.size[number] for number in numbers))
+            Clique(numbers, tuple(blocks.size[block] for block in numbers))
             for numbers in _live_sets(blocks)
         ]
     near = [set(blocks.neighbours(block)) for block in range(len(blocks))]
     seeds = [*_live_sets(blocks), *((block, *sorted(near[block])) for block in range(len(blocks)))]
-    found = set()
+    cliques = set()
     for seed in seeds:  # the first of it stays if the rest conflicts with it
         kept: list[int] = []
         allowed = set(seed)
-        for block in sorted(seed, key=lambda one: (-blocks.size[one], one)):
+        for block in sorted(seed, key=lambda block: (-blocks.size[block], block)):
             if block in allowed:
                 kept.append(block)
                 allowed &= near[block]
-        found.add(tuple(sorted(kept)))
-    return [Clique(numbers, _weights(blocks, numbers)) for numbers in sorted(found)]
+        cliques.add(tuple(sorted(kept)))
+    return [Clique(numbers, _weights(blocks, numbers)) for numbers in sorted(cliques)]
 
 
 def clique_bound(blocks: Blocks, cliques: Sequence[Clique]) -> Bound:
@@ -360,7 +367,7 @@ def _stacked_bound(blocks: Blocks, cliques: Sequence[Clique], best: Bound) -> Bo
             kinds = [_kind(blocks, block) for block in clique.blocks]
             stacks.append((_height_in_order(kinds), clique, Counter(kinds)))
     states = STACK_STATES
-    for height, clique, stack in sorted(stacks, key=lambda one: -one[0]):
+    for height, clique, stack in sorted(stacks, key=lambda stack: -stack[0]):
         needed = prod(count + 1 for count in stack.values())
         if height <= best.peak:
             break
@@ -402,7 +409,7 @@ def _kind(blocks: Blocks, block: int) -> Kind:
 def _height_in_order(kinds: Sequence[Kind]) -> int:
     """Return the height of one stack: blocks without a fixed offset upon all that are fixed."""
     height = 0
-    for kind in sorted(kinds, key=lambda one: (not one.is_fixed, one.lowest)):
+    for kind in sorted(kinds, key=lambda kind: (not kind.is_fixed, kind.lowest)):
         height = kind.raised(height) or height
     return height
 
@@ -440,9 +447,11 @@ def load_bound(blocks: Blocks) -> Bound:
         (buffer.start, buffer.end, size)
         for (buffer,), size in zip(blocks.members, blocks.size, strict=True)
     )
-    time = max(load, key=lambda one: (load[one], one), default=0)
+    time = max(load, key=lambda block: (load[block], block), default=0)
     live = tuple(
-        number for number, (one,) in enumerate(blocks.members) if one.start <= time < one.end
+        number
+        for number, (buffer,) in enumerate(blocks.members)
+        if buffer.start <= time < buffer.end
     )
     clique = Clique(live, tuple(blocks.size[number] for number in live))
     return clique_bound(blocks, [clique] if live else [])

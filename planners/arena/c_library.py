@@ -73,15 +73,19 @@ class _Kernel:
         }
         self._functions: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {}
         pattern = r"(?:@cython\.locals\(([^)]*)\)\n)?cp?def (\w+) (\w+)\(([^)]*)\)"
-        for local, result, function, given in re.findall(pattern, declared):
+        for local, result, function, arguments in re.findall(pattern, declared):
             kinds = dict(re.findall(r"(\w+)=([\w.]+)", local))
-            columns = (words.strip().rsplit(" ", 1) for words in given.split(",") if words.strip())
+            columns = (
+                words.strip().rsplit(" ", 1) for words in arguments.split(",") if words.strip()
+            )
             self._functions[function] = (
                 result,
                 {name: kind for kind, name in columns},
                 {name: kind.removeprefix("cython.") for name, kind in kinds.items()},
             )
-        self._own = [one.name for one in self._tree.body if isinstance(one, ast.FunctionDef)]
+        self._own = [
+            function.name for function in self._tree.body if isinstance(function, ast.FunctionDef)
+        ]
 
     def translated(self) -> str:
         """Return the kernel in C."""
@@ -89,21 +93,21 @@ class _Kernel:
         classes: list[str] = []
         heads: list[str] = []
         bodies: list[str] = []
-        for one in self._tree.body:
-            if isinstance(one, ast.Assign):
-                (target,) = one.targets
+        for statement in self._tree.body:
+            if isinstance(statement, ast.Assign):
+                (target,) = statement.targets
                 name = ast.unparse(target)
                 numbers.append(
                     f"#define {self._prefixed(name)} INT64_C({vars(self._module)[name]})"
                 )
-            elif isinstance(one, ast.ClassDef):
-                classes += self._class(one)
-            elif isinstance(one, ast.FunctionDef):
-                result, given, local = self._functions[one.name]
-                head = f"static {_c(result)}{self._prefixed(one.name)}({_columns(given)})"
+            elif isinstance(statement, ast.ClassDef):
+                classes += self._class(statement)
+            elif isinstance(statement, ast.FunctionDef):
+                result, arguments, local = self._functions[statement.name]
+                head = f"static {_c(result)}{self._prefixed(statement.name)}({_columns(arguments)})"
                 heads.append(f"{head};")
-                bodies += ["", head, *self._body(one, local)]
-                if result == "int64_t" and not isinstance(one.body[-1], ast.Return):
+                bodies += ["", head, *self._body(statement, local)]
+                if result == "int64_t" and not isinstance(statement.body[-1], ast.Return):
                     bodies[-1:] = ["    return 0;", "}"]
         return "\n".join([*numbers, "", *classes, *heads, *bodies, ""])
 
@@ -123,9 +127,9 @@ class _Kernel:
             if isinstance(part, ast.Assign) and isinstance(part.value, ast.Name)
             and isinstance(part.targets[0], ast.Attribute)
         }  # fmt: skip
-        given = [part.arg for part in begin.args.args if part.arg not in ("self", "array")]
-        kinds = {name: fields[taken[name]] if name in taken else "int64_t" for name in given}
-        memory = {"memory": "Memory"} if len(begin.args.args) > len(given) + 1 else {}
+        arguments = [part.arg for part in begin.args.args if part.arg not in ("self", "array")]
+        kinds = {name: fields[taken[name]] if name in taken else "int64_t" for name in arguments}
+        memory = {"memory": "Memory"} if len(begin.args.args) > len(arguments) + 1 else {}
         yield f"static void {one.name}_begin({_columns({'self': one.name} | kinds | memory)})"
         lists = {
             part.targets[0].id: "int64_t[::1]"
@@ -137,12 +141,12 @@ class _Kernel:
         yield ""
 
     def _body(self, function: ast.FunctionDef, kinds: dict[str, str]) -> list[str]:
-        given = {part.arg for part in function.args.args}
+        arguments = {part.arg for part in function.args.args}
         local = dict.fromkeys(
             part.id
             for part in ast.walk(function)
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
-            and part.id not in {*given, "_"}
+            and part.id not in {*arguments, "_"}
         )  # fmt: skip
         lines = ["{"]
         lines += [f"    {_c(kinds.get(name, 'int64_t'))}{name};" for name in local]
@@ -189,8 +193,8 @@ class _Kernel:
             raise CsdfError(f"{self._name}: line {one.lineno} has no translation into C")
 
     def _block(self, body: Sequence[ast.stmt], margin: str) -> Iterator[str]:
-        for one in body:
-            yield from self._statement(one, margin + "    ")
+        for statement in body:
+            yield from self._statement(statement, margin + "    ")
 
     def _condition(self, one: ast.expr) -> str:
         """Return an expression in brackets, and not in two pairs, which Clang warns of."""
@@ -232,7 +236,7 @@ class _Kernel:
         raise CsdfError(f"{self._name}: line {one.lineno} has no translation into C")
 
     def _call(self, name: str, given: Sequence[ast.expr]) -> str:
-        values = [self._value(one) for one in given]
+        values = [self._value(argument) for argument in given]
         if name == "len":
             return f"{values[0]}.count"
         if name in ("min", "max"):

@@ -60,12 +60,12 @@ def _check_pair(
     meets = first.start < second.end and second.start < first.end
     if pair in rules["may_overlap"] or not (meets or pair in rules["conflicts"]):
         return
-    one, other = plan.offsets[first.name], plan.offsets[second.name]
-    if one + first.size <= other or other + second.size <= one:
+    first_offset, second_offset = plan.offsets[first.name], plan.offsets[second.name]
+    if first_offset + first.size <= second_offset or second_offset + second.size <= first_offset:
         return
-    if pair in rules["in_place"] and one == other:
+    if pair in rules["in_place"] and first_offset == second_offset:
         return
     raise InvalidPlan(
-        f"buffers {first.name!r} ({one} to {one + first.size}) and {second.name!r} "
-        f"({other} to {other + second.size}) share bytes at a time when both are needed"
+        f"buffers {first.name!r} ({first_offset} to {first_offset + first.size}) and {second.name!r} "
+        f"({second_offset} to {second_offset + second.size}) share bytes at a time when both are needed"
     )

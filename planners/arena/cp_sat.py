@@ -32,12 +32,12 @@ def plan_with_cp_sat(problem: Problem, *, budget: Budget) -> MemoryPlan:
     offsets = [_offset(model, blocks, block, peak) for block in range(len(blocks))]
     for block in range(len(blocks)):
         for entry in range(blocks.neighbour_start[block], blocks.neighbour_start[block + 1]):
-            other = int(blocks.neighbour[entry])
-            if other > block:
-                is_above = model.new_bool_var(f"{other}above{block}")
+            upper = int(blocks.neighbour[entry])
+            if upper > block:
+                is_above = model.new_bool_var(f"{upper}above{block}")
                 rise, lift = int(blocks.rise[entry]), int(blocks.lift[entry])
-                model.add(offsets[other] >= offsets[block] + rise).only_enforce_if(is_above)
-                model.add(offsets[block] >= offsets[other] + lift).only_enforce_if(~is_above)
+                model.add(offsets[upper] >= offsets[block] + rise).only_enforce_if(is_above)
+                model.add(offsets[block] >= offsets[upper] + lift).only_enforce_if(~is_above)
     model.minimize(peak)
     solver = cp_model.CpSolver()
     if (left := stop.seconds_left) is not None:
@@ -51,13 +51,13 @@ def plan_with_cp_sat(problem: Problem, *, budget: Budget) -> MemoryPlan:
             status=Status.UNKNOWN,
             reason=because(CpSatWhy.NONE, seconds=stop.seconds),
         )
-    found = {b.name: b.offset or 0 for b in problem.buffers if not b.takes_bytes}
+    resting_offsets = {b.name: b.offset or 0 for b in problem.buffers if not b.takes_bytes}
     for (buffer,), offset in zip(blocks.members, offsets, strict=True):
-        found[buffer.name] = solver.value(offset) * blocks.unit
+        resting_offsets[buffer.name] = solver.value(offset) * blocks.unit
     proved = outcome == cp_model.OPTIMAL
     return MemoryPlan(
         problem=problem,
-        offsets=found,
+        offsets=resting_offsets,
         lower_bound=solver.value(peak) if proved else bound,
         status=Status.OPTIMAL if proved else Status.FEASIBLE,
         reason=because(CpSatWhy.PROVED if proved else CpSatWhy.FOUND, seconds=stop.seconds),

@@ -49,15 +49,18 @@ class Greedy:
         self._window, self._window_first = _windows(self._starts, self._ends)
         self._free = [block for block in range(len(blocks)) if not blocks.is_fixed[block]]
         placed = [int(fixed) for fixed in blocks.is_fixed]
-        self._start = placed, [at * one for at, one in zip(blocks.lowest, placed, strict=True)]
+        self._start = (
+            placed,
+            [at * height for at, height in zip(blocks.lowest, placed, strict=True)],
+        )
 
     def offsets(self, order: Sequence[int], *, is_tight: bool = False) -> list[int]:
         """Return the offsets, in units; fixed blocks are placed before all others.
 
         is_tight: each block takes the smallest gap that holds it, if conflicts are not listed.
         """
-        *_, found = self._placing(order, is_tight=is_tight)
-        return found
+        *_, offsets = self._placing(order, is_tight=is_tight)
+        return offsets
 
     def _placing(self, order: Sequence[int], *, is_tight: bool) -> Iterator[list[int]]:
         """Yield the offsets; before, where it takes long, nothing now and then."""
@@ -86,8 +89,8 @@ class Greedy:
             )
             for first in range(0, len(free), step):
                 yield []
-                some = backend.array(free[first : first + step])
-                place(some, self._lifetimes, self._ground, stack, offset, int(is_tight))
+                piece = backend.array(free[first : first + step])
+                place(piece, self._lifetimes, self._ground, stack, offset, int(is_tight))
         yield backend.take(offset, range(len(blocks)))
 
     def standard_plans(self) -> Iterator[list[int]]:
@@ -126,7 +129,9 @@ class Greedy:
         for first in (length, size, ends, early):
             for then in (size, near, length, area):
                 keys = zip(near, first, then, size, strict=True)
-                key = [(at < 0, -one if at == 0 else -two, -more) for at, one, two, more in keys]
+                key = [
+                    (at < 0, -middle if at == 0 else -two, -more) for at, middle, two, more in keys
+                ]
                 yield sorted(self._free, key=key.__getitem__)
 
     def improvements(self, offsets: Sequence[int], random: Random) -> Iterator[list[int]]:
@@ -142,25 +147,27 @@ class Greedy:
         best, order = blocks.peak(offsets), sorted(self._free, key=offsets.__getitem__)
         tight = False
         for start, is_tight in self._usual_orders():
-            found: list[int] = []
-            for found in self._placing(start, is_tight=is_tight):
-                yield found
-            if blocks.peak(found) < best:
-                best, tight = blocks.peak(found), is_tight
-                order = start if is_tight else sorted(self._free, key=found.__getitem__)
+            placed_offsets: list[int] = []
+            for placed_offsets in self._placing(start, is_tight=is_tight):
+                yield placed_offsets
+            if blocks.peak(placed_offsets) < best:
+                best, tight = blocks.peak(placed_offsets), is_tight
+                order = start if is_tight else sorted(self._free, key=placed_offsets.__getitem__)
         current = list(order)
         failures = 0
         while True:
-            for found in self._placing(current, is_tight=tight):
-                yield found
-            peak = blocks.peak(found)
+            for placed_offsets in self._placing(current, is_tight=tight):
+                yield placed_offsets
+            peak = blocks.peak(placed_offsets)
             failures += 1
             if peak <= best:
                 failures = 0 if peak < best else failures
                 best, order = peak, list(current)
             current = list(order) if failures % TRIES == 0 else current
-            highest = max(current, key=lambda one: found[one] * blocks.unit + blocks.room[one])
-            near = [one for one in blocks.neighbours(highest) if not blocks.is_fixed[one]]
+            highest = max(
+                current, key=lambda block: placed_offsets[block] * blocks.unit + blocks.room[block]
+            )
+            near = [block for block in blocks.neighbours(highest) if not blocks.is_fixed[block]]
             moved = highest if not near or random.randrange(2) else random.choice(near)
             place = current.index(int(moved))
             current.insert(random.randrange(place + 1), current.pop(place))

@@ -141,9 +141,9 @@ class ConnectedBlocks:
             self._least = self.lower_bound if goal is None else goal
             if not self.blocks.by_lifetime:
                 self._spent += USUAL_EFFORT * len(self.blocks)
-            found = next(self._improvements)
-            if found:
-                self._take(found)
+            offsets = next(self._improvements)
+            if offsets:
+                self._take(offsets)
             return
         self._turn += 1
         if self._corners is not None and self._turn % 2 == 0:
@@ -152,9 +152,9 @@ class ConnectedBlocks:
         field = self._field()
         if self._turn % 3 == 2 and self._has_windows:
             self._least = self.lower_bound if goal is None else goal
-            for found in islice(self._improvements, WINDOW_STEPS):
-                if found:
-                    self._take(found)
+            for offsets in islice(self._improvements, WINDOW_STEPS):
+                if offsets:
+                    self._take(offsets)
             return
         if self._turn % 3 == 2 and (self._may_push or self._turn % RARELY == 2):
             self._push(field, goal)
@@ -180,31 +180,31 @@ class ConnectedBlocks:
     def _fill(self, corners: CornerSearch) -> None:
         """Look a while for a plan without a free byte."""
         effort = corners.effort
-        found = corners.step()
+        offsets = corners.step()
         self._spent += corners.effort - effort
-        if found:
-            self._take(found)
-        if found or corners.is_over:
+        if offsets:
+            self._take(offsets)
+        if offsets or corners.is_over:
             self._corners = None
 
     def _lowered(self, greedy: Greedy) -> Iterator[list[int]]:
         """Yield the usual plans and the best plan lowered by windows of time, in turns; or nothing."""
         windows = WindowSearch(self.blocks)
         lowered = windows.lowered(self.offsets, self._least)
-        for found in greedy.usual_plans():
-            if found and self.blocks.peak(found) < self.peak:
-                lowered = windows.lowered(found, self._least)
+        for offsets in greedy.usual_plans():
+            if offsets and self.blocks.peak(offsets) < self.peak:
+                lowered = windows.lowered(offsets, self._least)
             self._spent += USUAL_EFFORT * len(self.blocks)
-            yield found
+            yield offsets
             yield self._next(windows, lowered)
         while True:
             yield self._next(windows, lowered)
 
     def _next(self, windows: WindowSearch, lowered: Iterator[list[int]]) -> list[int]:
         effort = windows.effort
-        found = next(lowered, [])
+        offsets = next(lowered, [])
         self._spent += windows.effort - effort
-        return found
+        return offsets
 
     def _push(self, field: Field, goal: int | None) -> None:
         """Look a while for a plan within the goal, or smaller ones, by pushing blocks out."""
@@ -281,10 +281,10 @@ class Portfolio:
     @property
     def bound(self) -> Bound:
         """Return the lower bound of all plans; the blocks are numbers of the whole problem."""
-        part = max(self.parts, key=lambda one: one.lower_bound, default=None)
+        part = max(self.parts, key=lambda part: part.lower_bound, default=None)
         if part is None:
             return Bound(0, ())
-        numbers = tuple(part.numbers[block] for block in part.evidence.blocks)
+        numbers = tuple(part.numbers[number] for number in part.evidence.blocks)
         return part.evidence._replace(blocks=numbers)
 
     @property
@@ -299,7 +299,7 @@ class Portfolio:
 
     def step(self, goal: int | None) -> int:
         """Look a while for a plan within the goal, or for a smaller one; return the effort of it."""
-        return max(self.parts, key=lambda one: one.peak).step(goal)
+        return max(self.parts, key=lambda part: part.peak).step(goal)
 
 
 def _parts(blocks: Blocks) -> list[list[int]]:
@@ -322,11 +322,11 @@ def _parts(blocks: Blocks) -> list[list[int]]:
         front = [unseen.popitem()[0]]
         part = list(front)
         while front:
-            for other in blocks.neighbours(front.pop()):
-                if other in unseen:
-                    del unseen[other]
-                    front.append(int(other))
-                    part.append(int(other))
+            for neighbour in blocks.neighbours(front.pop()):
+                if neighbour in unseen:
+                    del unseen[neighbour]
+                    front.append(int(neighbour))
+                    part.append(int(neighbour))
         parts.append(sorted(part))
     return sorted(parts)
 
@@ -496,9 +496,9 @@ def _twins(blocks: Blocks) -> list[int]:
     last: dict[tuple[int, ...], int] = {}
     twins = []
     for block, members in enumerate(blocks.members):
-        (one, *others) = members
-        alike = one.start, one.end, one.size, blocks.alignment[block]
-        may_change = blocks.by_lifetime and not others and not blocks.is_fixed[block]
+        (buffer, *rest) = members
+        alike = buffer.start, buffer.end, buffer.size, blocks.alignment[block]
+        may_change = blocks.by_lifetime and not rest and not blocks.is_fixed[block]
         twins.append(last.get(alike, -1) if may_change else -1)
         if may_change:
             last[alike] = block

@@ -53,8 +53,8 @@ class Buffer:
         if not isinstance(self.name, str):
             raise InvalidPlan(f"a buffer has name {self.name!r}; expected a text")
         places = {"offset": self.offset, "hint": self.hint}
-        given = {what: place for what, place in places.items() if place is not None}
-        numbers = {"size": self.size, "start": self.start, "end": self.end, **given}
+        stated = {what: place for what, place in places.items() if place is not None}
+        numbers = {"size": self.size, "start": self.start, "end": self.end, **stated}
         numbers |= {"accesses": self.accesses}
         require_integers(f"buffer {self.name!r}", InvalidPlan, alignment=self.alignment, **numbers)
         if self.accesses < 0:
@@ -69,7 +69,7 @@ class Buffer:
             raise InvalidPlan(
                 f"buffer {self.name!r} has alignment {self.alignment}; expected at least 1"
             )
-        for what, place in given.items():
+        for what, place in stated.items():
             if place < 0 or place % self.alignment:
                 raise InvalidPlan(
                     f"buffer {self.name!r} has {what} {place}; "
@@ -113,7 +113,9 @@ class Problem:
     @property
     def dead(self) -> tuple[str, ...]:
         """Buffers with bytes but no time: they end where they start, and ends are not included."""
-        return tuple(one.name for one in self.buffers if one.size and one.end == one.start)
+        return tuple(
+            buffer.name for buffer in self.buffers if buffer.size and buffer.end == buffer.start
+        )
 
     def __post_init__(self) -> None:
         names = [buffer.name for buffer in self.buffers]
@@ -122,18 +124,18 @@ class Problem:
             if len(set(listed)) < len(listed):
                 twice = Counter(listed).most_common(1)[0][0]
                 raise InvalidPlan(f"two {what}s have the name {twice!r}")
-        known = set(names)
+        names_of_buffers = set(names)
         told: dict[frozenset[str], str] = {}
         for what in PAIRS:
             for pair in getattr(self, what):
                 if pair[0] == pair[1]:
                     raise InvalidPlan(f"{what} pairs buffer {pair[0]!r} with itself")
                 for name in pair:
-                    if name not in known:
+                    if name not in names_of_buffers:
                         raise InvalidPlan(f"{what} names the unknown buffer {name!r}")
-                other = told.setdefault(frozenset(pair), what)
-                if other != what:
-                    raise InvalidPlan(f"the pair {pair} stands in {other} and in {what}")
+                kind = told.setdefault(frozenset(pair), what)
+                if kind != what:
+                    raise InvalidPlan(f"the pair {pair} stands in {kind} and in {what}")
         for buffer in self.buffers:
             if buffer.bank is not None and buffer.bank not in banks:
                 raise InvalidPlan(f"buffer {buffer.name!r} wants the unknown bank {buffer.bank!r}")

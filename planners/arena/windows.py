@@ -65,9 +65,9 @@ class WindowSearch:
             turn += 1
             lower, before = list[int](), 0
             self.effort += WINDOW_EFFORT * len(pushing.field.blocks) + BLOCK_EFFORT * len(best)
-            for found in _pushed(pushing, goal, peak):
+            for window_offsets in _pushed(pushing, goal, peak):
                 self.effort, before = self.effort + pushing.effort - before, pushing.effort
-                lower = found
+                lower = window_offsets
                 yield []
             failures = 0 if lower else failures + 1
             for block, offset in zip((*window.free, *window.held), lower, strict=False):
@@ -89,20 +89,22 @@ class WindowSearch:
         while True:
             begin, end = self._starts[block] - beside, self._ends[block] + beside
             live = self._live(begin, end)
-            free = [one for one in live if begin <= self._starts[one] and self._ends[one] <= end]
+            free = [
+                block for block in live if begin <= self._starts[block] and self._ends[block] <= end
+            ]
             held = len(live) - len(free)
-            entries = sum(self._conflicts_each[one] for one in live)
+            entries = sum(self._conflicts_each[block] for block in live)
             is_enough = len(free) >= max(least, held) or entries >= MOST_ENTRIES
             if is_enough or len(live) == len(self._blocks):
                 inside = set(free)
-                return _Window(free, [one for one in live if one not in inside])
+                return _Window(free, [block for block in live if block not in inside])
             beside = beside * 3 // 2 + 1
 
     def _live(self, begin: int, end: int) -> list[int]:
         """Return the blocks that live between two times."""
         first = bisect_left(self._begun, begin - self._longest)
         last = bisect_left(self._begun, end)
-        return [one for one in self._by_start[first:last] if self._ends[one] > begin]
+        return [block for block in self._by_start[first:last] if self._ends[block] > begin]
 
     def _pushing(self, window: _Window, offsets: Sequence[int], turn: int) -> PushingSearch:
         numbers = (*window.free, *window.held)

@@ -24,7 +24,9 @@ from csdf.search.memory_cost import (
 from planners.fifo.design import LEAST_DEPTH, Design, Fifo, Layer
 from planners.fifo.timing.cluster import Cluster, EventSequence, Port
 
-VENDOR_DEPTHS = [1 << one for one in range(9, MOST_VENDOR.bit_length())]  # above a shift register
+VENDOR_DEPTHS = [
+    1 << exponent for exponent in range(9, MOST_VENDOR.bit_length())
+]  # above a shift register
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,24 +47,24 @@ class Cost(NamedTuple):
 def whole_core(depth: int) -> tuple[Core, ...]:
     """Return the core for a depth, rounded up; more than one only beyond the largest core."""
     largest, rest = divmod(max(depth - 1, 0), MOST_VENDOR)
-    found = (Core(style="vivado", depth=MOST_VENDOR),) * largest
+    largest_cores = (Core(style="vivado", depth=MOST_VENDOR),) * largest
     if not depth:
-        return found
+        return largest_cores
     if rest >= MOST_SHIFTED:
-        return (*found, Core(style="vivado", depth=1 << rest.bit_length()))
-    return (*found, Core(style="rtl", depth=max(rest + 1, LEAST_DEPTH)))
+        return (*largest_cores, Core(style="vivado", depth=1 << rest.bit_length()))
+    return (*largest_cores, Core(style="rtl", depth=max(rest + 1, LEAST_DEPTH)))
 
 
 def split_cores(depth: int) -> tuple[Core, ...]:
     """Return a chain of cores with little more than the depth, as FINN's SplitLargeFIFOs makes it."""
-    found = []
+    cores = []
     while depth > MOST_SHIFTED:
         piece = min(1 << (depth.bit_length() - 1), MOST_VENDOR)
-        found.append(Core(style="rtl" if piece <= MOST_SHIFTED else "vivado", depth=piece))
+        cores.append(Core(style="rtl" if piece <= MOST_SHIFTED else "vivado", depth=piece))
         depth -= piece
     if depth:
-        found.append(Core(style="rtl", depth=max(depth, LEAST_DEPTH)))
-    return tuple(found)
+        cores.append(Core(style="rtl", depth=max(depth, LEAST_DEPTH)))
+    return tuple(cores)
 
 
 def cheapest_chain(depth: int, bits: int, memory_cost: MemoryCost) -> tuple[Core, ...]:
@@ -101,10 +103,10 @@ def cost(core: Core, bits: int) -> Cost:
 
 def total_cost(design: Design, cores: Sequence[Sequence[Core]]) -> Cost:
     """Return what the cores of all FIFOs cost."""
-    found = [
+    costs = [
         cost(core, fifo.bits) for fifo, row in zip(design.fifos, cores, strict=True) for core in row
     ]
-    return Cost(sum(one.luts for one in found), sum(one.blocks for one in found))
+    return Cost(sum(core.luts for core in costs), sum(core.blocks for core in costs))
 
 
 def with_cores(design: Design, cores: Sequence[Sequence[Core]]) -> tuple[Design, tuple[int, ...]]:

@@ -60,10 +60,10 @@ class Moves:
     """All moves of a design, over one layer each."""
 
     def __init__(self, design: Design, alone: Alone) -> None:
-        found = list(_moves(design, alone))
-        self.all = tuple(move for _, move in found)
+        moves = list(_moves(design, alone))
+        self.all = tuple(move for _, move in moves)
         self._directions = [
-            {move.source: move for is_forward, move in found if is_forward == forward}
+            {move.source: move for is_forward, move in moves if is_forward == forward}
             for forward in (True, False)
         ]
 
@@ -75,18 +75,20 @@ class Moves:
         weights: what a word of each FIFO costs, 0 for one whose depth is free; floor: the least depths
         that are allowed, from 2 on. known: what was returned where no depth was free; it is kept to.
         """
-        found = known or Most(depths=(None,) * len(weights), onward={})
-        depths, onward = list(found.depths), dict(found.onward)
-        free = {one for one, end in enumerate(depths) if end is not None and not weights[one]}
+        bounds = known or Most(depths=(None,) * len(weights), onward={})
+        depths, onward = list(bounds.depths), dict(bounds.onward)
+        free = {
+            number for number, end in enumerate(depths) if end is not None and not weights[number]
+        }
 
         def reaches(start: int, end: int) -> bool:
-            return start == end or any(reaches(one, end) for one in onward.get(start, ()))
+            return start == end or any(reaches(target, end) for target in onward.get(start, ()))
 
-        for source in sorted(range(len(depths)), key=lambda one: -weights[one]):
+        for source in sorted(range(len(depths)), key=lambda number: -weights[number]):
             if depths[source] is not None or not weights[source]:
                 continue
             possible = (_cheapest(moves, weights, source, free) for moves in self._directions)
-            for fewer, targets in sorted(one for one in possible if one is not None):
+            for fewer, targets in sorted(move for move in possible if move is not None):
                 if not any(reaches(target, source) for target in targets):
                     onward[source] = targets
                     depths[source] = floor[source] + fewer - 1
@@ -109,10 +111,12 @@ def _cheapest(
         times = -(-words // moves[place].fewer)
         cost, where = 0, list[int]()
         for target, more in moves[place].targets:
-            found = [moved(target, times * more)]
+            moves_possible = [moved(target, times * more)]
             if target not in shut:
-                found.append((times * more * weights[target], (target,)))
-            possible = [one for one in found if one is not None]
+                moves_possible.append((times * more * weights[target], (target,)))
+            possible = [
+                move_possible for move_possible in moves_possible if move_possible is not None
+            ]
             if not possible:
                 return None
             least = min(possible)
@@ -126,9 +130,13 @@ def _cheapest(
         place = moves[place].targets[0][0]
         amounts.append(amount)
     for fewer in amounts:
-        found = moved(source, fewer)
-        if found is not None and source not in found[1] and found[0] <= weights[source] * fewer:
-            return fewer, found[1]
+        reached = moved(source, fewer)
+        if (
+            reached is not None
+            and source not in reached[1]
+            and reached[0] <= weights[source] * fewer
+        ):
+            return fewer, reached[1]
     return None
 
 
@@ -142,26 +150,28 @@ def _moves(design: Design, alone: Alone) -> Iterator[tuple[bool, Move]]:
     for number, (layer, inputs, outputs) in enumerate(
         zip(design.layers, before, behind, strict=True)
     ):
-        own, period = layer.cluster, alone(number)
-        if len(inputs) != len(own.inputs) or len(outputs) != len(own.outputs) or not inputs:
+        cluster, period = layer.cluster, alone(number)
+        if len(inputs) != len(cluster.inputs) or len(outputs) != len(cluster.outputs) or not inputs:
             continue  # the rest of its words come from outside or go there
-        is_locked = any(output.lock is not None for output in own.outputs)
+        is_locked = any(output.lock is not None for output in cluster.outputs)
         is_written_freely = all(
-            design.ports(design.fifos[one])[0].lock is None for one in (*inputs, *outputs)
+            design.ports(design.fifos[number])[0].lock is None for number in (*inputs, *outputs)
         )
-        writes_fast = len(outputs) == 1 and _is_fast(own, own.outputs[0], period)
-        reads_fast = len(inputs) == 1 and _is_fast(own, own.inputs[0], period)
-        parts = units(own) if writes_fast or reads_fast else 1
-        taken = [port.words // parts for port in own.inputs]
-        made = [port.words // parts for port in own.outputs]
+        writes_fast = len(outputs) == 1 and _is_fast(cluster, cluster.outputs[0], period)
+        reads_fast = len(inputs) == 1 and _is_fast(cluster, cluster.inputs[0], period)
+        parts = units(cluster) if writes_fast or reads_fast else 1
+        taken = [port.words // parts for port in cluster.inputs]
+        made = [port.words // parts for port in cluster.outputs]
         if writes_fast and not is_locked:
-            fewer = _in_order(own)
-            targets = tuple((one, 1 if fewer else taken[design.fifos[one].input]) for one in inputs)
+            fewer = _in_order(cluster)
+            targets = tuple(
+                (number, 1 if fewer else taken[design.fifos[number].input]) for number in inputs
+            )
             yield False, Move(source=outputs[0], fewer=fewer or made[0], targets=targets)
         if reads_fast and outputs and is_written_freely:
-            is_by_word = max(made) > 1 and is_thinning(own)
+            is_by_word = max(made) > 1 and is_thinning(cluster)
             more = [1] if is_by_word else made
-            targets = tuple((output, more[design.fifos[output].output]) for output in outputs)
+            targets = tuple((number, more[design.fifos[number].output]) for number in outputs)
             yield True, Move(source=inputs[0], fewer=1 if is_by_word else taken[0], targets=targets)
 
 

@@ -81,9 +81,9 @@ class DesignEvaluator:
 
     def evaluate(self, capacities: tuple[int | None, ...]) -> Evaluation:
         """Return the period in these depths, and the FIFOs that hold it back."""
-        found = self.critical_cycle(capacities)
-        if found is not None:
-            return Evaluation(found.period, found.fifos)
+        cycle = self.critical_cycle(capacities)
+        if cycle is not None:
+            return Evaluation(cycle.period, cycle.fifos)
         return Evaluation(Fraction(1) if self._only_live else self._required, ())
 
     def reaches(self, period: Fraction | None) -> bool:
@@ -99,11 +99,11 @@ class DesignEvaluator:
         self.count += 1
         worst: CriticalCycle | None = None
         for group in sorted(self.graph.components(depths), key=len):
-            found = self._of_group(group, depths)
-            if found is not None and (found.period is None or self._required is not None):
-                return found
-            if found is not None and (worst is None or _period(found) > _period(worst)):
-                worst = found
+            evaluation = self._of_group(group, depths)
+            if evaluation is not None and (evaluation.period is None or self._required is not None):
+                return evaluation
+            if evaluation is not None and (worst is None or _period(evaluation) > _period(worst)):
+                worst = evaluation
         if self._required is not None or self._only_live:
             return worst
         layer = self.slowest()
@@ -113,16 +113,16 @@ class DesignEvaluator:
 
     def _of_group(self, layers: list[int], depths: Depths) -> CriticalCycle | None:
         inside = set(layers)
-        own = tuple(
+        own_depths = tuple(
             depth
             for fifo, depth in zip(self.graph.design.fifos, depths, strict=True)
             if fifo.producer in inside and fifo.consumer in inside
         )
-        key = (tuple(layers), own)
+        key = (tuple(layers), own_depths)
         if key not in self._known:
             self.spend(QUESTION_EFFORT)
             if self._only_live or self._required is not None:
-                self._known[key] = self._above(layers, own, depths)
+                self._known[key] = self._above(layers, own_depths, depths)
             else:
                 part = self.graph.restricted(layers, depths)
                 self._known[key] = _slowest_cycle(part, max(map(self.alone, layers)), self.spend)
@@ -131,7 +131,7 @@ class DesignEvaluator:
     def _above(self, layers: Sequence[int], own: Depths, depths: Depths) -> CriticalCycle | None:
         """A cycle that must not be, by what is known of other depths or by simulation."""
         sufficient = self._sufficient.setdefault(tuple(layers), deque(maxlen=LATEST))
-        if any(_is_within(one, own) for one in sufficient):
+        if any(_is_within(depths_known, own) for depths_known in sufficient):
             return None
         for cycle in self._cycles:
             if cycle.infeasible.holds(depths) and set(cycle.layers) <= set(layers):
@@ -139,16 +139,16 @@ class DesignEvaluator:
         self.simulations += 1
         part = self.graph.restricted(layers, depths)
         if self._required is None:
-            found = part.deadlock(self.spend)
+            slow_cycle = part.deadlock(self.spend)
         else:
-            found = part.cycle_above(self._required, self.spend)
+            slow_cycle = part.cycle_above(self._required, self.spend)
         self.work += part.simulated
-        if found is None:
+        if slow_cycle is None:
             sufficient.append(own)
             self._latest = {(tuple(layers), own): part}
         else:
-            self._cycles.append(found)
-        return found
+            self._cycles.append(slow_cycle)
+        return slow_cycle
 
     def max_occupancy(self, depths: Depths, place: int) -> int | None:
         """Return a depth of one FIFO that does where it does without a bound, or None if unknown.
@@ -160,7 +160,7 @@ class DesignEvaluator:
         bounded = list(depths)
         bounded[place] = 1
         end = self.graph.design.fifos[place].producer
-        group = next(one for one in self.graph.components(bounded) if end in one)
+        group = next(component for component in self.graph.components(bounded) if end in component)
         part = self.graph.restricted(group, depths)
         if part.cycle_above(self._required, self.spend) is not None:
             return None
@@ -199,8 +199,8 @@ class DesignEvaluator:
 
     def alone(self, layer: int) -> Fraction:
         """Return the period of a layer with nothing that holds it up."""
-        known = self.graph.alone
-        if layer not in known:
+        periods = self.graph.alone
+        if layer not in periods:
             # No layer is faster than its longest sequence, one event after the other.
             least = Fraction(
                 max(
@@ -211,9 +211,9 @@ class DesignEvaluator:
                 )
             )
             part = self.graph.restricted([layer], [None] * len(self.graph.design.fifos))
-            found = _slowest_cycle(part, least, self.spend)
-            known[layer] = (None if found is None else found.period) or least
-        return known[layer]
+            slowest = _slowest_cycle(part, least, self.spend)
+            periods[layer] = (None if slowest is None else slowest.period) or least
+        return periods[layer]
 
 
 def _is_within(less: Depths, more: Depths) -> bool:
@@ -225,13 +225,13 @@ def _is_within(less: Depths, more: Depths) -> bool:
 
 def _slowest_cycle(part: TimedPart, period: Fraction, spend: Spend) -> CriticalCycle | None:
     """Return the slowest cycle with a period above a given one; None if there is none."""
-    found = None
+    slowest = None
     while (slower := part.cycle_above(period, spend)) is not None:
-        found = slower
+        slowest = slower
         if slower.period is None:
             break
         period = slower.period
-    return found
+    return slowest
 
 
 def _period(cycle: CriticalCycle) -> Fraction:

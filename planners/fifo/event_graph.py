@@ -128,7 +128,7 @@ class EventGraph:
         gap_at = [self._table(sequence.gaps) for sequence in sequences]
         self.columns_of_sequences = self.events, [sequence.gap for sequence in sequences], gap_at
         self.waits = sorted(
-            [*self._inner_waits(), *self._fifo_waits()], key=lambda one: (one.waiter, one.kind)
+            [*self._inner_waits(), *self._fifo_waits()], key=lambda wait: (wait.waiter, wait.kind)
         )
         pauses = [
             max(1, sequence.gap, self._largest[at])
@@ -151,7 +151,7 @@ class EventGraph:
         self.space_of = np.where(kinds >= SPACE, fifos, -1)
         self.is_lock = kinds == LOCK
         passes = [is_word_by_word(cluster) for cluster in clusters]
-        self.is_passing = np.array([passes[one] for one in self.owner], dtype=bool)
+        self.is_passing = np.array([passes[owner] for owner in self.owner], dtype=bool)
 
     def _inner_waits(self) -> Iterator[_Wait]:
         for number, layer in enumerate(self.design.layers):
@@ -239,7 +239,7 @@ class EventGraph:
 def _array(backend: compiler.Backend, values: Any) -> Any:
     if backend.is_compiled:
         return np.ascontiguousarray(values, dtype=np.int64)
-    return [int(one) for one in values]
+    return [int(value) for value in values]
 
 
 class Subgraph:
@@ -248,11 +248,11 @@ class Subgraph:
     def __init__(self, whole: EventGraph, layers: set[int], depths: Sequence[int | None]) -> None:
         self._whole, self._depths = whole, depths
         design = whole.design
-        active = [one for one, owner in enumerate(whole.owner) if owner in layers]
+        active = [number for number, owner in enumerate(whole.owner) if owner in layers]
         base = [0] * len(whole.events)
         self.events = 0
-        for one in active:
-            base[one], self.events = self.events, self.events + whole.events[one]
+        for number in active:
+            base[number], self.events = self.events, self.events + whole.events[number]
         enabled, shift = [0] * len(whole.waits), [0] * len(whole.waits)
         self._back = max(1, _frames_back(design, layers))
         for place, wait in enumerate(whole.waits):
@@ -335,9 +335,9 @@ class Subgraph:
                 self._settled = frame, times
                 return None
             if settled == 0 and (frame in LOOKS or frame % LOOKS[-1] == 0):
-                found = self._traced(frame, period, times)
-                if found is not None and found.period is not None and found.period > period:
-                    return found
+                cycle = self._traced(frame, period, times)
+                if cycle is not None and cycle.period is not None and cycle.period > period:
+                    return cycle
         raise GaveUp(f"no steady state in {MOST_FRAMES} frames of {self._whole.design.name}")
 
     def max_occupancy(self, number: int, period: Fraction, spend: Spend = spend_nothing) -> int:
@@ -356,8 +356,8 @@ class Subgraph:
         def happened(sequence: int, events: Numbers | None) -> Numbers:
             begin = frame % self._slots * self.events + int(self._base[sequence])
             end = begin + int(self._events[sequence])
-            found = np.asarray(times[begin:end], dtype=self._kind)
-            return found if events is None else found[events]
+            times_of_events = np.asarray(times[begin:end], dtype=self._kind)
+            return times_of_events if events is None else times_of_events[events]
 
         put = happened(start, written.events) - period.denominator
         taken = happened(self._whole.sequence(fifo.consumer, read), read.events)
@@ -380,8 +380,10 @@ class Subgraph:
         table = np.asarray(times, dtype=self._kind).reshape(self._slots, self.events)
         table = table[:frames] // period.denominator
         return {
-            int(one): table[:, int(self._base[one]) : int(self._base[one] + self._events[one])]
-            for one in self._active
+            int(number): table[
+                :, int(self._base[number]) : int(self._base[number] + self._events[number])
+            ]
+            for number in self._active
         }
 
     def _blank(self, length: int) -> Any:
@@ -412,20 +414,22 @@ class Subgraph:
         )  # fmt: skip
         if status != event_times.CYCLE:
             return None
-        length, first, frames, units = (int(one) for one in self._answer)
+        length, first, frames, units = (int(number) for number in self._answer)
         period_found = Fraction(units, frames * period.denominator)
-        sequences, waits = (np.asarray(one[first:length]) for one in (path[0], path[3]))
+        sequences, waits = (np.asarray(column[first:length]) for column in (path[0], path[3]))
         return self._cycle(period_found, sequences, waits)
 
     def _cycle(self, period: Fraction | None, sequences: Any, waits: Any) -> CriticalCycle:
         """The cycle of some steps: sequences and the wait of each, by numbers; the order is -1."""
         whole = self._whole
         space = whole.space_of[waits]
-        found, places = np.unique(sequences, return_index=True)
+        distinct, places = np.unique(sequences, return_index=True)
         return CriticalCycle(
             period=period,
             fifos=tuple(np.unique(space[space >= 0]).tolist()),
-            layers=tuple(dict.fromkeys(whole.owner[one] for one in found[np.argsort(places)])),
+            layers=tuple(
+                dict.fromkeys(whole.owner[number] for number in distinct[np.argsort(places)])
+            ),
             infeasible=_infeasible(whole.is_passing[sequences], space, self._depths),
             is_bound=bool(whole.is_lock[waits].any()),
         )
@@ -440,7 +444,7 @@ def _infeasible(is_passing: Any, fifos: Any, depths: Sequence[int | None]) -> In
     """
     outside = np.flatnonzero(~is_passing)
     if len(outside):  # else the whole cycle is one chain
-        is_passing, fifos = (np.roll(one, -int(outside[0])) for one in (is_passing, fifos))
+        is_passing, fifos = (np.roll(column, -int(outside[0])) for column in (is_passing, fifos))
     waits = np.flatnonzero(fifos >= 0)
     begins = np.flatnonzero(np.diff(np.cumsum(~is_passing)[waits], prepend=-1))
     lengths = np.diff(begins, append=len(waits))
@@ -449,8 +453,8 @@ def _infeasible(is_passing: Any, fifos: Any, depths: Sequence[int | None]) -> In
         groups.append(fifos[waits][begin : begin + length])
     chains = set()
     for group in groups:
-        found, times = np.unique(group, return_counts=True)
-        chains.add(tuple(zip(found.tolist(), times.tolist(), strict=True)))
+        numbers, times = np.unique(group, return_counts=True)
+        chains.add(tuple(zip(numbers.tolist(), times.tolist(), strict=True)))
     return Infeasible({chain: total_depth(chain, depths) or 0 for chain in sorted(chains)})
 
 

@@ -108,7 +108,7 @@ class Parts:
         inside = set[int]()
         for place in sorted(
             range(len(depths)),
-            key=lambda one: (self._least[one] - depths[one]) * self._weights[one],
+            key=lambda place: (self._least[place] - depths[place]) * self._weights[place],
         ):
             if depths[place] == self._least[place] or place in inside:
                 continue
@@ -122,7 +122,7 @@ class Parts:
     def _add(self, places: Iterable[int], bound: int) -> None:
         """Begin a part, of which the bound is known."""
         inside = set(places)
-        weights = [weight if one in inside else 0 for one, weight in enumerate(self._weights)]
+        weights = [weight if place in inside else 0 for place, weight in enumerate(self._weights)]
         most = self._moves.most_depths(weights, self._floor, self._known_most).depths
         covering = Covering(sorted(inside), self._least, most, self._weights, self._evaluator.spend)
         self._parts.append(
@@ -136,7 +136,7 @@ class Parts:
 
     def _solved(self, effort: int) -> Iterator[dict[int, int]]:
         """Search in each part, for so many simulations; what is not found is searched on later."""
-        for part in sorted(self._parts, key=lambda one: len(one.places)):
+        for part in sorted(self._parts, key=lambda part: len(part.places)):
             if part.depths is None:
                 self._end = self._evaluator.simulations + effort
                 with suppress(_Enough):
@@ -146,7 +146,7 @@ class Parts:
     def _short(self) -> list[tuple[int, ...]]:
         """Groups of FIFOs that hold the smallest depths of the parts back; none if they suffice."""
         trial: list[int | None] = list(self._together())
-        found = []
+        parts = []
         while (cycle := self._evaluator.critical_cycle(trial)) is not None:
             free = tuple(
                 fifo
@@ -155,14 +155,14 @@ class Parts:
             )
             if not free:
                 raise AssertionError("storage was moved where it does not do the same")
-            found.append(free)
+            parts.append(free)
             for place in free:
                 trial[place] = self.most[place]
-        return found
+        return parts
 
     def _together(self) -> Depths:
-        known = self._known()
-        return tuple(known.get(place, depth) for place, depth in enumerate(self._least))
+        proved = self._known()
+        return tuple(proved.get(place, depth) for place, depth in enumerate(self._least))
 
     def _known(self) -> dict[int, int]:
         return {
@@ -184,16 +184,16 @@ class Parts:
     def _fewest(self, group: Sequence[int], depths: Depths) -> list[int]:
         """FIFOs of a group that are too small together, none of which can be left out."""
         kept, tried = list(group), set[int]()
-        while left := [one for one in kept if one not in tried]:
+        while left := [place for place in kept if place not in tried]:
             self._look()
-            one = max(left, key=lambda place: self._weights[place])
-            tried.add(one)
+            removed = max(left, key=lambda place: self._weights[place])
+            tried.add(removed)
             trial = list(self.most)
             for place in kept:
-                trial[place] = depths[place] if place != one else trial[place]
+                trial[place] = depths[place] if place != removed else trial[place]
             cycle = self._evaluator.critical_cycle(trial)
             if cycle is not None:
-                kept = [place for place in cycle.fifos if place in kept and place != one]
+                kept = [place for place in cycle.fifos if place in kept and place != removed]
         return kept
 
 
@@ -235,7 +235,8 @@ class _Part:
         """Find the cheapest depths that suffice. sufficient: depths of all FIFOs that do."""
         covering = self._covering
         if all(
-            _least_of(one, most) == one for one, most in zip(sufficient, self._most, strict=True)
+            _least_of(capacity, most) == capacity
+            for capacity, most in zip(sufficient, self._most, strict=True)
         ):
             # They suffice in the part, too, where others are at their most.
             self._sufficient.add(tuple(sufficient[place] for place in self.places))
@@ -248,7 +249,7 @@ class _Part:
                 continue
             self._regions.append(self._enlarged(trial, region))
             self._learn()
-        self.depths = min(self._sufficient, key=lambda one: (covering.cost(one), one))
+        self.depths = min(self._sufficient, key=lambda depths_: (covering.cost(depths_), depths_))
 
     def _too_small(self, trial: Trial) -> Infeasible | None:
         """Infeasible depths of the design, these among them; None if these suffice."""
@@ -260,8 +261,8 @@ class _Part:
             else min(trial[place], most)
             for place, most in enumerate(self._most)
         ]
-        found = self._evaluator.critical_cycle(depths)
-        return None if found is None else found.infeasible
+        cycle = self._evaluator.critical_cycle(depths)
+        return None if cycle is None else cycle.infeasible
 
     def _tried(self, trial: Trial) -> Infeasible | None:
         self._look()
@@ -269,8 +270,10 @@ class _Part:
 
     def _chains(self, region: Infeasible) -> list[list[int]]:
         """The FIFOs of each chain of a region that are in the part."""
-        own = [[one for one, _ in chain if one in self._inside] for chain in region.limits]
-        return [one for one in own if one]
+        chains_inside = [
+            [place for place, _ in chain if place in self._inside] for chain in region.limits
+        ]
+        return [chain for chain in chains_inside if chain]
 
     def _learn(self) -> None:
         """Let the covering know all regions by chains of the part, all other FIFOs being at their most.
@@ -278,17 +281,19 @@ class _Part:
         A region says nothing where FIFOs outside may have no end.
         """
         for region in self._regions[self._learnt :]:
-            own: dict[Chain, int] = {}
+            limits_inside: dict[Chain, int] = {}
             for chain, limit in region.limits.items():
-                inner = tuple(one for one in chain if one[0] in self._inside)
-                outer = tuple(one for one in chain if one[0] not in self._inside)
-                others = total_depth(outer, self._most)
-                if others is None or (not inner and others > limit):
+                inner = tuple(hop for hop in chain if hop[0] in self._inside)
+                outer = tuple(hop for hop in chain if hop[0] not in self._inside)
+                depth_outside = total_depth(outer, self._most)
+                if depth_outside is None or (not inner and depth_outside > limit):
                     break
                 if inner:
-                    own[inner] = min(own.get(inner, limit - others), limit - others)
+                    limits_inside[inner] = min(
+                        limits_inside.get(inner, limit - depth_outside), limit - depth_outside
+                    )
             else:
-                self._covering.add(own)
+                self._covering.add(limits_inside)
         self._learnt = len(self._regions)
 
     def _enlarged(self, depths: Trial, region: Infeasible) -> Infeasible:
@@ -297,20 +302,27 @@ class _Part:
         limits, region = self._grown(depths, holding, region)
         chains = self._chains(region)
         if len(chains) <= MOST_SINGLY:
-            for chain in sorted(chains, key=lambda one: -self._weights[one[0]]):
+            for chain in sorted(chains, key=lambda chain: -self._weights[chain[0]]):
                 limits, region = self._largest(limits, chain, region)
         return region
 
     def _fewest(self, depths: Trial, region: Infeasible) -> tuple[list[int], Infeasible]:
         """FIFOs that are too small together, none of which can be left out, and their region."""
-        kept, tried = sorted({one for chain in self._chains(region) for one in chain}), set[int]()
-        while left := [one for one in kept if one not in tried]:
-            one = max(left, key=lambda place: self._weights[place])
-            tried.add(one)
-            found = self._tried({place: depths[place] for place in kept if place != one})
-            if found is not None:
-                kept = sorted({one for chain in self._chains(found) for one in chain})
-                region = found
+        kept, tried = (
+            sorted({place_limit for chain in self._chains(region) for place_limit in chain}),
+            set[int](),
+        )
+        while left := [place_left for place_left in kept if place_left not in tried]:
+            place_removed = max(left, key=lambda place: self._weights[place])
+            tried.add(place_removed)
+            narrower = self._tried(
+                {place: depths[place] for place in kept if place != place_removed}
+            )
+            if narrower is not None:
+                kept = sorted(
+                    {place_limit for chain in self._chains(narrower) for place_limit in chain}
+                )
+                region = narrower
         return kept, region
 
     def _grown(
@@ -324,37 +336,37 @@ class _Part:
         weights = [self._weights[place] for place in holding]
         low, high = 0, max(weights)
         best = larger(0)
-        while (found := self._tried(trial := larger(high))) is not None:
-            low, high, best, region = high, 2 * high, trial, found
+        while (wider := self._tried(trial := larger(high))) is not None:
+            low, high, best, region = high, 2 * high, trial, wider
         while high - low > min(weights):
             middle = (low + high) // 2
-            found = self._tried(trial := larger(middle))
-            if found is None:
+            wider = self._tried(trial := larger(middle))
+            if wider is None:
                 high = middle
             else:
-                low, best, region = middle, trial, found
+                low, best, region = middle, trial, wider
         return best, region
 
     def _largest(
         self, limits: Trial, chain: Sequence[int], region: Infeasible
     ) -> tuple[Trial, Infeasible]:
         """The limits with as much more depth in one FIFO of a chain as is still too small."""
-        place = next((one for one in chain if one in limits), None)
+        place = next((number for number in chain if number in limits), None)
         if place is None:
             return limits, region
         low, step, high = limits[place], 1, None
         while high is None or high - low > 1:
             middle = low + step if high is None else (low + high) // 2
-            found = self._tried({**limits, place: middle})
-            if found is None:
+            wider = self._tried({**limits, place: middle})
+            if wider is None:
                 high = middle
                 continue
-            low, step, region = middle, 2 * step, found
+            low, step, region = middle, 2 * step, wider
             if high is None and step == 2:  # before going far: is there an end?
-                without = {one: limit for one, limit in limits.items() if one != place}
-                found = self._tried(without)
-                if found is not None:
-                    return without, found
+                without = {number: limit for number, limit in limits.items() if number != place}
+                wider = self._tried(without)
+                if wider is not None:
+                    return without, wider
         return {**limits, place: low}, region
 
 
@@ -406,15 +418,17 @@ class Covering:
         """Take note of a region; chains that cannot be longer do not count."""
         if any((total_depth(chain, self.least) or 0) > limit for chain, limit in region.items()):
             return  # none of the depths that are looked at is in it
-        own = {
+        region_inside = {
             chain: limit
             for chain, limit in region.items()
             if (most := total_depth(chain, self.most)) is None or most > limit
         }
-        if any(_is_within(own, region) for region in self._regions):
+        if any(_is_within(region_inside, region) for region in self._regions):
             return
-        self._regions = [region for region in self._regions if not _is_within(region, own)]
-        self._regions.append(own)
+        self._regions = [
+            region for region in self._regions if not _is_within(region, region_inside)
+        ]
+        self._regions.append(region_inside)
 
     def proposal(self, look: Look, sufficient: set[Depths]) -> Depths | None:
         """Return depths outside all regions: they suffice, or another region is to be learnt from them.
@@ -430,13 +444,13 @@ class Covering:
                 self.lower_bound = max(self.lower_bound, best)
                 return None
             try:
-                found = self._solved(node, look)
+                solution = self._solved(node, look)
             except BaseException:
                 heapq.heappush(self._nodes, node)  # its part of the depths is still to be searched
                 raise
-            if found is None:
+            if solution is None:
                 continue
-            bound, depths, unsure = found
+            bound, depths, unsure = solution
             node = _Node(max(bound, node.bound), node.number, node.decided)
             if self._nodes and node.bound > self._nodes[0].bound:
                 heapq.heappush(self._nodes, node)
@@ -452,9 +466,9 @@ class Covering:
         return None
 
     def _is_inside(self, depths: Depths) -> bool:
-        own = dict(zip(self.places, depths, strict=True))
+        depth_at = dict(zip(self.places, depths, strict=True))
         return any(
-            all((total_depth(chain, own) or 0) <= limit for chain, limit in region.items())
+            all((total_depth(chain, depth_at) or 0) <= limit for chain, limit in region.items())
             for region in self._regions
         )
 
@@ -492,8 +506,8 @@ class _Program:
                 for (chain, length), has in decided.items()
                 if chain == ((place, 1),) and not has
             ]
-            known = covering.most[place]
-            most = min([*ends, *([] if known is None else [known])], default=None)
+            most_at = covering.most[place]
+            most = min([*ends, *([] if most_at is None else [most_at])], default=None)
             self._most[place] = most
             self.is_empty |= most is not None and most < covering.least[place]
             program.add_column(covering.weights[place], covering.least[place], most)
@@ -505,22 +519,26 @@ class _Program:
             if has:
                 lengths.setdefault(chain, set()).add(length)
         self._columns: dict[Length, int] = {}
-        for chain, own in lengths.items():
-            self._add_chain(chain, sorted(own), total_depth(chain, covering.least) or 0)
+        for chain, limits_of_chain in lengths.items():
+            self._add_chain(chain, sorted(limits_of_chain), total_depth(chain, covering.least) or 0)
         for region in regions:
             ways = [self._columns[chain, limit + 1] for chain, limit in region.items()]
-            self.is_empty |= not any(program.most[one] for one in ways)
-            program.add_row([(one, -1) for one in ways], -1)
+            self.is_empty |= not any(program.most[way_column] for way_column in ways)
+            program.add_row([(way_column, -1) for way_column in ways], -1)
 
     def _add_chain(self, chain: Chain, lengths: Sequence[int], base: int) -> None:
         """A chain of FIFOs is as long as the longest of its lengths says, and no less than `base`."""
-        decided = [(one, has) for (other, one), has in self._decided.items() if other == chain]
+        decided = [
+            (limit, has)
+            for (chain_decided, limit), has in self._decided.items()
+            if chain_decided == chain
+        ]
         most, before = total_depth(chain, self._most), base
         terms = [(self._column[fifo], -times) for fifo, times in chain]
         for length in lengths:
-            must = any(has and length <= one for one, has in decided)
+            must = any(has and length <= limit for limit, has in decided)
             may = (most is None or most >= length) and all(
-                has or length < one for one, has in decided
+                has or length < limit for limit, has in decided
             )
             column = self.program.add_column(0, int(must), int(may))
             self.is_empty |= must and not may
@@ -534,11 +552,11 @@ class _Program:
     def unsure(self, columns: Sequence[float]) -> Length:
         """Return the length that is least decided in a solution, or a depth if all are decided."""
         doubt = {length: min(columns[at], 1 - columns[at]) for length, at in self._columns.items()}
-        best = max(doubt, key=lambda one: doubt[one], default=None)
+        best = max(doubt, key=lambda column: doubt[column], default=None)
         if best is not None and doubt[best] > CLOSE:
             return best
         depths = dict(zip(self._places, columns, strict=False))
-        broken = [place for place, one in depths.items() if one % 1 > CLOSE < 1 - one % 1]
+        broken = [place for place, depth in depths.items() if depth % 1 > CLOSE < 1 - depth % 1]
         for place in [*broken, *depths]:
             length = ((place, 1),), ceil(depths[place] - CLOSE)
             if length not in self._decided:

@@ -186,10 +186,10 @@ class _Smallest:
             self._evaluator.spend = self._spend
         elif is_large:
             self._look_alone()
-            for found in narrowed(
+            for narrower in narrowed(
                 self._evaluator, self._grow(is_hurried=True), self._floor, self._weights
             ):
-                self._take(found)
+                self._take(narrower)
             self._is_narrow = True
             self._evaluator.spend = self._spend
         self._least = tuple(map(max, least_depths(self._evaluator), self._floor))
@@ -220,17 +220,19 @@ class _Smallest:
 
     def _grow(self, *, is_hurried: bool = False) -> Depths:
         most = [None] * len(self._start) if self._parts is None else self._parts.most
-        for found, is_enough in grown(self._evaluator, self._start, most, is_hurried=is_hurried):
-            self._start = found
+        for grown_depths, is_enough in grown(
+            self._evaluator, self._start, most, is_hurried=is_hurried
+        ):
+            self._start = grown_depths
             if is_enough:
-                self._take(found)
+                self._take(grown_depths)
         return self._start
 
     def _narrow(self, depths: Depths) -> None:
         variables = variables_of(self._least, self._weights)
-        for found in reduced(variables, depths, self._evaluator.suffices, is_close=True):
-            self._take(found)
-            depths = found
+        for reduced_depths in reduced(variables, depths, self._evaluator.suffices, is_close=True):
+            self._take(reduced_depths)
+            depths = reduced_depths
         self._is_narrow |= depths == self._best
 
     def _take(self, depths: Depths) -> None:
@@ -247,9 +249,9 @@ class _Smallest:
         """Look by turns for smaller depths and for a proof that there are none."""
         spent = self._evaluator.work
         exchanges = self._exchanges(parts)
-        for known in parts.proved(self._best):
+        for proved in parts.proved(self._best):
             self._note_bound()
-            depths = tuple(known.get(place, depth) for place, depth in enumerate(self._best))
+            depths = tuple(proved.get(place, depth) for place, depth in enumerate(self._best))
             is_smaller = self._size(depths) < self._size(self._best)
             if is_smaller and self._evaluator.suffices(depths):
                 self._take(depths)
@@ -263,13 +265,15 @@ class _Smallest:
         """Take ever cheaper depths, depth of one FIFO being exchanged for that of another."""
         if not self._is_narrow:
             variables = variables_of(self._least, self._weights)
-            for found in reduced(variables, self._best, self._evaluator.suffices, is_close=True):
-                self._take(found)
+            for better in reduced(variables, self._best, self._evaluator.suffices, is_close=True):
+                self._take(better)
                 yield True
             self._is_narrow = True
         self._fewer = EXCHANGES
-        for found in exchanged(self._evaluator, self._best, self._least, parts.most, self._weights):
-            self._take(found)
+        for better in exchanged(
+            self._evaluator, self._best, self._least, parts.most, self._weights
+        ):
+            self._take(better)
             yield True
         if not self._is_narrow:
             self._narrow(self._best)
@@ -362,13 +366,16 @@ def grown(
         trial: list[int | None] = [*current]
         while (cycle := evaluator.critical_cycle(trial)) is not None:
             groups.append(cycle.fifos)  # without a FIFO in common with those before
-            trial = [None if at in cycle.fifos else one for at, one in enumerate(trial)]
+            trial = [None if at in cycle.fifos else capacity for at, capacity in enumerate(trial)]
         if not groups:
             break
         for group in groups:
             in_turn = sorted(
                 group,
-                key=lambda one: (most[one] is not None, fifos[one].bits * fifos[one].words),
+                key=lambda place_: (
+                    most[place_] is not None,
+                    fifos[place_].bits * fifos[place_].words,
+                ),
             )
             for _ in _repair(evaluator, current, in_turn, is_hurried=is_hurried):
                 yield tuple(current), False
@@ -379,7 +386,7 @@ def _repair(
     evaluator: DesignEvaluator, current: list[int], group: Sequence[int], *, is_hurried: bool
 ) -> Iterator[None]:
     """Let the first FIFOs of a group grow until it suffices, all others unbounded."""
-    trial: list[int | None] = [one if at in group else None for at, one in enumerate(current)]
+    trial: list[int | None] = [depth if at in group else None for at, depth in enumerate(current)]
     grow = []
     for place in group:
         grow.append(place)
@@ -441,14 +448,15 @@ def exchanged(
     current = depths
     for share in SHARES:
         for place in sorted(
-            range(len(depths)), key=lambda one: (least[one] - current[one]) * weights[one]
+            range(len(depths)),
+            key=lambda place_: (least[place_] - current[place_]) * weights[place_],
         ):
             fewer = -(-(current[place] - least[place]) // share)
             while 0 < fewer <= current[place] - least[place]:
-                found = _exchange(evaluator, current, place, fewer, most, weights)
-                current = found or current
+                exchanged_depths = _exchange(evaluator, current, place, fewer, most, weights)
+                current = exchanged_depths or current
                 yield current
-                if found is None:
+                if exchanged_depths is None:
                     break
 
 
@@ -470,11 +478,13 @@ def _exchange(
         more = (fewer * weights[place] - 1) // weights[fifo]
         if fifo == place or most[fifo] is not None or more < 1:
             continue
-        own = list(trial)
-        own[fifo] += more
-        if evaluator.suffices(own):
-            own[fifo] = least_depth(evaluator, fifo, trial, above=trial[fifo], enough=own[fifo])
-            return tuple(own)
+        exchange = list(trial)
+        exchange[fifo] += more
+        if evaluator.suffices(exchange):
+            exchange[fifo] = least_depth(
+                evaluator, fifo, trial, above=trial[fifo], enough=exchange[fifo]
+            )
+            return tuple(exchange)
     return None
 
 
@@ -523,7 +533,7 @@ class _Cheapest:
         if begin.is_narrow:
             self._narrow.add(begin.depths)
         reason, bits = None if is_proved else self._compared(), self._graph.design.bits
-        best = min(self._found, key=lambda one: (self._search.total(one), bits(one)))
+        best = min(self._found, key=lambda depths_: (self._search.total(depths_), bits(depths_)))
         cost, bound = self._search.total(best), self._search.lower_bound
         is_proved = reason is None or cost == bound
         return replace(
@@ -578,7 +588,9 @@ class _Cheapest:
 
     def _stepped(self, depths: Depths) -> Depths | None:
         """Cheaper depths that suffice: one FIFO a step down, and if need be another a step up."""
-        for place in sorted(range(len(depths)), key=lambda one: -self._price(one, depths[one])):
+        for place in sorted(
+            range(len(depths)), key=lambda place_: -self._price(place_, depths[place_])
+        ):
             below = self._search.below(place, depths[place])
             if below is None:
                 continue
@@ -588,11 +600,11 @@ class _Cheapest:
                 return trial
             for fifo in cycle.fifos:
                 more = self._search.end(fifo, trial[fifo] + 1)
-                own = (*trial[:fifo], more, *trial[fifo + 1 :])
-                if self._search.total(own) >= self._search.total(depths):
+                trial_ = (*trial[:fifo], more, *trial[fifo + 1 :])
+                if self._search.total(trial_) >= self._search.total(depths):
                     continue
-                if self._evaluator.suffices(own):
-                    return own
+                if self._evaluator.suffices(trial_):
+                    return trial_
         return None
 
     def _take(self, depths: Depths) -> None:

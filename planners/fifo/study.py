@@ -75,7 +75,7 @@ class Study:
             for number, layer in enumerate(self.design.layers)
             if layer.estimate is not None
         ]
-        return max(noted, key=lambda one: one[0], default=None)
+        return max(noted, key=lambda remark: remark[0], default=None)
 
 
 def study(
@@ -99,11 +99,11 @@ def study(
     evaluator = DesignEvaluator(graph)
     asked = None if only_live else period or least_period
     shallow = _timed(graph, [LEAST_DEPTH] * len(design.fifos), stops())
-    given: Depths | None = None
+    given_depths: Depths | None = None
     depths = [max(LEAST_DEPTH, fifo.given or 0) for fifo in design.fifos]
     if any(fifo.nodes for fifo in design.fifos) or max(depths, default=LEAST_DEPTH) > LEAST_DEPTH:
         # Else FINN's models note depth 2 at every layer before depths are chosen.
-        given = _timed(graph, depths, stops())
+        given_depths = _timed(graph, depths, stops())
     price = chain_cost(cost) if is_split and cost is not None else cost
     sizing = _smallest(graph, asked, stops(), weights, price)
     cores: tuple[tuple[Core, ...], ...] = ()
@@ -119,12 +119,19 @@ def study(
     except GaveUp:
         automatic = None
     return Study(
-        design=design, least_period=least_period, bottleneck=bottleneck,
-        periods=tuple(evaluator.alone(one) for one in range(len(design.layers))), given=given,
-        shallow=shallow, automatic=automatic, sizing=sizing, cores=cores, written=written,
+        design=design,
+        least_period=least_period,
+        bottleneck=bottleneck,
+        periods=tuple(evaluator.alone(number) for number in range(len(design.layers))),
+        given=given_depths,
+        shallow=shallow,
+        automatic=automatic,
+        sizing=sizing,
+        cores=cores,
+        written=written,
         cost=total_cost(design, cores) if cores else Cost(0, 0),
-        fix=_fix(graph, given or shallow, asked, stops, sizing),
-    )  # fmt: skip
+        fix=_fix(graph, given_depths or shallow, asked, stops, sizing),
+    )
 
 
 def max_rate(graph: EventGraph, spend: Spend = spend_nothing) -> tuple[Fraction, int]:
@@ -138,10 +145,10 @@ def period_of(
     graph: EventGraph, depths: Sequence[int], spend: Spend = spend_nothing
 ) -> CriticalCycle:
     """Return the cycle that sets the period of a design in these depths; period None is a deadlock."""
-    found = DesignEvaluator(graph, spend=spend).critical_cycle(depths)
-    if found is None:
+    cycle = DesignEvaluator(graph, spend=spend).critical_cycle(depths)
+    if cycle is None:
         raise AssertionError("without a required period there is always a critical cycle")
-    return found
+    return cycle
 
 
 def _smallest(
@@ -239,21 +246,21 @@ def front(
     if is_split:
         timed = [
             _as_chains(
-                one,
-                _written(graph, _cores(design, one.depths, cost), one, least_period, stops()),
+                point,
+                _written(graph, _cores(design, point.depths, cost), point, least_period, stops()),
                 least,
             )
-            for one, _ in timed
+            for point, _ in timed
         ]
     in_order = sorted(
-        ((one, reached) for one, reached in timed if reached is not None),
+        ((point, reached) for point, reached in timed if reached is not None),
         key=lambda pair: (pair[0].bits, pair[1], design.bits(pair[0].depths)),
     )
-    found: list[Sizing] = []
+    front_points: list[Sizing] = []
     for point, reached in in_order:
-        if not found or reached < (found[-1].period or 0):
-            found.append(replace(point, period=reached, cycle=None, least_bits=None))
-    return found
+        if not front_points or reached < (front_points[-1].period or 0):
+            front_points.append(replace(point, period=reached, cycle=None, least_bits=None))
+    return front_points
 
 
 def _as_chains(sizing: Sizing, written: Depths, least: Sizing) -> tuple[Sizing, Fraction | None]:
@@ -277,7 +284,7 @@ def automatic_depths(
     Two frames come at the distance of the period into FIFOs without end; the depth is the most that one
     held, and from 3 on 32 at least.
     """
-    design, found = graph.design, []
+    design, depths_found = graph.design, []
     whole = graph.restricted(range(len(design.layers)), [None] * len(design.fifos))
     times = whole.times(period, FRAMES, spend)
     for fifo in design.fifos:
@@ -288,5 +295,5 @@ def automatic_depths(
         put, taken = moments
         held = np.arange(1, len(put) + 1) - np.searchsorted(taken, put, side="right")
         most = int(held.max(initial=0))
-        found.append(LEAST_DEPTH if most <= LEAST_DEPTH else max(most, SHALLOW))
-    return tuple(found)
+        depths_found.append(LEAST_DEPTH if most <= LEAST_DEPTH else max(most, SHALLOW))
+    return tuple(depths_found)

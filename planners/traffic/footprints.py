@@ -126,18 +126,18 @@ def all_input_reads(
     largest, moved = [], []
     for pair in taps:
         chunks = cut_twice(len(axis.live), *pair)
-        ranges = [of(one) for chunk in chunks for one in chunk]
-        whole = sum((one.all for one in ranges), np.int64(0))
-        by_places = sum((one.repeated for one in ranges), np.int64(0))
+        ranges = [of(range_of) for chunk in chunks for range_of in chunk]
+        whole = sum((range_.all for range_ in ranges), np.int64(0))
+        by_places = sum((range_.repeated for range_ in ranges), np.int64(0))
         by_kernel = sum(
             (
-                of(one).all + of(after).all - of((one[0], after[1])).all
+                of(piece).all + of(after).all - of((piece[0], after[1])).all
                 for chunk in chunks
-                for one, after in pairwise(chunk)
+                for piece, after in pairwise(chunk)
             ),
             np.int64(0),
         )
-        largest.append(np.max([one.largest for one in ranges], axis=0))
+        largest.append(np.max([range_.largest for range_ in ranges], axis=0))
         moved.append([whole, whole - by_places, whole - by_kernel])
     return np.stack(largest, axis=1), np.array(moved).transpose(1, 2, 0)
 
@@ -145,7 +145,7 @@ def all_input_reads(
 def cut_twice(length: int, outer: int, inner: int) -> list[list[Range]]:
     """Return the ranges of the inner tiles, for each of the outer ones."""
     return [
-        [(one, min(one + inner, end)) for one in range(first, end, inner)]
+        [(begin, min(begin + inner, end)) for begin in range(first, end, inner)]
         for first in range(0, length, outer)
         for end in [min(first + outer, length)]
     ]
@@ -156,9 +156,9 @@ class _PlaceTiles:
 
     def __init__(self, axis: ReceptiveField, pairs: tuple[Pair, ...]) -> None:
         self._axis = axis
-        found = [_ranges(axis.outputs, *pair) for pair in pairs]
-        self._first, self._end = (np.concatenate(one) for one in zip(*found, strict=True))
-        counts = np.array([len(first) for first, _ in found])
+        ranges = [_ranges(axis.outputs, *pair) for pair in pairs]
+        self._first, self._end = (np.concatenate(column) for column in zip(*ranges, strict=True))
+        counts = np.array([len(first) for first, _ in ranges])
         self._begins = np.concatenate([[0], np.cumsum(counts)[:-1]])  # of each pair of sizes
         outers = np.repeat(np.array([outer for outer, _ in pairs]), counts)
         # Whether the next range lies in the same larger tile.
@@ -167,12 +167,12 @@ class _PlaceTiles:
 
     def reads(self, kernel: Range) -> _Reads:
         """Return what the tiles read with these live kernel places."""
-        each = _touched(self._axis, self._first, self._end, kernel)
+        touched = _touched(self._axis, self._first, self._end, kernel)
         together = _touched(self._axis, self._first, np.append(self._end[1:], 0), kernel)
-        repeated = np.where(self._follows, each + np.append(each[1:], 0) - together, 0)
+        repeated = np.where(self._follows, touched + np.append(touched[1:], 0) - together, 0)
         return _Reads(
-            np.add.reduceat(each, self._begins),
-            np.maximum.reduceat(each, self._begins),
+            np.add.reduceat(touched, self._begins),
+            np.maximum.reduceat(touched, self._begins),
             np.add.reduceat(repeated, self._begins),
         )
 

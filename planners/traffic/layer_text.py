@@ -79,10 +79,10 @@ def _pair(part: str, text: str) -> op.Pair:
 
 
 def _numbers(part: str, text: str, count: int) -> tuple[int, ...]:
-    found = tuple(map(int, text.split("x"))) if _SIZE.fullmatch(text) else ()
-    if len(found) != count:
+    sizes = tuple(map(int, text.split("x"))) if _SIZE.fullmatch(text) else ()
+    if len(sizes) != count:
         raise InvalidNetwork(f"layer {part!r}: {text!r} is not {count} numbers; {FORM}")
-    return found
+    return sizes
 
 
 def single_layer(network: Network, name: str) -> Network:

@@ -145,7 +145,7 @@ class LoopNest:
     def band(self, convolution: Convolution, place: int) -> Iterator[tuple[Loop, int, int]]:
         """Yield each loop of a band that has several tiles: what it cuts, and into what."""
         array = self.order[place]
-        for loop in sorted(MOVES[array], key=lambda one: (one is self.slides, one)):
+        for loop in sorted(MOVES[array], key=lambda loop: (loop is self.slides, loop)):
             within, tile = self.within(convolution, array, loop), self.tiles[array][loop]
             if tile < within:
                 yield loop, within, tile
@@ -181,12 +181,14 @@ def transfers(convolution: Convolution, nest: LoopNest) -> Transfers:
     axis all tiles are added up, clipped to the map; as the axes are independent, the sums multiply.
     """
     sizes, inputs, rounds = lengths(convolution), convolution.channels, [1, 1, 1]
-    for found, loops in zip(_input_reads(convolution, nest), AXES, strict=True):
-        inputs *= found.moved[1 + loops.index(nest.slides) if nest.slides in loops else 0]
+    for reads, loops in zip(_input_reads(convolution, nest), AXES, strict=True):
+        inputs *= reads.moved[1 + loops.index(nest.slides) if nest.slides in loops else 0]
     for array in Array:
         around = nest.order[: nest.order.index(array)]
         for loop in set(Loop) - MOVES[array]:
-            tiles = [nest.tiles[one][loop] for one in movers(nest.order, loop) if one in around]
+            tiles = [
+                nest.tiles[mover][loop] for mover in movers(nest.order, loop) if mover in around
+            ]
             rounds[array] *= tiles_of(sizes[loop], *tiles)
     held = tuple(prod(largest_tile(convolution, nest, array)) for array in Array)
     return Transfers(
@@ -308,9 +310,9 @@ class LayerTraffic(Shown):
         """Return the loops that run more than once, from the outermost."""
         groups = [f"{self.convolution.groups} groups"] if self.convolution.groups > 1 else []
         loops = [
-            _tiles(*one).removeprefix("each of ")
+            _tiles(*band).removeprefix("each of ")
             for place in range(len(Array))
-            for one in self.nest.band(self.convolution, place)
+            for band in self.nest.band(self.convolution, place)
         ]
         return ", ".join(groups + loops) or "untiled"
 

@@ -148,10 +148,10 @@ class NetworkSearch:
             least = total + alone.total_bytes, (*groups, alone)
             try:
                 for first in () if ended else self._starts(end, longest, buffer_bytes):
-                    known, before = ways[first]
-                    found = self._fused(first, end, buffer_bytes, least[0] - known, stop)
-                    if found is not None:
-                        least = known + found.total_bytes, (*before, found)
+                    before_bytes, before = ways[first]
+                    traffic = self._fused(first, end, buffer_bytes, least[0] - before_bytes, stop)
+                    if traffic is not None:
+                        least = before_bytes + traffic.total_bytes, (*before, traffic)
             except ENDS as end_of_search:
                 ended = reason_of(end_of_search)
             ways.append(least)
@@ -172,16 +172,16 @@ class NetworkSearch:
         Ctrl-C within it counts when it is done, so that there is an answer; a second one ends it.
         """
         at_once = Stop(steps=0, reason=because(TrafficWhy.ONE_LEVEL))
-        found: list[GroupTraffic] = []
+        groups: list[GroupTraffic] = []
         ended: Reason | None = None
-        while len(found) < len(self.stages):
+        while len(groups) < len(self.stages):
             try:
-                found.append(self._alone(self.stages[len(found)], buffer_bytes, at_once))
+                groups.append(self._alone(self.stages[len(groups)], buffer_bytes, at_once))
             except KeyboardInterrupt as end:
                 if ended is not None:
                     raise
                 ended = reason_of(end)
-        return found, ended
+        return groups, ended
 
     def _alone(self, stage: Stage, buffer_bytes: int, stop: Stop) -> GroupTraffic:
         return stage_alone(stage, buffer_bytes, stop)
@@ -212,9 +212,9 @@ class NetworkSearch:
         """The best schedule of stages [first, end) as one, if it moves less than so many bytes."""
         best, limit = None, below
         for search in self._searches_of(first, end):
-            found = search.best(buffer_bytes, limit, self._of_stage(stop, end - 1))
-            if found is not None:
-                best, limit = found, found.total
+            schedule = search.best(buffer_bytes, limit, self._of_stage(stop, end - 1))
+            if schedule is not None:
+                best, limit = schedule, schedule.total
         if best is None:
             return None
         moved = best.moved
@@ -334,7 +334,7 @@ def stage_alone(
             f"layer {stage.layers[0]!r} needs an element of each operand in the buffer, at least "
             f"{operand + sum(sizes)} bytes; the buffer has {buffer_bytes}"
         )
-    found = minimum_traffic(
+    traffic = minimum_traffic(
         stage.convolution,
         buffer_bytes=buffer_bytes - operand,
         element_bytes=sizes,
@@ -342,15 +342,15 @@ def stage_alone(
         budget=budget,
     )
     if stage.maps_apart == window.channels:
-        bound = max(bound, found.lower_bound_bytes + apart)
+        bound = max(bound, traffic.lower_bound_bytes + apart)
     return GroupTraffic(
         stages=(stage,),
-        input_bytes=found.input_bytes + beside,
-        weight_bytes=found.weight_bytes,
-        output_bytes=found.output_bytes,
-        held_bytes=found.held_bytes + operand,
+        input_bytes=traffic.input_bytes + beside,
+        weight_bytes=traffic.weight_bytes,
+        output_bytes=traffic.output_bytes,
+        held_bytes=traffic.held_bytes + operand,
         bound_bytes=bound,
-        layer=found,
+        layer=traffic,
     )
 
 

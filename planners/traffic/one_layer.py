@@ -126,16 +126,16 @@ def minimum_traffic(
         except ENDS as end:
             ended = reason_of(end)
     nest = _coarsened(group, nest, room, sizes)
-    found = transfers(convolution, nest)
+    moved = transfers(convolution, nest)
     return LayerTraffic(
         convolution=convolution,
         buffer_bytes=buffer_bytes,
         element_bytes=sizes,
         nest=nest,
-        input_bytes=found.input * sizes.input,
-        weight_bytes=found.weights * sizes.weights,
-        output_bytes=found.output * sizes.output,
-        held_bytes=found.held_bytes(sizes),
+        input_bytes=moved.input * sizes.input,
+        weight_bytes=moved.weights * sizes.weights,
+        output_bytes=moved.output * sizes.output,
+        held_bytes=moved.held_bytes(sizes),
         bounds=bounds,
         ended=ended,
     )
@@ -155,10 +155,10 @@ def _coarsened(group: Convolution, nest: LoopNest, room: int, sizes: ArrayBytes)
         ):
             tiles = [list(of_array) for of_array in nest.tiles]
             tiles[first][loop], tiles[second][loop] = pair
-            one, other, third = map(tuple, tiles)
-            larger = replace(nest, tiles=(one, other, third))
-            found = transfers(group, larger)
-            if found.total_bytes(sizes) <= least and found.held_bytes(sizes) <= room:
+            input_tiles, weight_tiles, output_tiles = map(tuple, tiles)
+            larger = replace(nest, tiles=(input_tiles, weight_tiles, output_tiles))
+            moved = transfers(group, larger)
+            if moved.total_bytes(sizes) <= least and moved.held_bytes(sizes) <= room:
                 nest = larger
                 break
     slid = [loop for loop, *_ in nest.band(group, nest.order.index(Array.INPUT))]
@@ -226,22 +226,22 @@ class NestSearch:
         """
         key = room, below, cuts
         if key not in self._known:
-            best, found = below, None
+            best, best_nest = below, None
             for choice in self._choices(cuts, stop):
                 for total, nest in self._of(choice, room, best, stop):
-                    best, found = total, nest
+                    best, best_nest = total, nest
                     yield nest
-            self._known[key] = found
+            self._known[key] = best_nest
             return
-        known = self._known[key]
-        if known is not None:
-            yield known
+        tables = self._known[key]
+        if tables is not None:
+            yield tables
 
     def _choices(self, cuts: Cuts, stop: Stop) -> Iterator[_Choice]:
         sizes = lengths(self._group)
         axes = [tiles_along(axis, cuts) for axis in axes_of(self._group)]
-        for one, other, third in permutations(Array):
-            order = one, other, third
+        for first, second, third in permutations(Array):
+            order = first, second, third
             filters, channels = (
                 loop_options(order, loop, sizes[loop]) for loop in (Loop.FILTERS, Loop.CHANNELS)
             )
@@ -388,7 +388,7 @@ class AxisTiles:
         place, step = AXES[0]
         downs, taken = _of_loop(order, place, self._places), _of_loop(order, step, self._taps)
         downs, taken = downs.repeat(len(taken), axis=0), np.tile(taken, (len(downs), 1))
-        largest, moved = (one[..., downs[:, 2], taken[:, 2]] for one in self._reads)
+        largest, moved = (array[..., downs[:, 2], taken[:, 2]] for array in self._reads)
         held_output = downs[:, movers(order, place).index(Array.OUTPUT)]
         held_weights = taken[:, movers(order, step).index(Array.WEIGHTS)]
         costs = held_output, held_weights, largest, moved[way], downs[:, 3], taken[:, 3]
@@ -422,8 +422,8 @@ def _of_loop(order: Order, loop: Loop, pairs: tuple[Pair, ...]) -> Numbers:
 def _is_beaten(some: Numbers, others: Numbers) -> npt.NDArray[np.bool_]:
     """Whether each one costs no less than each of the others."""
     beaten = np.ones((len(some), len(others)), dtype=bool)
-    for one, other in zip(some.T, others.T, strict=True):
-        beaten &= one[:, None] >= other
+    for left, right in zip(some.T, others.T, strict=True):
+        beaten &= left[:, None] >= right
     return beaten
 
 
@@ -520,9 +520,11 @@ def _reads(weight: int, limits: Sequence[int], *, room: int, segment: int) -> in
     left = weight - _most(segment, limits)
     if left <= 0:
         return _fewest(weight, limits, held=0, segment=segment)
-    each = _most(room + segment, limits)
-    whole = (left - 1) // each  # segments after the first that are certainly complete
-    return segment * (1 + whole) + _fewest(left - whole * each, limits, held=room, segment=segment)
+    segment_most = _most(room + segment, limits)
+    whole = (left - 1) // segment_most  # segments after the first that are certainly complete
+    return segment * (1 + whole) + _fewest(
+        left - whole * segment_most, limits, held=room, segment=segment
+    )
 
 
 def _fewest(wanted: int, limits: Sequence[int], *, held: int, segment: int) -> int:

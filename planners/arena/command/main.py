@@ -83,7 +83,9 @@ def work(options: argparse.Namespace) -> int:
     for plan, _ in plans if options.json or len(plans) != 1 else ():
         if plan.status != Status.OPTIMAL:  # the table of a single plan says why
             _remark(f"{plan.problem.name}: {plan.status}: {plan.reason}")
-    document: dict[str, Any] = {"problems": [plan_as_json(*plan) for plan in plans]}
+    document: dict[str, Any] = {
+        "problems": [plan_as_json(*plan_and_seconds) for plan_and_seconds in plans]
+    }
     if graph is not None:
         document["order"] = graph.plan.to_json()
     if file is not None and plans and plans[0][0].has_offsets:
@@ -229,13 +231,13 @@ def _planned(problems: list[Problem], options: argparse.Namespace) -> list[Timed
     for problem in problems:
         begin = time.perf_counter()
         try:
-            found = _plans_of(problem, options)
+            plans_of_problem = _plans_of(problem, options)
         except KeyboardInterrupt:
             _remark(f"interrupted; {len(plans)} of {len(problems)} problems are done")
             break
         seconds = time.perf_counter() - begin
-        plans += [(plan, seconds) for plan in found]
-        if any(plan.reason.has(Ended.INTERRUPTED) for plan in found):
+        plans += [(plan, seconds) for plan in plans_of_problem]
+        if any(plan.reason.has(Ended.INTERRUPTED) for plan in plans_of_problem):
             break
     return plans
 
@@ -249,10 +251,10 @@ def _plans_of(problem: Problem, options: argparse.Namespace) -> list[MemoryPlan]
         return [plan_arena(problem, capacity=options.capacity, budget=stop)]
     count = answers.counted(len(problem.banks), "bank")
     text = f"{problem.name}: searching offsets for each buffer in {count}"
-    found = plan_banks(problem, budget=_stop(options, text))
-    if found.plans:
-        return list(found.plans.values())
-    bound, status, reason = found.lower_bound, found.status, found.reason
+    planned_banks = plan_banks(problem, budget=_stop(options, text))
+    if planned_banks.plans:
+        return list(planned_banks.plans.values())
+    bound, status, reason = planned_banks.lower_bound, planned_banks.status, planned_banks.reason
     return [MemoryPlan(problem=problem, lower_bound=bound, status=status, reason=reason)]
 
 
@@ -312,21 +314,23 @@ def _write(path: str, plans: list[Timed], document: str, file: Any) -> None:
     file: the network that the plan goes into, for a suffix of networks.
     """
     suffix = suffix_of(path)
-    found = [plan for plan, _ in plans]
+    plans_only = [plan for plan, _ in plans]
     if suffix == "json":
         output.write(PROGRAM, path, document + "\n")
         return
-    if any(plan.status in (Status.INFEASIBLE, Status.UNKNOWN) for plan in found):
+    if any(plan.status in (Status.INFEASIBLE, Status.UNKNOWN) for plan in plans_only):
         _remark(f"{path} is not written: there is not a plan that fits for every problem")
         return
     content: str | bytes
     try:
         if file is not None:
-            content = file.written(found[0])
+            content = file.written(plans_only[0])
         elif suffix == "h":
-            content = format_header(found)
+            content = format_header(plans_only)
         else:
-            content = format_offsets(found[0]) if suffix == "csv" else offline_plan(found[0])
+            content = (
+                format_offsets(plans_only[0]) if suffix == "csv" else offline_plan(plans_only[0])
+            )
         output.write(PROGRAM, path, content)
     except InvalidPlan as error:
         raise UnwritableFile(f"{path}: {error}") from None

@@ -31,8 +31,8 @@ class AskedNetwork:
         """Return in words and as JSON what csdf fit finds: within the capacity, where there is one."""
         options = self._options
         stop, size = stop_after(options.time_limit), options.element_bytes
-        found = fit_beside([self._network], stop, ram=options.capacity, element_bytes=size)
-        return None if found is None else (in_words(found), as_json(found))
+        comparison = fit_beside([self._network], stop, ram=options.capacity, element_bytes=size)
+        return None if comparison is None else (in_words(comparison), as_json(comparison))
 
 
 class AskedFile:
@@ -57,10 +57,10 @@ class AskedFile:
 
     def settled(self, plan: MemoryPlan) -> MemoryPlan:
         """Return the plan with scratch where the interpreter will put it, checked."""
-        found = self._arena.settled(plan)
-        if found.has_offsets:
-            check_plan(found)
-        return found
+        settled = self._arena.settled(plan)
+        if settled.has_offsets:
+            check_plan(settled)
+        return settled
 
     def written(self, plan: MemoryPlan) -> bytes:
         """Return the file with the offsets of its tensors."""

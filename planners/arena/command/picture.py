@@ -76,7 +76,7 @@ def draw_arena(
         axes.axhline(peak, color="#357", linewidth=1.1, linestyle="--", label=f"peak {peak} bytes")
     if capacity is not None:
         axes.axhline(capacity, color="#888", linestyle=":", label=f"capacity {capacity} bytes")
-    unit, name = next(found for found in UNITS if peak >= 2 * found[0] or found[0] == 1)
+    unit, name = next(unit_row for unit_row in UNITS if peak >= 2 * unit_row[0] or unit_row[0] == 1)
     axes.yaxis.set_major_locator(_UnitLocator(unit))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / unit:g}"))
     axes.set_ylabel(f"offset ({name})")
@@ -94,8 +94,8 @@ class _UnitLocator(MaxNLocator):
 
     def tick_values(self, vmin: float, vmax: float) -> list[float]:
         """Return the ticks between two bounds, in bytes."""
-        found = super().tick_values(vmin / self._unit, vmax / self._unit)
-        return [self._unit * tick for tick in found]
+        ticks = super().tick_values(vmin / self._unit, vmax / self._unit)
+        return [self._unit * tick for tick in ticks]
 
 
 def draw_boxes(axes: Axes, boxes: Sequence[Box], width: int, top: float) -> None:
@@ -129,7 +129,7 @@ def _labelled(boxes: Sequence[Box], width: int, top: float) -> list[tuple[Box, s
     For a long name such as `block/conv line buffer` stands its first word, or that word's last part.
     """
     kept: list[tuple[Box, str]] = []
-    for box in sorted(boxes, key=lambda one: -one.size * (one.end - one.start)):
+    for box in sorted(boxes, key=lambda box: -box.size * (box.end - box.start)):
         letters = int((box.end - box.start) / width / LABEL_WIDTH) - 1
         word = box.name.partition(" ")[0]
         names = [
@@ -137,11 +137,14 @@ def _labelled(boxes: Sequence[Box], width: int, top: float) -> list[tuple[Box, s
             word,
             *(f"…/{end}" for _, _, end in [word.rpartition("/")] if end != word),
         ]
-        name = next((name for name in names if len(name) <= letters), None)
+        name = next((text for text in names if len(text) <= letters), None)
         if name is None or box.size <= LABEL_HEIGHT * top:
             continue
         label = box._replace(name=name)
-        if all(_is_apart(label, one._replace(name=text), width, top) for one, text in kept):
+        if all(
+            _is_apart(label, label_placed._replace(name=text), width, top)
+            for label_placed, text in kept
+        ):
             kept.append((box, name))
     return kept
 
@@ -160,7 +163,7 @@ def _load(boxes: Sequence[Box]) -> tuple[list[int], list[int]]:
     Bytes that several buffers share are counted once.
     """
     times = sorted({time for box in boxes for time in (box.start, box.end)})
-    upwards = sorted(boxes, key=lambda one: one.offset)
+    upwards = sorted(boxes, key=lambda box: box.offset)
     loads = []
     for time in times:
         load = reached = 0

@@ -50,20 +50,20 @@ def as_text(
             if depth > LEAST_DEPTH:
                 cores = " + ".join(f"{core.depth} {core.style}" for core in row)
                 rows.append((fifo.name, str(depth), f"{fifo.bits} bits", cores))
-        others = len(depths) - len(rows) + 1
+        unlisted = len(depths) - len(rows) + 1
         if len(rows) > 1:
             lines += table([row if builder == "FINN" else row[:3] for row in rows])
-        if others:
-            lines.append(f"  {others_in_words(others, len(depths))}: depth 2")
+        if unlisted:
+            lines.append(f"  {others_in_words(unlisted, len(depths))}: depth 2")
     size = [("design", _size(design))]
     lines += answers.table("", _facts(found, megahertz, builder, effort), size)[
         0 if depths else 1 :
     ]
-    order = sorted(range(len(found.periods)), key=lambda one: -found.periods[one])
+    order = sorted(range(len(found.periods)), key=lambda number: -found.periods[number])
     listed = order if all_layers else order[:SHOWN_LAYERS]
     layers: list[tuple[str, ...]] = [("layer", "cycles", "estimate", "slack", "folding")]
-    for one in listed:
-        layer, period = design.layers[one], found.periods[one]
+    for number in listed:
+        layer, period = design.layers[number], found.periods[number]
         estimate = "" if layer.estimate is None else str(layer.estimate)
         slack = f"{float(1 - period / found.least_period):.0%}"
         layers.append((layer.name, str(period), estimate, slack, layer.folding))
@@ -257,9 +257,9 @@ def front_text(
     for point in points:
         period = point.period or Fraction(1)
         speed = rate_in_words(megahertz * HERTZ / period)
-        own = (str(point.bits),) if costs else ()
+        bits_column = (str(point.bits),) if costs else ()
         bits = str(design.bits(point.depths))
-        rows.append((*own, bits, answers.number(period), speed, in_proof(point, objective)))
+        rows.append((*bits_column, bits, answers.number(period), speed, in_proof(point, objective)))
     ends = dict.fromkeys(f"{row[-4]} bits at {row[-2]} frames/s" for row in (rows[1], rows[-1]))
     title = f"{design.name}: {answers.counted(len(points), 'Pareto point')}; {' to '.join(ends)}"
     return [title, *table(rows), answers.Detail(f"  design     {_size(design)}")]

@@ -42,7 +42,7 @@ INFERRED = (
 
 def work(options: argparse.Namespace) -> int:
     """Print the answer; return the exit code: 0 found, 1 there are none, 3 unknown."""
-    sources = [Path(one) for one in options.source]
+    sources = [Path(path) for path in options.source]
     is_table = len(sources) == 1 and sources[0].suffix.lower() == ".csv"
     _require_writable(options, is_table=is_table)
     traces: list[Trace] = []
@@ -63,17 +63,17 @@ def work(options: argparse.Namespace) -> int:
         objective=options.objective, skew=options.skew, is_grouped=not options.separate,
         storage=options.storage or "",
     )  # fmt: skip
-    found = study(
+    call_study = study(
         runs,
         question,
         stops_of_searches(
             options.time_limit, f"{sources[0].name}: sizing its FIFOs", effort=options.effort
         ),
     )
-    told = _Told(found, question, report, traces[0] if traces else None, str(sources[0]))
+    told = _Told(call_study, question, report, traces[0] if traces else None, str(sources[0]))
     answers.show(told.as_json(), told.lines(), options)
-    _write(found, traces, options)
-    return _exit_code(found, is_best_effort=options.best_effort)
+    _write(call_study, traces, options)
+    return _exit_code(call_study, is_best_effort=options.best_effort)
 
 
 def _cycles(calls: Fraction, report: SynthesisReport | None) -> int:
@@ -95,24 +95,24 @@ def _report(options: argparse.Namespace) -> SynthesisReport:
 def _traces(
     sources: Sequence[Path], report: SynthesisReport, options: argparse.Namespace
 ) -> list[Trace]:
-    benches = [[Path(one) for one in options.testbench] if options.testbench else None]
+    benches = [[Path(path) for path in options.testbench] if options.testbench else None]
     benches += [[Path(run)] for run in options.runs]
-    found = []
+    rows = []
     for bench in benches:
         with answers.working(f"compiling and running {sources[0]}"):
-            found.append(
+            rows.append(
                 record(
                     sources,
                     testbench=bench,
                     top=options.top or report.top or None,
-                    include=[Path(one) for one in options.include],
+                    include=[Path(path) for path in options.include],
                     defines=options.defines,
                     seconds=options.trace_time,
                     bytes=options.trace_memory,
                     compiler=options.compiler,
                 )
             )
-    return found
+    return rows
 
 
 def _staging(trace: Trace, report: SynthesisReport, skews: dict[str, int]) -> Staging:
@@ -203,10 +203,14 @@ class _Told:
 
     def _assumptions(self) -> list[str]:
         """Assumptions of the answer besides source and report."""
-        found = self._found
+        call_study = self._found
         said = []
-        if found.largest_skew:
-            most = found.largest_skew if found.skew is None else min(found.skew, found.largest_skew)
+        if call_study.largest_skew:
+            most = (
+                call_study.largest_skew
+                if call_study.skew is None
+                else min(call_study.skew, call_study.largest_skew)
+            )
             what = (
                 f"lanes of an array of streams are read up to {most} stages later than in the model "
                 "(skew); the report does not say it"
@@ -228,9 +232,9 @@ class _Told:
         return [self._model.names[place] for place in places]
 
     def _step(self, step: Any, tried: Tried, *, is_skewed: bool = False) -> str:
-        own = Step(process=step.process, fifo=step.fifo, is_writing=step.is_writing)
+        step_in_words = Step(process=step.process, fifo=step.fifo, is_writing=step.is_writing)
         file = Path(self._file).name
-        return in_words(self._model, tried.depths, own, file, is_skewed=is_skewed)
+        return in_words(self._model, tried.depths, step_in_words, file, is_skewed=is_skewed)
 
     def _tried_json(self, tried: Tried) -> dict[str, Any]:
         return {
@@ -252,16 +256,20 @@ class _Told:
             "skew": tried.deadlocks_from or 0,
             "cycle": [
                 {
-                    "process": processes[one.process].name,
-                    "line": processes[one.process].line,
-                    "waits_to": "begin" if one.fifo is None else "write" if one.is_writing else "read",
-                    "fifo": None if one.fifo is None else fifos[one.fifo].name,
-                    "fifo_line": None if one.fifo is None else fifos[one.fifo].line,
-                    "says": self._step(one, tried, is_skewed=outcome is tried.assumed),
+                    "process": processes[step.process].name,
+                    "line": processes[step.process].line,
+                    "waits_to": "begin"
+                    if step.fifo is None
+                    else "write"
+                    if step.is_writing
+                    else "read",
+                    "fifo": None if step.fifo is None else fifos[step.fifo].name,
+                    "fifo_line": None if step.fifo is None else fifos[step.fifo].line,
+                    "says": self._step(step, tried, is_skewed=outcome is tried.assumed),
                 }
-                for one in outcome.blocked
+                for step in outcome.blocked
             ],
-        }  # fmt: skip
+        }
 
     def _limit_json(self) -> dict[str, Any] | None:
         limit, outcome = self._found.limit, self._found.given.outcome
@@ -275,10 +283,14 @@ class _Told:
             "fifos": self._places(outcome.holding),
             "memories": self._places(outcome.slowed),
             "path": [
-                {"process": processes[one].name, "line": processes[one].line, "cycles": cycles}
-                for one, cycles in limit.shares
+                {
+                    "process": processes[process].name,
+                    "line": processes[process].line,
+                    "cycles": cycles,
+                }
+                for process, cycles in limit.shares
             ],
-            "cycle": [self._step(one, self._found.given) for one in limit.repeated],
+            "cycle": [self._step(step, self._found.given) for step in limit.repeated],
             "cycle_takes": limit.repeats_after,
             "is_whole": limit.is_whole,
         }
@@ -304,13 +316,13 @@ class _Told:
 
     def as_json(self) -> dict[str, Any]:
         """Return the whole answer."""
-        found, model = self._found, self._model
+        call_study, model = self._found, self._model
         clock = None if self._report is None else self._report.clock_ns
-        chosen = found.sizing or (found.points[-1] if found.points else None)
+        chosen = call_study.sizing or (call_study.points[-1] if call_study.points else None)
         depths = chosen.depths if chosen is not None and chosen.depths else ()
         rows = []
         for place, name in enumerate(model.names):
-            fifos = [model.design.fifos[one] for one in model.members[place]]
+            fifos = [model.design.fifos[number] for number in model.members[place]]
             rows.append(
                 {
                     "name": name,
@@ -322,33 +334,35 @@ class _Told:
                     "depth": depths[place] if depths else None,
                     "producer": model.design.processes[fifos[0].writer].name,
                     "consumer": model.design.processes[fifos[0].reader].name,
-                    "is_ever_full": place not in found.idle,
-                    "is_needed": place not in found.unneeded,
+                    "is_ever_full": place not in call_study.idle,
+                    "is_needed": place not in call_study.unneeded,
                 }
             )
         answer: dict[str, Any] = {
             "design": model.design.name,
             "file": self._file,
             "clock_ns": None if clock is None else str(clock),
-            "cycles": found.given.outcome.cycles,
+            "cycles": call_study.given.outcome.cycles,
             "deadlock": None
-            if found.given.outcome.cycles is not None
-            else self._deadlock_json(found.given),
+            if call_study.given.outcome.cycles is not None
+            else self._deadlock_json(call_study.given),
             "limited_by": self._limit_json(),
-            "fewest_cycles": found.least.cycles,
-            "given": self._tried_json(found.given),
-            "depth_2": self._tried_json(found.shallow),
+            "fewest_cycles": call_study.least.cycles,
+            "given": self._tried_json(call_study.given),
+            "depth_2": self._tried_json(call_study.shallow),
             "objective": self._question.objective,
-            "skew": {"assumed": found.skew, "largest": found.largest_skew},
+            "skew": {"assumed": call_study.skew, "largest": call_study.largest_skew},
             "depths": dict(zip(model.names, depths, strict=False)),
             "cost": self._cost_json(depths) if depths else None,
             "bound": None if chosen is None else chosen.lower_bound,
             "status": Status.UNKNOWN.value if chosen is None else chosen.status.value,
-            "sizing": None if found.sizing is None else self._sizing_json(found.sizing),
-            "without_skew": None if found.plain is None else self._sizing_json(found.plain),
-            "points": [self._sizing_json(point) for point in found.points],
-            "is_complete": found.is_complete,
-            "uncalibrated": list(found.uncalibrated),
+            "sizing": None if call_study.sizing is None else self._sizing_json(call_study.sizing),
+            "without_skew": None
+            if call_study.plain is None
+            else self._sizing_json(call_study.plain),
+            "points": [self._sizing_json(point) for point in call_study.points],
+            "is_complete": call_study.is_complete,
+            "uncalibrated": list(call_study.uncalibrated),
             "fifos": rows,
             "processes": [
                 {
@@ -365,90 +379,91 @@ class _Told:
 
     def lines(self) -> Iterator[str]:
         """Yield the answer for people."""
-        found, model = self._found, self._model
+        call_study, model = self._found, self._model
         fifos = len(model.design.fifos)
         arrays = "" if len(model.members) == fifos else f" in {len(model.members)} arrays"
-        verdict = f"as given {self._compared(found.given)}"
-        if found.sizing is not None:
-            stuck = "" if found.given.outcome.cycles is not None else "; as given it deadlocks"
-            verdict = (
-                f"{'FIFOs of ' * bool(found.sizing.depths)}{self._in_words(found.sizing)}{stuck}"
-            )
-        if self._question.has_front and found.points:
-            ends = [found.points[place] for place in (0, -1)]
+        verdict = f"as given {self._compared(call_study.given)}"
+        if call_study.sizing is not None:
+            stuck = "" if call_study.given.outcome.cycles is not None else "; as given it deadlocks"
+            kind = "FIFOs of " if call_study.sizing.depths else ""
+            verdict = f"{kind}{self._in_words(call_study.sizing)}{stuck}"
+        if self._question.has_front and call_study.points:
+            ends = [call_study.points[place] for place in (0, -1)]
             shown = dict.fromkeys(f"{end.cost} {self._unit} at {end.cycles} cycles" for end in ends)
-            points = answers.counted(len(found.points), "Pareto point")
+            points = answers.counted(len(call_study.points), "Pareto point")
             verdict = f"{points}; {' to '.join(shown)}"
-        if found.sizing is not None and found.sizing.is_cut_short:
+        if call_study.sizing is not None and call_study.sizing.is_cut_short:
             verdict = f"{answers.CUT_SHORT}: {verdict}"
         yield f"{model.design.name}: {verdict}"
-        least, usual = (one.outcome.cycles or 0 for one in (found.shallow, found.given))
+        least, usual = (
+            tried_at.outcome.cycles or 0 for tried_at in (call_study.shallow, call_study.given)
+        )
         faster = ""
         if 0 < least < usual:
             faster = " (a shift register is read one cycle earlier than a memory)"
         facts = [
-            ("as given", self._compared(found.given)),
-            ("depth 2", self._compared(found.shallow, faster)),
+            ("as given", self._compared(call_study.given)),
+            ("depth 2", self._compared(call_study.shallow, faster)),
         ]
-        if (limit := found.limit) is not None:
-            cycles = found.given.outcome.cycles or 0
+        if (limit := call_study.limit) is not None:
+            cycles = call_study.given.outcome.cycles or 0
             shares = [
-                f"{model.design.processes[one].name} (line {model.design.processes[one].line}) "
+                f"{model.design.processes[process].name} (line {model.design.processes[process].line}) "
                 f"{percent(Fraction(share, max(1, cycles)))}"
-                for one, share in limit.shares
+                for process, share in limit.shares
                 if share * 50 > cycles
             ]
             facts.append(("limited by", answers.some(shares, SHOWN)))
-            if found.given.outcome.holding:
-                full = answers.some(self._places(found.given.outcome.holding), SHOWN)
+            if call_study.given.outcome.holding:
+                full = answers.some(self._places(call_study.given.outcome.holding), SHOWN)
                 facts.append(("", f"lack of space in {full}"))
-        dead = [("deadlock", found.given)]
-        if found.given.outcome.cycles is not None:
-            dead.append(("at depth 2", found.shallow))
+        dead = [("deadlock", call_study.given)]
+        if call_study.given.outcome.cycles is not None:
+            dead.append(("at depth 2", call_study.shallow))
         for name, tried in dead:
             is_nominal = tried.outcome.cycles is None
             facts += [
                 (
                     name if not number else "",
-                    self._step(one, tried, is_skewed=not is_nominal),
+                    self._step(step, tried, is_skewed=not is_nominal),
                 )
-                for number, one in enumerate(
+                for number, step in enumerate(
                     (tried.outcome if is_nominal else tried.assumed).blocked
                 )
             ]
-        fewest = "none: it deadlocks in any depths" if found.least.cycles is None else (
-            f"{self._cycles(found.least.cycles)}: no depths are faster"
-            + " by timing that is not calibrated" * bool(found.uncalibrated)
+        fewest = "none: it deadlocks in any depths" if call_study.least.cycles is None else (
+            f"{self._cycles(call_study.least.cycles)}: no depths are faster"
+            + " by timing that is not calibrated" * bool(call_study.uncalibrated)
         )  # fmt: skip
         facts.append(("fewest", fewest))
-        if found.given.outcome.cycles is not None and found.idle:
-            facts.append(("never full", answers.some(self._places(found.idle), SHOWN)))
-        if found.unneeded:
+        if call_study.given.outcome.cycles is not None and call_study.idle:
+            facts.append(("never full", answers.some(self._places(call_study.idle), SHOWN)))
+        if call_study.unneeded:
             facts.append(
                 (
                     "too deep",
                     "depth 2 is enough, one at a time: "
-                    f"{answers.some(self._places(found.unneeded), SHOWN)}",
+                    f"{answers.some(self._places(call_study.unneeded), SHOWN)}",
                 )
             )
-        if found.plain is not None and found.plain.depths:
-            facts.append(("skew 0", self._in_words(found.plain)))
+        if call_study.plain is not None and call_study.plain.depths:
+            facts.append(("skew 0", self._in_words(call_study.plain)))
         width = max(len(name) for name, _ in facts)
         yield from (f"  {name:<{width}} {text}" for name, text in facts)
         yield answers.Detail(
             f"  {'design':<{width}} {len(model.design.processes)} processes, "
             f"{answers.counted(fifos, 'FIFO')}{arrays}, {model.events} stages with accesses"
         )
-        if found.sizing is not None and found.sizing.depths:
+        if call_study.sizing is not None and call_study.sizing.depths:
             yield ""
-            yield from self._table(found.sizing)
+            yield from self._table(call_study.sizing)
         if self._question.has_front:
             yield ""
             yield from self._front_table()
         yield ""
         yield "assumed:"
-        yield from (f"  {one}" for one in self._assumptions())
-        yield from (answers.Detail(f"  {one}") for one in self._inferred)
+        yield from (f"  {assumption}" for assumption in self._assumptions())
+        yield from (answers.Detail(f"  {assumption}") for assumption in self._inferred)
 
     def _cycles(self, cycles: int) -> str:
         text = f"{answers.counted(cycles, 'cycle')}"
@@ -502,7 +517,7 @@ class _Told:
     def _table(self, sizing: CallSizing) -> list[str]:
         rows = [("FIFO", "lanes", "given", "depth", "width", "BRAM_18K", "memory")]
         for place, name in enumerate(self._model.names):
-            fifos = [self._model.design.fifos[one] for one in self._model.members[place]]
+            fifos = [self._model.design.fifos[number] for number in self._model.members[place]]
             depth = sizing.depths[place]
             if depth == self._model.given[place] == 2:
                 continue
@@ -518,8 +533,8 @@ class _Told:
                 )
             )  # fmt: skip
         lines = terminal.aligned(rows, texts=(0, 6), indent="  ") if len(rows) > 1 else []
-        if others := len(sizing.depths) + 1 - len(rows):
-            who = others_in_words(others, len(sizing.depths))
+        if unlisted := len(sizing.depths) + 1 - len(rows):
+            who = others_in_words(unlisted, len(sizing.depths))
             lines.append(f"  {who}: depth 2, as given")
         return lines
 
@@ -531,7 +546,7 @@ class _Told:
             rows.append(
                 (
                     str(point.cost), str(point.cycles),
-                    *(str(total_cost(self._model, point.depths, bit)) for bit in bits),
+                    *(str(total_cost(self._model, point.depths, objective)) for objective in bits),
                     "yes" if is_proved
                     else "not calibrated" if self._found.uncalibrated
                     else f"at least {point.lower_bound}",

@@ -53,7 +53,7 @@ class Builder(NamedTuple):
 FINN = Builder("FINN", OBJECTIVES)
 HLS4ML = Builder(
     "hls4ml",
-    {one: partial(hls_cost, kind="", objective=one) for one in OBJECTIVES},
+    {objective: partial(hls_cost, kind="", objective=objective) for objective in OBJECTIVES},
 )
 
 
@@ -99,11 +99,11 @@ def _finn(options: argparse.Namespace) -> int:
         dsp=options.dsp,
         restart_gap=options.restart_gap,
     )
-    found = _answered(design_of, timing, FINN, options)
-    if options.output and found is not None and found.cores:
-        write_text(options.output, folding_text(found.design, found.cores, folding))
+    answered = _answered(design_of, timing, FINN, options)
+    if options.output and answered is not None and answered.cores:
+        write_text(options.output, folding_text(answered.design, answered.cores, folding))
         remark(options.program, f"wrote {options.output}: a folding file with these depths")
-    return answers.ANSWERED if found is None else _exit_code(found, options)
+    return answers.ANSWERED if answered is None else _exit_code(answered, options)
 
 
 def _hls4ml(options: argparse.Namespace) -> int:
@@ -114,17 +114,17 @@ def _hls4ml(options: argparse.Namespace) -> int:
             "let hls4ml write it first"
         )
     timing = TimingOptions(latencies=dict(options.latency), restart_gap=options.restart_gap)
-    found = _answered(partial(project_design, source), timing, HLS4ML, options)
-    if found is None:
+    answered = _answered(partial(project_design, source), timing, HLS4ML, options)
+    if answered is None:
         return answers.ANSWERED
-    depths = dict(found.design.named(found.sizing.depths)) if found.sizing.depths else {}
+    depths = dict(answered.design.named(answered.sizing.depths)) if answered.sizing.depths else {}
     if options.output and depths:
         write_text(options.output, json.dumps(depths, indent=2) + "\n")
         remark(options.program, f"wrote {options.output}: the depth of each stream")
     if options.in_place and depths:
         write_text(source.file, with_depths(source, depths))
         remark(options.program, f"wrote {source.file}: with these depths")
-    return _exit_code(found, options)
+    return _exit_code(answered, options)
 
 
 def _exit_code(found: Study, options: argparse.Namespace) -> int:
@@ -143,10 +143,10 @@ def _answered(
 ) -> Study | None:
     """Print the answer for a design, and return it; None if it is a front."""
     design = design_of(timing)
-    known = {layer.name for layer in design.layers}
+    names = {layer.name for layer in design.layers}
     operators = {layer.kind.removesuffix("_hls").removesuffix("_rtl") for layer in design.layers}
     for name, _ in options.latency:
-        if name not in known | operators | {"AddStreams", "MVAU", "VVAU"}:  # a slip of the pen
+        if name not in names | operators | {"AddStreams", "MVAU", "VVAU"}:  # a slip of the pen
             raise CsdfError(
                 f"--latency {name}: the design has no such node or operator; it has "
                 f"{', '.join(sorted(operators))}"
@@ -154,16 +154,16 @@ def _answered(
     if options.front or options.plot:
         _front(design, builder, options)
         return None
-    found = _study(design, builder, options)
+    answered = _study(design, builder, options)
     text = as_text(
-        found, options.clock, all_layers=options.layers, builder=builder.name,
+        answered, options.clock, all_layers=options.layers, builder=builder.name,
         objective=options.objective, effort=options.effort,
     )  # fmt: skip
-    _print(as_json(found, options.clock), text, options)
-    if options.sensitivity and found.sizing.depths:
-        other = _study(design_of(replace(timing, more=options.sensitivity)), builder, options)
-        print(_changed(found, other, options), file=sys.stderr)
-    return found
+    _print(as_json(answered, options.clock), text, options)
+    if options.sensitivity and answered.sizing.depths:
+        other_study = _study(design_of(replace(timing, more=options.sensitivity)), builder, options)
+        print(_changed(answered, other_study, options), file=sys.stderr)
+    return answered
 
 
 def _question(design: Design, builder: Builder, options: argparse.Namespace) -> dict[str, Any]:
@@ -182,21 +182,25 @@ def _study(design: Design, builder: Builder, options: argparse.Namespace) -> Stu
     period = None if options.period is None else Fraction(options.period)
     if options.fps is not None:
         period = Fraction(options.clock * 10**6) / Fraction(options.fps)
-    found = study(
+    answered = study(
         design,
         period=period,
         only_live=options.deadlock_free,
         **_question(design, builder, options),
     )
     if builder is FINN:
-        return found
-    pairs = [*zip(found.sizing.depths, design.fifos, strict=False)]
+        return answered
+    pairs = [*zip(answered.sizing.depths, design.fifos, strict=False)]
     luts, blocks = (
-        sum(builder.costs[one](depth, fifo.bits) for depth, fifo in pairs)
-        for one in ("lut", "bram")
+        sum(builder.costs[objective](depth, fifo.bits) for depth, fifo in pairs)
+        for objective in ("lut", "bram")
     )
     return replace(  # the rule for depths, and the cores, are those of FINN
-        found, automatic=None, written=None, cores=((),) * len(found.cores), cost=Cost(luts, blocks)
+        answered,
+        automatic=None,
+        written=None,
+        cores=((),) * len(answered.cores),
+        cost=Cost(luts, blocks),
     )
 
 

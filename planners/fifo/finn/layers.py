@@ -69,24 +69,24 @@ def _words(node: Node, channels: str = "NumChannels", fold: str = "PE") -> int:
 def _pointwise(node: Node, options: TimingOptions) -> Cluster:
     """A word out for each word in, at all outputs."""
     words, lanes = _words(node), node.whole("PE")
-    taken = given = lanes * node.bits("inputDataType")
+    taken = bits_out = lanes * node.bits("inputDataType")
     if node.has("outputDataType"):
-        given = lanes * node.bits("outputDataType")
-    each = counting(words)
-    return _loop(node, options, words, [(each, taken)], [(each, given)] * len(node.outputs))
+        bits_out = lanes * node.bits("outputDataType")
+    starts = counting(words)
+    return _loop(node, options, words, [(starts, taken)], [(starts, bits_out)] * len(node.outputs))
 
 
 def _add(node: Node, options: TimingOptions) -> Cluster:
     if node.has("out_shape"):
         return _elementwise(node, options)
-    lanes, each = node.whole("PE"), counting(_words(node))
+    lanes, starts = node.whole("PE"), counting(_words(node))
     kinds = [str(node["inputDataType"])] * len(node.inputs)
     if node.has("inputDataTypes"):
         kinds = [str(kind) for kind in node["inputDataTypes"]]
     taken = [node.type_bits(kind) for kind in kinds]
-    given = node.bits("outputDataType") if node.has("outputDataType") else max(taken) + 1
-    reads = [(each, lanes * bits) for bits in taken]
-    return _loop(node, options, len(each), reads, [(each, lanes * given)])
+    bits_out = node.bits("outputDataType") if node.has("outputDataType") else max(taken) + 1
+    reads = [(starts, lanes * bits) for bits in taken]
+    return _loop(node, options, len(starts), reads, [(starts, lanes * bits_out)])
 
 
 def _elementwise(node: Node, options: TimingOptions) -> Cluster:
@@ -97,10 +97,10 @@ def _elementwise(node: Node, options: TimingOptions) -> Cluster:
     for side in ("lhs", "rhs"):
         if node[f"{side}_style"] != "input":
             continue
-        given = prod(node.wholes(f"{side}_shape"))
-        if given not in (prod(shape), 0) and prod(shape) % given:
-            raise node.refusal(f"a {side}_shape of {given} elements for {prod(shape)}")
-        taken = max(1, given // lanes)
+        elements_stated = prod(node.wholes(f"{side}_shape"))
+        if elements_stated not in (prod(shape), 0) and prod(shape) % elements_stated:
+            raise node.refusal(f"a {side}_shape of {elements_stated} elements for {prod(shape)}")
+        taken = max(1, elements_stated // lanes)
         reads.append((counting(taken) * (words // taken), lanes * node.bits(f"{side}_dtype")))
     writes = [(counting(words), lanes * node.bits("out_dtype"))]
     return _loop(node, options, words, reads, writes)
@@ -111,36 +111,36 @@ def _pool(node: Node, options: TimingOptions) -> Cluster:
     made = node.whole("BatchSize") * prod(node.wholes("OutImgDims", 2)) * folds
     kernel, lanes = prod(node.wholes("KernelSize", 2)), node.whole("PE")
     steps = counting(made * kernel)
-    taken, given = lanes * node.bits("InputDataType"), lanes * node.bits("OutputDataType")
+    taken, bits_out = lanes * node.bits("InputDataType"), lanes * node.bits("OutputDataType")
     return _loop(
-        node, options, len(steps), [(steps, taken)], [(steps[kernel - 1 :: kernel], given)]
+        node, options, len(steps), [(steps, taken)], [(steps[kernel - 1 :: kernel], bits_out)]
     )
 
 
 def _global_pool(node: Node, options: TimingOptions) -> Cluster:
     read, lanes, bits = _words(node), node.whole("PE"), node.bits("inputDataType")
     folds = read // node.vectors
-    given = bits + (max(1, node.vectors) - 1).bit_length()
+    sum_bits = bits + (max(1, node.vectors) - 1).bit_length()
     latency, _ = options.latency(node.operator, node.name)
     require_short(read + latency + folds)
     begin = read + latency  # the second loop begins when the first has ended
-    writes = [(begin + counting(folds), lanes * given)]
+    writes = [(begin + counting(folds), lanes * sum_bits)]
     return _loop(node, options, begin + folds, [(counting(read), lanes * bits)], writes)
 
 
 def _label_select(node: Node, options: TimingOptions) -> Cluster:
     lanes, kept, vectors = node.whole("PE"), node.whole("K"), node.vectors
-    each = _words(node, "Labels") // vectors
+    words_each = _words(node, "Labels") // vectors
     latency, _ = options.latency(node.operator, node.name)
-    length = each + latency + kept
-    require_few(vectors * max(each, kept))
+    length = words_each + latency + kept
+    require_few(vectors * max(words_each, kept))
     require_short(vectors * length)
     begins = counting(vectors)[:, None] * length
-    reads = np.ravel(begins + counting(each))
-    writes = np.ravel(begins + each + latency + counting(kept))
-    given = node.bits("outputDataType") if node.has("outputDataType") else 32
+    reads = np.ravel(begins + counting(words_each))
+    writes = np.ravel(begins + words_each + latency + counting(kept))
+    bits_out = node.bits("outputDataType") if node.has("outputDataType") else 32
     taken = lanes * node.bits("inputDataType")
-    return _loop(node, options, length * vectors, [(reads, taken)], [(writes, given)])
+    return _loop(node, options, length * vectors, [(reads, taken)], [(writes, bits_out)])
 
 
 def _max_pool(node: Node, options: TimingOptions) -> Cluster:
@@ -148,8 +148,8 @@ def _max_pool(node: Node, options: TimingOptions) -> Cluster:
     image, pool = node.wholes("ImgDim", 2), node.wholes("PoolDim", 2)
     lanes, folds = node.whole("PE"), node.divided(node.whole("NumChannels"), "PE", "NumChannels")
     made = [
-        (size + one - 1) // one if node["CeilMode"] else size // one
-        for size, one in zip(image, pool, strict=True)
+        (size + window - 1) // window if node["CeilMode"] else size // window
+        for size, window in zip(image, pool, strict=True)
     ]
     reading, writing, total = pool[0] * image[1] * folds, made[1] * folds, prod(image) * folds
     require_few(max(made[0] * (reading + writing), total))
@@ -190,7 +190,7 @@ def _down_sample(node: Node, options: TimingOptions) -> Cluster:
     size, stride = node.wholes("ImgDim", 2), node.wholes("Stride", 2)
     folds = node.divided(node.whole("NumChannels"), "SIMD", "NumChannels")
     require_few(prod(size) * folds)
-    kept = [counting(one) % step == 0 for one, step in zip(size, stride, strict=True)]
+    kept = [counting(count) % step == 0 for count, step in zip(size, stride, strict=True)]
     steps, bits = counting(prod(size) * folds), node.whole("SIMD") * node.bits("inputDataType")
     writes = marked(*kept, words=folds)
     return _loop(node, options, len(steps), [(steps, bits)], [(writes, bits)])
@@ -213,19 +213,19 @@ def _concat_or_split(node: Node, options: TimingOptions) -> Cluster:
     owner = np.tile(np.repeat(counting(len(parts)), parts), node.vectors)
     steps = counting(len(owner))
     many = [(steps[owner == part], bits) for part, bits in enumerate(widths)]
-    one = [(steps, max(widths))]
-    reads, writes = (many, one) if is_concat else (one, many)
+    single = [(steps, max(widths))]
+    reads, writes = (many, single) if is_concat else (single, many)
     return _loop(node, options, len(steps), reads, writes)
 
 
 def _lookup(node: Node, options: TimingOptions) -> Cluster:
     if str(node["mem_mode"]) in ("external", "external_decoupled"):
         raise node.refusal("embeddings in external memory; their delay is not in the model")
-    each = counting(prod(node.wholes("InputShape")))
+    starts = counting(prod(node.wholes("InputShape")))
     taken = node.bits("InputType" if node.has("InputType") else "inputDataType")
     kind = "EmbeddingType" if node.has("EmbeddingType") else "outputDataType"
-    given = node.whole("EmbeddingDim") * node.bits(kind)
-    return _loop(node, options, len(each), [(each, taken)], [(each, given)])
+    bits_out = node.whole("EmbeddingDim") * node.bits(kind)
+    return _loop(node, options, len(starts), [(starts, taken)], [(starts, bits_out)])
 
 
 def _matrix_unit(node: Node, options: TimingOptions) -> Cluster:
@@ -245,16 +245,16 @@ def _matrix_unit(node: Node, options: TimingOptions) -> Cluster:
     synapse, neuron = folds
     require_few(vectors * synapse * neuron)
     taken = simd * (lanes if is_vvau else 1) * node.bits("inputDataType")
-    given = lanes * node.bits("outputDataType")
+    bits_out = lanes * node.bits("outputDataType")
     if node.style == "rtl":
         weight, element = node.bits("weightDataType"), node.bits("inputDataType")
         core = options.core(simd, weight, element, is_vvau=is_vvau)
-        found = rtl.matrix_vector(vectors, folds, core, bits=(taken, given))
-        return replace(found, assumed=(f"pipeline {core}",))
+        cluster = rtl.matrix_vector(vectors, folds, core, bits=(taken, bits_out))
+        return replace(cluster, assumed=(f"pipeline {core}",))
     steps = counting(vectors * synapse * neuron)
     reads = steps[steps % (synapse * neuron) < synapse]
     writes = steps[synapse - 1 :: synapse]
-    return _loop(node, options, len(steps), [(reads, taken)], [(writes, given)])
+    return _loop(node, options, len(steps), [(reads, taken)], [(writes, bits_out)])
 
 
 def _thresholding(node: Node, options: TimingOptions) -> Cluster:
@@ -262,8 +262,8 @@ def _thresholding(node: Node, options: TimingOptions) -> Cluster:
     require_few(words)
     bits = lanes * node.bits("inputDataType"), lanes * node.bits("outputDataType")
     if not node.is_rtl:
-        each = counting(words)
-        return _loop(node, options, words, [(each, bits[0])], [(each, bits[1])])
+        starts = counting(words)
+        return _loop(node, options, words, [(starts, bits[0])], [(starts, bits[1])])
     stages = node.whole("numSteps").bit_length() * (2 if node["deep_pipeline"] else 1)
     return rtl.pipeline(words, stages + 2, stages + 3, bits=bits)
 
@@ -274,15 +274,19 @@ def _padding(node: Node, options: TimingOptions) -> Cluster:
     frames = node.vectors if node.has("numInputVectors") else 1
     if node.operator == "FMPaddingPixel":
         stride = node.wholes("Stride", 2)
-        grown = [(one - 1) * step + 1 for one, step in zip(size, stride, strict=True)]
+        grown = [
+            (kernel_size - 1) * step + 1 for kernel_size, step in zip(size, stride, strict=True)
+        ]
         require_few(prod(grown) * folds * frames)
-        inner = [counting(one) % step == 0 for one, step in zip(grown, stride, strict=True)]
+        inner = [
+            counting(grown_size) % step == 0 for grown_size, step in zip(grown, stride, strict=True)
+        ]
     else:
         top, left, bottom, right = node.wholes("Padding", 4, least=0)
         require_few((size[0] + top + bottom) * (size[1] + left + right) * folds * frames)
         inner = [
-            np.pad(np.ones(one, dtype=bool), edges)
-            for one, edges in zip(size, ((top, bottom), (left, right)), strict=True)
+            np.pad(np.ones(length, dtype=bool), edges)
+            for length, edges in zip(size, ((top, bottom), (left, right)), strict=True)
         ]
     words = len(inner[0]) * len(inner[1]) * folds
     kept = marked(*inner, words=folds)
@@ -300,11 +304,11 @@ def _sliding_window(node: Node, _: TimingOptions) -> Cluster:
     bits = node.whole("SIMD") * node.bits("inputDataType")
     if window.is_parallel:
         wide = bits * prod(window.kernel) if node["parallel_window"] else bits
-        found = rtl.sliding_window_parallel(window.last_words(), window.read, bits=(bits, wide))
+        cluster = rtl.sliding_window_parallel(window.last_words(), window.read, bits=(bits, wide))
     else:
         fetched, first = window.fetches()
-        found = rtl.sliding_window(fetched, first, window.room, window.read, bits=bits)
-    return found if node.is_rtl else replace(found, assumed=("timed as the RTL variant",))
+        cluster = rtl.sliding_window(fetched, first, window.room, window.read, bits=bits)
+    return cluster if node.is_rtl else replace(cluster, assumed=("timed as the RTL variant",))
 
 
 def _converter(node: Node, options: TimingOptions) -> Cluster:
@@ -321,19 +325,19 @@ def converter_cluster(
     node: Node, options: TimingOptions, total: int, widths: tuple[int, int]
 ) -> Cluster:
     """Return a width converter for so many bits of a frame."""
-    taken, given = widths
-    read, written = total // taken, total // given
+    taken, bits_out = widths
+    read, written = total // taken, total // bits_out
     require_few(max(read, written))
-    if node.is_rtl and given % taken == 0 and given > taken:
-        return rtl.widening(read, given // taken, bits=taken)
-    if node.is_rtl and taken % given == 0 and taken > given:
-        return rtl.narrowing(read, taken // given, bits=taken)
+    if node.is_rtl and bits_out % taken == 0 and bits_out > taken:
+        return rtl.widening(read, bits_out // taken, bits=taken)
+    if node.is_rtl and taken % bits_out == 0 and taken > bits_out:
+        return rtl.narrowing(read, taken // bits_out, bits=taken)
     if read == written:
         return rtl.pipeline(read, 1, 2, bits=widths)
     # Bits are taken as soon as they are needed: as two converters through a common width do.
-    step = gcd(taken, given)
+    step = gcd(taken, bits_out)
     begin = counting(read) * (taken // step)
-    end = (counting(written) + 1) * (given // step)
+    end = (counting(written) + 1) * (bits_out // step)
     reads, writes = counting(read), counting(written)
     if read >= written:
         # A word is read before the bits of it are needed; both ports have at most one word a cycle.
@@ -342,7 +346,7 @@ def converter_cluster(
         reads = np.searchsorted(end, begin, side="right")
     return _loop(
         node, options, max(read, written), [(reads.astype(np.int64), taken)],
-        [(writes.astype(np.int64), given)],
+        [(writes.astype(np.int64), bits_out)],
     )  # fmt: skip
 
 
@@ -448,7 +452,9 @@ def window_of(node: Node) -> Window:
     """Return the window of a ConvolutionInputGenerator."""
     image, made = node.wholes("IFMDim", 2), node.wholes("OFMDim", 2)
     kernel, stride = node.wholes("ConvKernelDim", 2), node.wholes("Stride", 2)
-    axes = [Axis(*one) for one in zip(kernel, stride, node.wholes("Dilation", 2), strict=True)]
+    axes = [
+        Axis(*triple) for triple in zip(kernel, stride, node.wholes("Dilation", 2), strict=True)
+    ]
     for axis, size, windows in zip(axes, image, made, strict=True):
         _, reach = axis.covered((0, windows))
         if reach > size:

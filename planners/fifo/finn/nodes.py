@@ -101,14 +101,14 @@ class Node:
     def wholes(self, key: str, length: int | None = None, least: int = 1) -> tuple[int, ...]:
         """Return an attribute that is a list of integers; one number for two counts twice."""
         value = self[key]
-        found = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-        if length == 2 and len(found) == 1:
-            found *= 2
-        if any(type(one) is not int or one < least for one in found) or (
-            length is not None and len(found) != length
+        values = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+        if length == 2 and len(values) == 1:
+            values *= 2
+        if any(type(number) is not int or number < least for number in values) or (
+            length is not None and len(values) != length
         ):
             raise self.refusal(f"attribute {key!r} is {value!r}; expected integers >= {least}")
-        return found
+        return values
 
     def has(self, key: str) -> bool:
         """Whether the file says it."""
@@ -129,10 +129,10 @@ class Node:
         """Return the width of a data type of QONNX. Raises UnreadableFile if it is none."""
         if name in NAMED_BITS:
             return NAMED_BITS[name]
-        if found := INTEGER.fullmatch(name) or FIXED_POINT.fullmatch(name):
-            return int(found[1])
-        if found := ARBITRARY_FLOAT.fullmatch(name):
-            return 1 + int(found[1]) + int(found[2])
+        if match := INTEGER.fullmatch(name) or FIXED_POINT.fullmatch(name):
+            return int(match[1])
+        if match := ARBITRARY_FLOAT.fullmatch(name):
+            return 1 + int(match[1]) + int(match[2])
         raise self.refusal(f"data type {name!r} is not one of QONNX")
 
     @property

@@ -181,7 +181,7 @@ def _design(
 ) -> Design:
     kept = [number for number, node in enumerate(nodes) if node.operator not in PASSED]
     clusters: dict[int, Cluster] = {}
-    for number in sorted(kept, key=lambda one: nodes[one].operator == CONVERTER):
+    for number in sorted(kept, key=lambda number: nodes[number].operator == CONVERTER):
         node = nodes[number]
         if node.operator == CONVERTER:
             node = _fitted(number, nodes, streams, clusters)
@@ -239,8 +239,8 @@ def _design(
     for number, fifo in enumerate(fifos):
         ends = f"{layers[fifo.producer].name} to {layers[fifo.consumer].name}"
         names[ends] = names.get(ends, 0) + 1
-        own = ends if names[ends] == 1 else f"{ends}, {names[ends]}"
-        fifos[number] = replace(fifo, name=own)
+        fifo_name = ends if names[ends] == 1 else f"{ends}, {names[ends]}"
+        fifos[number] = replace(fifo, name=fifo_name)
     return Design(name=name, layers=tuple(layers), fifos=tuple(fifos), remarks=remarks)
 
 
@@ -288,21 +288,21 @@ def _given(nodes: Sequence[Node], stream: Stream) -> int | None:
     """The depth that the file gives: of its FIFO nodes, or the larger one of both ends."""
     if stream.fifos:
         return sum(node.whole("depth") for node in stream.fifos)
-    found: list[int] = []
+    depths: list[int] = []
     for end, key in ((stream.start, "outFIFODepths"), (stream.end, "inFIFODepths")):
-        found += nodes[end.node].wholes(key, least=0)[end.port : end.port + 1]
-    return max(found, default=None)
+        depths += nodes[end.node].wholes(key, least=0)[end.port : end.port + 1]
+    return max(depths, default=None)
 
 
 def read_folding(path: str) -> dict[str, dict[str, Any]]:
     """Return the attributes of each node. Raises UnreadableFile."""
-    found = JsonValue.parse(read_bytes(path).decode("utf-8", "replace"), path)
-    if type(found.value) is not dict:
-        raise found.refusal("expected an object with an object for each node")
-    for name in found.value:
-        if type(found[name].value) is not dict:
-            raise found[name].refusal("expected an object with the attributes of a node")
-    return dict(found.value)
+    document = JsonValue.parse(read_bytes(path).decode("utf-8", "replace"), path)
+    if type(document.value) is not dict:
+        raise document.refusal("expected an object with an object for each node")
+    for name in document.value:
+        if type(document[name].value) is not dict:
+            raise document[name].refusal("expected an object with the attributes of a node")
+    return dict(document.value)
 
 
 def folding_text(
@@ -314,14 +314,14 @@ def folding_text(
     many FIFO nodes on a stream as cores, each is told its depth and style; where it has fewer, the
     last one holds the rest.
     """
-    found: dict[str, dict[str, Any]] = {
+    document: dict[str, dict[str, Any]] = {
         name: dict(entry) for name, entry in (folding or {}).items()
     }
-    found.setdefault("Defaults", {})
+    document.setdefault("Defaults", {})
     ends: list[tuple[list[int], list[int]]] = []  # depths at the inputs and outputs of each layer
     for layer in design.layers:
         is_in_file = not layer.name.endswith(CONVERTED)
-        entry = found.setdefault(layer.name, {}) if is_in_file else {}
+        entry = document.setdefault(layer.name, {}) if is_in_file else {}
         # Depth 2 where a port is one of the whole design.
         entry["inFIFODepths"] = [2] * len(layer.cluster.inputs)
         entry["outFIFODepths"] = [2] * len(layer.cluster.outputs)
@@ -330,9 +330,9 @@ def folding_text(
         depth = sum(core.depth for core in row)
         ends[fifo.producer][1][fifo.output] = ends[fifo.consumer][0][fifo.input] = depth
         for name, core in zip(fifo.nodes, _shared(row, len(fifo.nodes)), strict=False):
-            entry = found.setdefault(name, {})
+            entry = document.setdefault(name, {})
             entry.update(depth=core.depth, impl_style=core.style, ram_style="auto")
-    return json.dumps(found, indent=2) + "\n"
+    return json.dumps(document, indent=2) + "\n"
 
 
 def _shared(row: Sequence[Core], nodes: int) -> list[Core]:
@@ -346,11 +346,11 @@ def _shared(row: Sequence[Core], nodes: int) -> list[Core]:
 
 def fifo_depths(folding: Folding) -> dict[str, int]:
     """Return the depth of each FIFO node that a folding file names. Raises UnreadableFile."""
-    found = {}
+    depths = {}
     for name, entry in folding.items():
         if name.startswith("StreamingFIFO") and "depth" in entry:
             depth = entry["depth"]
             if type(depth) is not int or depth < 0:
                 raise UnreadableFile(f"{name}: depth {depth!r}; expected an integer >= 0")
-            found[name] = depth
-    return found
+            depths[name] = depth
+    return depths

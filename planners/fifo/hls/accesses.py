@@ -59,7 +59,7 @@ def read_accesses(file: Path) -> StagedDesign:
         if row[0].lstrip().startswith("#"):
             _remark(",".join(row), where, loops, widths)
             continue
-        cells = [one.strip() for one in row]
+        cells = [cell.strip() for cell in row]
         if tuple(cells) == COLUMNS:
             continue
         if len(cells) != len(COLUMNS):
@@ -73,11 +73,11 @@ def read_accesses(file: Path) -> StagedDesign:
         process = processes.setdefault(name, _Process(line=number))
         place = fifos.setdefault(fifo, len(fifos))
         lines.setdefault(fifo, number)
-        other, first = ends.setdefault((place, kind), (name, number))
-        if other != name:
+        process_before, first = ends.setdefault((place, kind), (name, number))
+        if process_before != name:
             raise InvalidGraph(
-                f"{where}: process {name!r} {what}s FIFO {fifo!r}, but {other!r} does so in line "
-                f"{first}; a FIFO has one writer and one reader"
+                f"{where}: process {name!r} {what}s FIFO {fifo!r}, but {process_before!r} does so "
+                f"in line {first}; a FIFO has one writer and one reader"
             )
         if loop != process.loop:
             process.loop = loop
@@ -109,12 +109,12 @@ def _remark(
     names = words[1:3] if words[0] == "loop" else words[1:2]
     numbers: dict[str, int] = {}
     for word in words[1 + len(names) :]:
-        found = re.fullmatch(r"(interval|depth|bits)=(\d+)", word)
-        if found is None or not 0 < int(found[2]) <= MOST:
+        match = re.fullmatch(r"(interval|depth|bits)=(\d+)", word)
+        if match is None or not 0 < int(match[2]) <= MOST:
             raise UnreadableFile(
                 f"{where}: {word!r}; expected interval=N, depth=N or bits=N, with N from 1 on"
             )
-        numbers[found[1]] = int(found[2])
+        numbers[match[1]] = int(match[2])
     if words[0] == "fifo":
         widths[names[0]] = numbers
         return
@@ -163,24 +163,24 @@ def _design(
                 module=name,
                 file=str(file),
                 line=process.line,
-                tracks=(tuple(one for one in items if one != 0),),
+                tracks=(tuple(part_of_track for part_of_track in items if part_of_track != 0),),
                 stages=process.last,
             )
         )
-    found = []
+    staged_fifos = []
     for name, fifo in fifos.items():
         if read[fifo] > written[fifo]:
             raise InvalidGraph(
                 f"{file}:{lines[name]}: FIFO {name!r}: {read[fifo]} words are read, but only "
                 f"{written[fifo]} are written; the reader never ends"
             )
-        own = widths.get(name, {})
-        found.append(
+        stated = widths.get(name, {})
+        staged_fifos.append(
             StagedFifo(
                 name=name,
                 group=name.split("[")[0],
-                bits=own.get("bits", 32),
-                depth=own.get("depth", 2),
+                bits=stated.get("bits", 32),
+                depth=stated.get("depth", 2),
                 kind="",
                 line=lines[name],
                 words=written[fifo],
@@ -194,7 +194,7 @@ def _design(
     return StagedDesign(
         name=file.stem,
         file=str(file),
-        fifos=tuple(found),
+        fifos=tuple(staged_fifos),
         processes=tuple(staged),
         assumptions=assumed,
     )

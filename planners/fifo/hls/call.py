@@ -145,13 +145,13 @@ class CallModel:
     @property
     def given(self) -> tuple[int, ...]:
         """The depths in the source; of an array the largest."""
-        return tuple(max(self.design.fifos[one].depth for one in row) for row in self.members)
+        return tuple(max(self.design.fifos[number].depth for number in row) for row in self.members)
 
     @property
     def fixed_memories(self) -> tuple[bool, ...]:
         """Which places are memories in any depths, as the source says of all their FIFOs."""
         return tuple(
-            all(self.design.fifos[one].kind not in ("", "srl") for one in row)
+            all(self.design.fifos[number].kind not in ("", "srl") for number in row)
             for row in self.members
         )
 
@@ -159,15 +159,15 @@ class CallModel:
         """Which places are memories in these depths: of an array, if one of its FIFOs is."""
         return tuple(
             any(
-                is_memory(depth, self.design.fifos[one].bits, self.design.fifos[one].kind)
-                for one in row
+                is_memory(depth, self.design.fifos[number].bits, self.design.fifos[number].kind)
+                for number in row
             )
             for depth, row in zip(depths, self.members, strict=True)
         )
 
     def first_memory(self, place: int) -> int:
         """The least depth with which a place is a memory; beyond its words if it never is one."""
-        fifos = [self.design.fifos[one] for one in self.members[place]]
+        fifos = [self.design.fifos[number] for number in self.members[place]]
         if any(fifo.kind not in ("", "srl") for fifo in fifos):
             return 0
         depths = [max(SHIFTED, SHIFTED_BITS // fifo.bits) + 1 for fifo in fifos if not fifo.kind]
@@ -198,19 +198,19 @@ class CallModel:
         run, fifos, records, status = self._run(
             depths, memories, has_path=has_path, spend=spend, limit=limit
         )
-        full = self._places_of(one for one, was in enumerate(fifos["was_full"]) if was)
+        full = self._places_of(number for number, was in enumerate(fifos["was_full"]) if was)
         if status == stage_times.STUCK:
             blocked = self._deadlock(run)
             on_cycle = {
-                self.place_of[one.fifo]
-                for one in blocked
-                if one.is_writing and one.fifo is not None
+                self.place_of[step.fifo]
+                for step in blocked
+                if step.is_writing and step.fifo is not None
             }
             return Outcome(
                 cycles=None, holding=tuple(sorted(on_cycle)), blocked=blocked, full=full,
-                processes=tuple(one.process for one in blocked),
+                processes=tuple(step.process for step in blocked),
             )  # fmt: skip
-        ends = [int(one) for one in run["end"]]
+        ends = [int(end) for end in run["end"]]
         last = max(range(len(ends)), key=ends.__getitem__)
         cycles = ends[last]
         if status == stage_times.LATE:
@@ -311,7 +311,7 @@ class CallModel:
         processes, tracks = len(self.design.processes), len(self._columns[1])
         nowhere = [NOWHERE] * processes
         start = [[0] * processes] * 2 + [nowhere] + [[0] * processes] * 4 + [nowhere] * 3
-        columns = [backend.array(one) for one in start]
+        columns = [backend.array(column) for column in start]
         columns += [backend.blank(max(1, tracks)) for _ in range(3)]
         columns += [backend.blank(len(self._columns[2])), backend.array(range(processes))]
         columns += [backend.array([1] * processes)]
@@ -356,13 +356,15 @@ class CallModel:
                 continue
             fifo = int(run["blocked"][process])
             if fifo == NOWHERE:
-                other = next(one for one in staged.after if int(run["end"][one]) == NOWHERE)
-                waits[process] = other, Blocked(process, None, is_writing=False)
+                predecessor = next(
+                    before for before in staged.after if int(run["end"][before]) == NOWHERE
+                )
+                waits[process] = predecessor, Blocked(process, None, is_writing=False)
                 continue
             is_writing = int(run["blocked_kind"][process]) == WRITE
             ends = self.design.fifos[fifo]
-            other = ends.reader if is_writing else ends.writer
-            waits[process] = other, Blocked(process, fifo, is_writing=is_writing)
+            predecessor = ends.reader if is_writing else ends.writer
+            waits[process] = predecessor, Blocked(process, fifo, is_writing=is_writing)
         way: list[int] = []
         here = min(waits)
         while here in waits and here not in way:
@@ -370,14 +372,14 @@ class CallModel:
             here = waits[here][0]
         if here in way:
             way = way[way.index(here) :]
-        return tuple(waits[one][1] for one in way)
+        return tuple(waits[number][1] for number in way)
 
     def _places_of(self, fifos: Iterable[int]) -> tuple[int, ...]:
         return tuple(sorted({self.place_of[fifo] for fifo in fifos}))
 
     @staticmethod
     def _bits(found: int, count: int) -> tuple[int, ...]:
-        return tuple(one for one in range(count) if found >> one % SETS & 1)
+        return tuple(number for number in range(count) if found >> number % SETS & 1)
 
 
 def events(items: Track) -> int:
@@ -394,18 +396,18 @@ def events(items: Track) -> int:
 def _path(records: dict[str, Any], number: int) -> tuple[Waited, ...]:
     """The waits of the longest path that are still kept, latest first."""
     process, time, fifo, kind, before = records["kept"]
-    room, found = records["room"], []
+    room, limits = records["room"], []
     while number != NOWHERE and records["count"] - number <= room:
         at = number % room
         cause = int(fifo[at])
-        found.append(
+        limits.append(
             Waited(
                 int(process[at]), int(time[at]), None if cause == NOWHERE else cause,
                 int(kind[at]) == WRITE,
             )
         )  # fmt: skip
         number = int(before[at])
-    return tuple(found)
+    return tuple(limits)
 
 
 def _alike(design: StagedDesign, place_of: Sequence[int]) -> list[int]:
@@ -456,9 +458,9 @@ def _columns(
             if isinstance(item, Event):
                 if item.accesses not in sets:
                     sets[item.accesses] = len(sets)
-                    own = [access for access in item.accesses if is_first[access[0]]]
-                    set_fifo.extend(fifo for fifo, _ in own)
-                    set_kind.extend(kind for _, kind in own)
+                    own_accesses = [access for access in item.accesses if is_first[access[0]]]
+                    set_fifo.extend(fifo for fifo, _ in own_accesses)
+                    set_kind.extend(kind for _, kind in own_accesses)
                     set_start.append(len(set_fifo))
                 emit(EVENT, pause, sets[item.accesses])
                 pause = 0
@@ -492,6 +494,6 @@ def _columns(
         track_start, first or [0], operation or [STOP], gap or [0], argument or [0], set_start,
         set_fifo or [0], set_kind or [0], [process.stages for process in design.processes], after_start,
         after or [0], [fifo.writer for fifo in design.fifos], [fifo.reader for fifo in design.fifos],
-        [1 << one % SETS for one in range(len(design.processes))],
+        [1 << number % SETS for number in range(len(design.processes))],
         *[[1 << place % SETS for place in place_of]] * 2,
     ]  # fmt: skip

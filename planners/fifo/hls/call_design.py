@@ -20,19 +20,25 @@ class _Part:
 
     def _outcome(self, spend: Spend, limit: int | None = None) -> Outcome:
         before = self._model.simulated
-        found = self._model.outcome(self._depths, memories=self._memories, limit=limit, spend=spend)
+        outcome = self._model.outcome(
+            self._depths, memories=self._memories, limit=limit, spend=spend
+        )
         self.simulated += self._model.simulated - before
-        return found
+        return outcome
 
     def deadlock(self, spend: Spend = spend_nothing) -> CriticalCycle | None:
         """Return the processes and FIFOs that wait for one another, or None."""
-        found = self._outcome(spend)
-        return None if found.cycles is not None else self._cycle(found)
+        outcome = self._outcome(spend)
+        return None if outcome.cycles is not None else self._cycle(outcome)
 
     def cycle_above(self, period: Fraction, spend: Spend = spend_nothing) -> CriticalCycle | None:
         """Return the longest path if it takes more cycles, or a deadlock."""
-        found = self._outcome(spend, int(period))
-        return None if found.cycles is not None and found.cycles <= period else self._cycle(found)
+        outcome = self._outcome(spend, int(period))
+        return (
+            None
+            if outcome.cycles is not None and outcome.cycles <= period
+            else self._cycle(outcome)
+        )
 
     def _cycle(self, found: Outcome) -> CriticalCycle:
         limits: dict[Chain, int] = {
@@ -52,8 +58,8 @@ class _Part:
         spend: Spend = spend_nothing,
     ) -> int:
         """Return a depth with which no write to a place waits."""
-        found = self._model.occupancy(self._depths, number, self._memories, spend=spend)
-        return max(LEAST_DEPTH, found)
+        occupancy = self._model.occupancy(self._depths, number, self._memories, spend=spend)
+        return max(LEAST_DEPTH, occupancy)
 
 
 class CallGraph:
@@ -81,7 +87,7 @@ class CallGraph:
 
 def _design(model: CallModel) -> Design:
     """The places as FIFOs; ports only have words, for times come from the stages."""
-    bits = [sum(model.design.fifos[one].bits for one in row) for row in model.members]
+    bits = [sum(model.design.fifos[number].bits for number in row) for row in model.members]
     outputs: list[list[Port]] = [[] for _ in model.design.processes]
     inputs: list[list[Port]] = [[] for _ in model.design.processes]
     fifos = []
@@ -103,10 +109,12 @@ def _design(model: CallModel) -> Design:
         outputs[first.writer].append(port)
         inputs[first.reader].append(port)
     layers = []
-    for process, output, read in zip(model.design.processes, outputs, inputs, strict=True):
+    for process, process_outputs, read in zip(model.design.processes, outputs, inputs, strict=True):
         # One more input, of no FIFO: rules about layers of which all events are known do not hold.
         ports = (*read, Port(sequence=0, words=0, bits=0))
         sequence = EventSequence(name="stages", events=sum(map(events, process.tracks)))
-        cluster = Cluster(sequences=(sequence,), waits=(), inputs=ports, outputs=tuple(output))
+        cluster = Cluster(
+            sequences=(sequence,), waits=(), inputs=ports, outputs=tuple(process_outputs)
+        )
         layers.append(Layer(name=process.name, kind="process", cluster=cluster))
     return Design(name=model.design.name, layers=tuple(layers), fifos=tuple(fifos))

@@ -33,9 +33,9 @@ def call_graph(model: CallModel, depths: Sequence[int]) -> Graph:
     actors, channels = [], []
     rates: list[Rates] = []
     for process in design.processes:
-        durations, own = _phases(process.tracks, process.stages)
+        durations, process_rates = _phases(process.tracks, process.stages)
         actors.append(Actor(name=process.name, durations=tuple(durations)))
-        rates.append(own)
+        rates.append(process_rates)
         once = (1,) * len(durations)
         channels.append(
             Channel(
@@ -56,12 +56,12 @@ def call_graph(model: CallModel, depths: Sequence[int]) -> Graph:
         zeros = [0] * phases[fifo.reader]
         both = rates[fifo.reader].get((number, READ), zeros)
         needed = [
-            one + more
-            for one, more in zip(both, rates[fifo.reader].get((number, NEED), zeros), strict=True)
+            rate + more
+            for rate, more in zip(both, rates[fifo.reader].get((number, NEED), zeros), strict=True)
         ]
         freed = [
-            one + more
-            for one, more in zip(
+            rate + more
+            for rate, more in zip(
                 both, rates[fifo.reader].get((number, RELEASE), zeros), strict=True
             )
         ]

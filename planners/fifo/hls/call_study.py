@@ -85,21 +85,21 @@ def study(runs: Sequence[Staging], question: Question, stops: Callable[[], Stop]
     models = [_Models(run, question) for run in runs]
     first = models[0]
     model, nominal = first.at(question.skew), first.at(0)
-    for other in models[1:]:
-        if other.at(0).names != nominal.names:
+    for skewed in models[1:]:
+        if skewed.at(0).names != nominal.names:
             raise InvalidGraph("the runs have different FIFOs; they have to be of one design")
     spend = stops().finishing().charge
     least = fewest_cycles(nominal, spend)
-    given, shallow = nominal.given, (LEAST_DEPTH,) * len(nominal.members)
-    tried = _tried(first, given, question.skew, spend, has_path=True)
+    given_depths, shallow = nominal.given, (LEAST_DEPTH,) * len(nominal.members)
+    tried = _tried(first, given_depths, question.skew, spend, has_path=True)
     at_least = _tried(first, shallow, question.skew, spend)
     why = tried.outcome
     points: tuple[CallSizing, ...] = ()
     is_complete = False
     sizing = plain = None
     if question.has_front:
-        found, is_complete = front(model, objective=question.objective, stop=stops())
-        points = tuple(found)
+        points_of_front, is_complete = front(model, objective=question.objective, stop=stops())
+        points = tuple(points_of_front)
     else:
         sizing = _for_all([model.at(question.skew) for model in models], question, stops)
         if question.skew != 0 and nominal.design.largest_skew and sizing.depths:
@@ -116,7 +116,7 @@ def study(runs: Sequence[Staging], question: Question, stops: Callable[[], Stop]
         given=tried, shallow=at_least,
         limit=None if why.cycles is None else limit(nominal, why), sizing=sizing, plain=plain,
         points=points, is_complete=is_complete and not uncalibrated, uncalibrated=uncalibrated,
-        idle=tuple(one for one in range(len(given)) if one not in why.full),
+        idle=tuple(place for place in range(len(given_depths)) if place not in why.full),
         unneeded=_unneeded(first, tried, question.skew, spend),
     )  # fmt: skip
 
@@ -207,23 +207,26 @@ def _for_all(
     models: Sequence[CallModel], question: Question, stops: Callable[[], Stop]
 ) -> CallSizing:
     """Depths for the question in every run: for each place the largest that a run needs."""
-    found = [_for_one(model, question, stops()) for model in models]
-    best = found[0]
-    if len(found) == 1 or any(not one.depths for one in found):
-        return next((one for one in found if not one.depths), best)
-    depths = tuple(max(row) for row in zip(*(one.depths for one in found), strict=True))
+    sizings = [_for_one(model, question, stops()) for model in models]
+    best = sizings[0]
+    if len(sizings) == 1 or any(not sizing_of_run.depths for sizing_of_run in sizings):
+        return next((sizing_of_run for sizing_of_run in sizings if not sizing_of_run.depths), best)
+    depths = tuple(
+        max(row) for row in zip(*(sizing_of_run.depths for sizing_of_run in sizings), strict=True)
+    )
     cost = total_cost(models[0], depths, question.objective)
-    bound = max(one.lower_bound for one in found)
+    bound = max(sizing_of_run.lower_bound for sizing_of_run in sizings)
     outcomes = [model.outcome(depths) for model in models]
     is_enough = all(
-        outcome.cycles is not None and (one.goal is None or outcome.cycles <= one.goal)
-        for outcome, one in zip(outcomes, found, strict=True)
+        outcome.cycles is not None
+        and (sizing_of_run.goal is None or outcome.cycles <= sizing_of_run.goal)
+        for outcome, sizing_of_run in zip(outcomes, sizings, strict=True)
     )
     status = Status.OPTIMAL if cost <= bound else Status.FEASIBLE
     return replace(
         best, depths=depths, cost=cost, lower_bound=min(bound, cost), cycles=outcomes[0].cycles,
         status=status if is_enough else Status.UNKNOWN,
-        evaluations=sum(one.evaluations for one in found),
+        evaluations=sum(sizing_of_run.evaluations for sizing_of_run in sizings),
     )  # fmt: skip
 
 

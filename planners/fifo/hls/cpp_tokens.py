@@ -112,7 +112,7 @@ class Source:
     def instrumented(self) -> str:
         """The text with its insertions."""
         pieces, last = [], 0
-        for at, _, text in sorted(self.insertions, key=lambda one: one[:2]):
+        for at, _, text in sorted(self.insertions, key=lambda insertion: insertion[:2]):
             pieces += [self.text[last:at], text]
             last = at
         return "".join([*pieces, self.text[last:]])
@@ -129,10 +129,10 @@ class Conditions:
 
     def define(self, directive: str) -> None:
         """Note a #define or #undef."""
-        if found := re.match(r"#\s*define\s+(\w+)(\([^)]*\))?\s*(.*)", directive, re.DOTALL):
-            self.macros[found[1]] = "" if found[2] else found[3].strip()
-        elif found := re.match(r"#\s*undef\s+(\w+)", directive):
-            self.macros.pop(found[1], None)
+        if match := re.match(r"#\s*define\s+(\w+)(\([^)]*\))?\s*(.*)", directive, re.DOTALL):
+            self.macros[match[1]] = "" if match[2] else match[3].strip()
+        elif match := re.match(r"#\s*undef\s+(\w+)", directive):
+            self.macros.pop(match[1], None)
 
     def holds(self, condition: str) -> bool:
         """Whether a condition holds; what is not known counts as 0."""
@@ -175,13 +175,13 @@ def c_integer(text: str) -> int:
 def pragma_of(text: str, line: int) -> Pragma | None:
     """Read `#pragma HLS ...`, or what stands in _Pragma; None for other pragmas."""
     text = re.sub(r"/\*.*?\*/|//.*", " ", text.replace("\\\n", " "), flags=re.DOTALL)
-    found = HLS.match(text.strip())
-    if not found:
+    match = HLS.match(text.strip())
+    if not match:
         return None
     settings: dict[str, str] = {}
     flags = set()
     last = ""
-    for word in re.sub(r"\s*=\s*", "=", found[2]).split():
+    for word in re.sub(r"\s*=\s*", "=", match[2]).split():
         name, equals, value = word.partition("=")
         if equals and re.fullmatch(r"\w+", name):
             last = name.lower()
@@ -190,7 +190,7 @@ def pragma_of(text: str, line: int) -> Pragma | None:
             settings[last] += word
         else:
             flags.add(word.lower())
-    return Pragma(found[1].lower(), settings, frozenset(flags), line)
+    return Pragma(match[1].lower(), settings, frozenset(flags), line)
 
 
 def after(tokens: Sequence[Token], i: int) -> int:

@@ -39,15 +39,15 @@ def limit(model: CallModel, outcome: Outcome) -> Limit:
     cycles = outcome.cycles or 0
     path = tuple(reversed(outcome.path))
     shares: Counter[int] = Counter()
-    ends = [one.time for one in path[1:]] + [cycles]
-    for one, end in zip(path, ends, strict=True):
-        shares[one.process] += end - one.time
+    ends = [step.time for step in path[1:]] + [cycles]
+    for step, end in zip(path, ends, strict=True):
+        shares[step.process] += end - step.time
     is_whole = not path or len(path) < ROOM
     if path and is_whole:
         first = _before(model, path[0])
         shares[first] += path[0].time
     if not path:
-        process = max(outcome.processes, key=lambda one: model.design.processes[one].stages)
+        process = max(outcome.processes, key=lambda process: model.design.processes[process].stages)
         shares[process] = cycles
     repeated, after = _repeated(model, path)
     return Limit(
@@ -70,20 +70,20 @@ def _before(model: CallModel, wait: Waited) -> int:
 def _repeated(model: CallModel, path: tuple[Waited, ...]) -> tuple[tuple[Step, ...], int | None]:
     """The waits between the two latest visits of the wait that comes most often."""
     keys = [
-        (one.process, None if one.fifo is None else model.place_of[one.fifo], one.is_writing)
-        for one in path
+        (step.process, None if step.fifo is None else model.place_of[step.fifo], step.is_writing)
+        for step in path
     ]
     if not keys:
         return (), None
     key, count = Counter(keys).most_common(1)[0]
     if count < 3:
         return (), None
-    places = [number for number, one in enumerate(keys) if one == key]
+    places = [number for number, key_at in enumerate(keys) if key_at == key]
     middle = len(places) // 2
     first, last = places[middle - 1], places[middle]
     steps = [
-        Step(process=one.process, fifo=one.fifo, is_writing=one.is_writing)
-        for one in path[first:last][:MOST_STEPS]
+        Step(process=step.process, fifo=step.fifo, is_writing=step.is_writing)
+        for step in path[first:last][:MOST_STEPS]
     ]
     return tuple(steps), path[last].time - path[first].time
 
@@ -103,7 +103,7 @@ def in_words(
     process = model.design.processes[step.process]
     name = f"{process.name} ({file}:{process.line})"
     if step.fifo is None:
-        before = ", ".join(model.design.processes[one].name for one in process.after)
+        before = ", ".join(model.design.processes[number].name for number in process.after)
         return f"{name} waits for the end of {before}, which writes an array that it reads"
     fifo = model.design.fifos[step.fifo]
     place = model.place_of[step.fifo]
@@ -111,10 +111,10 @@ def in_words(
     if is_skewed and len(model.members[place]) > 1:
         what = f"a lane of {fifo.group} that is read {'late' if step.is_writing else 'early'}"
     if step.is_writing:
-        other = model.design.processes[fifo.reader].name
+        partner = model.design.processes[fifo.reader].name
         return (
             f"{name} waits to write {what} (line {fifo.line}), which is full with {depth} words, "
-            f"until {other} reads"
+            f"until {partner} reads"
         )
-    other = model.design.processes[fifo.writer].name
-    return f"{name} waits to read {what} (line {fifo.line}), which is empty, until {other} writes"
+    partner = model.design.processes[fifo.writer].name
+    return f"{name} waits to read {what} (line {fifo.line}), which is empty, until {partner} writes"

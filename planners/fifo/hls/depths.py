@@ -100,13 +100,13 @@ def sized(
     search = _Steps(model, objective, stop)
     best, status, reason = begin.depths, Status.OPTIMAL, because(SizingWhy.CHEAPEST)
     try:
-        found = search.cheapest(goal)
+        cheapest = search.cheapest(goal)
     except ENDS as end:
-        found, reason = None, reason_of(end)
+        cheapest, reason = None, reason_of(end)
         is_proved = total_cost(model, best, objective) <= search.lower_bound
         status = Status.OPTIMAL if is_proved else Status.FEASIBLE
-    if found is not None:
-        best = _reduced_in_time(model, found, goal, stop)
+    if cheapest is not None:
+        best = _reduced_in_time(model, cheapest, goal, stop)
     cost = total_cost(model, best, objective)
     if cost == total_cost(model, begin.depths, objective):  # of these the fewest bits
         best = min(best, begin.depths, key=lambda depths: total_cost(model, depths, "bits"))
@@ -242,10 +242,10 @@ class _FewestBits:
         """Depths of the fewest block RAMs, reduced; None if they are not found by then."""
         stop = self._stop.part(share=FEW)
         try:
-            found = _Steps(self._model, "bram", stop).cheapest(self._goal)
+            cheapest = _Steps(self._model, "bram", stop).cheapest(self._goal)
         except ENDS:
             return None
-        return found and _reduced_in_time(self._model, found, self._goal, stop)
+        return cheapest and _reduced_in_time(self._model, cheapest, self._goal, stop)
 
     def _fewest_with(self, memories: Sequence[bool]) -> int | None:
         """The fewest cycles with these places as memories."""
@@ -256,20 +256,20 @@ class _FewestBits:
     def _sized_with(self, memories: Sequence[bool], share: float) -> Sizing:
         """The fewest bits with these places as memories and all others as shift registers."""
         model = self._model
-        known = self._best or (self._begin[0] if self._begin else None)
-        if known is not None:
+        start = self._best or (self._begin[0] if self._begin else None)
+        if start is not None:
             spend = self._stop.charge
-            cycles = model.outcome(known, memories=memories, limit=self._goal, spend=spend).cycles
-            known = known if self._is_enough(cycles) else None
-        found = smallest_depths(
+            cycles = model.outcome(start, memories=memories, limit=self._goal, spend=spend).cycles
+            start = start if self._is_enough(cycles) else None
+        sizing = smallest_depths(
             CallGraph(model, memories),
             None if self._goal is None else Fraction(max(1, self._goal)),
             stop=self._stop.part(share=share),
             weights=[model.price(place, 1, self._objective) for place in range(len(memories))],
-            known=known or tuple(max(LEAST_DEPTH, words) for words in model.words),
+            known=start or tuple(max(LEAST_DEPTH, words) for words in model.words),
         )
-        self._evaluations += found.evaluations
-        return found
+        self._evaluations += sizing.evaluations
+        return sizing
 
     def _stop_at_slower(self) -> bool:
         """Take the fastest depths that were found without a search as full rate, if there are any."""
@@ -317,20 +317,22 @@ def _forced_memories(model: CallModel, goal: int | None, stop: Stop) -> tuple[bo
 
     A place is one where no shift register is enough, be all others without end.
     """
-    found = list(model.fixed_memories)
+    memories_found = list(model.fixed_memories)
     try:
         while True:
-            before = list(found)
-            for place in range(len(found)):
+            before = list(memories_found)
+            for place in range(len(memories_found)):
                 shallow = model.first_memory(place) - 1
-                if found[place] or shallow >= model.words[place]:
+                if memories_found[place] or shallow >= model.words[place]:
                     continue
-                trial: list[int | None] = [None] * len(found)
+                trial: list[int | None] = [None] * len(memories_found)
                 trial[place] = shallow
-                cycles = model.outcome(trial, memories=found, limit=goal, spend=stop.charge).cycles
-                found[place] = cycles is None or (goal is not None and cycles > goal)
-            if found == before:
-                return tuple(found)
+                cycles = model.outcome(
+                    trial, memories=memories_found, limit=goal, spend=stop.charge
+                ).cycles
+                memories_found[place] = cycles is None or (goal is not None and cycles > goal)
+            if memories_found == before:
+                return tuple(memories_found)
     except ENDS:
         return tuple(before)
 
@@ -367,10 +369,10 @@ class _Steps:
         """Return the cycles in these depths, and what they rest on."""
         depths = tuple(capacity or 0 for capacity in capacities)
         if depths not in self._known:
-            found = self._model.outcome(depths, limit=self._goal, spend=self._stop.charge)
-            deep = tuple((place, self._model.first_memory(place)) for place in found.slowed)
-            period = None if found.cycles is None else Fraction(found.cycles)
-            self._known[depths] = Evaluation(period, found.holding, deep=deep)
+            outcome = self._model.outcome(depths, limit=self._goal, spend=self._stop.charge)
+            deep = tuple((place, self._model.first_memory(place)) for place in outcome.slowed)
+            period = None if outcome.cycles is None else Fraction(outcome.cycles)
+            self._known[depths] = Evaluation(period, outcome.holding, deep=deep)
         return self._known[depths]
 
     def cheapest(self, goal: int | None) -> Depths | None:
@@ -407,11 +409,13 @@ def front(
         part = stop.part(share=1 / (POINTS - number))
         is_last = number == POINTS - 1
         points.append(sized(model, goal, objective=objective, stop=part, is_full_rate=is_last))
-    found: list[CallSizing] = []
-    for point in sorted(points, key=lambda one: (one.cost, one.cycles or 0)):
-        if point.cycles is not None and (not found or point.cycles < (found[-1].cycles or 0)):
-            found.append(point)
-    return found, False
+    front_points: list[CallSizing] = []
+    for point in sorted(points, key=lambda point: (point.cost, point.cycles or 0)):
+        if point.cycles is not None and (
+            not front_points or point.cycles < (front_points[-1].cycles or 0)
+        ):
+            front_points.append(point)
+    return front_points, False
 
 
 def _stepped_front(

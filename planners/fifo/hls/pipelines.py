@@ -160,15 +160,15 @@ def staged(
 
 def counted_accesses(track: Track) -> dict[tuple[int, int], int]:
     """Return how often a track has each access."""
-    found: dict[tuple[int, int], int] = {}
+    totals: dict[tuple[int, int], int] = {}
     for item in track:
         if isinstance(item, Event):
             for access in item.accesses:
-                found[access] = found.get(access, 0) + 1
+                totals[access] = totals.get(access, 0) + 1
         elif isinstance(item, Again):
             for access, times in counted_accesses(item.items).items():
-                found[access] = found.get(access, 0) + item.times * times
-    return found
+                totals[access] = totals.get(access, 0) + item.times * times
+    return totals
 
 
 def _fifos(trace: Trace, processes: Sequence[StagedProcess]) -> tuple[StagedFifo, ...]:
@@ -180,11 +180,11 @@ def _fifos(trace: Trace, processes: Sequence[StagedProcess]) -> tuple[StagedFifo
                 if kind != RELEASE:
                     side = ends[number_of][kind == WRITE]
                     side[number] = side.get(number, 0) + times
-    found = []
+    after = []
     for fifo, sides in zip(trace.fifos, ends, strict=True):
         for is_write, side in sides.items():
             if len(side) > 1:
-                names = ", ".join(processes[one].name for one in side)
+                names = ", ".join(processes[number].name for number in side)
                 raise InvalidGraph(
                     f"{trace.file}:{fifo.line}: FIFO {fifo.name!r} is "
                     f"{'written' if is_write else 'read'} by {len(side)} processes ({names}); "
@@ -197,7 +197,7 @@ def _fifos(trace: Trace, processes: Sequence[StagedProcess]) -> tuple[StagedFifo
                 f"{written} are written in one call; the reader never ends"
             )
         writer = next(iter(sides[True]), next(iter(sides[False]), 0))
-        found.append(
+        after.append(
             StagedFifo(
                 name=fifo.name,
                 group=fifo.group,
@@ -210,7 +210,7 @@ def _fifos(trace: Trace, processes: Sequence[StagedProcess]) -> tuple[StagedFifo
                 reader=next(iter(sides[False]), writer),
             )
         )
-    return tuple(found)
+    return tuple(after)
 
 
 def _builder(
@@ -299,17 +299,17 @@ class _Builder:
 
     def tracks(self) -> tuple[tuple[Track, ...], int]:
         """Return the tracks of the process, whose pipelines are found, and its last stage."""
-        found = [self._straight, *filter(None, self._pipelines.values())]
-        for pipeline in found:
+        pipelines = [self._straight, *filter(None, self._pipelines.values())]
+        for pipeline in pipelines:
             self._place(pipeline)
-        ranks = max(len(one.ranks) for one in found)
+        ranks = max(len(pipeline.ranks) for pipeline in pipelines)
         tracks, total = [], 0
         for rank in range(ranks):
             items: list[Item] = []
             for body in self._bodies:
                 items += self._sequence(body, rank)[0]
             track, total = _joined(items)
-            if any(not isinstance(one, int) for one in track):
+            if any(not isinstance(part, int) for part in track):
                 tracks.append(track)
         if not ranks:
             total = self._sequence_length()
@@ -323,7 +323,7 @@ class _Builder:
     def _find(self, repeats: Body) -> None:
         """Find the pipelined loops of a body, and what their iterations do."""
         for iteration in _iterations(repeats):
-            loose = tuple(one for one in iteration if isinstance(one, Access))
+            loose = tuple(part for part in iteration if isinstance(part, Access))
             if loose:
                 self._straight.iterations.append(loose)
                 self._note_uncalibrated(loose, "outside its pipelined loops")
@@ -410,8 +410,8 @@ class _Builder:
             for item in iteration
             if isinstance(item, Loop)
         }
-        found = (self._matched(child, rest, labels) for child in children.values())
-        return next((one for one in found if one is not None), None)
+        matches = (self._matched(child, rest, labels) for child in children.values())
+        return next((match for match in matches if match is not None), None)
 
     def _trips(self, run: Loop, loop: Key) -> int:
         """Iterations of a loop within one execution of a loop around it."""
@@ -419,7 +419,7 @@ class _Builder:
 
     def _inner(self, run: Loop, loop: Key) -> Iterator[tuple[tuple[Access, ...], int]]:
         """Yield what iterations of the pipelined loop do, each kind once, and how often."""
-        found: dict[int, int] = {}
+        totals: dict[int, int] = {}
         kept: dict[int, Iteration] = {}
         pending: list[tuple[Loop, int]] = [(run, 1)]
         # Equal executions are one object, so each is opened once, with how often it comes.
@@ -429,7 +429,7 @@ class _Builder:
         def walk(one: Loop, times: int) -> None:
             if _key(one) == loop:
                 for iteration, count in _counted(one.iterations):
-                    found[id(iteration)] = found.get(id(iteration), 0) + times * count
+                    totals[id(iteration)] = totals.get(id(iteration), 0) + times * count
                     kept[id(iteration)] = iteration
                 return
             for iteration, count in _counted(one.iterations):
@@ -443,10 +443,10 @@ class _Builder:
         walk(*pending[0])
         place = 0
         while place < len(order):
-            one = order[place]
+            iteration = order[place]
             place += 1
-            walk(one, counts[id(one)])
-        for key, times in found.items():
+            walk(iteration, counts[id(iteration)])
+        for key, times in totals.items():
             yield tuple(_accesses(kept[key])), times
 
     def _place(self, pipeline: _Pipeline) -> None:
@@ -579,7 +579,7 @@ class _Builder:
         if len(set(event)) < len(
             event
         ):  # more in an iteration than its stages: one after the other
-            return (*(Event((one,)) for one in event), stages)
+            return (*(Event((access,)) for access in event), stages)
         return (Event(tuple(event)), stages) if event else (stages,)
 
 
@@ -594,7 +594,7 @@ def _counted(body: Body, times: int = 1) -> Iterator[tuple[Iteration, int]]:
 
 def _iterations(body: Body) -> list[Iteration]:
     """All different iterations."""
-    return list({id(one): one for one, _ in _counted(body)}.values())
+    return list({id(iteration): iteration for iteration, _ in _counted(body)}.values())
 
 
 def _outer_accesses(run: Loop, pipelined: Key) -> Iterator[Access]:
@@ -644,29 +644,29 @@ def _length(items: Sequence[Item]) -> int:
 
 def _joined(items: Sequence[Item]) -> tuple[Track, int]:
     """Items with nothing that could be shorter, and how many stages they take."""
-    found: list[Item] = []
+    merged: list[Item] = []
     total = 0
 
     def add(item: Item) -> None:
-        before = found[-1] if found else None
+        before = merged[-1] if merged else None
         if isinstance(item, int) and isinstance(before, int):
             item += before
-            found.pop()
+            merged.pop()
         if item != 0:
-            found.append(item)
+            merged.append(item)
 
     for item in items:
         if isinstance(item, Again):
             inner, length = _joined(item.items)
             total += item.times * length
-            if all(isinstance(one, int) for one in inner):
+            if all(isinstance(part, int) for part in inner):
                 add(item.times * length)
             elif item.times == 1:
-                for one in inner:
-                    add(one)
+                for part in inner:
+                    add(part)
             else:
                 add(Again(item.times, inner))
         else:
             total += item if isinstance(item, int) else 0
             add(item)
-    return tuple(found), total
+    return tuple(merged), total

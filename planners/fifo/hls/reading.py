@@ -92,11 +92,11 @@ def read_source(path: str) -> Source:
     folders = [place if place.is_dir() else place.parent]
     if output := OUTPUT.search(configuration):
         folders.append(place.parent / output[1].strip())
-    found = next(
+    firmware = next(
         (folder / "firmware" for folder in folders if (folder / "firmware").is_dir()), None
     )
-    if found is not None:
-        return _read(found, path)
+    if firmware is not None:
+        return _read(firmware, path)
     if MODELS.search(configuration):
         with TemporaryDirectory() as folder:
             return replace(_read(_converted(place, Path(folder)), path), is_written=False)
@@ -127,7 +127,7 @@ def _converted(path: Path, folder: Path) -> Path:
 
 
 def _read(folder: Path, path: str) -> Source:
-    files = ((one, _text(one)) for one in sorted(folder.glob("*.cpp")))
+    files = ((file, _text(file)) for file in sorted(folder.glob("*.cpp")))
     file, text = next((file for file in files if MARK in file[1]), (None, ""))
     if file is None:
         raise UnreadableFile(f"{path}: no .cpp in {folder} has the layers of an hls4ml project")
@@ -135,7 +135,7 @@ def _read(folder: Path, path: str) -> Source:
     aliases = dict(ALIAS.findall(text))
     calls = []
     for function, templates, arguments, name in CALL.findall(text[text.index(MARK) :]):
-        names = [aliases.get(one, one) for one in _listed(arguments)]
+        names = [aliases.get(argument, argument) for argument in _listed(arguments)]
         calls.append(
             Call(
                 function=function,
@@ -161,7 +161,7 @@ def _read(folder: Path, path: str) -> Source:
             name: {key: int(value) for key, value in CONSTANT.findall(body)}
             for name, body in structs
         },
-        strategies={name: found[1] for name, body in structs if (found := STRATEGY.search(body))},
+        strategies={name: match[1] for name, body in structs if (match := STRATEGY.search(body))},
     )
 
 
@@ -185,8 +185,8 @@ def _listed(text: str) -> list[str]:
 def _bits(kind: str, file: str) -> int:
     if kind in FLOATS:
         return FLOATS[kind]
-    if found := BITS.match(kind):
-        return int(found[1])
+    if match := BITS.match(kind):
+        return int(match[1])
     raise UnreadableFile(
         f"{file}: type {kind!r}; expected ap_fixed, ap_int or a floating-point type"
     )
@@ -194,7 +194,7 @@ def _bits(kind: str, file: str) -> int:
 
 def with_depths(source: Source, depths: Mapping[str, int]) -> str:
     """Return the text of the .cpp with other depths of its streams."""
-    return DEPTH.sub(lambda found: f"{found[1]}{depths.get(found[2], int(found[3]))}", source.text)
+    return DEPTH.sub(lambda match: f"{match[1]}{depths.get(match[2], int(match[3]))}", source.text)
 
 
 COMPUTING = 10  # cycles of latency assumed where there are products
@@ -283,12 +283,12 @@ class Reader:
 
     def needed(self, call: Call, *keys: str) -> list[int]:
         """Return constants that must be there."""
-        known = self.configuration(call)
-        missing = [key for key in keys if key not in known]
+        configuration = self.configuration(call)
+        missing = [key for key in keys if key not in configuration]
         if missing:
             what = f"{call.templates[-1]} in parameters.h has no {', '.join(missing)}"
             raise self.refusal(call, what)
-        return [known[key] for key in keys]
+        return [configuration[key] for key in keys]
 
     def each_word(self, call: Call) -> Numbers:
         """Return an iteration for each word of a frame on an input that an earlier function writes."""
@@ -302,12 +302,12 @@ class Reader:
 
     def size(self, call: Call) -> tuple[int, int]:
         """Return the height and the width of an input."""
-        known = self.configuration(call)
-        if "in_height" in known:
+        configuration = self.configuration(call)
+        if "in_height" in configuration:
             height, width = self.needed(call, "in_height", "in_width")
             return height, width
-        if "in_width" in known:
-            return 1, known["in_width"]
+        if "in_width" in configuration:
+            return 1, configuration["in_width"]
         return 1, self.needed(call, "n_in")[0]
 
     def loop(
@@ -344,14 +344,14 @@ def _windows(kernel: tuple[str, str], *, is_computing: bool) -> Function:
     """A line buffer: a pixel in each iteration, a word out where it completes a window."""
 
     def function(reader: Reader, call: Call) -> Cluster:
-        size, known = reader.size(call), reader.configuration(call)
+        size, configuration = reader.size(call), reader.configuration(call)
         ends = []  # along each axis whether a window ends at a pixel
-        for length, one, stride in zip(size, kernel, ("height", "width"), strict=True):
-            pixels = counting(length) - (min(known.get(one, 1), length + 1) - 1)
-            step = min(known.get(f"stride_{stride}", 1), length + 1)
+        for length, kernel_key, stride in zip(size, kernel, ("height", "width"), strict=True):
+            pixels = counting(length) - (min(configuration.get(kernel_key, 1), length + 1) - 1)
+            step = min(configuration.get(f"stride_{stride}", 1), length + 1)
             ends.append((pixels >= 0) & (pixels % step == 0))
         steps = counting(size[0] * size[1])
-        interval = known.get("reuse_factor", 1) if is_computing else 1
+        interval = configuration.get("reuse_factor", 1) if is_computing else 1
         return reader.loop(
             call, len(steps), [steps], [marked(*ends)], interval=interval, is_computing=is_computing
         )
@@ -366,9 +366,9 @@ def _global_pooling(reader: Reader, call: Call) -> Cluster:
 
 
 def _padding(reader: Reader, call: Call) -> Cluster:
-    known = reader.configuration(call)
+    configuration = reader.configuration(call)
     edges = [
-        [known.get(f"pad_{one}", 0) for one in axis]
+        [configuration.get(f"pad_{side}", 0) for side in axis]
         for axis in (("top", "bottom"), ("left", "right"))
     ]
     lengths = [size + sum(edge) for size, edge in zip(reader.size(call), edges, strict=True)]
@@ -385,19 +385,19 @@ def _each(inputs: int) -> Function:
     """A word out at all outputs for each word in at all inputs."""
 
     def function(reader: Reader, call: Call) -> Cluster:
-        each, outputs = reader.each_word(call), len(reader.streams(call)) - inputs
-        return reader.loop(call, len(each), [each] * inputs, [each] * outputs)
+        starts, outputs = reader.each_word(call), len(reader.streams(call)) - inputs
+        return reader.loop(call, len(starts), [starts] * inputs, [starts] * outputs)
 
     return function
 
 
 def _dense(reader: Reader, call: Call) -> Cluster:
     """All words are read, then the products are made, then one word is written."""
-    each, (factor,) = reader.each_word(call), reader.needed(call, "reuse_factor")
-    done = len(each) + factor - 1
+    starts, (factor,) = reader.each_word(call), reader.needed(call, "reuse_factor")
+    done = len(starts) + factor - 1
     end = done + 1 + COMPUTING
     require_short(end)
-    return reader.loop(call, end, [each], [np.array([done], dtype=np.int64)], is_computing=True)
+    return reader.loop(call, end, [starts], [np.array([done], dtype=np.int64)], is_computing=True)
 
 
 def _transposition(reader: Reader, call: Call) -> Cluster:

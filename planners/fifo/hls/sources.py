@@ -112,16 +112,16 @@ class Design:
         self.sources[path] = source
         open_conditions: list[tuple[bool, bool, bool]] = []  # active before, active now, taken
         is_active = True
-        for found in TOKEN.finditer(text):
-            kind = found.lastgroup or ""
+        for match in TOKEN.finditer(text):
+            kind = match.lastgroup or ""
             if kind in ("space", "newline", "mark"):
                 if kind != "mark":
                     continue
                 kind = "string"
             if kind == "directive":
-                is_active = self._direct(source, found, open_conditions, is_active=is_active)
+                is_active = self._direct(source, match, open_conditions, is_active=is_active)
             elif is_active:
-                source.tokens.append(Token(kind, found[0], found.start()))
+                source.tokens.append(Token(kind, match[0], match.start()))
         return source
 
     def _direct(
@@ -165,12 +165,12 @@ class Design:
         return True
 
     def _include(self, source: Source, text: str) -> None:
-        found = INCLUDE.match(text)
-        if not found or found[2] in self._shipped:
+        match = INCLUDE.match(text)
+        if not match or match[2] in self._shipped:
             return
-        folders = ([source.path.parent] if found[1] == '"' else []) + list(self._folders)
+        folders = ([source.path.parent] if match[1] == '"' else []) + list(self._folders)
         for folder in folders:
-            path = (folder / found[2]).resolve()
+            path = (folder / match[2]).resolve()
             if path.is_file():
                 self.included.add(path)
                 if path not in self.sources:
@@ -302,7 +302,7 @@ class Design:
     def tops(self) -> list[Function]:
         """The functions with a region, or tasks, that no other function of the sources calls."""
         called: set[str] = set()
-        found = []
+        candidates = []
         for functions in self.functions.values():
             for function in functions:
                 first, last = function.body
@@ -313,8 +313,8 @@ class Design:
                     for t in function.tokens[first:last]
                 )
                 if is_region or "invoke" in texts or "hls_thread_local" in texts:
-                    found.append(function)
-        return [one for one in found if one.name not in called] or found
+                    candidates.append(function)
+        return [function for function in candidates if function.name not in called] or candidates
 
     def users(self, variable: Variable) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The numbers of the sites that write a variable of a region, and of those that read it."""
@@ -330,7 +330,7 @@ class Design:
 
     def _usage(self, tokens: Sequence[Token], name: str, depth: int) -> str:
         """How tokens use a variable: some of r and w."""
-        found = set()
+        directions = set()
         calls: list[tuple[str, int]] = []
         stored_to = 0  # up to here stands the address of what is written, as in *(x + i) = 1
         for i, token in enumerate(tokens):
@@ -356,15 +356,15 @@ class Design:
                 behind = tokens[k + 1].text if k + 1 < len(tokens) else ""
                 is_stepped = before == "*" and following in ("++", "--") and behind == "="
                 if following == "=" or i < stored_to or is_stepped:
-                    found.add("w")
+                    directions.add("w")
                 elif (
                     following in ("++", "--")
                     or before in ("++", "--")
                     or re.fullmatch(r"(?:[-+*/%&|^]|<<|>>)=", following)
                 ):
-                    found.update("rw")
+                    directions.update("rw")
                 elif callee in self.functions:
-                    found.update(self._direction(callee, place, depth))
+                    directions.update(self._direction(callee, place, depth))
                 elif (
                     (
                         callee in ("memcpy", "memset", "memmove", "copy")
@@ -373,10 +373,10 @@ class Design:
                     or (callee.startswith(("read", "try_read")) and place == 0)
                     or (before == ">" and i > 1 and tokens[i - 2].text == ">")
                 ):
-                    found.add("w")
+                    directions.add("w")
                 else:
-                    found.add("r")
-        return "".join(sorted(found))
+                    directions.add("r")
+        return "".join(sorted(directions))
 
     def _callee(self, tokens: Sequence[Token], i: int) -> str:
         """The name before an opening parenthesis, template arguments passed over."""

@@ -42,7 +42,7 @@ def read_skews(folder: Path) -> dict[str, int]:
             f"{folder}: no file <module>{END} in it; Vitis HLS writes them to "
             "solution1/.autopilot/db"
         )
-    found = {}
+    skews = {}
     for file in files:
         text = read_text(file)
         stage: dict[str, int] = {}
@@ -57,8 +57,10 @@ def read_skews(folder: Path) -> dict[str, int]:
             lanes.setdefault((array, place // 10**6), []).append(place)
         if stage:
             module = file.name.removesuffix(END)
-            found[module] = max((max(lane) - min(lane) for lane in lanes.values()), default=0)
-    return found
+            skews[module] = max(
+                (max(lane_times) - min(lane_times) for lane_times in lanes.values()), default=0
+            )
+    return skews
 
 
 WHOLE = "csynth.xml"
@@ -110,14 +112,16 @@ def read_report(path: Path) -> SynthesisReport:
         period = root.findtext("UserAssignments/TargetClockPeriod")
         clock = Fraction(period) if period else clock
         for module in modules or [root]:
-            own = module.findtext("Name") or name
-            found = module.find("PerformanceEstimates/SummaryOfLoopLatency")
-            loops[own] = () if found is None else tuple(_loops(own, found, file))
+            module_name = module.findtext("Name") or name
+            loop_latency = module.find("PerformanceEstimates/SummaryOfLoopLatency")
+            loops[module_name] = (
+                () if loop_latency is None else tuple(_loops(module_name, loop_latency, file))
+            )
             latency = module.findtext(
                 "PerformanceEstimates/SummaryOfOverallLatency/Worst-caseLatency"
             )
             if latency and latency.isdigit():
-                latencies[own] = int(latency)
+                latencies[module_name] = int(latency)
     if not any(loops.values()):
         raise UnreadableFile(
             f"{path}: no loop with a latency in it; give csynth.xml of a Vitis HLS synthesis, or the "
@@ -135,9 +139,9 @@ def _files(path: Path) -> list[Path]:
         for name in (WHOLE, f"{WHOLE}.gz"):
             if (folder / name).is_file():
                 return [folder / name]
-        found = sorted(one for one in folder.glob("*") if one.name.endswith(ENDS))
-        if found:
-            return found
+        reports = sorted(path for path in folder.glob("*") if path.name.endswith(ENDS))
+        if reports:
+            return reports
     raise UnreadableFile(
         f"{path}: neither {WHOLE} nor <module>_csynth.xml in this folder (packed by gzip or not); "
         "they are in syn/report of the solution"

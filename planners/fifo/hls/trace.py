@@ -161,10 +161,10 @@ def record(
     benches = [testbench] if isinstance(testbench, Path | str) else list(testbench or ())
     with TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as folder:
         run = Recording(
-            sources=[Path(source) for source in sources],
-            benches=[Path(bench) for bench in benches],
+            sources=[Path(path) for path in sources],
+            benches=[Path(path) for path in benches],
             top=top,
-            include=[Path(one) for one in include],
+            include=[Path(path) for path in include],
             defines=defines,
             folder=Path(folder).resolve(),
             compiler=compiler,
@@ -229,15 +229,16 @@ class Recording:
                     f"{file}: no function has #pragma HLS DATAFLOW, hls::task or tapa::task"
                 )
             if len(regions) != 1:
-                found = ", ".join(region.name for region in regions)
+                names_of_regions = ", ".join(region.name for region in regions)
                 raise UnreadableFile(
-                    f"{file}: several functions could be the top function: {found}; name it by --top"
+                    f"{file}: several functions could be the top function: "
+                    f"{names_of_regions}; name it by --top"
                 )
             return regions[0]
-        known = ", ".join(region.name for region in regions) or "none"
+        names_of_regions = ", ".join(region.name for region in regions) or "none"
         raise UnreadableFile(
             f"{file}: no definition of the top function {name!r}; "
-            f"functions with #pragma HLS DATAFLOW: {known}"
+            f"functions with #pragma HLS DATAFLOW: {names_of_regions}"
         )
 
     def compile(self, *, memory: int) -> Path:
@@ -318,23 +319,23 @@ class Recording:
         prefix = str(self.folder / "sources")
         place, message = "", ""
         for line in errors.splitlines():
-            if found := re.match(r"(.+?):(\d+)(?::\d+)?:( (?:fatal )?error: )?(.*)", line):
-                if found[3] and not message:
-                    message = found[4]
-                    place = f"{found[1]}:{found[2]}"
-                if found[1].startswith(prefix) and (message or "required from" in line):
-                    path = Path("/" + found[1].removeprefix(prefix).lstrip("/"))
-                    place = f"{self.shown.get(path, path)}:{found[2]}"
+            if match := re.match(r"(.+?):(\d+)(?::\d+)?:( (?:fatal )?error: )?(.*)", line):
+                if match[3] and not message:
+                    message = match[4]
+                    place = f"{match[1]}:{match[2]}"
+                if match[1].startswith(prefix) and (message or "required from" in line):
+                    path = Path("/" + match[1].removeprefix(prefix).lstrip("/"))
+                    place = f"{self.shown.get(path, path)}:{match[2]}"
                     if message:
                         break
-                elif message and found[3] and found[4] != message:
+                elif message and match[3] and match[4] != message:
                     break
         if message:
             return f"{place}: the compiler says: {message}"
         for line in errors.splitlines():
-            if found := re.search(r"undefined reference to [`'](.*)'", line):
+            if match := re.search(r"undefined reference to [`'](.*)'", line):
                 return (
-                    f"{self.sources[0]}: {found[1]} is declared but not defined in these files; "
+                    f"{self.sources[0]}: {match[1]} is declared but not defined in these files; "
                     "give all sources of the design"
                 )
             if "multiple definition" in line:
@@ -700,10 +701,10 @@ def moves_words(iteration: Iteration) -> bool:
     seen = set()
     while open_parts:
         part = open_parts.pop()
-        for one in part.pattern if isinstance(part, Repeat) else part:
-            if isinstance(one, Access):
+        for step in part.pattern if isinstance(part, Repeat) else part:
+            if isinstance(step, Access):
                 return True
-            for inner in one.iterations if isinstance(one, Loop) else (one,):
+            for inner in step.iterations if isinstance(step, Loop) else (step,):
                 if id(inner) not in seen:
                     seen.add(id(inner))
                     open_parts.append(inner)

@@ -20,7 +20,7 @@ def with_pragmas(
     behind the declaration. storage: of BIND_STORAGE, if it is to be fixed.
     """
     lines = text.splitlines(keepends=True)
-    for fifo, depth in sorted(depths, key=lambda one: -one[0].line):
+    for fifo, depth in sorted(depths, key=lambda depth: -depth[0].line):
         name = fifo.group
         start = fifo.line - 1
         if not 0 <= start < len(lines) or not re.search(rf"\b{re.escape(name)}\b", lines[start]):

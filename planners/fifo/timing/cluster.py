@@ -130,10 +130,10 @@ def units(cluster: Cluster) -> int:
     """Return into how many equal parts a frame of a layer falls: it does the same in each."""
     common = gcd(
         *(sequence.events for sequence in cluster.sequences),
-        *(one.words for one in (*cluster.inputs, *cluster.outputs)),
+        *(port.words for port in (*cluster.inputs, *cluster.outputs)),
     )
-    small = [one for one in range(1, isqrt(common) + 1) if common % one == 0]
-    divisors = sorted({*small, *(common // one for one in small)}, reverse=True)
+    small = [divisor for divisor in range(1, isqrt(common) + 1) if common % divisor == 0]
+    divisors = sorted({*small, *(common // divisor for divisor in small)}, reverse=True)
     return next(parts for parts in divisors if is_repeated(cluster, parts))
 
 
@@ -176,7 +176,7 @@ def is_word_by_word(cluster: Cluster) -> bool:
     words = {port.words for port in (*cluster.inputs, *cluster.outputs)}
     if len(words) != 1 or any(sequence.events not in words for sequence in cluster.sequences):
         return False
-    looks_ahead = any((one.events > counting(len(one.events))).any() for one in cluster.waits)
+    looks_ahead = any((wait.events > counting(len(wait.events))).any() for wait in cluster.waits)
     return not looks_ahead and is_repeated(cluster, words.pop())
 
 
@@ -192,7 +192,7 @@ def is_thinning(cluster: Cluster) -> bool:
     read, written = cluster.inputs[0], cluster.outputs[0]
     if read.events is not None or written.events is not None:
         return False
-    if any(one.waiter == one.source for one in cluster.waits):
+    if any(wait.waiter == wait.source for wait in cluster.waits):
         return False
     rows = []  # for each event that waits: its number, that of the event waited for, and the delay
     for wait in cluster.waits:

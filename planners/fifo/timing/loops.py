@@ -37,26 +37,26 @@ def loop_cluster(
     gap: cycles between two frames. Raises InvalidGraph for a frame that is too long, and for a stream
     without words.
     """
-    if any(len(one) == 0 for one, _ in (*reads, *writes)):
+    if any(len(starts_of_port) == 0 for starts_of_port, _ in (*reads, *writes)):
         raise InvalidGraph("a stream has no word in a frame")
     frame = iterations * interval + gap
     require_short(max(frame, latency + interval))
     starts = reads[0][0]
-    if not all(np.array_equal(one, starts) for one, _ in reads):
-        starts = np.unique(np.concatenate([one for one, _ in reads]))
+    if not all(np.array_equal(starts_of_port, starts) for starts_of_port, _ in reads):
+        starts = np.unique(np.concatenate([starts_of_port for starts_of_port, _ in reads]))
     at = starts * interval
     sequences, waits = [_sequence("read", at, frame)], list[Wait]()
     outputs: list[Port] = []
-    for number, (own, bits) in enumerate(writes):
+    for number, (starts_of_port, bits) in enumerate(writes):
         # Ports that write in the same iterations must all be ready at once: they are one sequence.
-        known = [
+        same = [
             port.sequence
-            for (one, _), port in zip(writes[:number], outputs, strict=True)
-            if np.array_equal(one, own)
+            for (starts_before, _), port in zip(writes[:number], outputs, strict=True)
+            if np.array_equal(starts_before, starts_of_port)
         ]
-        place = known[0] if known else len(sequences)
-        if not known:
-            write_at = own * interval
+        place = same[0] if same else len(sequences)
+        if not same:
+            write_at = starts_of_port * interval
             sequences.append(_sequence(f"write {place}" if place > 1 else "write", write_at, frame))
             # A write comes after its reads, and a read after the write that held up the pipeline.
             held = latency + interval
@@ -64,13 +64,13 @@ def loop_cluster(
             behind, behind_at = _latest(write_at, at - held, frame)
             waits.append(_wait(place, 0, source, latency + write_at - source_at))
             waits.append(_wait(0, place, behind, interval + at - held - behind_at))
-        outputs.append(Port(sequence=place, words=len(own), bits=bits))
+        outputs.append(Port(sequence=place, words=len(starts_of_port), bits=bits))
     inputs = []
-    for own, bits in reads:
+    for starts_of_port, bits in reads:
         events = None
-        if len(own) < len(starts):
-            events = np.searchsorted(starts, own).astype(np.int64)
-        inputs.append(Port(sequence=0, words=len(own), bits=bits, events=events))
+        if len(starts_of_port) < len(starts):
+            events = np.searchsorted(starts, starts_of_port).astype(np.int64)
+        inputs.append(Port(sequence=0, words=len(starts_of_port), bits=bits, events=events))
     return Cluster(
         sequences=tuple(sequences),
         waits=tuple(waits),

@@ -183,12 +183,12 @@ def matrix_vector(
     last_step = begun * synapse + synapse - 1
     waits = [Wait(waiter=1, source=compute, events=last_step, delay=core + 2)]
     lock = Lock(sequence=compute, events=begun * synapse, words=begun, held=2, delay=3)
-    found = _cluster(read, made, bits, waits, lock=lock)
+    cluster = _cluster(read, made, bits, waits, lock=lock)
     if neuron == 1:
-        return found
+        return cluster
     return replace(
-        found,
-        sequences=(*found.sequences, EventSequence(name="compute", events=steps)),
+        cluster,
+        sequences=(*cluster.sequences, EventSequence(name="compute", events=steps)),
         waits=(*waits, *_replay(counting(steps), synapse, neuron, read)),
     )
 

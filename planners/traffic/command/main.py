@@ -82,7 +82,7 @@ def _range(text: str) -> tuple[int, int]:
     first, colon, last = text.partition(":")
     if not colon:
         raise argparse.ArgumentTypeError(f"{text!r} is not a range of sizes such as 32KiB:4MiB")
-    found = answers.size(first), answers.size(last)
-    if not 0 < found[0] <= found[1]:
+    sizes_asked = answers.size(first), answers.size(last)
+    if not 0 < sizes_asked[0] <= sizes_asked[1]:
         raise argparse.ArgumentTypeError(f"{text!r} does not rise from above zero")
-    return found
+    return sizes_asked

@@ -45,7 +45,7 @@ def draw_bars(axes: Axes, title: str, bars: Sequence[TrafficBar]) -> None:
         sizes = [getattr(bar, kind) / 1e6 for bar in bars]
         if any(sizes):
             axes.barh(places, sizes, left=low, color=colour, label=kind, height=0.7)
-        low = [one + more for one, more in zip(low, sizes, strict=True)]
+        low = [at + more for at, more in zip(low, sizes, strict=True)]
     bounds = [bar.bound / 1e6 for bar in bars]
     axes.plot(bounds, places, "|", color="#000", markersize=7, label="lower bound")
     axes.set_yticks(places, named_ticks(bar.name for bar in bars), fontsize=7)

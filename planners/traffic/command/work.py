@@ -39,7 +39,7 @@ def work(options: argparse.Namespace) -> int:
     except InvalidPlan as error:
         print(f"csdf plan traffic: infeasible: {error}", file=sys.stderr)
         return answers.NO
-    asked = next((one for one in points if one.buffer_bytes == options.buffer), None)
+    asked = next((point for point in points if point.buffer_bytes == options.buffer), None)
     seconds = time.perf_counter() - begin
     is_cut_short = any(map(_is_cut_short, points))
     _print(points, asked, seconds, options)
@@ -51,7 +51,7 @@ def work(options: argparse.Namespace) -> int:
 
 def _is_cut_short(point: Point) -> bool:
     """Whether the clock ended a search for this buffer; the answer depends on the load then."""
-    return any(found.reason.has(Ended.TIME_LIMIT) for found in point.by_fusion.values())
+    return any(answer.reason.has(Ended.TIME_LIMIT) for answer in point.by_fusion.values())
 
 
 def _points(search: NetworkSearch, options: argparse.Namespace, stop: Stop) -> Iterator[Point]:
@@ -61,10 +61,10 @@ def _points(search: NetworkSearch, options: argparse.Namespace, stop: Stop) -> I
         by_fusion: dict[str, NetworkTraffic] = {}
         for fusion in _fusions(options.fusion):
             if ended is not None:
-                found = next(reversed(by_fusion.values()), None) or search.best(
+                traffic = next(reversed(by_fusion.values()), None) or search.best(
                     size, 1, Stop(steps=0, reason=ended)
                 )
-                by_fusion[fusion] = replace(found, status=Status.FEASIBLE, reason=ended)
+                by_fusion[fusion] = replace(traffic, status=Status.FEASIBLE, reason=ended)
                 continue
             by_fusion[fusion] = search.best(size, LONGEST[fusion], stop)
             ended = (
@@ -80,17 +80,17 @@ def _in_words(progress: Progress) -> str:
 def _print(
     points: Sequence[Point], asked: Point | None, seconds: float, options: argparse.Namespace
 ) -> None:
-    found = None if asked is None else asked.by_fusion[options.fusion]
+    traffic = None if asked is None else asked.by_fusion[options.fusion]
     if options.json:
-        answer = {} if found is None else as_json(found, shows_nest=options.nest)
+        answer = {} if traffic is None else as_json(traffic, shows_nest=options.nest)
         if options.sweep:
             answer["sweep"] = sweep_as_json(points)
         print(json.dumps({**answer, "seconds": round(seconds, 6)}, indent=2))
         return
     lines = []
-    if found is not None:
+    if traffic is not None:
         alone = None if asked is None else asked.by_fusion["none"]
-        lines += as_text(found, alone, shows_nest=options.nest)
+        lines += as_text(traffic, alone, shows_nest=options.nest)
     if options.sweep:
         lines += sweep_as_text(points)
     if any(map(_is_cut_short, points)):
@@ -103,10 +103,10 @@ def _print(
 def _remark(points: Sequence[Point]) -> None:
     """Say where the search ended early."""
     remarks = dict.fromkeys(
-        f"{point.buffer_bytes} bytes: {found.status}: {found.reason}"
+        f"{point.buffer_bytes} bytes: {traffic.status}: {traffic.reason}"
         for point in points
-        for found in point.by_fusion.values()
-        if found.status == Status.FEASIBLE
+        for traffic in point.by_fusion.values()
+        if traffic.status == Status.FEASIBLE
     )
     for remark in remarks:
         print(f"csdf plan traffic: {remark}", file=sys.stderr)
@@ -126,8 +126,8 @@ def _buffers(options: argparse.Namespace) -> list[int]:
 
 def _fusions(last: str) -> list[str]:
     """Return the values of --fusion up to the one that is asked for."""
-    found = list(LONGEST)
-    return found[: found.index(last) + 1]
+    names = list(LONGEST)
+    return names[: names.index(last) + 1]
 
 
 def _network(options: argparse.Namespace) -> Network:
@@ -146,30 +146,30 @@ def _plot(
     if options.sweep or asked is None:
         picture = draw.sweep_picture(
             f"{options.model}: DRAM traffic over buffer",
-            [one.buffer_bytes for one in points],
+            [point.buffer_bytes for point in points],
             {
-                fusion: [one.by_fusion[fusion].total_bytes for one in points]
+                fusion: [point.by_fusion[fusion].total_bytes for point in points]
                 for fusion in _fusions(options.fusion)
             },
             points[0].by_fusion["none"].bound_bytes,
             suffix,
         )
     else:
-        found: NetworkTraffic = asked.by_fusion[options.fusion]
+        traffic: NetworkTraffic = asked.by_fusion[options.fusion]
         picture = draw.bars_picture(
             f"{options.model}: DRAM traffic with a buffer of {options.buffer} bytes",
             [
                 draw.TrafficBar(
-                    f"{one.stages[0].layers[0]} .. {one.stages[-1].name}"
-                    if len(one.stages) > 1
-                    else one.stages[0].layers[0],
-                    one.input_bytes,
-                    one.weight_bytes,
-                    one.output_bytes,
-                    one.halo_bytes,
-                    one.bound_bytes,
+                    f"{group.stages[0].layers[0]} .. {group.stages[-1].name}"
+                    if len(group.stages) > 1
+                    else group.stages[0].layers[0],
+                    group.input_bytes,
+                    group.weight_bytes,
+                    group.output_bytes,
+                    group.halo_bytes,
+                    group.bound_bytes,
                 )
-                for one in found.groups
+                for group in traffic.groups
             ],
             suffix,
         )
@@ -190,20 +190,21 @@ class Point(NamedTuple):
 
 def as_text(found: NetworkTraffic, alone: NetworkTraffic | None, *, shows_nest: bool) -> list[str]:
     """Return a line a group, and the network; beside it, what its layers move one by one."""
-    names = [group_name(one) for one in found.groups]
+    names = [group_name(group) for group in found.groups]
     rows = [
-        [name, *_row(one), one.in_short()] for name, one in zip(names, found.groups, strict=True)
+        [name, *_row(group), group.in_short()]
+        for name, group in zip(names, found.groups, strict=True)
     ]
     table = [["kB", *COLUMNS, "tiling"], *rows]
-    fused = sum(len(one.stages) > 1 for one in found.groups)
+    fused = sum(len(group.stages) > 1 for group in found.groups)
     lines = [
         f"{found.name}: {bytes_in_words(found.total_bytes)} of DRAM traffic, "
         f"{_ratio(found.total_bytes, found.bound_bytes)} of the lower bound, in a buffer of "
         f"{found.buffer_bytes / 1024:g} KiB; {_status(found)}",
         *terminal.aligned(table, texts=(0, len(COLUMNS) + 1), indent="  "),
     ]
-    for name, one in zip(names, found.groups, strict=True) if shows_nest else ():
-        lines += [f"  {name}", *(f"      {line}" for line in one.listing().splitlines())]
+    for name, group in zip(names, found.groups, strict=True) if shows_nest else ():
+        lines += [f"  {name}", *(f"      {line}" for line in group.listing().splitlines())]
     lines += [
         f"  traffic             {bytes_in_words(found.total_bytes)} ({found.total_bytes} bytes): "
         + ", ".join(f"{bytes_in_words(found.parts[part])} {word}" for part, word in PARTS.items()),
@@ -267,8 +268,8 @@ def sweep_as_text(points: Sequence[Point]) -> list[str]:
     lines = [f"  {'buffer':>12}  {head}"]
     for point in points:
         cells = [
-            f"{found.total_bytes} ({_ratio(found.total_bytes, found.bound_bytes)})"
-            for found in point.by_fusion.values()
+            f"{traffic.total_bytes} ({_ratio(traffic.total_bytes, traffic.bound_bytes)})"
+            for traffic in point.by_fusion.values()
         ]
         lines.append(f"  {point.buffer_bytes:>12}  " + "  ".join(f"{cell:>24}" for cell in cells))
     bound = points[0].by_fusion[fusions[0]].bound_bytes
@@ -278,10 +279,10 @@ def sweep_as_text(points: Sequence[Point]) -> list[str]:
 def as_json(found: NetworkTraffic, *, shows_nest: bool) -> dict[str, Any]:
     """Return all of the answer."""
     groups = [
-        one.to_json()
-        | {"schedule": one.in_short()}
-        | ({"nest": one.listing().splitlines()} if shows_nest else {})
-        for one in found.groups
+        group.to_json()
+        | {"schedule": group.in_short()}
+        | ({"nest": group.listing().splitlines()} if shows_nest else {})
+        for group in found.groups
     ]
     return {**found.to_json(), "groups": groups}
 
@@ -292,7 +293,10 @@ def sweep_as_json(points: Sequence[Point]) -> list[dict[str, Any]]:
         {
             "buffer_bytes": point.buffer_bytes,
             "bound_bytes": next(iter(point.by_fusion.values())).bound_bytes,
-            **{f"{fusion}_bytes": found.total_bytes for fusion, found in point.by_fusion.items()},
+            **{
+                f"{fusion}_bytes": traffic.total_bytes
+                for fusion, traffic in point.by_fusion.items()
+            },
         }
         for point in points
     ]

@@ -103,14 +103,18 @@ def _halo(
     written = read = 0
     for number in sizes.inner:
         maps = sizes.maps[number]
-        one, other = outer[number], inner[number]
+        outer_axis, inner_axis = outer[number], inner[number]
         if schedule.halo[1] is CACHED:
-            written += maps * one.shared * other.distinct
-            read += maps * (one.needed - one.distinct) * other.distinct
+            written += maps * outer_axis.shared * inner_axis.distinct
+            read += maps * (outer_axis.needed - outer_axis.distinct) * inner_axis.distinct
         else:
-            alone = (one.distinct - one.shared) * (other.distinct - other.shared)
-            written += maps * (one.distinct * other.distinct - alone)
-            read += maps * (one.needed * other.needed - one.distinct * other.distinct)
+            alone = (outer_axis.distinct - outer_axis.shared) * (
+                inner_axis.distinct - inner_axis.shared
+            )
+            written += maps * (outer_axis.distinct * inner_axis.distinct - alone)
+            read += maps * (
+                outer_axis.needed * inner_axis.needed - outer_axis.distinct * inner_axis.distinct
+            )
     return written, read
 
 
@@ -202,11 +206,11 @@ def _all_maps_steps(sizes: Sizes, tile: _Tile) -> Iterator[Need]:
     for step, layer in enumerate(sizes.layers, 1):
         fixed = tile.row(step) * layer.widest_beside
         for number in sizes.inner:
-            one = tile.maps[number]
+            map_sizes = tile.maps[number]
             if step < number:
-                there = one.before
+                there = map_sizes.before
             else:
-                there = one.held if step <= sizes.last_readers[number] else one.after
+                there = map_sizes.held if step <= sizes.last_readers[number] else map_sizes.after
             fixed += sizes.maps[number] * there
         first = tile.maps[0]
         if sizes.input_waits:
@@ -224,28 +228,34 @@ def _all_maps_steps(sizes: Sizes, tile: _Tile) -> Iterator[Need]:
 
 def _first(layer: FusedLayer, sizes: Sizes, tile: _Tile, fixed: int) -> Need:
     """The input comes map by map past one vector, or row by row past all vectors of its map."""
-    one, each, vector = tile.maps[0], sizes.elements[0], sizes.vectors[0]
-    through = ((layer.channels - 1) * max(one.before, one.after) + one.held) * each
+    map_sizes, element_bytes, vector = tile.maps[0], sizes.elements[0], sizes.vectors[0]
+    through = (
+        (layer.channels - 1) * max(map_sizes.before, map_sizes.after) + map_sizes.held
+    ) * element_bytes
     if not tile.reads_rows:
         return Need(fixed + through + vector, fixed + through)
-    row = tile.row(0) * each
+    row = tile.row(0) * element_bytes
     by_row = row + layer.filters // layer.groups * vector
     return Need(fixed + min(through + vector, by_row), fixed + row)
 
 
 def _end(layer: FusedLayer, number: int, sizes: Sizes, tile: _Tile, fixed: int) -> Need:
     """The output leaves map by map past one vector, or row by row past all vectors of its filter."""
-    each, vector = sizes.elements[number], sizes.vectors[number - 1]
-    row = tile.row(number) * each
+    element_bytes, vector = sizes.elements[number], sizes.vectors[number - 1]
+    row = tile.row(number) * element_bytes
     by_row = row + layer.channels // layer.groups * vector
-    return Need(fixed + min(tile.maps[number].held * each + vector, by_row), fixed + row)
+    return Need(fixed + min(tile.maps[number].held * element_bytes + vector, by_row), fixed + row)
 
 
 def _one_map_steps(sizes: Sizes, tile: _Tile) -> Iterator[Need]:
     last = len(sizes.layers)
     maps = [
-        (one.before * each, one.held * each, one.after * each)
-        for one, each in zip(tile.maps[1:last], sizes.elements[1:last], strict=True)
+        (
+            map_sizes.before * element_bytes,
+            map_sizes.held * element_bytes,
+            map_sizes.after * element_bytes,
+        )
+        for map_sizes, element_bytes in zip(tile.maps[1:last], sizes.elements[1:last], strict=True)
     ]
     waiting = max(sum(before for before, _, _ in maps), sum(after for _, _, after in maps))
     fixed = sizes.maps[0] * tile.maps[0].held + sizes.maps[last] * tile.maps[last].held
@@ -342,4 +352,4 @@ class CutTables:
         *_, halo, input_halo = key
         maps = [of_map(cut, number, halo if number else input_halo) for number in numbers]
         tiles = dict.fromkeys(zip(*maps, strict=True))
-        return sorted(tiles, key=lambda one: -sum(map(sum, one)))
+        return sorted(tiles, key=lambda tile: -sum(map(sum, tile)))

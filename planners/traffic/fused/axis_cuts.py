@@ -81,11 +81,11 @@ def _seen(reach: ReceptiveField, made: Cut) -> Cut:
 @lru_cache(maxsize=100_000)
 def _fresh(needed: Cut) -> Cut:
     """Of each tile, what no tile before it needs."""
-    found, seen = [], 0
-    for one in needed:
-        found.append(one & ~seen)
-        seen |= one
-    return tuple(found)
+    new_places, seen = [], 0
+    for places_needed in needed:
+        new_places.append(places_needed & ~seen)
+        seen |= places_needed
+    return tuple(new_places)
 
 
 class AxisTotals(NamedTuple):
@@ -103,12 +103,12 @@ class AxisTotals(NamedTuple):
 def axis_totals(cut: AxisCut, number: int) -> AxisTotals:
     """Return how many places of a map the tiles need and make."""
     distinct = shared = 0
-    for one in cut.needed[number]:
-        shared |= distinct & one
-        distinct |= one
+    for places_needed in cut.needed[number]:
+        shared |= distinct & places_needed
+        distinct |= places_needed
     return AxisTotals(
-        needed=sum(one.bit_count() for one in cut.needed[number]),
-        made=sum(one.bit_count() for one in cut.made[number]),
+        needed=sum(places_needed.bit_count() for places_needed in cut.needed[number]),
+        made=sum(places_made.bit_count() for places_made in cut.made[number]),
         distinct=distinct.bit_count(),
         shared=shared.bit_count(),
     )
@@ -153,12 +153,14 @@ def outer_profiles(cut: AxisCut, number: int, halo: Halo) -> list[Outer]:
     needed, made = cut.needed[number], cut.made[number]
     if halo is not Halo.CACHED:
         pairs = zip(needed, made, strict=True)
-        return [Outer(0, 0, 0, one.bit_count(), new.bit_count()) for one, new in pairs]
+        return [
+            Outer(0, 0, 0, places_cut.bit_count(), new.bit_count()) for places_cut, new in pairs
+        ]
     later = _later(needed)
-    found, before = [], 0
+    axis_cuts, before = [], 0
     for tile, (need, new) in enumerate(zip(needed, made, strict=True)):
         stay = later[tile + 1]
-        found.append(
+        axis_cuts.append(
             Outer(
                 (before & stay).bit_count(),
                 (before & need & ~stay).bit_count(),
@@ -168,7 +170,7 @@ def outer_profiles(cut: AxisCut, number: int, halo: Halo) -> list[Outer]:
             )
         )
         before |= new
-    return found
+    return axis_cuts
 
 
 def inner_profiles(cut: AxisCut, number: int, halo: Halo) -> list[Inner]:
@@ -176,9 +178,12 @@ def inner_profiles(cut: AxisCut, number: int, halo: Halo) -> list[Inner]:
     needed, made = cut.needed[number], cut.made[number]
     if halo is not Halo.CACHED:
         pairs = zip(needed, made, strict=True)
-        return [Inner(0, 0, 0, 0, 0, 0, 0, one.bit_count(), new.bit_count()) for one, new in pairs]
+        return [
+            Inner(0, 0, 0, 0, 0, 0, 0, places_cut.bit_count(), new.bit_count())
+            for places_cut, new in pairs
+        ]
     later = _later(needed)
-    found, before = [], 0
+    axis_cuts, before = [], 0
     for tile, new in enumerate(made):
         upto = before | new
         counts = (
@@ -192,17 +197,17 @@ def inner_profiles(cut: AxisCut, number: int, halo: Halo) -> list[Inner]:
             new,
             new,
         )
-        found.append(Inner(*(count.bit_count() for count in counts)))
+        axis_cuts.append(Inner(*(count.bit_count() for count in counts)))
         before = upto
-    return found
+    return axis_cuts
 
 
 def _later(needed: Sequence[Places]) -> list[Places]:
     """For each tile, the places that it or a later one needs; none at the end."""
-    found = [0]
-    for one in reversed(needed):
-        found.append(found[-1] | one)
-    return found[::-1]
+    unions = [0]
+    for places_needed in reversed(needed):
+        unions.append(unions[-1] | places_needed)
+    return unions[::-1]
 
 
 class Present(NamedTuple):

@@ -42,39 +42,41 @@ def least_moved(group: FusedGroup) -> int:
 def _needed_areas(group: FusedGroup) -> tuple[list[Boxes], int]:
     """Of each map, places that the outputs of the group depend on; bytes of other operands."""
     readers, operands = group.readers, _operands(group)
-    found: list[Boxes] = [()] * (group.length + 1)
+    boxes_of: list[Boxes] = [()] * (group.length + 1)
     for number in range(group.length, -1, -1):
-        asked = [box for source, reader in group.skips if source == number for box in found[reader]]
+        asked = [
+            box for source, reader in group.skips if source == number for box in boxes_of[reader]
+        ]
         if number == 0:
-            asked += [box for reader, _ in operands.pop(INPUT, ()) for box in found[reader]]
+            asked += [box for reader, _ in operands.pop(INPUT, ()) for box in boxes_of[reader]]
         for reader in readers[number]:
             layer = group.layers[reader - 1]
             asked += [
-                (layer.rows.needed(one), layer.columns.needed(other))
-                for one, other in found[reader]
+                (layer.rows.needed(rows), layer.columns.needed(columns))
+                for rows, columns in boxes_of[reader]
             ]
         _, rows, columns = group.dims(number)
         is_whole = number in group.written or number in group.ends
-        found[number] = ((places(0, rows), places(0, columns)),) if is_whole else union(asked)
+        boxes_of[number] = ((places(0, rows), places(0, columns)),) if is_whole else union(asked)
     operands.pop(PART_OF_OTHERS, None)
     beside = sum(
         group.dims(uses[0][0])[0]
         * uses[0][1]
-        * count(union(box for reader, _ in uses for box in found[reader]))
+        * count(union(box for reader, _ in uses for box in boxes_of[reader]))
         for uses in operands.values()
     )
-    return found, beside
+    return boxes_of, beside
 
 
 def _operands(group: FusedGroup) -> dict[int, list[tuple[int, int]]]:
     """The layers that read each operand from beside, with its bytes an element, by its number."""
-    found: dict[int, list[tuple[int, int]]] = {}
+    skips: dict[int, list[tuple[int, int]]] = {}
     fresh = iter(range(1, sum(layer.beside for layer in group.layers) + 1))
     for reader, layer in enumerate(group.layers, 1):
         numbers = group.operands[reader - 1] if group.operands else islice(fresh, layer.beside)
         for number, size in zip(numbers, layer.beside_bytes, strict=False):
-            found.setdefault(number, []).append((reader, size))
-    return found
+            skips.setdefault(number, []).append((reader, size))
+    return skips
 
 
 def least_of_stage(stage: Stage) -> tuple[int, int]:
@@ -86,7 +88,7 @@ def least_of_stage(stage: Stage) -> tuple[int, int]:
     if layer is None:
         return stage.least_reads + stage.output_bytes, 0
     seen = union(
-        (layer.rows.needed(one), layer.columns.needed(other)) for one, other in layer.whole
+        (layer.rows.needed(rows), layer.columns.needed(columns)) for rows, columns in layer.whole
     )
     if INPUT in numbers:
         seen = union([*seen, *layer.whole])
@@ -141,10 +143,10 @@ def _needed_elements(network: Network) -> tuple[dict[str, Boxes], dict[str, Boxe
         elif not (layer.is_input or layer.operator.is_view):
             read[layer.name] = union((*read[layer.name], *shown[layer.name]))
             shown[layer.name] = ()
-        for found in (read, shown):
+        for shown_boxes in (read, shown):
             for index, source in enumerate(layer.inputs):
-                wanted = read_of(network, layer, index, found[layer.name])
-                found[source] = union((*found[source], *wanted))
+                wanted = read_of(network, layer, index, shown_boxes[layer.name])
+                shown_boxes[source] = union((*shown_boxes[source], *wanted))
     return read, shown
 
 
@@ -158,8 +160,8 @@ def _written(network: Network, name: str) -> Iterator[tuple[str, int]]:
         case op.Input():
             return
         case op.Concatenation() | op.Reshape() | op.Identity():
-            for one in layer.inputs:
-                yield from _written(network, one)
+            for input_name in layer.inputs:
+                yield from _written(network, input_name)
         case op.Slice():
             source = network.layer(layer.inputs[0])
             if not (source.is_input or source.operator.is_view):

@@ -152,8 +152,8 @@ class FusedGroup:
         left = {(maps, *self.dims(source)[1:]) for source in sources}
         right = layer.channels, layer.rows.inputs, layer.columns.inputs
         if left != {right}:
-            found = " and ".join(map(str, sorted(left)))
-            raise InvalidPlan(f"maps {sources} are {found}, layer {number} reads {right}")
+            sizes = " and ".join(map(str, sorted(left)))
+            raise InvalidPlan(f"maps {sources} are {sizes}, layer {number} reads {right}")
 
     def _check_ends(self) -> None:
         ends = self.ends
@@ -171,7 +171,7 @@ class FusedGroup:
     @property
     def is_chain(self) -> bool:
         """Whether each window slides over what the layer before it makes, and nothing else."""
-        return all(self.read_by(one) == (one - 1,) for one in range(1, self.length + 1))
+        return all(self.read_by(number) == (number - 1,) for number in range(1, self.length + 1))
 
     def read_by(self, layer: int) -> tuple[int, ...]:
         """Return the maps that the window of a layer slides over."""
@@ -180,11 +180,11 @@ class FusedGroup:
     @property
     def readers(self) -> tuple[tuple[int, ...], ...]:
         """Of each map, the layers whose windows slide over it."""
-        found: list[list[int]] = [[] for _ in range(self.length + 1)]
+        readers: list[list[int]] = [[] for _ in range(self.length + 1)]
         for layer in range(1, self.length + 1):
             for source in self.read_by(layer):
-                found[source].append(layer)
-        return tuple(map(tuple, found))
+                readers[source].append(layer)
+        return tuple(map(tuple, readers))
 
     @property
     def last_readers(self) -> tuple[int, ...]:
@@ -246,27 +246,27 @@ Boxes = tuple[Box, ...]  # their union
 
 def union(boxes: Iterable[Box]) -> Boxes:
     """Return the same elements in fewer boxes: none empty, none inside another, halves joined."""
-    found: list[Box] = []
+    merged: list[Box] = []
     for box in boxes:
         if not all(box):
             continue
-        other = _joined_with_one(box, found)
-        while other is not None:
-            box = other
-            other = _joined_with_one(box, found)
-        found.append(box)
-    return tuple(found)
+        joined = _joined_with_one(box, merged)
+        while joined is not None:
+            box = joined
+            joined = _joined_with_one(box, merged)
+        merged.append(box)
+    return tuple(merged)
 
 
 def _joined_with_one(box: Box, found: list[Box]) -> Box | None:
     """The box with one of those found, which leaves the list, if both together are a box."""
-    for place, known in enumerate(found):
-        pairs = list(zip(box, known, strict=True))
-        is_box = sum(one != other for one, other in pairs) <= 1
-        is_inside = all(one | other == one for one, other in pairs)
-        if is_box or is_inside or all(one | other == other for one, other in pairs):
+    for place, present in enumerate(found):
+        pairs = list(zip(box, present, strict=True))
+        is_box = sum(left != right for left, right in pairs) <= 1
+        is_inside = all(left | right == left for left, right in pairs)
+        if is_box or is_inside or all(left | right == right for left, right in pairs):
             del found[place]
-            return tuple(or_(one, other) for one, other in pairs)
+            return tuple(or_(left, right) for left, right in pairs)
     return None
 
 

@@ -63,7 +63,7 @@ def read_of(network: Network, layer: Layer, index: int, own: Boxes) -> Boxes:
     if source == layer.shape and (operator.is_elementwise or layer.is_output):
         return own
     if isinstance(operator, op.Concatenation) and operator.axis == 0:
-        before = [maps_of(one)[0] for one in network.input_shapes(layer)[:index]]
+        before = [maps_of(shape)[0] for shape in network.input_shapes(layer)[:index]]
         mask = places(0, maps_of(source)[0])
         return union((maps >> sum(before) & mask, *area) for maps, *area in own)
     if isinstance(operator, op.Slice) and source.is_map:
@@ -104,8 +104,12 @@ def _channels_read(window: FusedLayer, filters: Places) -> Places:
         return places(0, window.channels) if filters else 0
     if window.is_channelwise:
         return filters
-    wide, each = window.channels // window.groups, window.filters // window.groups
-    asked = (group for group in range(window.groups) if filters >> group * each & places(0, each))
+    wide, filters_each = window.channels // window.groups, window.filters // window.groups
+    asked = (
+        group
+        for group in range(window.groups)
+        if filters >> group * filters_each & places(0, filters_each)
+    )
     return sum(places(group * wide, (group + 1) * wide) for group in asked)
 
 
@@ -145,7 +149,10 @@ def _adds_all(window: op.Window, axis: int, inputs: int, outputs: int) -> bool:
         for place, step in product(range(inputs), range(kernel))
         if 0 <= place * stride + step * window.dilation[axis] - window.padding[axis] < outputs
     ]
-    return len({place for place, _ in pairs}) == inputs and len({one for _, one in pairs}) == kernel
+    return (
+        len({place for place, _ in pairs}) == inputs
+        and len({offset for _, offset in pairs}) == kernel
+    )
 
 
 def window_of(network: Network, layer: Layer) -> FusedLayer | None:

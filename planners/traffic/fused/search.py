@@ -90,7 +90,7 @@ def room_for_weights(
 
 def _fill(kept: list[int], left: int, weights: tuple[int, ...], sizes: tuple[int, ...]) -> None:
     """Keep as many more weights as there is room for: the largest first, smaller ones fill the rest."""
-    for number in sorted(range(len(weights)), key=lambda one: -sizes[one]):
+    for number in sorted(range(len(weights)), key=lambda number: -sizes[number]):
         extra = min(left, weights[number] - kept[number])
         extra -= extra % sizes[number]
         kept[number] += extra
@@ -135,7 +135,7 @@ class GroupSearch:
         or seconds; ends the search by GaveUp.
         """
         stop = stop_of(budget)
-        least, found = below, None
+        least, schedule = below, None
         most_room = buffer - self._least_need(self._finest)
         for tiles in self._grids:
             stop.look()
@@ -146,18 +146,20 @@ class GroupSearch:
             if not self._could_be_less(tiles, left, least):
                 continue
             weights = self._least_weights(tiles, left)
-            for one in self._of(tiles):
-                if least is not None and one.maps_moved + weights >= least:
+            for candidate in self._of(tiles):
+                if least is not None and candidate.maps_moved + weights >= least:
                     break
-                room = self._room(one, buffer, least)
+                room = self._room(candidate, buffer, least)
                 if room is None:
                     continue
                 again = self._weights - sum(room.kept_weights)
-                total = one.maps_moved + self._weights + (one.schedule.count - 1) * again
+                total = (
+                    candidate.maps_moved + self._weights + (candidate.schedule.count - 1) * again
+                )
                 if least is None or total < least:
                     least = total
-                    found = replace(one.schedule, kept_weights=room.kept_weights)
-        return None if found is None else answer_of(found, self._tables, self.bound)
+                    schedule = replace(candidate.schedule, kept_weights=room.kept_weights)
+        return None if schedule is None else answer_of(schedule, self._tables, self.bound)
 
     def could_fit(self, buffer: int) -> bool:
         """Whether the finest cut leaves the maps enough room; if not, no longer group's does."""
@@ -197,11 +199,13 @@ class GroupSearch:
 
     def _of(self, tiles: Tiles) -> list[_Candidate]:
         if tiles not in self._candidates:
-            found = [
-                _Candidate(one, moved(one, self._tables).total - self._weights * one.count)
-                for one in _schedules(self.group, tiles)
+            candidates = [
+                _Candidate(
+                    schedule, moved(schedule, self._tables).total - self._weights * schedule.count
+                )
+                for schedule in _schedules(self.group, tiles)
             ]
-            self._candidates[tiles] = sorted(found, key=lambda one: one.maps_moved)
+            self._candidates[tiles] = sorted(candidates, key=lambda candidate: candidate.maps_moved)
         return self._candidates[tiles]
 
 
@@ -212,8 +216,8 @@ def answer_of(
     tables = CutTables(schedule.group) if tables is None else tables
     kept = schedule.kept_weights or (0,) * schedule.group.length
     level = max(
-        need.full if own >= weights else need.streamed
-        for need, own, weights in zip(
+        need.full if weight >= weights else need.streamed
+        for need, weight, weights in zip(
             layer_needs(schedule, tables), kept, tables.weights, strict=True
         )
     )
@@ -249,8 +253,8 @@ def _schedules(group: FusedGroup, tiles: Tiles) -> Iterator[FusedSchedule]:
     orders = (True, False) if all(is_cut) else (is_cut[COLUMNS] or not is_cut[ROWS],)
     holds = tuple(Hold) if can_hold_one_map(group) else (Hold.ALL_MAPS,)
     is_outer_cut = all(is_cut)
-    halos = [one for one in MAP_HALOS if is_outer_cut or one[0] is one[1]]
-    of_input = [one for one in INPUT_HALOS if is_outer_cut or one[0] is one[1]]
+    halos = [halo for halo in MAP_HALOS if is_outer_cut or halo[0] is halo[1]]
+    of_input = [halo for halo in INPUT_HALOS if is_outer_cut or halo[0] is halo[1]]
     if not any(is_cut):
         halos, of_input = halos[:1], [(CACHED, CACHED), (RELOADED, RELOADED)]
     for order, halo, input_halo, hold in product(orders, halos, of_input, holds):
@@ -306,15 +310,15 @@ class FusedTraffic:
 
     def in_short(self) -> str:
         """Return the tiling, what becomes of halos, and how much of the weights is stationary."""
-        one, weights = self.schedule, sum(weights_of(self.schedule.group))
-        hold = ", map by map" if one.hold is Hold.ONE_MAP else ""
-        if one.count == 1:
+        schedule, weights = self.schedule, sum(weights_of(self.schedule.group))
+        hold = ", map by map" if schedule.hold is Hold.ONE_MAP else ""
+        if schedule.count == 1:
             return f"one tile{hold}"
-        kept = sum(one.kept_weights)
+        kept = sum(schedule.kept_weights)
         share = "all" if kept == weights else f"{kept / weights:.0%} of the" if kept else "no"
         return (
-            f"{one.tiles[0]}x{one.tiles[1]} tiles, halo {_halo(one.halo)}, "
-            f"input halo {_halo(one.input_halo)}, {share} weights stationary{hold}"
+            f"{schedule.tiles[0]}x{schedule.tiles[1]} tiles, halo {_halo(schedule.halo)}, "
+            f"input halo {_halo(schedule.input_halo)}, {share} weights stationary{hold}"
         )
 
     def listing(self, names: Sequence[str]) -> str:
@@ -323,7 +327,7 @@ class FusedTraffic:
 
 
 def _halo(halo: Halos) -> str:
-    return " and ".join(dict.fromkeys(one.value for one in halo))
+    return " and ".join(dict.fromkeys(side.value for side in halo))
 
 
 def listing(schedule: FusedSchedule, names: Sequence[str]) -> str:
@@ -366,7 +370,8 @@ def _reads(group: FusedGroup, number: int, names: Sequence[str]) -> str:
         return "from the input, which waits, " if waits else "from each map of the input in turn, "
     if read == (number - 1,):
         return ""
-    return f"from {' and '.join(names[one - 1] if one else 'the input' for one in read)}, "
+    sources = (names[map_number - 1] if map_number else "the input" for map_number in read)
+    return f"from {' and '.join(sources)}, "
 
 
 def _sizes(schedule: FusedSchedule, tables: CutTables) -> Iterator[str]:
@@ -375,6 +380,7 @@ def _sizes(schedule: FusedSchedule, tables: CutTables) -> Iterator[str]:
     cuts = {key[0]: tables.cut(*key) for key in axes}
     for number in range(tables.group.length + 1):
         rows, columns = (
-            max(one.bit_count() for one in cuts[axis].made[number]) for axis in sorted(cuts)
+            max(places_made.bit_count() for places_made in cuts[axis].made[number])
+            for axis in sorted(cuts)
         )
         yield f"{tables.group.dims(number)[0]}x{rows}x{columns}"

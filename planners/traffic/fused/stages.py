@@ -172,13 +172,13 @@ def _stage(network: Network, layer: Layer, sizes: ElementSizes) -> Stage:
 def _least_reads(network: Network, layer: Layer, parameters: int, sizes: ElementSizes) -> int:
     """Bytes that all of the output of a layer depends on, each counted once."""
     whole, seen = whole_of(layer.shape), set[str]()
-    found = parameters_read(network, layer, whole, parameters)
+    bytes_read = parameters_read(network, layer, whole, parameters)
     for index, name in enumerate(layer.inputs):
         tensors = set(_viewed(network, name))
         if not tensors & seen:
-            found += count(read_of(network, layer, index, whole)) * sizes.of(name)
+            bytes_read += count(read_of(network, layer, index, whole)) * sizes.of(name)
         seen |= tensors
-    return found
+    return bytes_read
 
 
 def _windowed(network: Network, layer: Layer, source: str, sizes: ElementSizes) -> Stage:
@@ -209,7 +209,8 @@ def _order(network: Network, stages: Mapping[str, Stage]) -> Iterator[str]:
     depth = _depths(network)
     done: set[str] = set()
     waiting = [
-        (layer.name, False) for layer in sorted(network.outputs, key=lambda one: -depth[one.name])
+        (layer.name, False)
+        for layer in sorted(network.outputs, key=lambda output: -depth[output.name])
     ]
     while waiting:
         name, is_ready = waiting.pop()
@@ -223,7 +224,7 @@ def _order(network: Network, stages: Mapping[str, Stage]) -> Iterator[str]:
         stage = stages.get(name)
         read = network.layer(name).inputs if stage is None else _read_by(network, stage)
         waiting.append((name, True))
-        waiting += [(one, False) for one in sorted(read, key=lambda one: -depth[one])]
+        waiting += [(source, False) for source in sorted(read, key=lambda source: -depth[source])]
 
 
 def _read_by(network: Network, stage: Stage) -> tuple[str, ...]:
@@ -236,13 +237,15 @@ def _with_neighbours(
     network: Network, stage: Stage, order: list[Stage], place: Mapping[str, int]
 ) -> Stage:
     """The stage with whose maps it reads, and who reads what it leaves."""
-    stage_of = {name: one for one in order for name in one.layers}
-    found = [
+    stage_of = {name: stage for stage in order for name in stage.layers}
+    windowed = [
         stage_of.get(name)
         for name in _consumers(network, stage.name)
         if name in stage_of or network.layer(name).is_output
     ]
-    readers = {place[one.name] for one in found if one is not None and one.window is not None}
+    readers = {
+        place[stage.name] for stage in windowed if stage is not None and stage.window is not None
+    }
     sources = tuple(_joined(network, stage.source))
     return replace(
         stage,
@@ -250,22 +253,22 @@ def _with_neighbours(
         shown=tuple(frozenset(_viewed(network, name)) for name in (stage.source, *stage.beside)),
         sources=sources,
         in_views=tuple(
-            one for name in stage.beside for one in _viewed(network, name) if one != name
+            viewed for name in stage.beside for viewed in _viewed(network, name) if viewed != name
         ),
         readers=tuple(sorted(readers)),
-        leaves=any(one is None or one.window is None for one in found),
+        leaves=any(stage is None or stage.window is None for stage in windowed),
     )
 
 
 def _maps_apart(network: Network, sources: Sequence[str]) -> int:
     """The feature maps of tensors that certainly share no element."""
-    seen, found = set[str](), 0
+    seen, maps = set[str](), 0
     for name in sources:
         tensors = set(_viewed(network, name))
         if not tensors & seen:
-            found += maps_of(network.layer(name).shape)[0]
+            maps += maps_of(network.layer(name).shape)[0]
         seen |= tensors
-    return found
+    return maps
 
 
 def _joined(network: Network, name: str) -> Iterator[str]:
@@ -274,8 +277,8 @@ def _joined(network: Network, name: str) -> Iterator[str]:
     if not isinstance(layer.operator, op.Concatenation) or layer.operator.axis != 0:
         yield name
         return
-    for one in layer.inputs:
-        yield from _joined(network, one)
+    for input_ in layer.inputs:
+        yield from _joined(network, input_)
 
 
 def _viewed(network: Network, name: str) -> Iterator[str]:
@@ -284,8 +287,8 @@ def _viewed(network: Network, name: str) -> Iterator[str]:
     if not layer.operator.is_view:
         yield name
         return
-    for one in layer.inputs:
-        yield from _viewed(network, one)
+    for input_ in layer.inputs:
+        yield from _viewed(network, input_)
 
 
 def operands_of(stages: Sequence[Stage], inside: Collection[str]) -> tuple[tuple[int, ...], ...]:
@@ -294,19 +297,19 @@ def operands_of(stages: Sequence[Stage], inside: Collection[str]) -> tuple[tuple
     inside: tensors that are no operands from DRAM. Numbers are as FusedGroup has them.
     """
     start = stages[0]
-    numbers, known = {start.source: INPUT}, set(start.shown[0])
-    found = []
+    numbers, tensors_shown = {start.source: INPUT}, set(start.shown[0])
+    stages_found = []
     for stage in stages:
         of_stage = []
         for name, tensors in zip(stage.beside, stage.shown[1:], strict=True):
             if name in inside:
                 continue
             if name not in numbers:
-                numbers[name] = PART_OF_OTHERS if tensors & known else len(numbers)
-                known |= tensors
+                numbers[name] = PART_OF_OTHERS if tensors & tensors_shown else len(numbers)
+                tensors_shown |= tensors
             of_stage.append(numbers[name])
-        found.append(tuple(of_stage))
-    return tuple(found)
+        stages_found.append(tuple(of_stage))
+    return tuple(stages_found)
 
 
 def _consumers(network: Network, name: str) -> Iterator[str]:
@@ -331,7 +334,7 @@ def groups_of(stages: Sequence[Stage], first: int, end: int) -> Iterator[FusedGr
     if not all(sources) or any(name in place for stage in chosen for name in stage.in_views):
         return
     skips = tuple(_skips(chosen, place))
-    read = {number for numbers in sources for number in numbers} | {one for one, _ in skips}
+    read = {number for numbers in sources for number in numbers} | {source for source, _ in skips}
     if not _are_cut_alike(stage for number, stage in enumerate(chosen, 1) if number not in read):
         return
     written = frozenset(
@@ -362,17 +365,17 @@ def groups_of(stages: Sequence[Stage], first: int, end: int) -> Iterator[FusedGr
 
 def _sources_in(place: Mapping[str, int], stage: Stage, start: Stage) -> tuple[int, ...]:
     """The maps of a group that the window of a stage slides over; none where others are needed."""
-    left, found = stage.sources, []
+    left, positions = stage.sources, []
     while left:
         if left[0] in place:
-            found.append(place[left[0]])
+            positions.append(place[left[0]])
             left = left[1:]
         elif left[: len(start.sources)] == start.sources:
-            found.append(0)
+            positions.append(0)
             left = left[len(start.sources) :]
         else:
             return ()
-    return tuple(found)
+    return tuple(positions)
 
 
 def _skips(chosen: Sequence[Stage], place: Mapping[str, int]) -> Iterator[Skip]:
