@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from cnn2csdf.network import Layer, Network, Shape
-from cnn2csdf.operators import Concatenation, Elementwise
 from csdf.arguments import public
 from csdf.errors import InvalidNetwork
 
@@ -105,9 +104,7 @@ def written_rows(
     """Return the rows that each phase of the layer writes."""
     ends = parts(layer, inputs, granularity)
     # Whether the layer brings several branches together.
-    if granularity.joins_wait and (
-        isinstance(layer.operator, Elementwise | Concatenation) and len(layer.inputs) > 1
-    ):
+    if granularity.joins_wait and (layer.operator.reads_once and len(layer.inputs) > 1):
         return (0,) * (len(ends) - 1) + (ends[-1],)
     return differences(ends)
 

@@ -149,7 +149,7 @@ def uncounted(platform: Platform, network: Network, element_bytes: int | None) -
 def _of_types(kernel: str, layer: Layer, element_bytes: int, source: Layer | None) -> str:
     """The kernel of a layer for the elements that it reads and makes."""
     operator, types, given = layer.operator, layer.quantization, element_bytes
-    if isinstance(operator, op.Conversion) and source is not None:
+    if operator.converts and source is not None:
         given, types = source.element_bytes, types or source.quantization
     single = ".single" if types is not None and not types.is_fixed_point else ""
     if element_bytes == REAL_BYTES:
@@ -162,7 +162,7 @@ def _of_types(kernel: str, layer: Layer, element_bytes: int, source: Layer | Non
         return f"{kernel}.wide"
     if element_bytes == Element.INT16.bytes:
         kernel += ".short"
-    elif isinstance(operator, op.Conversion):
+    elif operator.converts:
         kernel = TABLE if single else kernel
     elif isinstance(operator, op.Activation) and operator.function not in LIMITS:
         kernel = TABLE

@@ -125,7 +125,7 @@ def with_integers(model: Model) -> Model:
                 layer,
                 stored=tuple([_real(one) if one.role == "bias" else one for one in layer.stored]),
             )
-        elif isinstance(found.operator, op.Embedding) and _is_of_bytes(found.stored_as("table")):
+        elif found.operator.index_limit is not None and _is_of_bytes(found.stored_as("table")):
             # Rows are looked up as integers, and made real behind.
             types = found.stored_as("table").quantization
             assert types is not None
@@ -146,8 +146,7 @@ def _behind(
     network: Network, consumers: Mapping[str, Sequence[str]], layer: Layer
 ) -> tuple[Layer, ...]:
     """Return the layers merged into a layer: limits, and what stores its result; often none."""
-    outside = op.Conversion | op.Input | op.Output
-    if isinstance(layer.operator, outside) or layer.quantization is not None:
+    if layer.operator.converts or layer.is_end or layer.quantization is not None:
         return ()
     if not all(_is_made_real(network, network.layer(name)) for name in layer.inputs):
         return ()
@@ -156,7 +155,7 @@ def _behind(
     while len(readers := consumers[last.name]) == 1:
         last = network.layer(readers[0])
         chain.append(last)
-        if isinstance(last.operator, op.Conversion) and last.quantization is not None:
+        if last.operator.converts and last.quantization is not None:
             # How the integers are stored that a layer makes real.
             given = [
                 network.layer(network.layer(name).inputs[0]).quantization for name in layer.inputs
@@ -164,9 +163,9 @@ def _behind(
             is_merged = _has_integer_form(layer, given, last.quantization)
             is_short = any(one and one.element.bytes > 1 for one in (*given, last.quantization))
             is_table = is_of_one_element(layer) and not is_short
-            has_limits = all(_is_limit(one.operator) for one in chain[:-1])
+            has_limits = all(one.operator.is_limit for one in chain[:-1])
             return tuple(chain) if is_table or (is_merged and has_limits) else ()
-        if not (_is_limit(last.operator) or all(map(is_of_one_element, (layer, *chain)))):
+        if not (last.operator.is_limit or all(map(is_of_one_element, (layer, *chain)))):
             break
     return ()
 
@@ -194,7 +193,7 @@ def _has_integer_form(
         case op.Softmax(is_logarithm=is_logarithm):
             return not (is_logarithm or is_short)
         case op.Activation(function=function):
-            return not is_short or function == "prelu" or (is_alike and _is_limit(layer.operator))
+            return not is_short or function == "prelu" or (is_alike and layer.operator.is_limit)
         case op.BatchNormalization():
             return True
         case op.Resize(function=function):
@@ -221,20 +220,15 @@ def goes_by_table(layer: Layer) -> bool:
             is_unusual = function not in FUNCTIONS_OF_PAIRS
         case _:
             is_unusual = not isinstance(operator, op.Activation)
-    return is_unusual or any(not _is_limit(one) for one in layer.epilogue)
+    return is_unusual or any(not one.is_limit for one in layer.epilogue)
 
 
 def _is_made_real(network: Network, layer: Layer) -> bool:
     return (
-        isinstance(layer.operator, op.Conversion)
+        layer.operator.converts
         and layer.quantization is None
         and network.layer(layer.inputs[0]).quantization is not None
     )
-
-
-def _is_limit(operator: op.Operator) -> bool:
-    """Whether it may as well limit the integers: they grow with the real numbers."""
-    return isinstance(operator, op.Activation) and operator.function in ("relu", "clip")
 
 
 def _merged(network: Network, chain: Sequence[Layer]) -> Layer:
@@ -300,6 +294,6 @@ def _without_unread(network: Network) -> Network:
         layers=tuple(
             layer
             for layer in network.layers
-            if consumers[layer.name] or not isinstance(layer.operator, op.Conversion)
+            if consumers[layer.name] or not layer.operator.converts
         ),
     )

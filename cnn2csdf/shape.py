@@ -58,5 +58,10 @@ class Shape:
         """Columns of a feature map."""
         return self.dims[2] if self.is_map else 1
 
+    @property
+    def turned(self) -> Shape:
+        """The shape of a map turned around its diagonal; another tensor as it is."""
+        return Shape(dims=(self.channels, self.width, self.height)) if self.is_map else self
+
     def __str__(self) -> str:
         return "x".join(str(size) for size in self.dims) or "()"

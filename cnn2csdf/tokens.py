@@ -104,11 +104,13 @@ class _Rewriting:
 
     def add(self, layer: Layer) -> None:
         """Add a layer of the file, on maps where it has a form there."""
-        rule = _RULES.get(type(layer.operator), _Rewriting.add_as_it_is)
-        if any(not isinstance(one, op.Activation) for one in layer.epilogue):
-            rule = _Rewriting.add_as_it_is
+        rule = _RULES.get(type(layer.operator))
+        has_parameters = any(not isinstance(one, op.Activation) for one in layer.epilogue)
         try:
-            rule(self, layer)
+            if rule is None or has_parameters:
+                self.add_as_it_is(layer)
+            else:
+                rule(self, layer, layer.operator)
             if isinstance(layer.operator, op.Reshape | op.View | op.Transpose):
                 self._add_behind_a_move(layer)
                 self._put_tokens_on_rows(layer)
@@ -315,7 +317,7 @@ def _sizes(digits: Sequence[Digits]) -> Dims:
     return tuple(digit.size for digit in digits) or (1,)
 
 
-def _input(at: _Rewriting, layer: Layer) -> None:
+def _input(at: _Rewriting, layer: Layer, _operator: op.Operator) -> None:
     dims = layer.shape.dims
     if len(dims) != 2 or dims[0] == 1:
         raise NoForm
@@ -323,7 +325,7 @@ def _input(at: _Rewriting, layer: Layer) -> None:
     at._put(layer, operator, (), (of_axis("Y", dims[0]), of_axis("C", dims[1])))
 
 
-def _output(at: _Rewriting, layer: Layer) -> None:
+def _output(at: _Rewriting, layer: Layer, _operator: op.Operator) -> None:
     held, dims = at.held(layer.inputs[0]), layer.shape.dims
     order = (held.form[1], held.form[2], held.form[0]) if len(dims) == 3 else held.form
     shape = at.shape_of(held)
@@ -335,13 +337,13 @@ def _output(at: _Rewriting, layer: Layer) -> None:
         raise NoForm
 
 
-def _reshape(at: _Rewriting, layer: Layer) -> None:
+def _reshape(at: _Rewriting, layer: Layer, _operator: op.Operator) -> None:
     held = at.held(layer.inputs[0])
     digits = [one for dim in held.form for one in dim]
     at._held[layer.name] = Held(held.layer, cut_up(digits, layer.shape.dims))
 
 
-def _as_it_lies(at: _Rewriting, layer: Layer) -> None:
+def _as_it_lies(at: _Rewriting, layer: Layer, _operator: op.Operator) -> None:
     """A reshape of elements as they lie: of a map place by place."""
     held, dims = at.held(layer.inputs[0]), layer.shape.dims
     form = held.form
@@ -355,10 +357,9 @@ def _as_it_lies(at: _Rewriting, layer: Layer) -> None:
         at._held[layer.name] = Held(held.layer, cut_up(digits, dims))
 
 
-def _transpose(at: _Rewriting, layer: Layer) -> None:
-    assert isinstance(layer.operator, op.Transpose)
+def _transpose(at: _Rewriting, layer: Layer, operator: op.Transpose) -> None:
     held = at.held(layer.inputs[0])
-    form = tuple(held.form[axis] for axis in layer.operator.permutation)
+    form = tuple(held.form[axis] for axis in operator.permutation)
     at._held[layer.name] = _by_columns(at, layer, Held(held.layer, form))
 
 
@@ -381,16 +382,13 @@ def _by_columns(at: _Rewriting, layer: Layer, held: Held) -> Held:
     return Held(at._moved(held.layer, view, "by heads"), (columns, held.form[1], last))
 
 
-def _slice(at: _Rewriting, layer: Layer) -> None:
-    assert isinstance(layer.operator, op.Slice)
-    one = layer.operator
-    size = at.network.input_shapes(layer)[0].dims[one.axis]
-    _picked(at, layer, one.axis, range(size)[one.start : one.stop : one.step])
+def _slice(at: _Rewriting, layer: Layer, operator: op.Slice) -> None:
+    size = at.network.input_shapes(layer)[0].dims[operator.axis]
+    _picked(at, layer, operator.axis, range(size)[operator.start : operator.stop : operator.step])
 
 
-def _gather(at: _Rewriting, layer: Layer) -> None:
-    assert isinstance(layer.operator, op.Gather)
-    _picked(at, layer, layer.operator.axis, layer.operator.places)
+def _gather(at: _Rewriting, layer: Layer, operator: op.Gather) -> None:
+    _picked(at, layer, operator.axis, operator.places)
 
 
 def _picked(at: _Rewriting, layer: Layer, axis: int, places: Sequence[int]) -> None:
@@ -489,9 +487,8 @@ def _chosen_of(stored: Stored, places: Sequence[int]) -> Stored:
     return replace(stored, quantization=types, name=known)
 
 
-def _with_matrix(at: _Rewriting, layer: Layer) -> None:
+def _with_matrix(at: _Rewriting, layer: Layer, operator: op.MatrixProduct) -> None:
     """A product with weights: a convolution of one place, or of all columns of a row."""
-    operator: Any = layer.operator
     if operator.units is None:
         _product(at, layer)
         return
@@ -582,37 +579,34 @@ def _with_rows(at: _Rewriting, name: str, held: Held) -> Held:
     return at._held[name]
 
 
-def _pointwise(at: _Rewriting, layer: Layer) -> None:
+def _pointwise(at: _Rewriting, layer: Layer, operator: op.Operator) -> None:
     """A function of single elements, wherever they lie."""
     held = at.held(layer.inputs[0])
-    operator = layer.operator
-    if isinstance(operator, op.Activation) and operator.function == "prelu":
+    if operator.trained(at.network.input_shapes(layer)):  # slopes of channels
         raise NoForm
     at._put(layer, operator, [held.layer], held.form)
     at.put_once(layer, operator)
 
 
-def _embedding(at: _Rewriting, layer: Layer) -> None:
+def _embedding(at: _Rewriting, layer: Layer, operator: op.Operator) -> None:
     """Rows of a table: the numbers of the tokens of each place."""
     held = at.held(layer.inputs[0])
     if at.shape_of(held).dims != at.network.input_shapes(layer)[0].dims:
         raise NoForm
     form = (of_axis("C", layer.shape.channels), *held.form[1:])
-    at._put(layer, layer.operator, [held.layer], form)
+    at._put(layer, operator, [held.layer], form)
 
 
-def _choice(at: _Rewriting, layer: Layer) -> None:
+def _choice(at: _Rewriting, layer: Layer, operator: op.Choice) -> None:
     """A choice by one tensor between two numbers is a function of its elements."""
-    assert isinstance(layer.operator, op.Choice)
-    if len(layer.inputs) == 1 and all(set(dims) == {1} for _, dims in layer.operator.constants):
-        at.put_once(layer, layer.operator)
+    if len(layer.inputs) == 1 and all(set(dims) == {1} for _, dims in operator.constants):
+        at.put_once(layer, operator)
     raise NoForm
 
 
-def _repeat(at: _Rewriting, layer: Layer) -> None:
+def _repeat(at: _Rewriting, layer: Layer, operator: op.Repeat) -> None:
     """A tensor several times; a single place repeated is also left as it is."""
-    assert isinstance(layer.operator, op.Repeat)
-    axis, times = layer.operator.axis, layer.operator.times
+    axis, times = operator.axis, operator.times
     if at.network.input_shapes(layer)[0].dims[axis] > 1:
         raise NoForm
     at.put_once(layer)
@@ -623,15 +617,14 @@ def _repeat(at: _Rewriting, layer: Layer) -> None:
     at._put(layer, op.Gather(axis=0, places=places), [held.layer], form)
 
 
-def _elementwise(at: _Rewriting, layer: Layer) -> None:
-    assert isinstance(layer.operator, op.Elementwise)
+def _elementwise(at: _Rewriting, layer: Layer, operator: op.Elementwise) -> None:
     if not all(name in at._held for name in layer.inputs):
         raise NoForm
     helds = [at.operand(name) for name in layer.inputs]
     form = widest_form([one.form for one in helds], layer.shape.dims)
     shape = Shape(dims=tuple(size_of(digits_of(axis, form)) for axis in AXES))
     sources = [_like(at, held, form, shape) for held in helds]
-    operator, weights = layer.operator, None
+    weights = None
     if operator.constant is not None:
         dims = varying_dims(operator.constant, form, shape)
         arrays = at._arrays(layer)
@@ -677,34 +670,31 @@ def _over_last(at: _Rewriting, layer: Layer, axis: int) -> Held:
     return at.one_column(at.tokens(layer.inputs[0]))
 
 
-def _layer_normalization(at: _Rewriting, layer: Layer) -> None:
-    assert isinstance(layer.operator, op.LayerNormalization)
-    if layer.operator.last is not None:
+def _layer_normalization(at: _Rewriting, layer: Layer, operator: op.LayerNormalization) -> None:
+    if operator.last is not None:
         raise NoForm
-    held = _over_last(at, layer, layer.operator.axis)
-    at._put(layer, replace(layer.operator, axis=0, last=0), [held.layer], held.form)
+    held = _over_last(at, layer, operator.axis)
+    at._put(layer, replace(operator, axis=0, last=0), [held.layer], held.form)
 
 
-def _softmax(at: _Rewriting, layer: Layer) -> None:
-    assert isinstance(layer.operator, op.Softmax)
-    axis = layer.operator.axis
-    if layer.operator.last not in (None, axis):
+def _softmax(at: _Rewriting, layer: Layer, operator: op.Softmax) -> None:
+    axis = operator.axis
+    if operator.last not in (None, axis):
         raise NoForm
     held = at.held(layer.inputs[0])
     if axis != len(layer.shape.dims) - 1 or held.form[-1] != of_axis(
         "C", at.shape_of(held).channels
     ):
         raise NoForm
-    at._put(layer, replace(layer.operator, axis=0, last=None), [held.layer], held.form)
+    at._put(layer, replace(operator, axis=0, last=None), [held.layer], held.form)
 
 
-def _reduction(at: _Rewriting, layer: Layer) -> None:
+def _reduction(at: _Rewriting, layer: Layer, operator: op.Reduction) -> None:
     """A reduction over the numbers of a token, or over all tokens."""
-    assert isinstance(layer.operator, op.Reduction)
     if layer.inputs[0] not in at._held:
         raise NoForm
     held = at.held(layer.inputs[0])
-    shape, axes = at.shape_of(held), set(layer.operator.axes)
+    shape, axes = at.shape_of(held), set(operator.axes)
     gone = joined(
         sorted(
             (one for axis in axes for one in held.form[axis]),
@@ -721,15 +711,14 @@ def _reduction(at: _Rewriting, layer: Layer) -> None:
     form = tuple(
         () if axis in axes else dim
         for axis, dim in enumerate(held.form)
-        if layer.operator.keeps or axis not in axes
+        if operator.keeps or axis not in axes
     )
-    operator = replace(layer.operator, axes=over[kinds.index(gone)], keeps=True)
+    operator = replace(operator, axes=over[kinds.index(gone)], keeps=True)
     at._put(layer, operator, [held.layer], form or ((),))
 
 
-def _concatenation(at: _Rewriting, layer: Layer) -> None:
+def _concatenation(at: _Rewriting, layer: Layer, operator: Any) -> None:
     """Tensors, and constants, one after another along tokens or along the numbers of each."""
-    operator: Any = layer.operator
     if isinstance(operator, op.Concatenation) and len(layer.shape.dims) == 3:
         some = [at.held(name) for name in layer.inputs]
         rests = {(*one.form[: operator.axis], *one.form[operator.axis + 1 :]) for one in some}
@@ -766,7 +755,7 @@ def _concatenation(at: _Rewriting, layer: Layer) -> None:
     at._put(layer, operator, [one.layer for one in helds], form, weights=weights, stored=stored)
 
 
-_RULES: dict[type, Callable[[_Rewriting, Layer], None]] = {
+_RULES: dict[type, Callable[[_Rewriting, Layer, Any], None]] = {
     op.Activation: _pointwise,
     op.Choice: _choice,
     op.Concatenation: _concatenation,

@@ -11,7 +11,6 @@ import numpy as np
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.execution.streaming_executor import Frame, RowByRowRun, run_row_by_row
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.operators import Embedding
 from cnn2csdf.weights import Array, Model
 from csdf.arguments import Natural, public
 from csdf.errors import ExecutionError
@@ -80,11 +79,11 @@ def table_entries(network: Network) -> dict[str, int]:
     """Return the rows of the smallest table that each input chooses from, by its name."""
     found: dict[str, int] = {}
     for layer in network.layers:
-        if isinstance(layer.operator, Embedding):
+        entries = layer.operator.index_limit
+        if entries is not None:
             source = layer
             while source.inputs:
                 source = network.layer(source.inputs[0])
-            entries = layer.operator.entries
             found[source.name] = min(entries, found.get(source.name, 128))
     return found
 

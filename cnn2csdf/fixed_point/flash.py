@@ -151,8 +151,7 @@ def _beginnings(network: Network) -> Arrays:
 
 def is_limit(operator: op.Operator, given: Quantization, result: Quantization) -> bool:
     """Whether an activation keeps integers within limits, and does nothing else."""
-    is_bound = isinstance(operator, op.Activation) and operator.function in ("relu", "clip")
-    return is_bound and given == result
+    return operator.is_limit and given == result
 
 
 def sum_ratios(layer: Layer, given: Quantization, result: Quantization) -> list[float] | None:
@@ -252,7 +251,7 @@ def _sizes_in_single(network: Network, layer: Layer, result: Quantization) -> di
                 return {}
         found = [number.astype(np.float32) for number in numbers]
         return {each.tobytes(): each.nbytes for each in found}
-    if not (is_choice(layer.operator) or isinstance(layer.operator, op.Conversion)):
+    if not (is_choice(layer.operator) or layer.operator.converts):
         return {}
     if result.element.bytes > 1:  # computed, without a table
         return {}

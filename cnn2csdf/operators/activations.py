@@ -118,6 +118,10 @@ class Activation(Pointwise):
     function: str
     parameters: tuple[float, ...] = ()
 
+    @property
+    def is_limit(self) -> bool:
+        return self.function in ("relu", "clip")
+
     def __post_init__(self) -> None:
         if self.function not in ACTIVATIONS:
             raise InvalidNetwork(f"there is no activation {self.function!r}")

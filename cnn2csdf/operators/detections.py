@@ -58,6 +58,9 @@ class Detections(Operator):
     overlap_limit: float = 0.5
     scales: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0)
 
+    def scratch_elements(self, inputs: Sequence[Shape]) -> int:
+        return self.anchors if self.by_class is None else 0
+
     def __post_init__(self) -> None:
         if min(self.anchors, self.count, self.classes, self.classes_each) < 1:
             raise InvalidNetwork(

@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.operators.operator import Operator
+from cnn2csdf.operators.operator import SINGLE_BYTES, Operator
 from cnn2csdf.operators.products import FullyConnected, MatrixProduct
 from cnn2csdf.operators.windows import Convolution
 from cnn2csdf.part import HeldRows, Part, along_channels, cut, whole_tensor
@@ -44,6 +44,10 @@ class HybridProduct(Operator):
 
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
         return self.product.multiply_accumulates(inputs, output)
+
+    def scratch_elements(self, inputs: Sequence[Shape]) -> int:
+        """Return the bytes of the values that are multiplied at a time, in single precision."""
+        return -(-self.values_at_once(inputs) // SINGLE_BYTES)
 
     def values_at_once(self, inputs: Sequence[Shape]) -> int:
         """Return how many numbers of the input one sum of products reads."""

@@ -118,6 +118,7 @@ class Conversion(RowByRow):
     reads_once = True
     by_pixels = True
     words = "convert"
+    converts = True
 
     @property
     def is_tileable(self) -> bool:
@@ -244,6 +245,9 @@ class Slice(Move):
     start: int
     stop: int
     step: int = 1
+
+    def row_elements_read(self, source: Shape, output: Shape) -> int:
+        return output.row_elements
 
     @property
     def keeps_columns(self) -> bool:
@@ -591,6 +595,10 @@ class Embedding(Operator):
 
     entries: int
     width: int
+
+    @property
+    def index_limit(self) -> int:
+        return self.entries
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         channels, *places = map_dims(self, inputs)

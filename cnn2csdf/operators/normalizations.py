@@ -61,6 +61,10 @@ class LocalResponseNormalization(RowByRow):
     bias: float = 1.0
 
     @property
+    def neighbours(self) -> int:
+        return (self.size - 1) // 2
+
+    @property
     def is_tileable(self) -> bool:
         return True
 

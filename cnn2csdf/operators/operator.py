@@ -20,6 +20,9 @@ Both grow with the output row, or stay.
 """
 
 
+SINGLE_BYTES = 4  # of a number in single precision
+
+
 class Operator(ABC):
     """The computation of a layer: a frozen value of sizes and attributes, without parameters.
 
@@ -34,6 +37,7 @@ class Operator(ABC):
     is_output: ClassVar[bool] = False  # whether a tensor leaves the network here
     is_state: ClassVar[bool] = False  # whether that tensor is a state variable, and no frame
     moves: ClassVar[bool] = False  # whether it only moves elements and changes none
+    converts: ClassVar[bool] = False  # whether it stores the same numbers in another type
     is_view: ClassVar[bool] = False  # whether its output can be the memory of its inputs
     # Whether an output element is a function of the input elements of its index, and parameters.
     is_elementwise: ClassVar[bool] = False
@@ -117,6 +121,49 @@ class Operator(ABC):
     def accumulates_rows(self, source: Shape, output: Shape) -> bool:
         """Return whether the one output row can be accumulated row by row of the input map."""
         return False
+
+    def turned(self) -> Operator:
+        """Return the operator on maps turned around their diagonal: rows become columns."""
+        return self
+
+    def columns_needed(
+        self, index: int, inputs: Sequence[Shape], output: Shape
+    ) -> RowsNeeded | None:
+        """Return which columns of input `index` each output column needs, as `rows_needed`."""
+        shapes = [shape.turned for shape in inputs]
+        return self.turned().rows_needed(index, shapes, output.turned)
+
+    def row_elements_read(self, source: Shape, output: Shape) -> int:
+        """Return how many elements of an input row it reads, of which it reads none twice."""
+        return source.row_elements
+
+    @property
+    def stride(self) -> tuple[int, int]:
+        """Rows and columns of the input between two neighbouring pixels of the output."""
+        return 1, 1
+
+    @property
+    def neighbours(self) -> int:
+        """Channels before its own that an output channel needs, within one pixel."""
+        return 0
+
+    @property
+    def index_limit(self) -> int | None:
+        """The number of rows that the elements of the input are indices of; None for numbers."""
+        return None
+
+    @property
+    def is_limit(self) -> bool:
+        """Whether it limits numbers to a range, and does nothing else."""
+        return False
+
+    def scratch_elements(self, inputs: Sequence[Shape]) -> int:
+        """Return how many numbers its C needs beside the inputs and the output."""
+        return 0
+
+    def scratch_bytes(self, inputs: Sequence[Shape], element_bytes: int) -> int:
+        """Return the bytes of these numbers. element_bytes: of an element of the output."""
+        return SINGLE_BYTES * self.scratch_elements(inputs)
 
     def enlargement(self, source: Shape) -> tuple[int, int] | None:
         """Return how often each row and each column is repeated, where nothing else is done."""

@@ -224,7 +224,7 @@ class AttentionProduct(Operator):
         tokens, keys = output.rows // self.groups, inputs[1].rows // self.groups
         return lambda row: (row // tokens * keys, (row // tokens + 1) * keys)
 
-    def columns_needed(self, index: int, inputs: Sequence[Shape]) -> RowsNeeded:
+    def columns_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded:
         """Return the column that has the channels of a head."""
         return same_row if inputs[index].width == self.heads else only_row
 

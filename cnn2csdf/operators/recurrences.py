@@ -56,6 +56,9 @@ class Recurrence(Operator):
     cell_limit: float | None = None
     given: tuple[str, ...] = ()
 
+    def scratch_elements(self, inputs: Sequence[Shape]) -> int:
+        return self.units * (2 + GATES[self.kind])
+
     def __post_init__(self) -> None:
         if self.kind not in GATES or self.direction not in DIRECTIONS or self.units < 1:
             raise InvalidNetwork(
@@ -151,6 +154,7 @@ class Recurrence(Operator):
 CELL_GATES = ("input", "forget", "cell", "output")
 SUM_POWER, GATE_POWER = -12, -15  # of two: scales of what enters a gate, and of what leaves it
 SHORT = 2**15
+CELL_BYTES = 2  # of a cell of 16 bits
 
 
 def _short(values: Integers) -> Integers:
@@ -184,6 +188,13 @@ class QuantizedLstm(_InIntegers):
     cell_scale: float
     clip: int | None = None
     keeps: int | None = None
+
+    def scratch_elements(self, inputs: Sequence[Shape]) -> int:
+        """The cells, in elements of one byte, where they do not stay from frame to frame."""
+        return self.units * CELL_BYTES if self.keeps is None else 0
+
+    def scratch_bytes(self, inputs: Sequence[Shape], element_bytes: int) -> int:
+        return element_bytes * self.scratch_elements(inputs)
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         shape = only_input(self, inputs)

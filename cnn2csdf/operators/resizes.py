@@ -40,6 +40,10 @@ class Pad(Operator):
     value: float = 0.0
     channels: Pair = (0, 0)
 
+    def turned(self) -> Pad:
+        top, left, bottom, right = self.padding
+        return replace(self, padding=(left, top, right, bottom))
+
     @property
     def is_tileable(self) -> bool:
         return self.mode == "constant" and min(self.padding) >= 0

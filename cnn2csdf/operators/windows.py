@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -44,6 +44,13 @@ class Convolution(Operator):
     groups: int = 1
     has_bias: bool = True
     block: int | None = None
+
+    def turned(self) -> Convolution:
+        return replace(self, window=self.window.turned)
+
+    @property
+    def stride(self) -> tuple[int, int]:
+        return self.window.stride
 
     @property
     def is_tileable(self) -> bool:
@@ -233,6 +240,17 @@ class Pooling(Operator):
     window: Window
     counts_padding: bool = False  # whether padding counts in the mean
     rounds_up: bool = False
+
+    def turned(self) -> Pooling:
+        return replace(self, window=self.window.turned)
+
+    @property
+    def stride(self) -> tuple[int, int]:
+        return self.window.stride
+
+    def row_elements_read(self, source: Shape, output: Shape) -> int:
+        """Return the elements of the columns of one window."""
+        return source.row_elements // source.width * self.window.kernel[1]
 
     @property
     def is_tileable(self) -> bool:

@@ -32,7 +32,6 @@ from planners.code.rules import Rule, all_of, rule_of
 from planners.plan.aliases import channels_of
 from planners.plan.kept import state_bytes, take_overs
 from planners.plan.plan import Alias, Kind, Mode, PlannedStage, Stage, StreamBuffer, StreamingPlan
-from planners.plan.ram import scratch_elements
 from planners.plan.regions import COLUMNS, ROWS, Needs, TileRanges, can_be_tiled, range_needed
 from planners.plan.running_stage import RunningStage, streamed_input_stage
 from planners.plan.weight_reads import gathered_values
@@ -460,7 +459,7 @@ class Schedule:
         if isinstance(layer.operator, op.Convolution) and not one.is_real:
             self.most_gathered = max(self.most_gathered, gathered_values(self.network, layer))
         self.most_neighbours = max(self.most_neighbours, most_neighbours(one))
-        taken = self.calls.slots(one) * scratch_elements(layer.operator, one.inputs)
+        taken = self.calls.slots(one) * layer.operator.scratch_elements(one.inputs)
         self.scratch = max(self.scratch, taken)
 
     def _rule(self, layer: Layer, index: int, axis: int) -> Rule:

@@ -414,12 +414,12 @@ def _rounded(network: Network) -> set[str]:
     for layer in network.layers:
         is_fed = bool(layer.inputs) and layer.inputs[0] in computed
         makes_integers = isinstance(layer.operator, op.DynamicQuantization) or (
-            isinstance(layer.operator, op.Conversion) and layer.quantization is not None
+            layer.operator.converts and layer.quantization is not None
         )
         if makes_integers:
             found |= {layer.name} if is_fed else set()
         elif layer.quantization is None and layer.inputs:
-            is_exact = isinstance(layer.operator, op.Conversion) or layer.operator.moves
+            is_exact = layer.operator.converts or layer.operator.moves
             computed |= {layer.name} if is_fed or layer.epilogue or not is_exact else set()
     return found
 

@@ -18,7 +18,6 @@ from itertools import product
 from typing import Any
 from warnings import warn
 
-from cnn2csdf import operators as op
 from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.instructions import uncounted
 from cnn2csdf.network import Network
@@ -285,7 +284,7 @@ def _too_large_ends(
     for one in network.inputs:
         readers = [network.layer(name) for name in network.consumers[one.name]]
         elements = {reader.element for reader in readers}
-        if all(isinstance(reader.operator, op.Conversion) for reader in readers):
+        if all(reader.operator.converts for reader in readers):
             smaller = one.shape.elements * max(table.bytes_of(reader.name) for reader in readers)
             if len(elements) == 1 and smaller < table.tensor_bytes(one.name):
                 return because(

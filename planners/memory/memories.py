@@ -24,7 +24,6 @@ from itertools import accumulate, chain, islice
 from operator import le
 from typing import NamedTuple
 
-from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.platforms import BoardMemory, Platform
@@ -607,7 +606,7 @@ class Groups:
         layer = self.table.network.layer(name)
         needs = self.table.row_needs(layer, index)
         if one.stage.mode is Mode.ACCUMULATING:
-            is_once = not isinstance(layer.operator, op.FullyConnected)
+            is_once = not multiply_accumulates(layer, self.table.network.input_shapes(layer))
             return needs[-1][1] - needs[0][0] if is_once else None
         if len(one.stage.layers) > 1 or not layer.operator.reads_once:
             return None

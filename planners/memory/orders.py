@@ -9,7 +9,6 @@ from itertools import pairwise
 from operator import or_
 
 from cnn2csdf.network import Network
-from cnn2csdf.operators import Concatenation
 from csdf.time_limit import Stop
 from planners.memory.plain_plans import whole_tensors
 from planners.order.problem import OrderProblem, Step
@@ -71,7 +70,7 @@ def depth_first_order(network: Network) -> tuple[str, ...]:
             order[waiting.pop()] = None
     place = {name: number for number, name in enumerate(order)}
     for name in reversed(order):
-        if isinstance(network.layer(name).operator, Concatenation):
+        if network.layer(name).operator.is_view and len(network.layer(name).inputs) > 1:
             place[name] = min(
                 (place[reader] for reader in network.consumers[name]), default=place[name]
             )

@@ -107,12 +107,8 @@ class StageTable:
         A slice reads what it takes, a pooling that adds up rows the columns of its window.
         """
         layer = self.network.layer(name)
-        if isinstance(layer.operator, op.Slice):
-            return self.row_bytes(name)
-        if isinstance(layer.operator, op.Pooling):
-            width = self.network.layer(source).shape.width
-            return self.row_bytes(source) // width * layer.operator.window.kernel[1]
-        return self.row_bytes(source)
+        elements = layer.operator.row_elements_read(self.network.layer(source).shape, layer.shape)
+        return elements * self.bytes_of(source)
 
     def tensor_bytes(self, tensor: str) -> int:
         """Bytes of a whole tensor."""
@@ -159,9 +155,9 @@ class StageTable:
             return False
         first, last = (self.network.layer(name) for name in layers)
         return (
-            isinstance(first.operator, op.Convolution)
+            first.operator.splits_filters
             and sums_over_rows(self.network, last)
-            and not isinstance(last.operator, op.FullyConnected)
+            and not multiply_accumulates(last, self.network.input_shapes(last))
         )
 
     def geometry(self, stage: Stage) -> Geometry:
@@ -347,7 +343,7 @@ class StageTable:
 
 def kept_operands(layer: Layer) -> set[str]:
     """Return the tensors of which a layer reads all rows again for each of its own: keys, values."""
-    return set(layer.inputs[1:]) if isinstance(layer.operator, op.AttentionProduct) else set()
+    return set(layer.inputs[1:]) if layer.operator.rereads_rows else set()
 
 
 def within(span: Range, limit: int) -> Range:

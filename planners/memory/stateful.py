@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.operators import Input, Output
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.rings import rings_of
 from csdf.errors import InvalidNetwork
@@ -86,11 +85,8 @@ class _Planning:
     ) -> None:
         self._network, self._element_bytes, self._external = network, element_bytes, external
         self._windows = rings_of(network)
-        outside = (Input, Output)
         self._layers = [
-            layer
-            for layer in network.layers
-            if not isinstance(layer.operator, outside) and layer.name not in self._windows
+            one for one in network.layers if not one.is_end and one.name not in self._windows
         ]
         self._summed = self._rows_that_are_summed()
         made_with = set(self._summed.values())
@@ -144,7 +140,7 @@ class _Planning:
 
     def _may_lie_over(self, layer: Layer, source: Layer) -> bool:
         """Whether a layer may write its result over what it reads: element by element."""
-        if isinstance(layer.operator, op.Conversion) and not layer.epilogue:
+        if layer.operator.converts and not layer.epilogue:
             is_narrower = self._bytes(layer) <= self._bytes(source)
             return is_narrower and None not in (layer.quantization, source.quantization)
         return layer.operator.overwrites_input and self._bytes(layer) == self._bytes(source)

@@ -8,13 +8,9 @@ libraries compare the figure of each network with the bound.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cnn2csdf import operators as op
-from cnn2csdf.network import Layer, Network
-from cnn2csdf.operators.recurrences import GATES
-from cnn2csdf.shape import Shape
+from cnn2csdf.network import Network
 from planners.plan.plan import Kind, StreamingPlan
 
 STACK_BYTES = 1250  # of the kernels here, at most; measured on Cortex-M4 and Cortex-M55
@@ -23,8 +19,6 @@ FIELD_BYTES = 24  # of the state: address of the arena, staging buffer, group
 TURN_BYTES = 6  # the firing of an order that is next
 COUNTER_BYTES = 2  # of a stage: its firings, of a variable: its oldest row
 ADDRESS_BYTES = 8
-CELL_BYTES = 2  # of an LSTM of integers, among elements of one byte
-REAL_BYTES = 4  # of a number of a recurrent layer in C
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +54,10 @@ def state_bytes(plan: StreamingPlan, network: Network) -> int:
         variables=len(network.variables),
         has_turns=any(group.order or group.transfers for group in plan.groups),
         scratch_bytes=max(
-            (scratch_bytes(layer, network.input_shapes(layer)) for layer in network.layers),
+            (
+                layer.operator.scratch_bytes(network.input_shapes(layer), layer.element_bytes)
+                for layer in network.layers
+            ),
             default=0,
         ),
         addresses=outside + len(plan.memories[1:]),
@@ -77,23 +74,3 @@ def state_bytes_of(
     counters = COUNTER_BYTES * (stages + variables) + (TURN_BYTES if has_turns else 0)
     fields = FIELD_BYTES + counters + 4
     return -(-fields // 8) * 8 + -(-scratch_bytes // 8) * 8 + ADDRESS_BYTES * addresses
-
-
-def scratch_elements(operator: op.Operator, inputs: Sequence[Shape]) -> int:
-    """Return how many numbers an operator keeps while it works, beside input and output."""
-    match operator:
-        case op.Recurrence(kind=kind, units=units):
-            return units * (2 + GATES[kind])
-        case op.QuantizedLstm(units=units, keeps=None):
-            return units * CELL_BYTES
-        case op.Detections(anchors=anchors, by_class=None):
-            return anchors
-        case op.HybridProduct():  # bytes of the numbers that are multiplied at a time
-            return -(-operator.values_at_once(inputs) // REAL_BYTES)
-    return 0
-
-
-def scratch_bytes(layer: Layer, inputs: Sequence[Shape]) -> int:
-    """Return the bytes of these numbers, which the state holds."""
-    size = layer.element_bytes if isinstance(layer.operator, op.QuantizedLstm) else REAL_BYTES
-    return size * scratch_elements(layer.operator, inputs)

@@ -10,11 +10,9 @@ Parts are ranges where a group holds rectangles, or sets of places where gaps co
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
-from cnn2csdf import operators as op
 from cnn2csdf.geometry import Range, Region
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators import Input, Operator, Output
@@ -53,14 +51,11 @@ def range_needed(layer: Layer, index: int, inputs: Sequence[Shape], axis: int) -
     Both ends grow with the ends asked for, or stay. Raises InvalidNetwork for a layer that needs
     all of its input.
     """
-    operator, output = layer.operator, layer.shape
-    if axis == COLUMNS and isinstance(operator, op.AttentionProduct):
-        of_column = operator.columns_needed(index, inputs)
-        return lambda wanted: (of_column(wanted[0])[0], of_column(wanted[1] - 1)[1])
+    operator = layer.operator
     if axis == COLUMNS:
-        operator, output = _turned(operator), _turned_shape(output)
-        inputs = [_turned_shape(shape) for shape in inputs]
-    needed = operator.rows_needed(index, inputs, output)
+        needed = operator.columns_needed(index, inputs, layer.shape)
+    else:
+        needed = operator.rows_needed(index, inputs, layer.shape)
     if needed is None:
         raise InvalidNetwork(f"layer {layer.name!r} needs all of its input at once")
     return lambda wanted: (needed(wanted[0])[0], needed(wanted[1] - 1)[1])
@@ -100,7 +95,7 @@ class Needs:
         """Whether columns follow the same rule as rows."""
         shapes = (*self.network.input_shapes(layer), layer.shape)
         is_same = all(shape.height == shape.width for shape in shapes)
-        return is_same and layer.operator == _turned(layer.operator)
+        return is_same and layer.operator == layer.operator.turned()
 
 
 def even_ends(extent: int, tiles: int) -> tuple[int, ...]:
@@ -122,21 +117,6 @@ def clipped(wanted: Range, limit: int) -> Range:
 def hull(one: Range, other: Range) -> Range:
     """Return the smallest range that holds both."""
     return min(one[0], other[0]), max(one[1], other[1])
-
-
-def _turned(operator: op.Operator) -> op.Operator:
-    """The operator on maps turned around their diagonal."""
-    match operator:
-        case op.Convolution(window=window) | op.Pooling(window=window):
-            return replace(operator, window=window.turned)
-        case op.Pad(padding=(top, left, bottom, right)):
-            return replace(operator, padding=(left, top, right, bottom))
-    return operator
-
-
-def _turned_shape(shape: Shape) -> Shape:
-    channels, height, width = shape.dims
-    return Shape(dims=(channels, width, height))
 
 
 Map = TypeVar("Map")

@@ -249,7 +249,7 @@ class MarkedArena:
 
 def _only_moves(network: Network, layer: Layer) -> bool:
     """Whether a layer is a concatenation or slice whose elements are those of its inputs."""
-    if layer.epilogue or not isinstance(layer.operator, op.Concatenation | op.Slice):
+    if layer.epilogue or not (layer.operator.is_view and layer.operator.by_pixels):
         return False
     types = {(one.element, one.quantization) for one in map(network.layer, layer.inputs)}
     return types == {(layer.element, layer.quantization)}

@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from enum import Enum
 
 from cnn2csdf.network import Layer
-from cnn2csdf.operators import Convolution, Pooling
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.fusion.search import Configuration, Group, configuration
 from planners.memory.answer import GroupMode, Scratch
@@ -201,8 +200,7 @@ def cuts_of(chain: TopologicalOrder) -> tuple[int, ...]:
 
 def _strides(layer: Layer) -> bool:
     """Whether a layer moves its window by more than one place."""
-    operator = layer.operator
-    return isinstance(operator, Convolution | Pooling) and max(operator.window.stride) > 1
+    return max(layer.operator.stride) > 1
 
 
 def paper_search(

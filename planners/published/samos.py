@@ -24,7 +24,6 @@ from cnn2csdf.geometry import Overlap
 from cnn2csdf.granularity import Granularity
 from cnn2csdf.lowering import Durations, lower
 from cnn2csdf.network import Network
-from cnn2csdf.operators import LocalResponseNormalization
 from cnn2csdf.parameters import ElementSizes, parameter_bytes
 from csdf.analysis.bound_channels import with_capacities
 from csdf.arguments import Positive, public
@@ -178,9 +177,7 @@ def published_memory(
         and channel.token_size is not None  # an actor's own loop has no size
     )
     sizes = ElementSizes(network, element_bytes)
-    normalised = (
-        layer for layer in network.layers if isinstance(layer.operator, LocalResponseNormalization)
-    )
+    normalised = (layer for layer in network.layers if layer.operator.neighbours)
     return PublishedMemory(
         buffers=found.point.size,
         overlaps=sum(overlaps),

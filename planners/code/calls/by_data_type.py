@@ -326,13 +326,7 @@ def steps_of(one: Described) -> list[str]:
 
 def most_neighbours(one: Described) -> int:
     """Return the most channels before its own that a normalisation of the layer reads."""
-    operators = (one.layer.operator, *one.layer.epilogue)
-    sizes = [
-        operator.size
-        for operator in operators
-        if isinstance(operator, op.LocalResponseNormalization)
-    ]
-    return max(((size - 1) // 2 for size in sizes), default=0)
+    return max(step.neighbours for step in (one.layer.operator, *one.layer.epilogue))
 
 
 def _step(one: Described, operator: op.Operator, weights: Mapping[str, Array], prefix: str) -> str:

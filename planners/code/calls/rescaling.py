@@ -42,7 +42,7 @@ ELEMENTS = (Element.INT8, Element.INT16)
 def limits(one: Described, operator: op.Operator) -> tuple[int, int]:
     """Return the least and the largest integer that an operator behind a layer leaves."""
     result = one.layer.quantization
-    if result is None or not isinstance(one.layer.operator, op.Conversion):
+    if result is None or not one.layer.operator.converts:
         result = result_types(one)
     match operator:
         case op.Activation(function="relu"):
