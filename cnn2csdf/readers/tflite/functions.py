@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import inf, prod
 
 import numpy as np
 
@@ -206,3 +206,34 @@ def running_sum(node: Node, assembly: Assembly) -> None:
         is_reversed=bool(options_of(node).integer(1, "b")),
     )
     assembly.add(node, operator, sources=[assembly.source(node, 0)])
+
+
+SMALLEST_LENGTH = 1e-6  # that vectors are divided by
+
+
+def unit_length(node: Node, assembly: Assembly) -> None:
+    """Add a division of vectors along the last axis by their lengths."""
+    if assembly.tensor(node, 0).quantization() is not None:
+        raise refusal(node, "quantised integers; floating point is supported")
+    source, dims = assembly.source(node, 0), assembly.tensor(node, 0).dims
+    axis = our_axis(node, assembly, dims, -1) if len(dims) > 1 else 0
+    length = op.Reduction(function="l2", axes=(axis,), keeps=True)
+    limit = op.Activation(function="clip", parameters=(SMALLEST_LENGTH, inf))
+    lengths = assembly.prepared(node, source, length, limit)
+    assembly.add(
+        node,
+        op.Elementwise(function="divide"),
+        sources=[source, lengths],
+        fused=fused_behind(node, 0),
+    )
+
+
+def largest(node: Node, assembly: Assembly) -> None:
+    """Add the largest elements along the last axis in their order, and their places."""
+    counts, dims = assembly.integers(node, 1), assembly.tensor(node, 0).dims
+    if assembly.tensor(node, 0).quantization() is not None or len(counts) != 1:
+        raise refusal(node, f"{len(counts)} counts, or quantised integers")
+    axis = our_axis(node, assembly, dims, -1) if len(dims) > 1 else 0
+    for number in range(len(node.outputs)):
+        operator = op.Ranking(axis=axis, count=counts[0], gives_places=number == 1)
+        assembly.add(node, operator, sources=[assembly.source(node, 0)], output=number)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn2csdf.dtypes import Element, Quantization
+from cnn2csdf.readers.tflite.sparse import Level, Sparsity, dense_bytes
 from csdf.errors import UnreadableFile, UnsupportedOperator
 
 Dims = tuple[int, ...]
@@ -51,6 +52,7 @@ WIDTHS = {
     15: 4,
     16: 2,
 }
+POSITIONS = {1: "i4", 2: "u2", 3: "u1"}  # types of the positions of sparse constants
 NAMES = {  # numbers of BuiltinOperator
     0: "ADD", 1: "AVERAGE_POOL_2D", 2: "CONCATENATION", 3: "CONV_2D", 4: "DEPTHWISE_CONV_2D",
     5: "DEPTH_TO_SPACE", 6: "DEQUANTIZE", 7: "EMBEDDING_LOOKUP", 8: "FLOOR", 9: "FULLY_CONNECTED",
@@ -263,7 +265,10 @@ def _tensor(found: Record, buffers: Sequence[NDArray[np.generic]]) -> Tensor:
         raise UnreadableFile(f"tensor {name!r} is in buffer {number} of {len(buffers)}")
     if min(dims, default=1) < 0 or len(dims) > 8 or prod(dims) > 2**31:
         raise UnreadableFile(f"tensor {name!r} of shape {dims[:8]}; expected fixed sizes")
-    scales = found.record(4)
+    scales, sparsity, data = found.record(4), found.record(6), buffers[number]
+    width = WIDTHS.get(found.integer(1, "b"))
+    if sparsity is not None and data.size and width is not None:
+        data = dense_bytes(_sparsity(sparsity), dims, data, width)  # type: ignore[arg-type]
     return Tensor(
         name=name,
         dims=dims,
@@ -271,11 +276,29 @@ def _tensor(found: Record, buffers: Sequence[NDArray[np.generic]]) -> Tensor:
         scales=np.zeros(0, np.float32) if scales is None else scales.vector(2, "f4"),  # type: ignore[arg-type]
         zero_points=np.zeros(0, np.int64) if scales is None else scales.vector(3, "i8"),  # type: ignore[arg-type]
         axis=0 if scales is None else scales.integer(6, "i"),
-        data=buffers[number],  # type: ignore[arg-type]
+        data=data,  # type: ignore[arg-type]
         buffer=number,
         is_variable=bool(found.integer(5, "b")),
-        width=WIDTHS.get(found.integer(1, "b")),
+        width=width,
     )
+
+
+def _sparsity(table: Record) -> Sparsity:
+    levels = []
+    for level in table.records(2):
+        vectors = [_positions(level, field) for field in (2, 4)]
+        is_compressed = level.integer(0, "b") != 0
+        segments, indices = vectors if is_compressed else (None, None)
+        levels.append(Level(size=level.integer(1, "i"), segments=segments, indices=indices))
+    return Sparsity(order=table.integers(0), blocks=table.integers(1), levels=tuple(levels))
+
+
+def _positions(level: Record, field: int) -> NDArray[np.int64]:
+    """Return the numbers of a vector of one of three types; empty if left out."""
+    form, table = POSITIONS.get(level.integer(field, "B")), level.record(field + 1)
+    if form is None or table is None:
+        return np.zeros(0, np.int64)
+    return table.vector(0, form).astype(np.int64)
 
 
 def _node(number: int, found: Record, kinds: Sequence[str]) -> Node:

@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 
 from cnn2csdf import operators as op
+from cnn2csdf.dtypes import Element
 from cnn2csdf.operators.operator import constant_role
 from cnn2csdf.readers.tflite.assembly import (
     TO_MAP,
@@ -123,8 +124,47 @@ def unpack(node: Node, assembly: Assembly) -> None:
         assembly.add(node, piece, *steps, sources=[assembly.source(node, 0)], output=number)
 
 
+def reverse(node: Node, assembly: Assembly) -> None:
+    """Add a choice of places along each axis in the reverse order."""
+    dims, axes = assembly.tensor(node, 0).dims, assembly.integers(node, 1)
+    sizes = assembly.shape(node, 0).dims
+    steps = []
+    for axis in axes:
+        place = our_axis(node, assembly, dims, axis)
+        steps.append(op.Gather(axis=place, places=tuple(range(sizes[place] - 1, -1, -1))))
+    assembly.add(node, *steps, sources=[assembly.source(node, 0)])
+
+
+def embedding(node: Node, assembly: Assembly, *, table: int = 1, numbers: int = 0) -> None:
+    """Add rows of a constant table at numbers that the frame computes."""
+    rows = assembly.constant(node, table)
+    stored, types = assembly.tensor(node, table), assembly.tensor(node, table).quantization()
+    if rows.ndim < 2 or not rows.size:
+        raise refusal(node, f"a table of {rows.shape}")
+    if types is not None or stored.element not in (Element.FLOAT32, Element.FLOAT16):
+        raise refusal(
+            node, f"a table of {stored.element and stored.element.value}; expected float32"
+        )
+    entries, width = rows.shape[0], prod(rows.shape[1:])
+    places = assembly.as_in_file(node, numbers)
+    count = assembly.builder.shape(places).elements
+    source = assembly.prepared(node, places, op.Reshape(dims=(1, count, 1)))
+    steps: list[op.Operator] = [op.Embedding(entries=entries, width=width)]
+    steps.append(op.Transpose(permutation=(1, 2, 0)))
+    steps.append(op.Reshape(dims=frame_dims(assembly.output(node).dims, is_map=False)))
+    if assembly.is_map(node.outputs[0]):
+        steps.append(op.Transpose(permutation=TO_MAP))
+    trained = [assembly.trained(node, table, "table", rows.reshape(entries, width))]
+    assembly.add(node, *steps, sources=[source], trained=trained, turns=False)
+
+
 def gather(node: Node, assembly: Assembly) -> None:
-    """Add a choice of places along an axis, which are constant."""
+    """Add a choice of places along an axis, or rows of a constant table that the frame numbers."""
+    if assembly.tensor(node, 0).is_constant and assembly.is_dynamic(node, 1):
+        if options_of(node).integer(0, "i") or options_of(node).integer(1, "i"):
+            raise refusal(node, "a choice in a constant along another axis than the first")
+        embedding(node, assembly, table=0, numbers=1)
+        return
     dims, options = assembly.tensor(node, 0).dims, options_of(node)
     places = assembly.constant(node, 1)
     if options.integer(1, "i") or places.ndim > 1:

@@ -26,10 +26,13 @@ CODES = {
     "PRELU": 54, "QUANTIZE": 114, "REDUCE_MAX": 82, "RELU": 19, "RELU6": 21, "RESHAPE": 22,
     "RESIZE_BILINEAR": 23, "RESIZE_NEAREST_NEIGHBOR": 97, "RSQRT": 76, "SLICE": 65, "SOFTMAX": 25,
     "SPACE_TO_DEPTH": 26, "SPLIT": 49, "SPLIT_V": 102, "SQUARED_DIFFERENCE": 99, "STRIDED_SLICE": 45,
+    "DENSIFY": 124, "EMBEDDING_LOOKUP": 7, "L2_NORMALIZATION": 11,
+    "REVERSE_V2": 105,
     "SUB": 41, "SUM": 74, "SVDF": 27, "TOPK_V2": 48, "TANH": 28, "TRANSPOSE": 39,
     "TRANSPOSE_CONV": 67, "UNPACK": 88,
 }  # fmt: skip
 OPTIONS = {  # numbers of the union BuiltinOptions
+    "L2_NORMALIZATION": 12,
     "CUMSUM": 102, "GATHER": 23, "GELU": 118, "IF": 92,
     "ABS": 78, "ADD": 11, "AVERAGE_POOL_2D": 5, "BATCH_MATMUL": 101, "CONCATENATION": 10, "CONV_2D": 1,
     "DEPTHWISE_CONV_2D": 2, "DEPTH_TO_SPACE": 94, "DIV": 29, "FULLY_CONNECTED": 8,
@@ -65,6 +68,7 @@ class Tensor:
     array: np.ndarray | None = None
     axis: int = 0  # along which the scales lie
     is_variable: bool = False
+    sparsity: tuple | None = None  # traversal order, axes of blocks, levels
 
 
 def constant(name, array, scales=(), zero=0):
@@ -131,8 +135,26 @@ def _tensor(b, one, number):
         zeros = [one.zero] * len(one.scales)
         offsets = {2: _vector(b, one.scales, "f4"), 3: _vector(b, zeros, "i8")}
         fields[4] = _table(b, 7, offsets, [(6, "i", one.axis)])
+    if one.sparsity is not None:
+        fields[6] = _sparsity(b, *one.sparsity)
     numbers = [(1, "b", TYPES[one.dtype]), (2, "i", number), (5, "b", one.is_variable)]
-    return _table(b, 6, fields, numbers)
+    return _table(b, 7, fields, numbers)
+
+
+def _sparsity(b, order, blocks, levels):
+    """levels: the size of a dense one, or segments and indices."""
+    made = []
+    for level in levels:
+        if isinstance(level, int):
+            made.append(_table(b, 2, {}, [(1, "i", level)]))
+            continue
+        form, vectors = {"int32": 1, "uint16": 2, "uint8": 3}[level[1].dtype.name], []
+        for array in level:
+            vectors.append(_table(b, 1, {0: _vector(b, array, array.dtype.str[1:])}))
+        numbers = [(0, "b", 1), (2, "b", form), (4, "b", form)]
+        made.append(_table(b, 6, {3: vectors[0], 5: vectors[1]}, numbers))
+    fields = {0: _vector(b, order, "i4"), 1: _vector(b, blocks, "i4"), 2: _offsets(b, made)}
+    return _table(b, 3, fields)
 
 
 def _operator(b, node, code):

@@ -1,0 +1,133 @@
+"""Operators of TensorFlow Lite files for embeddings, classifiers and sparse networks."""
+
+import numpy as np
+import pytest
+
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
+from cnn2csdf.readers.tflite.reader import parse_tflite
+from csdf.errors import UnreadableFile
+from tests.cnn2csdf.readers.tflite_models import Node, Tensor, constant, one_node, tflite_bytes
+
+
+def drawn(seed):
+    random = np.random.default_rng(seed)
+    return random, lambda low, high: int(random.integers(low, high + 1))
+
+
+def case(kind, seed):
+    """A file of one operator, its frames by name with the axes of the file, and the outputs."""
+    random, draw = drawn(seed)
+    dims = tuple(draw(1, 6) for _ in range(draw(1, 3)))
+    values = (random.integers(-8, 9, (1, *dims)) / np.float32(4)).astype(np.float32)
+    source, options, constants = Tensor("x", values.shape), [], []
+    if kind == "L2_NORMALIZATION":
+        lengths = np.sqrt((values.astype(np.float64) ** 2).sum(-1, keepdims=True))
+        results = [values / np.maximum(lengths, 1e-6)]
+    elif kind == "TOPK_V2":
+        count = draw(1, dims[-1])
+        constants = [constant("k", np.array(count, np.int32))]
+        order = np.argsort(-values, axis=-1, kind="stable")[..., :count]
+        results = [np.take_along_axis(values, order, -1), order.astype(np.int32)]
+    elif kind == "REVERSE_V2":
+        axes = sorted({draw(1, len(dims)) for _ in range(2)})
+        constants = [constant("axes", np.array(axes, np.int32))]
+        results = [np.flip(values, axes)]
+    else:
+        table = random.standard_normal((5, 3)).astype(np.float32)
+        values = random.integers(0, 5, (1, draw(1, 6))).astype(np.int32)
+        results = [table[values]]
+        looked_up = [constant("table", table), Tensor("x", values.shape, "int32")]
+        if kind == "EMBEDDING_LOOKUP":
+            values, results = values[0], [table[values[0]]]
+            looked_up = [Tensor("x", values.shape, "int32"), looked_up[0]]
+        tensors = [*looked_up, Tensor("y", results[0].shape)]
+        number = next(place for place, tensor in enumerate(tensors) if tensor.name == "x")
+        options = [(0, "i", 0)] if kind == "GATHER" else []
+        content = tflite_bytes(tensors, [Node(kind, [0, 1], [2], options)], [number], [2])
+        return content, values, results
+    outputs = [
+        Tensor(f"y{place}", result.shape, "int32" if result.dtype.kind == "i" else "float32")
+        for place, result in enumerate(results)
+    ]
+    return one_node(kind, [source, *constants], outputs, options), values, results
+
+
+KINDS = (
+    *("L2_NORMALIZATION", "TOPK_V2", "REVERSE_V2"),
+    *("EMBEDDING_LOOKUP", "GATHER"),
+)
+
+
+def ours_of(values, layer):
+    """A frame as a layer has it."""
+    is_map = values.ndim == 4
+    array = np.moveaxis(values[0], 2, 0) if is_map else values
+    return array.reshape(layer.shape.dims)
+
+
+def outputs_of(content, values):
+    model = parse_tflite(content, "one.tflite", with_weights=True)
+    (layer,) = model.network.inputs
+    return list(run_layer_by_layer(model, {layer.name: ours_of(values, layer)}).values())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_operator_computes_what_its_description_says(kind):
+    for seed in range(20):
+        content, values, expected = case(kind, seed)
+        for result, wanted in zip(outputs_of(content, values), expected, strict=True):
+            in_file = np.moveaxis(result, 0, 2) if wanted.ndim == 4 else result
+            np.testing.assert_allclose(in_file.reshape(wanted.shape), wanted, rtol=1e-5, atol=1e-6)
+
+
+def compressed(dense, block):
+    """The elements of a matrix stored row by row in blocks of columns, and its sparsity."""
+    rows, columns = dense.shape
+    blocks = dense.reshape(rows, columns // block, block)
+    kept = blocks.any(2)
+    segments = np.concatenate([[0], kept.sum(1).cumsum()]).astype(np.int32)
+    indices = kept.nonzero()[1]
+    kinds = (np.int32, np.uint16, np.uint8)
+    levels = [rows, tuple(array.astype(kinds[rows % 3]) for array in (segments, indices)), block]
+    return blocks[kept].reshape(-1), ([0, 1, 2], [1], levels)
+
+
+def sparse_file(dense, block):
+    values, sparsity = compressed(dense, block)
+    matrix = Tensor("w", dense.shape, str(dense.dtype), array=values, sparsity=sparsity)
+    tensors = [Tensor("x", (1, dense.shape[1])), matrix, Tensor("dense", dense.shape),
+               Tensor("y", (1, len(dense)))]  # fmt: skip
+    nodes = [Node("DENSIFY", [1], [2]), Node("FULLY_CONNECTED", [0, 2], [3], [(0, "b", 0)])]
+    return tflite_bytes(tensors, nodes, [0], [3])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_sparse_matrix_multiplies_as_the_dense_one(seed):
+    random, draw = drawn(seed)
+    rows, block = draw(1, 6), draw(1, 3)
+    dense = random.integers(-2, 3, (rows, block * draw(1, 4))).astype(np.float32)
+    dense[random.uniform(size=dense.shape) < 0.6] = 0
+    dense[0, 0] = 1
+    values = random.integers(-3, 4, (1, dense.shape[1])).astype(np.float32)
+    (result,) = outputs_of(sparse_file(dense, block), values)
+    assert np.array_equal(result.reshape(-1), dense @ values[0])
+
+
+def test_a_damaged_sparse_matrix_ends_in_one_message():
+    dense = np.eye(4, 6, dtype=np.float32)
+    values, (order, blocks, levels) = compressed(dense, 2)
+    segments, indices = levels[1]
+    for damaged in (
+        (order[:2], blocks, levels),
+        (order, [5], levels),
+        (order, blocks, [4, (segments[:-1], indices), 2]),
+        (order, blocks, [4, (segments + 1, indices), 2]),
+        (order, blocks, [4, (segments, indices + 9), 2]),
+        (order, blocks, [2**31 - 1, (segments, indices), 2]),
+        (order, blocks, [4, (segments, indices), 2**30]),
+    ):
+        matrix = Tensor("w", dense.shape, array=values, sparsity=damaged)
+        tensors = [Tensor("x", (1, 6)), matrix, Tensor("y", (1, 4))]
+        content = tflite_bytes(tensors, [Node("FULLY_CONNECTED", [0, 1], [2])], [0], [2])
+        with pytest.raises(UnreadableFile, match="a sparse constant does not fit"):
+            parse_tflite(content, "a")
