@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 from cnn2csdf.operators.operator import Operator
 from cnn2csdf.readers.darknet import KINDS
 from cnn2csdf.readers.layers_of_converters import layer_kinds, plain
+from cnn2csdf.readers.tflite.folding import EVALUATORS
+from cnn2csdf.readers.tflite.model_file import NAMES
 from cnn2csdf.readers.tflite.reader import CONVERTERS
 
 GENERAL = {  # what holds for all operators of a reader
@@ -42,6 +44,18 @@ class Supported(NamedTuple):
     def in_words(self) -> str:
         """Return its types and what restricts it."""
         return "; ".join(filter(None, (", ".join(self.types), self.note)))
+
+
+def of_constants() -> list[str]:
+    """Return operators of TensorFlow Lite that are evaluated where their inputs are constants."""
+    return sorted(set(EVALUATORS) - set(CONVERTERS))
+
+
+def refused() -> dict[str, str]:
+    """Return why each of the other builtin operators of TensorFlow Lite is refused, by its name."""
+    known = {*CONVERTERS, *EVALUATORS, "CUSTOM", "IF"}
+    names = sorted(name for name in NAMES.values() if name not in known)
+    return {name: REASONS.get(name, NO_LAYER) for name in names}
 
 
 def supported() -> list[Supported]:
@@ -96,6 +110,26 @@ def _in_words(convert: Callable[..., Any]) -> str:
     return " ".join(said.split()).removeprefix("Add ").rstrip(".")
 
 
+NO_LAYER = "no layer computes it"
+LENGTHS = "the size of its result depends on the frame"
+BATCHES = "its tensors have a batch; export with dilations"
+TABLES = "strings or hash tables"
+REASONS = {  # of refusals
+    **dict.fromkeys(("UNIQUE", "WHERE", "SPARSE_TO_DENSE"), LENGTHS),
+    **dict.fromkeys(("NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5"), LENGTHS),
+    **dict.fromkeys(("BATCH_TO_SPACE_ND", "SPACE_TO_BATCH_ND"), BATCHES),
+    **dict.fromkeys(("CONV_3D", "CONV_3D_TRANSPOSE"), "windows over three axes"),
+    **dict.fromkeys(("RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM", "MULTINOMIAL"), "random numbers"),
+    **dict.fromkeys(("IMAG", "REAL", "COMPLEX_ABS", "RFFT2D"), "complex numbers"),
+    **dict.fromkeys(("HASHTABLE", "HASHTABLE_FIND", "HASHTABLE_IMPORT"), TABLES),
+    **dict.fromkeys(("HASHTABLE_LOOKUP", "HASHTABLE_SIZE", "LSH_PROJECTION", "SKIP_GRAM"), TABLES),
+    **dict.fromkeys(("CONCAT_EMBEDDINGS", "EMBEDDING_LOOKUP_SPARSE"), TABLES),
+    **dict.fromkeys(("CALL", "WHILE"), "a graph whose number of runs depends on the frame"),
+    **dict.fromkeys(("BITCAST", "BITWISE_XOR", "RIGHT_SHIFT"), "bits of integers"),
+    "FAKE_QUANT": "of training; export with integers",
+    "LOCAL_RESPONSE_NORMALIZATION": "its reference and optimised kernels differ in the neighbours",
+    **dict.fromkeys(("LSTM", "RNN"), "one step; export UNIDIRECTIONAL_SEQUENCE_LSTM"),
+}
 ONLY_INTEGERS = ("SVDF",)
 BYTES = ("int8",)
 BOTH = ("int8", "int16")

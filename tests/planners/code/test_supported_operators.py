@@ -3,9 +3,11 @@
 import pytest
 
 from cnn2csdf.dtypes import Element
-from cnn2csdf.readers.supported import supported
+from cnn2csdf.readers.supported import of_constants, refused, supported
+from cnn2csdf.readers.tflite.model_file import NAMES as BUILTIN
 from cnn2csdf.readers.tflite.reader import parse_tflite
 from cnn2csdf.simplify import simplified
+from csdf.cli.main import main
 from csdf.errors import UnsupportedOperator
 from planners.code.c_text import Tables
 from planners.code.calls.by_data_type import LayerCalls
@@ -36,3 +38,23 @@ def has_calls(content):
     except UnsupportedOperator:
         return False
     return True
+
+
+def test_every_builtin_operator_is_supported_evaluated_or_refused_with_a_reason():
+    read = {one.operator for one in supported() if one.reader == "TensorFlow Lite"}
+    lists = [
+        {name for name in read if not name.startswith("CUSTOM")},
+        {*of_constants()},
+        {*refused()},
+    ]
+    opened = {"CUSTOM", "IF"}  # by name, and by its graphs
+    assert set.union(*lists) | opened == set(BUILTIN.values())
+    assert sum(map(len, lists)) == len(set.union(*lists))
+    assert all(refused().values())
+
+
+def test_the_table_of_operators_has_no_line_of_more_than_80_characters(capsys):
+    assert main(["cnn", "operators"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(line.split()[:4] == ["CONV_2D", "f32", "i8", "i16"] for line in lines)

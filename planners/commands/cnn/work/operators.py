@@ -5,16 +5,21 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 
 from cnn2csdf.dtypes import Element
-from cnn2csdf.readers.supported import GENERAL, Supported, supported
+from cnn2csdf.readers.supported import GENERAL, Supported, of_constants, refused, supported
 from csdf.cli import answers
-from csdf.cli.frame import terminal
 from planners.code.supported import kinds_without_c, types_in_c
 from planners.commands.cnn.operators import READERS
 
-HEADS = ("operator", "types", "types in C", "restrictions")
+WIDTH = 80  # of the table
+INDENT, BETWEEN = 2, "  "
+HEADS = ("operator", "types", "in C", "restrictions")
 REAL = ("float32",)  # of operators whose integers stand between conversions
+SHORT = {"float32": "f32", "int8": "i8", "int16": "i16"}
+TYPES = "f32: floating point; i8, i16: quantised integers of 8 (and uint8) or 16 bits"
+CUSTOM = re.compile(r"CUSTOM:'(.*)'")
 
 
 def work(options: argparse.Namespace) -> int:
@@ -31,20 +36,48 @@ def work(options: argparse.Namespace) -> int:
 
 def _lines(reader: str, operators: Sequence[Supported]) -> Iterator[str]:
     yield f"{reader}: {GENERAL[reader]}"
-    rows = [_row(operator) for operator in operators]
-    yield from terminal.aligned([HEADS, *rows], texts=range(len(HEADS)), indent="  ")
+    yield TYPES
+    yield from _table([HEADS, *(_row(operator) for operator in operators)])
+    if reader == READERS["tflite"]:
+        yield ""
+        yield "Evaluated where all inputs are constants or static shapes, as those above:"
+        yield from wrap(
+            ", ".join(of_constants()), WIDTH, initial_indent="  ", subsequent_indent="  "
+        )
+        yield ""
+        yield "Refused:"
+        yield from _table([("operator", "reason"), *refused().items()])
 
 
-def _row(one: Supported) -> tuple[str, ...]:
-    types = one.types or REAL
-    if one.is_opened:
-        return one.operator, "of its steps", "of its steps", one.note
-    elements = [Element(name) for name in types]
-    written = [element.value for element in types_in_c(one.layers, one.attributes, elements)]
-    lacking = [_in_words(kind.__name__) for kind in kinds_without_c(one.layers)] if written else []
-    without = f"; no C as {', '.join(lacking)}" if lacking else ""
-    note = f"{one.note}{without}".removeprefix("; ")
-    return one.operator, ", ".join(types), ", ".join(written) or "none", note
+def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """Rows of columns, the last of which goes on in further lines."""
+    widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
+    begin = INDENT + sum(widths) + len(widths) * len(BETWEEN)
+    for *cells, last in rows:
+        first, *more = wrap(last, WIDTH - begin) or [""]
+        columns = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
+        yield " " * INDENT + BETWEEN.join([*columns, first]).rstrip()
+        yield from (" " * begin + line for line in more)
+
+
+def _row(operator: Supported) -> tuple[str, ...]:
+    types = operator.types or REAL
+    name = CUSTOM.sub(r"\1", operator.operator)
+    if operator.is_opened:
+        return name, "steps", "steps", operator.note
+    elements = [Element(element) for element in types]
+    written = [
+        element.value for element in types_in_c(operator.layers, operator.attributes, elements)
+    ]
+    kinds = kinds_without_c(operator.layers) if written else []
+    without = [f"no C as {_in_words(kind.__name__)}" for kind in kinds]
+    custom = ["custom"] if name != operator.operator else []
+    note = "; ".join(filter(None, [*custom, operator.note, *without]))
+    return name, _short(types), _short(written) or "none", note
+
+
+def _short(types: Sequence[str]) -> str:
+    return " ".join(SHORT[element] for element in types)
 
 
 def _in_words(name: str) -> str:
