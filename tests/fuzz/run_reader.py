@@ -1,11 +1,14 @@
-"""Run a reader on mutants, in a process of its own: `run_reader.py READER SEED CASES FOLDER`.
+"""Run readers on mutants, each in a process of its own: `run_reader.py SEED CASES FOLDER [READER ...]`.
 
+By default all readers run, two at a time; their answers are files of the folder, `answer_of`. The
+processes are forked from this one, which has loaded all libraries: that takes longer than the mutants.
 A mutant is read or refused by a CsdfError with a one-line message that begins with the file. Nothing
-else may come out of a reader, in five seconds and the given memory. What does is printed as JSON.
+else may come out of a reader, in five seconds and the given memory. What does is written as JSON.
 """
 
 import faulthandler
 import json
+import os
 import resource
 import signal
 import sys
@@ -19,17 +22,44 @@ from tests.fuzz.readers import readers
 PATIENCE = 5  # seconds of computing for one mutant, however busy the machine is
 MEMORY = 2 * 2**30  # bytes beside the libraries
 MOST = 20  # faults, after which the run ends
+SIDE_BY_SIDE = 2  # processes
 
 
 class TooLong(BaseException):
     """A reader that did not end in time."""
 
 
-def main(name, seed, cases, folder):
+def answer_of(folder, name):
+    """The file with the answer of a reader, in JSON."""
+    return folder / f"{name}.answer.json"
+
+
+def main(seed, cases, folder, *names):
+    """Run these readers, or all; return how many of their processes failed."""
     folder = Path(folder)
+    waiting, running, failed = list(names or readers(folder)), {}, 0
+    while waiting or running:
+        while waiting and len(running) < SIDE_BY_SIDE:
+            name = waiting.pop(0)
+            child = os.fork()
+            if child == 0:
+                run(name, int(seed), int(cases), folder)
+                sys.stderr.flush()
+                os._exit(0)
+            running[child] = name
+        child, status = os.wait()
+        name, code = running.pop(child), os.waitstatus_to_exitcode(status)
+        if code:
+            failed += 1
+            answer_of(folder, name).write_text(json.dumps({"code": code}))
+    return failed
+
+
+def run(name, seed, cases, folder):
+    """Run one reader, and write its answer."""
     reader = readers(folder)[name]
     seeds = list(reader.seeds())
-    path = str(folder / f"case{reader.suffix}")
+    path = str(folder / f"case of {name}{reader.suffix}")
     limit = _used_address_space() + MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     signal.signal(signal.SIGPROF, _give_up)
@@ -45,19 +75,19 @@ def main(name, seed, cases, folder):
         values += fault == ""
         if fault:
             faults.append({"case": case, "fault": fault})
-            (folder / f"fault {case}{reader.suffix}").write_bytes(content)
+            (folder / f"fault {case} of {name}{reader.suffix}").write_bytes(content)
         if len(faults) >= MOST:
             break
     faulthandler.cancel_dump_traceback_later()
     found = {
-        "reader": name,
+        "code": 0,
         "cases": cases,
         "values": values,
         "faults": faults,
         "seconds": round(time.process_time() - begin, 1),
         "mebibytes": _most_kibibytes() // 1024,
     }
-    print(json.dumps(found))
+    answer_of(folder, name).write_text(json.dumps(found))
 
 
 def _fault(reader, path, random):
@@ -109,4 +139,4 @@ def _most_kibibytes():
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
+    sys.exit(min(1, main(*sys.argv[1:])))

@@ -7,53 +7,40 @@ import json
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.fuzz.readers import readers
+from tests.fuzz.run_reader import answer_of
 
 ROOT = Path(__file__).parents[2]
-CASES = int(os.environ.get("CSDF_MUTANTS", "350"))  # 10,000 and more before a release
-SLOW = {"application yaml": 300}  # each of its cases takes milliseconds
+CASES = os.environ.get("CSDF_MUTANTS", "350")  # 10,000 and more before a release
 NAMES = tuple(readers(Path()))
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """The end of each reader's run, by its name."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
-
-    def run(name):
-        folder = tmp_path_factory.mktemp("fuzz")
-        cases = SLOW.get(name, CASES)
-        words = [name, "0", str(cases), str(folder)]
-        return subprocess.run(
-            [sys.executable, ROOT / "tests" / "fuzz" / "run_reader.py", *words],
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    with ThreadPoolExecutor(2) as pool:
-        yield {name: pool.submit(run, name) for name in NAMES}
+def ended(tmp_path_factory):
+    """The process that ran all readers, and the folder with their answers."""
+    folder = tmp_path_factory.mktemp("fuzz")
+    words = [sys.executable, "-m", "tests.fuzz.run_reader", "0", CASES, str(folder)]
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    ran = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True)
+    return ran, folder
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_a_changed_file_is_read_or_refused_in_one_line(runs, name):
+def test_a_changed_file_is_read_or_refused_in_one_line(ended, name):
     if name.startswith("onnx"):
         pytest.importorskip("onnx")
     if name.startswith("tflite"):
         pytest.importorskip("flatbuffers")
     if name == "application yaml":
         pytest.importorskip("yaml")
-    ended = runs[name].result()
-    assert ended.returncode == 0, ended.stderr[-2000:]
-    found = json.loads(ended.stdout)
+    ran, folder = ended
+    found = json.loads(answer_of(folder, name).read_text())
+    assert found["code"] == 0, ran.stderr[-2000:]
     assert not found["faults"]
     # Mutants that are all refused at the first byte would prove nothing.
     assert found["values"] > found["cases"] / 200
