@@ -27,9 +27,18 @@ class InputNeeds:
         self.network = network
         self._rows: dict[tuple[str, int], Spans | None] = {}
         self._columns: dict[tuple[str, int], Spans] = {}
+        # A firing asks again for each row and column of the one before.
+        self._clipped_rows: dict[tuple[str, int, Range], Range] = {}
+        self._clipped_columns: dict[tuple[str, int, Range], Range] = {}
 
     def rows(self, layer: Layer, index: int, wanted: Range) -> Range:
         """Return the rows of an input that rows of the output need; (0, 0) where they need none."""
+        key = layer.name, index, wanted
+        if key not in self._clipped_rows:
+            self._clipped_rows[key] = self._rows_of(layer, index, wanted)
+        return self._clipped_rows[key]
+
+    def _rows_of(self, layer: Layer, index: int, wanted: Range) -> Range:
         if wanted[0] >= wanted[1]:
             return 0, 0
         height, spans = self._height(layer, index), self._row_spans(layer, index)
@@ -50,8 +59,12 @@ class InputNeeds:
 
     def columns(self, layer: Layer, index: int, wanted: Range) -> Range:
         """Return the columns of an input that a tile needs; the nearest where all are padding."""
-        width = self.network.input_shapes(layer)[index].width
-        return _nearest(_union(self._column_spans(layer, index), wanted), width)
+        key = layer.name, index, wanted
+        if key not in self._clipped_columns:
+            width = self.network.input_shapes(layer)[index].width
+            columns = _nearest(_union(self._column_spans(layer, index), wanted), width)
+            self._clipped_columns[key] = columns
+        return self._clipped_columns[key]
 
     def _height(self, layer: Layer, index: int) -> int:
         return self.network.input_shapes(layer)[index].rows
