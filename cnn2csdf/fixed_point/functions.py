@@ -10,7 +10,7 @@ integer_ops/logistic.h, integer_ops/tanh.h, softmax.h); and google/gemmlowp, fix
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from math import log2
 from typing import Any
 
@@ -195,6 +195,7 @@ def _hard_swish(values: Array, given: Quantization, result: Quantization) -> Arr
 ROOT_BITS = 20  # by which an inverse root is shifted, so that it has bits behind the point
 
 
+@lru_cache(maxsize=1024)  # the integers of a table of 8 bits are asked for again by each table
 def _inverse_root(value: int) -> tuple[int, int]:
     """1 / sqrt(value) as a 31-bit integer and an exponent, for a whole number from 1 on.
 
