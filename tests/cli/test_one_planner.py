@@ -113,7 +113,7 @@ def test_commands_agree_on_what_fits_for_the_catalogue(answer, run, tmp_path, ne
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("share", SHARES)
 @each("path", [path for path in FILES if path.exists()])
-def test_commands_agree_on_what_fits_for_files(answer, run, tmp_path, path, share):
+def test_commands_agree_on_what_fits_for_files(answer, run, tmp_path, path):
+    share = SHARES[FILES.index(path) % len(SHARES)]
     require_one_answer(Answers(answer, run, tmp_path, path, share))

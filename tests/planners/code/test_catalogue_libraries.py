@@ -56,6 +56,7 @@ def test_networks_in_one_arena_give_their_outputs_under_sanitizers(written):
 
 
 @needs_target
+@pytest.mark.parametrize("written", ["reals"], indirect=True)
 def test_networks_in_one_arena_give_their_outputs_on_a_cortex_m(written):
     require_equal_on("qemu", *written)
 
@@ -63,7 +64,7 @@ def test_networks_in_one_arena_give_their_outputs_on_a_cortex_m(written):
 @needs_target
 @pytest.mark.parametrize("written", ["integers"], indirect=True)
 def test_networks_by_the_vectors_of_a_cortex_m55_give_their_outputs(written):
-    # Real numbers have none: `test_networks_together` runs some on both cores.
+    # Integers on a Cortex-M4, real numbers on a Cortex-M55: `test_networks_together`.
     require_equal_on("qemu-m55", *written)
 
 
