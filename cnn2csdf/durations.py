@@ -83,7 +83,7 @@ def parse_durations(text: str, name: str) -> dict[str, tuple[int, ...]]:
     name: of the file, for messages. Raises UnreadableFile naming the line.
     """
     rows = csv.reader(io.StringIO(text))
-    found: dict[str, list[int]] = {}
+    times_of_layers: dict[str, list[int]] = {}
     try:
         header = tuple(next(rows, ()))
         if header != COLUMNS:
@@ -91,10 +91,10 @@ def parse_durations(text: str, name: str) -> dict[str, tuple[int, ...]]:
                 f"{name}, line 1: expected {','.join(COLUMNS)}, found {','.join(header)[:80]!r}"
             )
         for row in rows:
-            _add_phase(found, row, f"{name}, line {rows.line_num}")
+            _add_phase(times_of_layers, row, f"{name}, line {rows.line_num}")
     except csv.Error as error:
         raise UnreadableFile(f"{name}, line {rows.line_num}: {error}") from None
-    return {layer: tuple(times) for layer, times in found.items()}
+    return {layer: tuple(times) for layer, times in times_of_layers.items()}
 
 
 def _add_phase(found: dict[str, list[int]], row: Sequence[str], where: str) -> None:

@@ -248,11 +248,11 @@ class ReceptiveField:
 
     def live_kernel(self, outputs: Places) -> Places:
         """Return the kernel places that lie on the input for some of these outputs."""
-        found = 0
+        taps = 0
         for tap in range(self.kernel):
             if outputs & places(*self.reading(tap)):
-                found |= 1 << tap
-        return found
+                taps |= 1 << tap
+        return taps
 
     def needed(self, outputs: Places) -> Places:
         """Return the input places that these outputs need."""
@@ -263,14 +263,14 @@ class ReceptiveField:
         if leaves_no_gap and outputs == places(first, upto):
             axis = Axis(self.kernel, self.stride, before=self.padding)
             return places(*axis.read((first, upto), self.inputs).held)
-        found = 0
+        places_read = 0
         for output in range(first, upto):
             if outputs >> output & 1:
                 start = output * self.stride - self.padding
                 for place in range(start, start + self.kernel * self.dilation, self.dilation):
                     if 0 <= place < self.inputs:
-                        found |= 1 << place
-        return found
+                        places_read |= 1 << place
+        return places_read
 
 
 def places(first: int, upto: int) -> Places:

@@ -68,10 +68,10 @@ def require_few_parts(network: Network, granularity: Granularity = ROWS) -> None
     for layer in network.layers:
         rows = granularity.layers.get(layer.name, granularity.rows)
         if rows is not None and _works_by_rows(layer, network.input_shapes(layer)):
-            found = -(-layer.shape.rows // rows)
-            count += found
-            if found > most:
-                most, largest = found, layer.name
+            parts = -(-layer.shape.rows // rows)
+            count += parts
+            if parts > most:
+                most, largest = parts, layer.name
     if count > MOST_PARTS:
         raise InvalidNetwork(
             f"network {network.name!r} has {count:,} parts of rows in all tensors, {most:,} of them in "

@@ -46,18 +46,18 @@ def of_axis(axis: str, size: int) -> Dim:
 
 def joined(digits: Sequence[Digits]) -> Dim:
     """Return digits in which neighbours that count on are one."""
-    found: list[Digits] = []
+    dims: list[Digits] = []
     for digit in digits:
-        if found and found[-1].axis == digit.axis and found[-1].step == digit.step * digit.size:
-            found[-1] = Digits(digit.axis, digit.step, digit.size * found[-1].size)
+        if dims and dims[-1].axis == digit.axis and dims[-1].step == digit.step * digit.size:
+            dims[-1] = Digits(digit.axis, digit.step, digit.size * dims[-1].size)
         elif digit.size > 1:
-            found.append(digit)
-    return tuple(found)
+            dims.append(digit)
+    return tuple(dims)
 
 
 def size_of(dim: Sequence[Digits]) -> int:
     """Return the size of a dim."""
-    return prod(one.size for one in dim)
+    return prod(digit.size for digit in dim)
 
 
 def cut_up(digits: Sequence[Digits], dims: Dims) -> Form:
@@ -66,14 +66,14 @@ def cut_up(digits: Sequence[Digits], dims: Dims) -> Form:
     for size in dims:
         dim: list[Digits] = []
         while size > 1:
-            one = left.pop(0)
-            if size % one.size == 0:
-                dim.append(one)
-                size //= one.size
-            elif one.size % size == 0:
-                rest = one.size // size
-                dim.append(Digits(one.axis, one.step * rest, size))
-                left.insert(0, Digits(one.axis, one.step, rest))
+            digit = left.pop(0)
+            if size % digit.size == 0:
+                dim.append(digit)
+                size //= digit.size
+            elif digit.size % size == 0:
+                rest = digit.size // size
+                dim.append(Digits(digit.axis, digit.step * rest, size))
+                left.insert(0, Digits(digit.axis, digit.step, rest))
                 size = 1
             else:
                 raise NoForm
@@ -83,11 +83,13 @@ def cut_up(digits: Sequence[Digits], dims: Dims) -> Form:
 
 def axis_digits(axis: str, digits: Sequence[Digits], shape: Shape) -> list[Digits]:
     """Return the digits of an axis, the slowest first. Raises NoForm unless they are all of it."""
-    found = sorted((digit for digit in digits if digit.axis == axis), key=lambda one: -one.step)
+    digits_of_axis = sorted(
+        (digit for digit in digits if digit.axis == axis), key=lambda digit: -digit.step
+    )
     size = shape.dims[AXES.index(axis)]
-    if joined(found) != of_axis(axis, size):
+    if joined(digits_of_axis) != of_axis(axis, size):
         raise NoForm
-    return found
+    return digits_of_axis
 
 
 def digits_by_axis(form: Form, shape: Shape) -> list[Digits]:
@@ -114,7 +116,7 @@ def groups_and_heads(batch: Form, shape: Shape) -> tuple[int, int]:
 def in_memory(shape: Shape) -> Dim:
     """Return the digits of a map in the order of memory."""
     return joined(
-        [one for axis in IN_MEMORY for one in of_axis(axis, shape.dims[AXES.index(axis)])]
+        [digit for axis in IN_MEMORY for digit in of_axis(axis, shape.dims[AXES.index(axis)])]
     )
 
 
@@ -126,28 +128,30 @@ def repeated_channels(
     axis: of the dim, which has one place. Channels of the other map follow the dims of the tensor.
     Raises NoForm where the tensor does not have all channels of the map.
     """
-    channels = [one for dim in form for one in dim if one.axis == "C"]
+    channels = [digit for dim in form for digit in dim if digit.axis == "C"]
     if joined(sorted(channels, reverse=True)) != of_axis("C", shape.channels):
         raise NoForm
-    found: list[Dim] = []
+    dims: list[Dim] = []
     places, step = [0], 1
     for number, dim in reversed(list(enumerate(form))):
         digits: list[Digits] = []
-        for one in reversed(dim if number != axis else (Digits("C", 0, times),)):
-            made = one
-            if one.axis == "C":
-                places = [count * one.step + rest for count in range(one.size) for rest in places]
-                made, step = Digits("C", step, one.size), step * one.size
+        for digit in reversed(dim if number != axis else (Digits("C", 0, times),)):
+            made = digit
+            if digit.axis == "C":
+                places = [
+                    count * digit.step + rest for count in range(digit.size) for rest in places
+                ]
+                made, step = Digits("C", step, digit.size), step * digit.size
             digits.insert(0, made)
-        found.insert(0, joined(digits))
-    return tuple(places), tuple(found)
+        dims.insert(0, joined(digits))
+    return tuple(places), tuple(dims)
 
 
 def laid_out(array: Array, form: Form, shape: Shape) -> Array:
     """Return the elements of a tensor of the file in the dims of the map."""
-    digits = [one for dim in form for one in dim]
-    torn = [one for axis in AXES for one in axis_digits(axis, digits, shape)]
-    order = [digits.index(one) for one in torn]
+    digits = [digit for dim in form for digit in dim]
+    torn = [digit for axis in AXES for digit in axis_digits(axis, digits, shape)]
+    order = [digits.index(digit) for digit in torn]
     found: Array = (
         array.reshape([digit.size for digit in digits]).transpose(order).reshape(shape.dims)
     )
@@ -156,7 +160,7 @@ def laid_out(array: Array, form: Form, shape: Shape) -> Array:
 
 def digits_of(axis: str, form: Form) -> list[Digits]:
     """Return the digits of an axis, in the order of the dims."""
-    return [one for dim in form for one in dim if one.axis == axis]
+    return [digit for dim in form for digit in dim if digit.axis == axis]
 
 
 def widest_form(forms: Sequence[Form], dims: Dims) -> Form:
@@ -166,8 +170,8 @@ def widest_form(forms: Sequence[Form], dims: Dims) -> Form:
     """
     found: list[Dim] = []
     for place, size in enumerate(dims, -len(dims)):
-        some = (form[place] for form in forms if len(form) >= -place)
-        dim = next((one for one in some if one), ())
+        dims_at = (form[place] for form in forms if len(form) >= -place)
+        dim = next((dim_ for dim_ in dims_at if dim_), ())
         if size > 1 and not dim and place == -1:
             dim = of_axis("C", size)
         if size_of(dim) != size:
@@ -179,7 +183,9 @@ def widest_form(forms: Sequence[Form], dims: Dims) -> Form:
 def varying_dims(constant: Dims, form: Form, shape: Shape) -> Dims:
     """Return the dims of a constant on a map: 1 along the axes along which it does not change."""
     constant = (1,) * (len(form) - len(constant)) + constant
-    axes = {one.axis for size, dim in zip(constant, form, strict=True) if size > 1 for one in dim}
+    axes = {
+        digit.axis for size, dim in zip(constant, form, strict=True) if size > 1 for digit in dim
+    }
     return tuple(size if axis in axes else 1 for axis, size in zip(AXES, shape.dims, strict=True))
 
 

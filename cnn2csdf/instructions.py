@@ -58,12 +58,12 @@ def loops(
         kernel, behind = "Pointwise", (layer.operator, *behind)
     kernel = _of_types(kernel, layer, element_bytes, source)
     counts["rows"] = layer.shape.rows if layer.shape.is_map else 0
-    found = {(kernel, name): number for name, number in counts.items()}
+    counts_of = {(kernel, name): number for name, number in counts.items()}
     if is_real:
-        found |= _behind(layer.shape, behind)
+        counts_of |= _behind(layer.shape, behind)
         zeros = "many" if source is not None and _is_limited(source) else "few"
-        found[kernel, f"products, {zeros} of zero"] = multiply_accumulates(layer, inputs)
-    return {loop: number for loop, number in found.items() if number}
+        counts_of[kernel, f"products, {zeros} of zero"] = multiply_accumulates(layer, inputs)
+    return {loop: number for loop, number in counts_of.items() if number}
 
 
 def _kernel(
@@ -110,11 +110,11 @@ def work(platform: Platform, layer: Layer, inputs: Sequence[Shape], element_byte
     if not inputs:
         return Fraction(0)
     table = platform.core.table
-    found = known_loops(layer, inputs, loops(layer, inputs, element_bytes), table)
+    loops_of = known_loops(layer, inputs, loops(layer, inputs, element_bytes), table)
     return sum(
         (
             table.get(kernel, {}).get(loop, Fraction(0)) * number
-            for (kernel, loop), number in found.items()
+            for (kernel, loop), number in loops_of.items()
         ),
         Fraction(0),
     )
@@ -127,38 +127,38 @@ def known_loops(
     unknown = {kernel for kernel, _ in found} - table.keys()
     if not unknown:
         return found
-    known = {loop: number for loop, number in found.items() if loop[0] not in unknown}
+    loops_known = {loop: number for loop, number in found.items() if loop[0] not in unknown}
     instead = {"operations": operations(layer, inputs), **_moved(layer, inputs)}
-    return known | {(GUESSED, name): number for name, number in instead.items()}
+    return loops_known | {(GUESSED, name): number for name, number in instead.items()}
 
 
 def uncounted(platform: Platform, network: Network, element_bytes: int | None) -> tuple[str, ...]:
     """Return the kernels of a network that compute, and whose instructions on a core are a guess."""
     if platform.core is None:
         return ()
-    found: set[str] = set()
+    kernels: set[str] = set()
     for layer in network.layers:
         inputs = network.input_shapes(layer)
         if inputs and operations(layer, inputs):
             source = network.layer(layer.inputs[0])
-            every = loops(layer, inputs, element_bytes or layer.element_bytes, source=source)
-            found |= {kernel for kernel, _ in every}
-    return tuple(sorted(found - platform.core.table.keys()))
+            loops_of = loops(layer, inputs, element_bytes or layer.element_bytes, source=source)
+            kernels |= {kernel for kernel, _ in loops_of}
+    return tuple(sorted(kernels - platform.core.table.keys()))
 
 
 def _of_types(kernel: str, layer: Layer, element_bytes: int, source: Layer | None) -> str:
     """The kernel of a layer for the elements that it reads and makes."""
-    operator, types, given = layer.operator, layer.quantization, element_bytes
+    operator, types, bytes_each = layer.operator, layer.quantization, element_bytes
     if operator.converts and source is not None:
-        given, types = source.element_bytes, types or source.quantization
+        bytes_each, types = source.element_bytes, types or source.quantization
     single = ".single" if types is not None and not types.is_fixed_point else ""
     if element_bytes == REAL_BYTES:
         has_types = layer.quantization is not None  # 32 bits
-        is_real = given == REAL_BYTES
+        is_real = bytes_each == REAL_BYTES
         return kernel + (".wide" if has_types else ".real" if is_real else f".to real{single}")
-    if given == REAL_BYTES:
+    if bytes_each == REAL_BYTES:
         return f"{kernel}.from real{single}"
-    if given != element_bytes or (types is not None and types.element.bytes != element_bytes):
+    if bytes_each != element_bytes or (types is not None and types.element.bytes != element_bytes):
         return f"{kernel}.wide"
     if element_bytes == Element.INT16.bytes:
         kernel += ".short"
@@ -168,7 +168,7 @@ def _of_types(kernel: str, layer: Layer, element_bytes: int, source: Layer | Non
         kernel = TABLE
     if kernel == TABLE or (operator.moves and not isinstance(operator, op.Concatenation)):
         return kernel
-    kinds = [one.quantization for one in layer.stored]
+    kinds = [stored.quantization for stored in layer.stored]
     has_zeros = isinstance(operator, TRAINED) and any(kind and kind.zero_point for kind in kinds)
     return kernel + single + (".zeros" if has_zeros else "")
 
@@ -183,22 +183,22 @@ def _is_limited(layer: Layer) -> bool:
 
 def _behind(shape: Shape, operators: Sequence[op.Operator]) -> dict[tuple[str, str], int]:
     """The loops of functions of real numbers that follow what a kernel makes."""
-    found: Counter[tuple[str, str]] = Counter()
+    counts_of: Counter[tuple[str, str]] = Counter()
     for operator in operators:
         kernel = f"behind {operator.in_words()}"
-        found[kernel, "elements"] += shape.elements
-        found[kernel, "places"] += shape.height * shape.width if shape.is_map else 1
-    return dict(found)
+        counts_of[kernel, "elements"] += shape.elements
+        counts_of[kernel, "places"] += shape.height * shape.width if shape.is_map else 1
+    return dict(counts_of)
 
 
 def _combined(shape: Shape, inputs: Sequence[Shape]) -> Counts:
     """The loops over two tensors: along whole rows, or place by place where one repeats."""
-    repeats = any(one.elements < shape.elements for one in inputs)
+    repeats = any(input_.elements < shape.elements for input_ in inputs)
     places = shape.height * shape.width if shape.is_map else 1
     runs = places if repeats else shape.rows if shape.is_map else 1
     fours, rest = divmod(shape.elements // runs, WORDS)
     return {
-        "read": sum(one.elements for one in inputs),
+        "read": sum(input_.elements for input_ in inputs),
         "written": shape.elements,
         "places": places,
         "places apart": repeats * places,
@@ -211,7 +211,7 @@ def _moved(layer: Layer, inputs: Sequence[Shape]) -> Counts:
     """Elements that any other kernel reads and writes, and its places."""
     shape = layer.shape
     return {
-        "read": sum(one.elements for one in inputs),
+        "read": sum(input_.elements for input_ in inputs),
         "written": shape.elements,
         "places": shape.height * shape.width if shape.is_map else 1,
     }
@@ -280,38 +280,38 @@ def _convolution(
     is_depthwise = groups > 1 and groups == source.channels == operator.filters
     gathers = groups == 1 and window.kernel[0] > 1 and width < FEW
     gathers = gathers and taps * inputs <= MOST_GATHERED
-    found: Counter[str] = Counter()
+    counts_of: Counter[str] = Counter()
     for (down, _), (across, bends) in product(down_taps, across_taps):
         number = down_taps[down, False] * across_taps[across, bends]
         rows, values = down * (1 + bends), across * inputs // (1 + bends)
         if is_depthwise:
-            found.update(_lanes(number, down, across, groups, bends=bends))
+            counts_of.update(_lanes(number, down, across, groups, bends=bends))
         elif is_real:
-            found.update(_real_filters(number * groups, rows, values, filters))
+            counts_of.update(_real_filters(number * groups, rows, values, filters))
         elif gathers:
             blocks = filters // BLOCK * BLOCK
-            found.update(_filters(number, 1, taps * inputs, blocks))
+            counts_of.update(_filters(number, 1, taps * inputs, blocks))
             if filters > blocks:
-                found.update(_filters(number, down, across * inputs, filters - blocks))
-                found["places"] -= number
-            found["gathered rows"] += number * rows
-            found["gathered"] += number * down * across * inputs
-            found["gathers"] += number
-            found["gathered bare"] += number * taps * inputs * (down * across < taps)
+                counts_of.update(_filters(number, down, across * inputs, filters - blocks))
+                counts_of["places"] -= number
+            counts_of["gathered rows"] += number * rows
+            counts_of["gathered"] += number * down * across * inputs
+            counts_of["gathers"] += number
+            counts_of["gathered bare"] += number * taps * inputs * (down * across < taps)
         else:
-            found.update(_filters(number * groups, rows, values, filters))
-            found["bends"] += number * groups * bends
+            counts_of.update(_filters(number * groups, rows, values, filters))
+            counts_of["bends"] += number * groups * bends
             if bends or down * across < taps:  # sums do not begin with the zero point's part
                 runs = down * (1 + bends) if bends or across < window.kernel[1] else 1
                 blocks = number * (operator.filters // BLOCK)
-                found.update(_bare(blocks, runs, -(-down * across * inputs // max(runs, 1))))
-                found["cut rows"] += blocks * rows
-                found["cut vectors"] += blocks * rows * -(-values // VECTOR)
+                counts_of.update(_bare(blocks, runs, -(-down * across * inputs // max(runs, 1))))
+                counts_of["cut rows"] += blocks * rows
+                counts_of["cut vectors"] += blocks * rows * -(-values // VECTOR)
     if is_depthwise:
-        return "Depthwise", dict(found)
+        return "Depthwise", dict(counts_of)
     is_product = operator.block is not None  # of matrices in the file
     kernel = "Product" if is_product else "Convolution" if groups == 1 else "GroupedConvolution"
-    return kernel, dict(found)
+    return kernel, dict(counts_of)
 
 
 def _fully_connected(
@@ -353,9 +353,9 @@ def _real_filters(places: int, rows: int, count: int, filters: int) -> Counts:
     rest = filters % few
     blocks = {most: filters // most, few: filters % most // few}
     values = places * rows * count
-    found = {f"values of {size}": values * number for size, number in blocks.items()}
-    found |= {f"rows of {size}": places * rows * number for size, number in blocks.items()}
-    return found | {
+    loops_of = {f"values of {size}": values * number for size, number in blocks.items()}
+    loops_of |= {f"rows of {size}": places * rows * number for size, number in blocks.items()}
+    return loops_of | {
         "places": places,
         "outputs": places * filters,
         "blocks": places * -(-filters // most),
@@ -379,12 +379,12 @@ def _lanes(places: int, down: int, across: int, channels: int, *, bends: bool) -
 
     Rows that bend around a ring go in two runs; channels that are left go singly.
     """
-    found = {"places": places, "outputs": places * channels, "bends": places * bends}
-    found["products"] = places * down * across * channels
+    loops_of = {"places": places, "outputs": places * channels, "bends": places * bends}
+    loops_of["products"] = places * down * across * channels
     pairs, rest = divmod(channels, 2 * LANES)
     blocks = {WORDS: channels // WORDS, LANES: rest // LANES, 2 * LANES: pairs}
     for lanes, number in blocks.items():
-        found |= {
+        loops_of |= {
             f"lanes of {lanes}": places * number,
             f"rows of {lanes}": places * number * down * (1 + bends),
             f"taps of {lanes}": places * number * down * across,
@@ -392,20 +392,22 @@ def _lanes(places: int, down: int, across: int, channels: int, *, bends: bool) -
     for lanes in (WORDS, LANES):
         rest = channels % lanes
         slow = places * -(-rest // LANES)
-        found |= {
+        loops_of |= {
             f"places beside {lanes}": slow,
             f"taps beside {lanes}": slow * down * across,
             f"products beside {lanes}": places * down * across * rest,
             f"outputs beside {lanes}": places * rest,
         }
-    return found
+    return loops_of
 
 
 def _pooled(operator: op.Pooling, source: Shape, shape: Shape) -> Counts:
     window = operator.window
     down = _taps(window.rows, source.height, shape.height)
     across = _taps(window.columns, source.width, shape.width)
-    taps = prod(sum(n * number for (n, _), number in one.items()) for one in (down, across))
+    taps = prod(
+        sum(n * number for (n, _), number in axis_counts.items()) for axis_counts in (down, across)
+    )
     return {
         "places": shape.height * shape.width,
         "outputs": shape.elements,
@@ -421,8 +423,8 @@ def _sums(layer: Layer, source: Shape, *, is_real: bool) -> tuple[str, Counts]:
         counts = {"read": source.elements, "outputs": layer.shape.elements}
         return "sums of maps", counts | {"sums": rows * source.channels, "input rows": rows}
     units = layer.operator.units
-    found = (_real_filters if is_real else _filters)(rows, 1, count, units)
-    return "sums of products", found | {"sums": rows * units, "units": units}
+    counts_of = (_real_filters if is_real else _filters)(rows, 1, count, units)
+    return "sums of products", counts_of | {"sums": rows * units, "units": units}
 
 
 def _recurrence(
@@ -432,15 +434,15 @@ def _recurrence(
         filters = operator.units * operator.rank
         kept = filters * (operator.places - 1) * operator.keeps
         wide = operator.state.element is Element.INT16
-        found = _filters(1, 1, source.elements, filters) | {"filters": filters}
-        found |= {"wide places" if wide else "places in time": kept, "units": operator.units}
-        return "Svdf", found | {"filters kept": filters * operator.keeps}
+        counts_of = _filters(1, 1, source.elements, filters) | {"filters": filters}
+        counts_of |= {"wide places" if wide else "places in time": kept, "units": operator.units}
+        return "Svdf", counts_of | {"filters kept": filters * operator.keeps}
     if isinstance(operator, op.QuantizedLstm):
         frames, elements = operator.sequence(source)
         again = frames - (operator.keeps is None)  # the first frame meets nothing kept
-        found = Counter(_filters(4 * frames, 1, elements, operator.units))
-        found.update(_filters(4 * again, 1, operator.units, operator.units))
-        return "Lstm", dict(found) | {"frames": frames, "units": frames * operator.units}
+        counts_of = Counter(_filters(4 * frames, 1, elements, operator.units))
+        counts_of.update(_filters(4 * again, 1, operator.units, operator.units))
+        return "Lstm", dict(counts_of) | {"frames": frames, "units": frames * operator.units}
     steps = source.dims[0] * source.dims[1] * operator.directions
     return f"Recurrence.{operator.kind}", {
         "frames": steps,
@@ -451,14 +453,17 @@ def _recurrence(
 
 def _product(layer: Layer, inputs: Sequence[Shape]) -> tuple[str, Counts]:
     products, shape = multiply_accumulates(layer, inputs), layer.shape
-    kernel, found = type(layer.operator).__name__, {"outputs": shape.elements, "products": products}
+    kernel, counts_of = (
+        type(layer.operator).__name__,
+        {"outputs": shape.elements, "products": products},
+    )
     match layer.operator:
         case op.AttentionProduct(gives=gives):
             kernel = f"{kernel}.{gives}"
         case op.StreamedProduct(units=units, places=places):
             sums = units * places
-            found |= {"sums": sums, "products": sums * inputs[0].elements}
+            counts_of |= {"sums": sums, "products": sums * inputs[0].elements}
         case op.MatrixProduct(units=int(units)):
             kernel = f"{kernel}.trained"
-            found = _filters(shape.elements // units, 1, products // shape.elements, units)
-    return kernel, found | {"places": shape.height * shape.width if shape.is_map else 1}
+            counts_of = _filters(shape.elements // units, 1, products // shape.elements, units)
+    return kernel, counts_of | {"places": shape.height * shape.width if shape.is_map else 1}

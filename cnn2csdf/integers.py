@@ -134,10 +134,10 @@ def are_kept(given: Quantization, result: Quantization) -> bool:
     if given.element.bytes > 1 or given.element is not result.element:
         return given == result
     limits = np.iinfo(given.element.value)
-    every = np.arange(limits.min, limits.max + 1)
+    values = np.arange(limits.min, limits.max + 1)
     return all(
-        np.array_equal(quantized(real(every, one), other), every)
-        for one, other in ((given, result), (result, given))
+        np.array_equal(quantized(real(values, source_types), target_types), values)
+        for source_types, target_types in ((given, result), (result, given))
     )
 
 
@@ -157,7 +157,7 @@ def rescaled_sums(
     """
     axes = (-1, *(1,) * (sums.ndim - 1))
     if result.is_fixed_point:
-        integers, exponents = (one.reshape(axes) for one in multipliers(ratios))
+        integers, exponents = (multiplier.reshape(axes) for multiplier in multipliers(ratios))
         rescale = rescaled_wide if is_wide else rescaled_once if rounds_once else rescaled
         return stored(rescale(sums, integers, exponents), result)
     factors = np.array(ratios, np.float32).reshape(axes)

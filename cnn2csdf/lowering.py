@@ -54,14 +54,14 @@ def lower(
     names = channel_names(network)
     channels: list[Channel] = []
     for layer in network.layers:
-        one = (1,) * len(_parts(network, layer, granularity))
+        unit_rates = (1,) * len(_parts(network, layer, granularity))
         channels.append(
             Channel(
                 name=f"{layer.name} state",
                 producer=layer.name,
                 consumer=layer.name,
-                production=one,
-                consumption=one,
+                production=unit_rates,
+                consumption=unit_rates,
                 initial_tokens=1,
             )
         )

@@ -21,7 +21,7 @@ def with_masks_of_readers(model: Model) -> Model:
     A mask is an input besides the first; its layers read no other tensor and multiply nothing.
     """
     network = model.network
-    known = {layer.name: layer for layer in network.layers}
+    layer_named = {layer.name: layer for layer in network.layers}
     inputs = {layer.name for layer in network.inputs[1:]}
     masks: set[str] = set()
     for layer in network.layers:
@@ -30,24 +30,26 @@ def with_masks_of_readers(model: Model) -> Model:
         )
         if is_small and (masks | inputs).issuperset(layer.inputs):
             masks.add(layer.name)
-    found: list[Layer] = []
+    copied_layers: list[Layer] = []
     origins: dict[str, str] = {}
 
     def copied(name: str) -> str:
         """The tensor for a reader, behind copies of all that it is made from."""
         if name not in masks:
             return name
-        sources = tuple(map(copied, known[name].inputs))
-        made = longer_name(f"{name} of a reader", {*known, *origins}, by=" ")
+        sources = tuple(map(copied, layer_named[name].inputs))
+        made = longer_name(f"{name} of a reader", {*layer_named, *origins}, by=" ")
         origins[made] = name
-        found.append(replace(known[name], name=made, inputs=sources))
+        copied_layers.append(replace(layer_named[name], name=made, inputs=sources))
         return made
 
     for layer in network.layers:
         if layer.name not in masks:
-            found.append(replace(layer, inputs=tuple(map(copied, layer.inputs))))
+            copied_layers.append(replace(layer, inputs=tuple(map(copied, layer.inputs))))
     weights = None
     if model.weights is not None:
-        names = {layer.name: origins.get(layer.name, layer.name) for layer in found}
-        weights = {name: model.weights[one] for name, one in names.items() if one in model.weights}
-    return Model(network=replace(network, layers=tuple(found)), weights=weights)
+        names = {layer.name: origins.get(layer.name, layer.name) for layer in copied_layers}
+        weights = {
+            name: model.weights[origin] for name, origin in names.items() if origin in model.weights
+        }
+    return Model(network=replace(network, layers=tuple(copied_layers)), weights=weights)

@@ -63,7 +63,7 @@ class Layer:
 
     def stored_as(self, role: str) -> Stored:
         """Return how the parameters of that role are stored."""
-        return next((one for one in self.stored if one.role == role), Stored(role=role))
+        return next((stored for stored in self.stored if stored.role == role), Stored(role=role))
 
     def to_json(self) -> dict[str, Any]:
         """Return what it is called, does, reads and writes, as a JSON value."""
@@ -99,19 +99,19 @@ class Network(Shown):
     def __post_init__(self) -> None:
         if not self.layers:
             raise InvalidNetwork(f"network {self.name!r} has no layer")
-        known: dict[str, Layer] = {}
+        layers_before: dict[str, Layer] = {}
         for layer in self.layers:
-            if layer.name in known:
+            if layer.name in layers_before:
                 raise InvalidNetwork(f"two layers are named {layer.name!r}")
             for source in layer.inputs:
-                if source not in known:
+                if source not in layers_before:
                     raise InvalidNetwork(
                         f"layer {layer.name!r} reads {source!r}, which is not a layer before it"
                     )
             if not layer.inputs and not layer.is_input:
                 raise InvalidNetwork(f"layer {layer.name!r} has no input")
-            known[layer.name] = layer
-        object.__setattr__(self, "_layers", known)
+            layers_before[layer.name] = layer
+        object.__setattr__(self, "_layers", layers_before)
 
     def layer(self, name: str) -> Layer:
         """Return the layer of that name; raise InvalidNetwork if there is none."""
@@ -136,7 +136,7 @@ class Network(Shown):
         readers: dict[str, list[str]] = {layer.name: [] for layer in self.layers}
         for connection in self.connections:
             readers[connection.producer].append(connection.consumer)
-        return {name: tuple(found) for name, found in readers.items()}
+        return {name: tuple(readers_of) for name, readers_of in readers.items()}
 
     @property
     def inputs(self) -> tuple[Layer, ...]:

@@ -51,17 +51,17 @@ def layer_parameters(network: Network) -> Mapping[str, int]:
 
 def stored_arrays(network: Network) -> Sequence[StoredArray]:
     """Return the arrays of parameters; one that several layers share is there once."""
-    found: dict[str | tuple[str, str], StoredArray] = {}
+    arrays: dict[str | tuple[str, str], StoredArray] = {}
     for layer in network.layers:
         shapes = parameter_shapes(layer, network.input_shapes(layer))
         for role, dims in shapes.items():
             stored = layer.stored_as(role)
             array = StoredArray(prod(dims), stored.element, layer.name)
             key = stored.name or (layer.name, role)
-            first = found.get(key, array)
+            first = arrays.get(key, array)
             array = array._replace(layer=first.layer)
-            found[key] = max(first, array, key=lambda one: one.elements)
-    return tuple(found.values())
+            arrays[key] = max(first, array, key=lambda stored: stored.elements)
+    return tuple(arrays.values())
 
 
 def parameter_bytes(network: Network, number_bytes: int | None = None) -> int:
@@ -140,7 +140,7 @@ def operations(layer: Layer, inputs: Sequence[Shape]) -> int:
 
 def with_shared_names(network: Network) -> Network:
     """Return the network where only arrays that several layers share have names."""
-    uses = Counter(one.name for layer in network.layers for one in layer.stored)
+    uses = Counter(stored.name for layer in network.layers for stored in layer.stored)
     return replace(
         network,
         layers=tuple(
@@ -151,7 +151,7 @@ def with_shared_names(network: Network) -> Network:
 
 def _told(stored: Iterable[Stored], uses: Mapping[str | None, int]) -> Iterator[Stored]:
     """Return what has to be said of stored arrays: the layer that shares them, types of their own."""
-    for one in stored:
-        kept = one if uses[one.name] > 1 else replace(one, name=None)
-        if kept != Stored(role=one.role):
+    for reference in stored:
+        kept = reference if uses[reference.name] > 1 else replace(reference, name=None)
+        if kept != Stored(role=reference.role):
             yield kept

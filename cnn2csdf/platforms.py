@@ -106,7 +106,7 @@ class BoardMemory:
                 f"memory {self.name!r} holds {'+'.join(self.holds)!r}; expected some of "
                 f"{', '.join(HOLDS)}"
             )
-        if any(one is not None and one <= 0 for one in (self.read, self.write)):
+        if any(rate is not None and rate <= 0 for rate in (self.read, self.write)):
             raise InvalidArgument(f"memory {self.name!r}: expected bytes a cycle above 0")
 
     @property
@@ -143,7 +143,7 @@ def memory_of(text: str) -> GivenMemory:
         elif key in ("read", "write") and has_value:
             fields[key] = rational(value)
         elif key == "holds" and has_value and set(value.split("+")) <= set(HOLDS):
-            fields["holds"] = tuple(one for one in HOLDS if one in value.split("+"))
+            fields["holds"] = tuple(kind for kind in HOLDS if kind in value.split("+"))
         else:
             raise refusal
     return GivenMemory(name.strip(), fields)
@@ -156,18 +156,18 @@ def memories_of(
 
     Raises InvalidArgument for a name that stands twice, or that the board does not have.
     """
-    changes = {one.name: one.fields for one in given}
+    changes = {memory.name: memory.fields for memory in given}
     if len(changes) < len(given):
         raise InvalidArgument("memories of one name; give each a name of its own")
     if not board:
         return tuple(BoardMemory(name=name, **fields) for name, fields in changes.items())
-    names = [one.name for one in board]
+    names = [memory.name for memory in board]
     if unknown := changes.keys() - set(names):
         raise InvalidArgument(
             f"the platform has no {min(unknown)!r}; it has {', '.join(names)}. Leave out the platform "
             "to give all memories"
         )
-    return tuple(replace(one, **changes.get(one.name, {})) for one in board)
+    return tuple(replace(memory, **changes.get(memory.name, {})) for memory in board)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,14 +29,14 @@ SUMMED = {  # as integers: the role of the factors, and the axis along which cha
 
 def stored_at_run_time(network: Network) -> frozenset[str]:
     """Return the tensors of 8-bit integers whose scale is found in the frame, and their zero points."""
-    found: set[str] = set()
+    quantized_names: set[str] = set()
     for layer in network.layers:
         match layer.operator:
             case op.DynamicQuantization() | op.DynamicRange(gives="zero point"):
-                found.add(layer.name)
-            case operator if operator.moves and found.intersection(layer.inputs):
-                found.add(layer.name)
-    return frozenset(found)
+                quantized_names.add(layer.name)
+            case operator if operator.moves and quantized_names.intersection(layer.inputs):
+                quantized_names.add(layer.name)
+    return frozenset(quantized_names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +51,15 @@ class StoredAs:
 
     def to_json(self) -> dict[str, Any]:
         """Return this as a JSON value; scale and zero point where integers stand for real numbers."""
-        found = self.quantization
-        scaled = {} if found is None else {"scale": found.scale, "zero_point": found.zero_point}
+        quantization = self.quantization
+        scaled = (
+            {}
+            if quantization is None
+            else {"scale": quantization.scale, "zero_point": quantization.zero_point}
+        )
         shape = list(self.shape)
-        known = {"name": self.name, "element": self.element.value, "shape": shape}
-        return {**known, "layout": self.layout, **scaled}
+        fields = {"name": self.name, "element": self.element.value, "shape": shape}
+        return {**fields, "layout": self.layout, **scaled}
 
     def in_words(self) -> str:
         """Return this in one line."""
@@ -70,7 +74,9 @@ class StoredAs:
             return ""
         zero, limits = self.quantization.zero_point, np.iinfo(self.element.value)
         less = f"- {zero}" if zero >= 0 else f"+ {-zero}"
-        least, most = (self.quantization.scale * (one - zero) for one in (limits.min, limits.max))
+        least, most = (
+            self.quantization.scale * (limit - zero) for limit in (limits.min, limits.max)
+        )
         return f"{self.quantization.scale:.9g} * (integer {less}), from {least:.4g} to {most:.4g}"
 
 
@@ -105,37 +111,39 @@ def with_integers(model: Model) -> Model:
         for layer in model.network.layers
         if (behind := _behind(model.network, consumers, layer))
     }
-    moved = {one.name: first for first, chain in merged.items() for one in chain[1:]}
+    moved = {layer.name: first for first, chain in merged.items() for layer in chain[1:]}
     weights = None if model.weights is None else dict(model.weights)
     layers = []
-    for found in model.network.layers:
-        if found.name in moved:
+    for layer_ in model.network.layers:
+        if layer_.name in moved:
             continue
-        layer = found
-        if found.name in merged:
-            layer = _merged(model.network, merged[found.name])
+        layer = layer_
+        if layer_.name in merged:
+            layer = _merged(model.network, merged[layer_.name])
             if weights is not None:
-                weights[found.name] = _stored_arrays(layer, weights.get(found.name, {})) | {
+                weights[layer_.name] = _stored_arrays(layer, weights.get(layer_.name, {})) | {
                     f"{place}.{role}": array
-                    for place, one in enumerate(merged[found.name][1:])
-                    for role, array in weights.pop(one.name, {}).items()
+                    for place, moved_layer in enumerate(merged[layer_.name][1:])
+                    for role, array in weights.pop(moved_layer.name, {}).items()
                 }
             # A bias is added to sums, and has no scale of its own.
             layer = replace(
                 layer,
-                stored=tuple([_real(one) if one.role == "bias" else one for one in layer.stored]),
+                stored=tuple(
+                    [_real(stored) if stored.role == "bias" else stored for stored in layer.stored]
+                ),
             )
-        elif found.operator.index_limit is not None and _is_of_bytes(found.stored_as("table")):
+        elif layer_.operator.index_limit is not None and _is_of_bytes(layer_.stored_as("table")):
             # Rows are looked up as integers, and made real behind.
-            types = found.stored_as("table").quantization
+            types = layer_.stored_as("table").quantization
             assert types is not None
-            name = f"{found.name} integers"
-            layers.append(replace(found, name=name, element=types.element, quantization=types))
+            name = f"{layer_.name} integers"
+            layers.append(replace(layer_, name=name, element=types.element, quantization=types))
             if weights is not None:
-                weights[name] = _stored_arrays(found, weights.pop(found.name))
-            layer = replace(found, operator=op.Conversion(), inputs=(name,), stored=())
+                weights[name] = _stored_arrays(layer_, weights.pop(layer_.name))
+            layer = replace(layer_, operator=op.Conversion(), inputs=(name,), stored=())
         else:
-            layer = replace(found, stored=tuple(map(_real, found.stored)))
+            layer = replace(layer_, stored=tuple(map(_real, layer_.stored)))
         inputs = tuple(moved.get(name, name) for name in layer.inputs)
         layers.append(replace(layer, inputs=inputs))
     network = _without_unread(Network(name=model.network.name, layers=tuple(layers)))
@@ -157,13 +165,16 @@ def _behind(
         chain.append(last)
         if last.operator.converts and last.quantization is not None:
             # How the integers are stored that a layer makes real.
-            given = [
+            source_types = [
                 network.layer(network.layer(name).inputs[0]).quantization for name in layer.inputs
             ]
-            is_merged = _has_integer_form(layer, given, last.quantization)
-            is_short = any(one and one.element.bytes > 1 for one in (*given, last.quantization))
+            is_merged = _has_integer_form(layer, source_types, last.quantization)
+            is_short = any(
+                types_of_source and types_of_source.element.bytes > 1
+                for types_of_source in (*source_types, last.quantization)
+            )
             is_table = is_of_one_element(layer) and not is_short
-            has_limits = all(one.operator.is_limit for one in chain[:-1])
+            has_limits = all(member.operator.is_limit for member in chain[:-1])
             return tuple(chain) if is_table or (is_merged and has_limits) else ()
         if not (last.operator.is_limit or all(map(is_of_one_element, (layer, *chain)))):
             break
@@ -175,7 +186,10 @@ def _has_integer_form(
 ) -> bool:
     """Whether a layer is computed between integers; those of 16 bits have no tables of functions."""
     is_alike = set(given) == {result}
-    is_short = any(one is not None and one.element.bytes > 1 for one in (*given, result))
+    is_short = any(
+        types_of_source is not None and types_of_source.element.bytes > 1
+        for types_of_source in (*given, result)
+    )
     match layer.operator:
         case op.Convolution() | op.FullyConnected() | op.MatrixProduct(units=int()):
             return _is_summed(layer)
@@ -220,7 +234,7 @@ def goes_by_table(layer: Layer) -> bool:
             is_unusual = function not in FUNCTIONS_OF_PAIRS
         case _:
             is_unusual = not isinstance(operator, op.Activation)
-    return is_unusual or any(not one.is_limit for one in layer.epilogue)
+    return is_unusual or any(not operator_.is_limit for operator_ in layer.epilogue)
 
 
 def _is_made_real(network: Network, layer: Layer) -> bool:
@@ -234,14 +248,14 @@ def _is_made_real(network: Network, layer: Layer) -> bool:
 def _merged(network: Network, chain: Sequence[Layer]) -> Layer:
     first, *behind, last = chain
     moved = [
-        replace(one, role=f"{place}.{one.role}", quantization=None)
+        replace(stored, role=f"{place}.{stored.role}", quantization=None)
         for place, layer in enumerate(behind)
-        for one in layer.stored
+        for stored in layer.stored
     ]
     return replace(
         first,
         inputs=tuple(network.layer(source).inputs[0] for source in first.inputs),
-        epilogue=(*first.epilogue, *(one.operator for one in behind)),
+        epilogue=(*first.epilogue, *(layer_behind.operator for layer_behind in behind)),
         element=last.element,
         quantization=last.quantization,
         stored=first.stored if _is_summed(first) else (*map(_real, first.stored), *moved),
@@ -272,18 +286,18 @@ def _is_summed(layer: Layer) -> bool:
 
 def _stored_arrays(layer: Layer, arrays: Mapping[str, Array]) -> dict[str, Array]:
     """The integers that real weights were made from."""
-    found = dict(arrays)
+    arrays_stored = dict(arrays)
     _, axis = SUMMED.get(type(layer.operator), ("", 0))
-    for one in layer.stored:
-        if one.quantization is not None:
-            values = arrays[one.role]
-            types = one.quantization
+    for stored in layer.stored:
+        if stored.quantization is not None:
+            values = arrays[stored.role]
+            types = stored.quantization
             dims = [1] * values.ndim
             dims[axis] = -1
             scales = np.array(types.scales, np.float64).reshape(dims)
             whole: Array = np.rint(values / scales) + types.zero_point
-            found[one.role] = whole.astype(types.element.value)
-    return found
+            arrays_stored[stored.role] = whole.astype(types.element.value)
+    return arrays_stored
 
 
 def _without_unread(network: Network) -> Network:

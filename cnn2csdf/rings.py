@@ -45,7 +45,7 @@ class Ring(NamedTuple):
 
 def rings_of(network: Network) -> dict[str, Ring]:
     """Return the rings, by the layers that join their rows."""
-    consumers, found = network.consumers, {}
+    consumers, rings_found = network.consumers, {}
     for previous, following in network.variables:
         window = network.layer(following.inputs[0])
         if (
@@ -56,22 +56,23 @@ def rings_of(network: Network) -> dict[str, Ring]:
             and window.inputs[0] == previous.name != window.inputs[1]
             and consumers[previous.name] == (window.name,)
             and window.inputs[1] not in network.initial_states
-            and len({network.layer(one).quantization for one in (*window.inputs, window.name)}) == 1
+            and len({network.layer(name).quantization for name in (*window.inputs, window.name)})
+            == 1
         ):
             names = previous.name, window.inputs[1], window.name, following.name
-            found[window.name] = Ring(*names)
-    return found
+            rings_found[window.name] = Ring(*names)
+    return rings_found
 
 
 def with_rings(model: Model) -> Model:
     """Return the model in which variables are rings wherever they can be."""
     if not model.network.keeps_state:
         return model
-    while (found := _improved(model)) is not None:
-        model = found
+    while (improved := _improved(model)) is not None:
+        model = improved
     model = with_views(_with_sequences_by_rows(model))
-    while (found := _streamed(model)) is not None:
-        model = found
+    while (improved := _streamed(model)) is not None:
+        model = improved
     return _with_copies(model)
 
 
@@ -85,32 +86,35 @@ def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
     that the network has not, and for two of different shapes or types.
     """
     network = model.network
-    inputs = {one.name: one for one in network.inputs}
-    outputs = {one.name: one for one in network.outputs}
+    inputs = {input_.name: input_ for input_ in network.inputs}
+    outputs = {output.name: output for output in network.outputs}
     changed = {}
-    for given, taken in pairs.items():
+    for input_name, taken in pairs.items():
         taken = taken if taken in outputs else f"{taken} output"
-        for name, known, what in ((given, inputs, "input"), (taken, outputs, "output")):
-            if name not in known:
-                listed = ", ".join(map(repr, known))
-                raise InvalidNetwork(f"state {given!r}: there is no {what} {name!r}, only {listed}")
-        source, end = inputs[given], outputs[taken]
+        for name, ends_known, what in ((input_name, inputs, "input"), (taken, outputs, "output")):
+            if name not in ends_known:
+                listed = ", ".join(map(repr, ends_known))
+                raise InvalidNetwork(
+                    f"state {input_name!r}: there is no {what} {name!r}, only {listed}"
+                )
+        source, end = inputs[input_name], outputs[taken]
         if taken in changed:
             raise InvalidNetwork(
-                f"state {given!r}: the output {taken!r} is the state of another input already"
+                f"state {input_name!r}: the output {taken!r} is the state of another input already"
             )
         is_window = _grows(source.shape, end.shape)
-        sizes = [[size for size in one.shape.dims if size > 1] for one in (source, end)]
+        sizes = [[size for size in end_layer.shape.dims if size > 1] for end_layer in (source, end)]
         if (sizes[0] != sizes[1] and not is_window) or source.quantization != end.quantization:
             raise InvalidNetwork(
-                f"state {given!r}: the input is {source.shape}, the output {taken!r} is {end.shape}; "
+                f"state {input_name!r}: the input is {source.shape}, the output "
+                f"{taken!r} is {end.shape}; "
                 "expected the same shape and type, or the rows of the input and new ones behind them"
             )
         begin = 0 if source.quantization is None else source.quantization.zero_point
-        operator = Previous(dims=source.shape.dims, variable=given, begin=begin)
-        changed[given] = replace(source, operator=operator)
+        operator = Previous(dims=source.shape.dims, variable=input_name, begin=begin)
+        changed[input_name] = replace(source, operator=operator)
         shape = end.shape if is_window else source.shape
-        changed[taken] = replace(end, operator=Next(variable=given), shape=shape)
+        changed[taken] = replace(end, operator=Next(variable=input_name), shape=shape)
     if changed and len(inputs) == len(pairs):
         raise InvalidNetwork("every input is a state; expected one that comes with each frame")
     layers: list[Layer] = []
@@ -146,23 +150,25 @@ def _with_stored_states(network: Network) -> Network:
         if (
             types is None
             or previous.quantization is not None
-            or any(one.operator != op.Conversion() or one.epilogue for one in (real, *readers))
-            or not all(_stores(network, consumers, one, types) for one in readers)
+            or any(
+                layer.operator != op.Conversion() or layer.epilogue for layer in (real, *readers)
+            )
+            or not all(_stores(network, consumers, reader, types) for reader in readers)
         ):
             continue
         begin = replace(network.initial_states[previous.name], begin=types.zero_point)
-        for one in (
+        for layer in (
             replace(previous, operator=begin),
             replace(following, inputs=(integers.name,)),
         ):
-            changed[one.name] = replace(one, element=integers.element, quantization=types)
-        gone |= {one.name: previous.name for one in readers}
+            changed[layer.name] = replace(layer, element=integers.element, quantization=types)
+        gone |= {reader.name: previous.name for reader in readers}
         if integers.operator == op.Concatenation(axis=ROWS):
             inputs = []
             for source in map(network.layer, integers.inputs):
-                given, name = source.quantization, f"{source.name} of {integers.name}"
-                is_other = source not in readers and given != types
-                if is_other and given is not None and are_kept(given, types):
+                source_types, name = source.quantization, f"{source.name} of {integers.name}"
+                is_other = source not in readers and source_types != types
+                if is_other and source_types is not None and are_kept(source_types, types):
                     plain = replace(source, name=name, operator=op.Conversion(), epilogue=())
                     plain = replace(plain, inputs=(source.name,), stored=(), quantization=types)
                     before[integers.name] = (*before.get(integers.name, ()), plain)
@@ -171,13 +177,13 @@ def _with_stored_states(network: Network) -> Network:
                     inputs.append(source.name)
             changed[integers.name] = replace(integers, inputs=tuple(inputs))
     layers = [
-        replace(one, inputs=tuple(gone.get(name, name) for name in one.inputs))
+        replace(layer_, inputs=tuple(gone.get(name, name) for name in layer_.inputs))
         for layer in network.layers
-        for one in (*before.get(layer.name, ()), changed.get(layer.name, layer))
-        if one.name not in gone
+        for layer_ in (*before.get(layer.name, ()), changed.get(layer.name, layer))
+        if layer_.name not in gone
     ]
-    read = {name for one in layers for name in one.inputs}
-    left = [one for one in layers if one.name in read or one.operator != op.Conversion()]
+    read = {name for layer in layers for name in layer.inputs}
+    left = [layer for layer in layers if layer.name in read or layer.operator != op.Conversion()]
     return replace(network, layers=tuple(left)) if changed else network
 
 
@@ -189,7 +195,8 @@ def _stores(
         return layer.quantization == types
     readers = [network.layer(name) for name in consumers[layer.name]]
     return are_kept(layer.quantization, types) and all(
-        isinstance(one.operator, op.Concatenation) and one.quantization == types for one in readers
+        isinstance(reader.operator, op.Concatenation) and reader.quantization == types
+        for reader in readers
     )
 
 
@@ -212,20 +219,22 @@ def with_heads_as_columns(model: Model) -> Model:
         previous, new = network.layer(ring.previous), network.layer(ring.new)
         state = network.initial_states[previous.name]
         if state.begin is None or not any(
-            isinstance(one, op.Transpose) or one == op.MatrixProduct() for one in kinds
+            isinstance(kind, op.Transpose) or kind == op.MatrixProduct() for kind in kinds
         ):
             continue
         window, following = network.layer(ring.window), network.layer(ring.following)
-        kept, rows, all_rows = (Shape(dims=one.shape.dims[::-1]) for one in (previous, new, window))
+        kept, rows, all_rows = (
+            Shape(dims=layer.shape.dims[::-1]) for layer in (previous, new, window)
+        )
         operator = replace(state, dims=kept.dims)
         turn = replace(window, operator=op.Transpose(permutation=(2, 1, 0)), stored=())
-        given = replace(turn, name=f"{window.name} new", inputs=(new.name,), shape=rows)
-        inputs = previous.name, given.name
+        turned = replace(turn, name=f"{window.name} new", inputs=(new.name,), shape=rows)
+        inputs = previous.name, turned.name
         joined = replace(window, name=f"{window.name} rows", inputs=inputs, shape=all_rows)
         made[previous.name] = [replace(previous, operator=operator, shape=kept)]
-        made[window.name] = [given, joined, replace(turn, inputs=(joined.name,))]
+        made[window.name] = [turned, joined, replace(turn, inputs=(joined.name,))]
         made[following.name] = [replace(following, inputs=(joined.name,), shape=all_rows)]
-    layers = tuple(one for layer in network.layers for one in made.get(layer.name, [layer]))
+    layers = tuple(layer_ for layer in network.layers for layer_ in made.get(layer.name, [layer]))
     return replace(model, network=replace(network, layers=layers)) if made else model
 
 
@@ -233,12 +242,12 @@ def _with_copies(model: Model) -> Model:
     """The model in which no output or other variable takes a variable or window that is taken over."""
     network = model.network
     rings = rings_of(network)
-    given = {previous.name for previous, _ in network.variables} | set(rings)
+    state_names = {previous.name for previous, _ in network.variables} | set(rings)
     layers: list[Layer] = []
     for layer in network.layers:
         source = layer.inputs[0] if layer.inputs else ""
-        own = source in rings and rings[source].following == layer.name
-        if layer.is_output and source in given and not own:
+        is_following = source in rings and rings[source].following == layer.name
+        if layer.is_output and source in state_names and not is_following:
             shown = network.layer(source)
             view = op.View(dims=shown.shape.dims)
             name = f"{source} for {layer.name}"
@@ -260,7 +269,7 @@ def _improved(model: Model) -> Model | None:
             shape = network.layer(source.inputs[0]).shape
             return _changed(model, [replace(following, inputs=source.inputs, shape=shape)])
         readers = [network.layer(name) for name in consumers[previous.name]]
-        first = min((_first_row(one) or 0 for one in readers), default=0)
+        first = min((_first_row(reader) or 0 for reader in readers), default=0)
         if first:
             return _changed(
                 model, [_without_rows(network, previous, first), *_earlier(readers, first)]
@@ -269,7 +278,7 @@ def _improved(model: Model) -> Model | None:
         names = [name for name in consumers[ring.window] if name != ring.following]
         readers = [network.layer(name) for name in names]
         previous = network.layer(ring.previous)
-        first = min((_first_row(one) or 0 for one in readers), default=0)
+        first = min((_first_row(reader) or 0 for reader in readers), default=0)
         if 0 < first < previous.shape.rows:
             window = network.layer(ring.window)
             shape = _with_rows(window.shape, window.shape.rows - first)
@@ -302,26 +311,26 @@ def _without_rows(network: Network, previous: Layer, first: int) -> Layer:
 
 def _earlier(readers: Sequence[Layer], first: int) -> list[Layer]:
     """Slices of a tensor that has lost its first rows."""
-    found = []
-    for one in readers:
-        assert isinstance(one.operator, op.Slice)
-        start, stop = one.operator.start - first, one.operator.stop - first
-        operator = replace(one.operator, start=start, stop=stop) if start else op.Identity()
-        found.append(replace(one, operator=operator))
-    return found
+    readers_moved = []
+    for reader in readers:
+        assert isinstance(reader.operator, op.Slice)
+        start, stop = reader.operator.start - first, reader.operator.stop - first
+        operator = replace(reader.operator, start=start, stop=stop) if start else op.Identity()
+        readers_moved.append(replace(reader, operator=operator))
+    return readers_moved
 
 
 def _are_parts(readers: Sequence[Layer]) -> bool:
     """Whether layers take parts of the channels that have none in common."""
     spans = []
-    for one in readers:
-        match one.operator:
-            case op.Slice(axis=0, start=start, stop=stop, step=1) if not one.epilogue:
+    for reader in readers:
+        match reader.operator:
+            case op.Slice(axis=0, start=start, stop=stop, step=1) if not reader.epilogue:
                 spans.append((start, stop))
             case _:
                 return False
     spans.sort()
-    return bool(spans) and all(one[1] <= other[0] for one, other in pairwise(spans))
+    return bool(spans) and all(span[1] <= following[0] for span, following in pairwise(spans))
 
 
 def _split(model: Model, ring: Ring, readers: Sequence[Layer]) -> Model:
@@ -367,7 +376,7 @@ def _split(model: Model, ring: Ring, readers: Sequence[Layer]) -> Model:
         ends.append(end)
         if weights is not None and state.begin is None:
             weights[old.name] = {"initial": weights[previous.name]["initial"][channels]}
-    taken = {previous.name, following.name, *(one.name for one in readers)}
+    taken = {previous.name, following.name, *(reader.name for reader in readers)}
     layers: list[Layer] = []
     for layer in network.layers:
         if layer.name == window.name:
@@ -379,23 +388,24 @@ def _split(model: Model, ring: Ring, readers: Sequence[Layer]) -> Model:
 
 def _changed(model: Model, changed: Sequence[Layer]) -> Model:
     """The model with other layers of the same names, without moves that do nothing or are unread."""
-    by_name = {one.name: one for one in changed}
-    layers = [by_name.get(one.name, one) for one in model.network.layers]
+    by_name = {layer.name: layer for layer in changed}
+    layers = [by_name.get(layer.name, layer) for layer in model.network.layers]
     weights = None if model.weights is None else dict(model.weights)
     for name, state in model.network.initial_states.items():
         if name in by_name and state.begin is None and weights:
             initial = weights[name]["initial"]
             weights[name] = {"initial": initial[:, initial.shape[1] - by_name[name].shape.rows :]}
     instead = {
-        one.name: one.inputs[0]
-        for one in layers
-        if one.name in by_name and one.operator == op.Identity()
+        layer.name: layer.inputs[0]
+        for layer in layers
+        if layer.name in by_name and layer.operator == op.Identity()
     }
-    read = {instead.get(name, name) for one in layers for name in one.inputs}
+    read = {instead.get(name, name) for layer in layers for name in layer.inputs}
     left = [
-        replace(one, inputs=tuple(instead.get(name, name) for name in one.inputs))
-        for one in layers
-        if one.name not in instead and (one.name in read or not isinstance(one.operator, op.Slice))
+        replace(layer, inputs=tuple(instead.get(name, name) for name in layer.inputs))
+        for layer in layers
+        if layer.name not in instead
+        and (layer.name in read or not isinstance(layer.operator, op.Slice))
     ]
     return Model(network=Network(name=model.network.name, layers=tuple(left)), weights=weights)
 
@@ -410,7 +420,7 @@ def with_views(model: Model) -> Model:
     places: dict[str, tuple[str, Array]] = {}  # of a move: its source, and where its elements lie
     same: dict[str, str] = {}  # of a layer that does nothing: the one that it reads
     for layer in model.network.layers:
-        layer = replace(layer, inputs=tuple(same.get(one, one) for one in layer.inputs))
+        layer = replace(layer, inputs=tuple(same.get(input_, input_) for input_ in layer.inputs))
         if isinstance(layer.operator, op.Identity) and not layer.epilogue:
             before = layers[layer.inputs[0]]
             if (before.quantization, before.element) == (layer.quantization, layer.element):
@@ -436,11 +446,11 @@ def with_views(model: Model) -> Model:
             view = layers[layer.inputs[0]]
             seen = layers[view.inputs[0]]
             if weights is not None:
-                found = dict(weights[layer.name])
+                arrays = dict(weights[layer.name])
                 numbers = np.arange(view.shape.elements).reshape(view.shape.dims)
                 order = in_dims(as_it_lies(numbers).reshape(-1), seen.shape.dims).reshape(-1)
-                found["matrix"] = np.ascontiguousarray(found["matrix"][:, order])
-                weights[layer.name] = found
+                arrays["matrix"] = np.ascontiguousarray(arrays["matrix"][:, order])
+                weights[layer.name] = arrays
             layer = replace(layer, inputs=(seen.name,))
         layers[layer.name] = layer
     network = Network(name=model.network.name, layers=tuple(layers.values()))
@@ -464,11 +474,11 @@ def _with_sequences_by_rows(model: Model) -> Model:
         ):
             source = model.network.layer(layer.inputs[0])
             frames, elements = source.shape.dims
-            given, made = (Shape(dims=(size, frames, 1)) for size in (elements, shape.dims[1]))
-            view = op.View(dims=given.dims)
+            read_shape, made = (Shape(dims=(size, frames, 1)) for size in (elements, shape.dims[1]))
+            view = op.View(dims=read_shape.dims)
             names = f"{layer.name} by rows", f"{layer.name} rows"
             before = replace(
-                source, name=names[0], operator=view, inputs=(source.name,), shape=given
+                source, name=names[0], operator=view, inputs=(source.name,), shape=read_shape
             )
             layers.append(replace(before, epilogue=(), stored=()))
             layers.append(replace(layer, name=names[1], inputs=names[:1], shape=made))
@@ -497,8 +507,10 @@ def _without_unread_moves(model: Model) -> Model:
     """The model without moves that nobody reads, and with inputs as their only reader views them."""
     layers = list(model.network.layers)
     while True:
-        read = {name for one in layers for name in one.inputs}
-        left = [one for one in layers if one.name in read or not isinstance(one.operator, MOVES)]
+        read = {name for layer in layers for name in layer.inputs}
+        left = [
+            layer for layer in layers if layer.name in read or not isinstance(layer.operator, MOVES)
+        ]
         if len(left) == len(layers):
             break
         layers = left
@@ -513,9 +525,9 @@ def _without_unread_moves(model: Model) -> Model:
             place = layers.index(layer)
             layers[place] = replace(layer, operator=operator, shape=view.shape)
     left = [
-        replace(one, inputs=tuple(viewed.get(name, name) for name in one.inputs))
-        for one in layers
-        if one.name not in viewed
+        replace(layer_, inputs=tuple(viewed.get(name, name) for name in layer_.inputs))
+        for layer_ in layers
+        if layer_.name not in viewed
     ]
     return replace(model, network=Network(name=network.name, layers=tuple(left)))
 
@@ -523,7 +535,8 @@ def _without_unread_moves(model: Model) -> Model:
 def _are_bytes(*found: Quantization | None) -> bool:
     """Whether all are of int8 in fixed point."""
     return all(
-        one is not None and one.element is Element.INT8 and one.is_fixed_point for one in found
+        types is not None and types.element is Element.INT8 and types.is_fixed_point
+        for types in found
     )
 
 
@@ -558,15 +571,15 @@ def _streamed(model: Model) -> Model | None:
         )
         weights = None if model.weights is None else dict(model.weights)
         if weights is not None:
-            found = dict(weights[layer.name])
+            arrays = dict(weights[layer.name])
             order = as_it_lies(np.arange(window.shape.elements).reshape(window.shape.dims))
-            found["matrix"] = np.ascontiguousarray(found["matrix"][:, order.reshape(-1)])
-            weights[layer.name] = found
+            arrays["matrix"] = np.ascontiguousarray(arrays["matrix"][:, order.reshape(-1)])
+            weights[layer.name] = arrays
         gone = (ring.previous, ring.window, ring.following)
         layers = tuple(
-            replace(one, operator=operator, inputs=(new.name,)) if one is layer else one
-            for one in network.layers
-            if one.name not in gone
+            replace(layer_, operator=operator, inputs=(new.name,)) if layer_ is layer else layer_
+            for layer_ in network.layers
+            if layer_.name not in gone
         )
         return Model(network=Network(name=network.name, layers=layers), weights=weights)
     return None

@@ -38,9 +38,9 @@ def turn_maps(model: Model) -> Model:
     consumers = network.consumers
     for layer in network.layers:
         if layer.name not in seen and _is_entry(layer):
-            found = _region(network, layer.name, consumers)
-            seen |= found or {layer.name}
-            turned |= found
+            region = _region(network, layer.name, consumers)
+            seen |= region or {layer.name}
+            turned |= region
     if not turned:
         return model
     layers = tuple(_turned(layer, turned) for layer in network.layers)
@@ -60,8 +60,8 @@ def _region(network: Network, entry: str, consumers: Mapping[str, Sequence[str]]
                     return set()
                 neighbours += [source] if len(dims) == 3 and dims[:2] != (1, 1) else []
         for name in neighbours:
-            one = network.layer(name)
-            if not (_is_entry(one) or _is_turnable(one)):
+            region_layer = network.layer(name)
+            if not (_is_entry(region_layer) or _is_turnable(region_layer)):
                 return set()
             if name not in region:
                 region.add(name)
@@ -87,7 +87,9 @@ def _is_exit(layer: Layer) -> bool:
 
 def _is_turnable(layer: Layer) -> bool:
     """Whether a layer does the same to rows and to columns, so that turned inputs turn its output."""
-    if not layer.shape.is_map or any(not isinstance(one, op.Activation) for one in layer.epilogue):
+    if not layer.shape.is_map or any(
+        not isinstance(operator, op.Activation) for operator in layer.epilogue
+    ):
         return False
     match layer.operator:
         case op.Activation() | op.Identity() | op.Conversion():
@@ -207,11 +209,11 @@ def _merged(model: Model, merge: Merge) -> Model:
         if len(layer.inputs) != 1 or len(consumers[layer.inputs[0]]) != 1:
             continue
         before = layers[moved.get(layer.inputs[0], layer.inputs[0])]
-        found = merge(before, layer, weights)
-        if found is None:
+        merged = merge(before, layer, weights)
+        if merged is None:
             continue
         moved[layer.name] = before.name
-        layers[before.name], new = found
+        layers[before.name], new = merged
         if weights is not None and new is not None:
             weights[before.name] = new
     network = Network(name=model.network.name, layers=tuple(layers.values()))
@@ -232,7 +234,9 @@ def _self_padded(
             return None
     if before.name not in alike or min(added) < 0 or before.epilogue or any(window.overhang):
         return None
-    top, left, bottom, right = (own + more for own, more in zip(window.padding, added, strict=True))
+    top, left, bottom, right = (
+        margin + more for margin, more in zip(window.padding, added, strict=True)
+    )
     operator = replace(layer.operator, window=replace(window, padding=(top, left, bottom, right)))
     merged = replace(layer, name=before.name, operator=operator, inputs=before.inputs)
     return merged, None if weights is None else weights.get(layer.name, {})
@@ -278,7 +282,7 @@ def _fused(before: Layer, layer: Layer, weights: Weights | None) -> Merged | Non
     if before.quantization != layer.quantization or (layer.quantization and not is_limit):
         return None  # integers are rounded between the two
     place = len(before.epilogue)
-    moved = tuple(replace(one, role=_fused_role(one.role, place)) for one in layer.stored)
+    moved = tuple(replace(stored, role=_fused_role(stored.role, place)) for stored in layer.stored)
     merged = replace(
         before,
         epilogue=(*before.epilogue, layer.operator, *layer.epilogue),
@@ -329,18 +333,18 @@ def _folded(before: Layer, layer: Layer, weights: Weights | None) -> Merged | No
     if weights is None:
         return merged, None
     scale, shift = _affine(layer.operator, weights[layer.name], channels)
-    own = weights[before.name]
-    rows = scale.reshape(-1, *(1,) * (own[role].ndim - 1))
-    bias = own.get("bias", np.zeros(channels, np.float32))
-    return merged, {role: _single(own[role] * rows), "bias": _single(bias * scale + shift)}
+    arrays = weights[before.name]
+    rows = scale.reshape(-1, *(1,) * (arrays[role].ndim - 1))
+    bias = arrays.get("bias", np.zeros(channels, np.float32))
+    return merged, {role: _single(arrays[role] * rows), "bias": _single(bias * scale + shift)}
 
 
 def _folded_arrays(before: Layer, layer: Layer, role: str) -> tuple[Stored, ...]:
     """Shared with another layer only where that folds the same arrays."""
-    own = (role, "bias") if before.stored_as("bias").name else (role,)
+    roles = (role, "bias") if before.stored_as("bias").name else (role,)
     behind = layer.operator.trained((before.shape,))
-    names = [before.stored_as(one).name for one in own]
-    names += [layer.stored_as(one).name for one in behind]
+    names = [before.stored_as(role_).name for role_ in roles]
+    names += [layer.stored_as(role_).name for role_ in behind]
     joined = None if None in names else " ".join(map(repr, names))
     element = before.stored_as(role).element
     return tuple(
@@ -389,7 +393,7 @@ def _without(model: Model, dropped: Mapping[str, str], weights: Weights | None =
         instead = dropped.get(layer.name, layer.name)
         place[layer.name] = place.get(instead, instead)
     left = tuple(
-        replace(layer, inputs=tuple(place[one] for one in layer.inputs))
+        replace(layer, inputs=tuple(place[input_] for input_ in layer.inputs))
         for layer in model.network.layers
         if layer.name not in dropped
     )

@@ -50,8 +50,8 @@ def as_stream(model: Model, hop: Positive) -> Model:
 
 def first_result(network: Network, hop: int) -> int:
     """Return how many frames come before the first result: the window fills. network: of the window."""
-    found = _with_maps(with_views(Model(network=network))).network
-    return -(-max(layer.shape.rows for layer in found.inputs) // hop) - 1
+    with_maps = _with_maps(with_views(Model(network=network))).network
+    return -(-max(layer.shape.rows for layer in with_maps.inputs) // hop) - 1
 
 
 def _with_maps(model: Model) -> Model:
@@ -61,14 +61,14 @@ def _with_maps(model: Model) -> Model:
     for layer in network.inputs:
         readers = consumers[layer.name]
         maps = network.layer(readers[0]) if len(readers) == 1 else layer
-        sizes = [[size for size in one.shape.dims if size > 1] for one in (layer, maps)]
+        sizes = [[size for size in layer_.shape.dims if size > 1] for layer_ in (layer, maps)]
         if isinstance(maps.operator, op.Reshape) and maps.shape.is_map and sizes[0] == sizes[1]:
             operator = Input(dims=maps.shape.dims)
             instead[maps.name] = replace(layer, operator=operator, shape=maps.shape)
-    given = {one.name: one for one in instead.values()}
+    instead_of = {instead_layer.name: instead_layer for instead_layer in instead.values()}
     layers = tuple(
         replace(
-            given.get(layer.name, layer),
+            instead_of.get(layer.name, layer),
             inputs=tuple(instead[name].name if name in instead else name for name in layer.inputs),
         )
         for layer in network.layers
@@ -137,10 +137,12 @@ class _Streaming:
         """New rows of what a layer makes in a hop; None where it needs or makes all at once."""
         if layer.is_output or not layer.shape.is_map or layer.shape.rows == 1:
             return None
-        found = [self._sliding.get(name) for name in layer.inputs]
-        if not found or None in found:
+        sliding_inputs = [self._sliding.get(name) for name in layer.inputs]
+        if not sliding_inputs or None in sliding_inputs:
             return None
-        before = {one.new for one in found if one is not None}
+        before = {
+            sliding_input.new for sliding_input in sliding_inputs if sliding_input is not None
+        }
         if len(before) > 1:
             return None
         new, stride = before.pop(), 1

@@ -71,10 +71,10 @@ def tokens_as_rows(model: Model) -> Model:
     )
     if not is_product:
         return model
-    found = _Rewriting(with_heads_as_columns(model))
-    for layer in found.network.layers:
-        found.add(layer)
-    return with_masks_of_readers(found.model()) if found.has_attention else model
+    rewriting = _Rewriting(with_heads_as_columns(model))
+    for layer in rewriting.network.layers:
+        rewriting.add(layer)
+    return with_masks_of_readers(rewriting.model()) if rewriting.has_attention else model
 
 
 class _Rewriting:
@@ -92,7 +92,7 @@ class _Rewriting:
 
     def model(self) -> Model:
         """Return the model of all layers that an output needs."""
-        needed = {name for name, one in self._layers.items() if one.is_end}
+        needed = {name for name, layer in self._layers.items() if layer.is_end}
         for layer in reversed(self._layers.values()):
             if layer.name in needed:
                 needed.update(layer.inputs)
@@ -105,7 +105,7 @@ class _Rewriting:
     def add(self, layer: Layer) -> None:
         """Add a layer of the file, on maps where it has a form there."""
         rule = _RULES.get(type(layer.operator))
-        has_parameters = any(not isinstance(one, op.Activation) for one in layer.epilogue)
+        has_parameters = any(not isinstance(operator, op.Activation) for operator in layer.epilogue)
         try:
             if rule is None or has_parameters:
                 self.add_as_it_is(layer)
@@ -162,7 +162,7 @@ class _Rewriting:
 
         form: of the tensor of the file in its result. is_move: it moves what the layer has made.
         """
-        shapes = [self._layers[one].shape for one in inputs]
+        shapes = [self._layers[input_].shape for input_ in inputs]
         made = replace(
             layer,
             name=name or layer.name,
@@ -173,9 +173,9 @@ class _Rewriting:
             stored=() if is_move else layer.stored if stored is None else stored,
         )
         self._layers[made.name] = made
-        given = self._arrays(layer) if weights is None else weights
-        if self._weights is not None and given and not is_move:
-            self._weights[made.name] = dict(given)
+        arrays = self._arrays(layer) if weights is None else weights
+        if self._weights is not None and arrays and not is_move:
+            self._weights[made.name] = dict(arrays)
         if form is not None:
             self._held[layer.name] = Held(made.name, form)
         return made.name
@@ -188,7 +188,7 @@ class _Rewriting:
 
     def add_as_it_is(self, layer: Layer) -> None:
         """Add a layer in the dims of the file."""
-        self._put(layer, layer.operator, [self._in_dims(one) for one in layer.inputs])
+        self._put(layer, layer.operator, [self._in_dims(input_) for input_ in layer.inputs])
         dims = layer.shape.dims
         if layer.shape.is_map:
             self._held[layer.name] = Held(layer.name, whole_form(dims))
@@ -205,7 +205,7 @@ class _Rewriting:
         if view is not None:
             return view
         if len(dims) == 3 and held.form[0] == of_axis("C", shape.channels):
-            places = [one for dim in held.form[1:] for one in dim]
+            places = [digit for dim in held.form[1:] for digit in dim]
             return self._reordered(held, places, (dims[1], dims[2]))
         digits = digits_by_axis(held.form, shape)
         permutation = tuple(digits.index(digit) for dim in held.form for digit in dim)
@@ -217,7 +217,7 @@ class _Rewriting:
         """The layer with a tensor in its dims where it already lies so in memory; None elsewhere."""
         order = (held.form[1], held.form[2], held.form[0]) if len(dims) == 3 else held.form
         shape = self._layers[held.layer].shape
-        if joined([one for dim in order for one in dim]) != in_memory(shape):
+        if joined([digit for dim in order for digit in dim]) != in_memory(shape):
             return None
         return self._moved(held.layer, op.View(dims=dims), "x".join(map(str, dims)))
 
@@ -268,11 +268,11 @@ class _Rewriting:
         }
         if last not in ends:
             raise NoForm
-        places = [one for dim in lead for one in dim]
+        places = [digit for dim in lead for digit in dim]
         kept = [
-            one
+            digit
             for axis in ("YX" if last == of_axis("C", shape.channels) else "Y")
-            for one in of_axis(axis, shape.height if axis == "Y" else shape.width)
+            for digit in of_axis(axis, shape.height if axis == "Y" else shape.width)
         ]
         if joined(places) == joined(kept):
             return held
@@ -280,10 +280,10 @@ class _Rewriting:
 
     def _in_order(self, name: str, held: Held, places: Sequence[Digits]) -> Held:
         """The tensor on a map that has its tokens as rows, in their order."""
-        found = self._reordered(held, places, (size_of(places), 1))
+        reordered = self._reordered(held, places, (size_of(places), 1))
         *lead, last = held.form
         rows = cut_up((Digits("Y", 1, size_of(places)),), tuple(size_of(dim) for dim in lead))
-        self._held[name] = Held(found, (*rows, last))
+        self._held[name] = Held(reordered, (*rows, last))
         return self._held[name]
 
     def _reordered(self, held: Held, places: Sequence[Digits], size: tuple[int, int]) -> str:
@@ -291,9 +291,9 @@ class _Rewriting:
         shape = self.shape_of(held)
         if any(place.axis == "C" for place in places):
             raise NoForm
-        torn = [one for axis in "YX" for one in axis_digits(axis, places, shape)]
+        torn = [digit for axis in "YX" for digit in axis_digits(axis, places, shape)]
         operator = op.PlaceOrder(
-            sizes=tuple(one.size for one in torn),
+            sizes=tuple(digit.size for digit in torn),
             permutation=tuple(torn.index(place) for place in places),
             height=size[0],
             width=size[1],
@@ -331,7 +331,7 @@ def _output(at: _Rewriting, layer: Layer, _operator: op.Operator) -> None:
     shape = at.shape_of(held)
     if shape.dims == dims and held.form == whole_form(dims):
         at._put(layer, op.Output(), [held.layer])
-    elif joined([one for dim in order for one in dim]) == in_memory(shape):
+    elif joined([digit for dim in order for digit in dim]) == in_memory(shape):
         at._put(layer, op.Output(dims=dims), [held.layer])
     else:
         raise NoForm
@@ -339,7 +339,7 @@ def _output(at: _Rewriting, layer: Layer, _operator: op.Operator) -> None:
 
 def _reshape(at: _Rewriting, layer: Layer, _operator: op.Operator) -> None:
     held = at.held(layer.inputs[0])
-    digits = [one for dim in held.form for one in dim]
+    digits = [digit for dim in held.form for digit in dim]
     at._held[layer.name] = Held(held.layer, cut_up(digits, layer.shape.dims))
 
 
@@ -349,7 +349,7 @@ def _as_it_lies(at: _Rewriting, layer: Layer, _operator: op.Operator) -> None:
     form = held.form
     if len(form) == 3:
         form = (form[1], form[2], form[0])
-    digits = [one for dim in form for one in dim]
+    digits = [digit for dim in form for digit in dim]
     if len(dims) == 3:
         rows, columns, channels = cut_up(digits, (dims[1], dims[2], dims[0]))
         at._held[layer.name] = Held(held.layer, (channels, rows, columns))
@@ -366,7 +366,7 @@ def _transpose(at: _Rewriting, layer: Layer, operator: op.Transpose) -> None:
 def _by_columns(at: _Rewriting, layer: Layer, held: Held) -> Held:
     """Heads as columns, where parts of each head's channels are read, as for a rotary embedding."""
     shape, rank = at.shape_of(held), len(held.form)
-    parts = [at.network.layer(one).operator for one in at.consumers[layer.name]]
+    parts = [at.network.layer(consumer).operator for consumer in at.consumers[layer.name]]
     heads, last = held.form[0], held.form[-1]
     width = size_of(last)
     if (
@@ -409,7 +409,7 @@ def _picked(at: _Rewriting, layer: Layer, axis: int, places: Sequence[int]) -> N
         if step < 1 or list(places) != list(range(places[0], places[-1] + 1, step)):
             raise NoForm
         operator = op.Slice(axis=1, start=places[0], stop=places[-1] + 1, step=step)
-        form = tuple(of_axis("Y", len(places)) if one == dim else one for one in held.form)
+        form = tuple(of_axis("Y", len(places)) if dim_ == dim else dim_ for dim_ in held.form)
         at._put(layer, operator, [held.layer], form)
         return
     if digits.axis != "C":
@@ -420,10 +420,10 @@ def _picked(at: _Rewriting, layer: Layer, axis: int, places: Sequence[int]) -> N
         raise NoForm
     inner, count = digits.step, len(places)
     form = tuple(
-        tuple(renumbered(one, digits, count) for one in each if one != digits)
-        if each != dim
+        tuple(renumbered(digit, digits, count) for digit in dim_ if digit != digits)
+        if dim_ != dim
         else ((Digits("C", inner, count),) if count > 1 else ())
-        for each in held.form
+        for dim_ in held.form
     )
     name = _with_channels(at, held.layer, chosen, layer)
     at._held[layer.name] = Held(name, form)
@@ -431,22 +431,22 @@ def _picked(at: _Rewriting, layer: Layer, axis: int, places: Sequence[int]) -> N
 
 def _with_channels(at: _Rewriting, source: str, chosen: Array, layer: Layer) -> str:
     """The layer that makes some channels of another: by its filters, or a slice of its result."""
-    one = at._layers[source]
+    maker = at._layers[source]
     places = tuple(int(number) for number in chosen)
     name = (
         layer.name
         if layer.name not in at._layers
-        else longer_name(f"{layer.name} {one.name}", {*at._names, *at._layers}, by=" ")
+        else longer_name(f"{layer.name} {maker.name}", {*at._names, *at._layers}, by=" ")
     )
-    is_made = isinstance(one.operator, op.Convolution) and one.operator.groups == 1
+    is_made = isinstance(maker.operator, op.Convolution) and maker.operator.groups == 1
     is_shifted = (
-        isinstance(one.operator, op.Elementwise)
-        and one.operator.constant is not None
-        and len(one.inputs) == 1
+        isinstance(maker.operator, op.Elementwise)
+        and maker.operator.constant is not None
+        and len(maker.inputs) == 1
     )
-    is_alike = isinstance(one.operator, op.Conversion | op.Identity)  # each element by itself
-    if not one.epilogue and (is_made or is_shifted or is_alike):
-        inputs, operator = list(one.inputs), one.operator
+    is_alike = isinstance(maker.operator, op.Conversion | op.Identity)  # each element by itself
+    if not maker.epilogue and (is_made or is_shifted or is_alike):
+        inputs, operator = list(maker.inputs), maker.operator
         if isinstance(operator, op.Convolution):
             operator = replace(operator, filters=len(places))
         elif is_alike:
@@ -466,16 +466,16 @@ def _with_channels(at: _Rewriting, source: str, chosen: Array, layer: Layer) -> 
                 for role, array in at._weights.get(source, {}).items()
             }
         )
-        made = replace(one, name=name)
-        stored = tuple(_chosen_of(each, places) for each in one.stored)
+        made = replace(maker, name=name)
+        stored = tuple(_chosen_of(array, places) for array in maker.stored)
         return at._put(made, operator, inputs, name=name, weights=weights or {}, stored=stored)
     if places != tuple(range(places[0], places[-1] + 1)):
         operator_ = op.Gather(axis=0, places=places)
         return at._put(
-            replace(one, epilogue=(), stored=()), operator_, [source], name=name, is_move=True
+            replace(maker, epilogue=(), stored=()), operator_, [source], name=name, is_move=True
         )
     cut = op.Slice(axis=0, start=places[0], stop=places[-1] + 1)
-    return at._put(replace(one, epilogue=(), stored=()), cut, [source], name=name, is_move=True)
+    return at._put(replace(maker, epilogue=(), stored=()), cut, [source], name=name, is_move=True)
 
 
 def _chosen_of(stored: Stored, places: Sequence[int]) -> Stored:
@@ -483,8 +483,8 @@ def _chosen_of(stored: Stored, places: Sequence[int]) -> Stored:
     types = stored.quantization
     if types is not None and len(types.scales) > 1:
         types = replace(types, scales=tuple(types.scales[place] for place in places))
-    known = stored.name and f"{stored.name} {places[0]}:{places[-1]}:{len(places)}"
-    return replace(stored, quantization=types, name=known)
+    renamed = stored.name and f"{stored.name} {places[0]}:{places[-1]}:{len(places)}"
+    return replace(stored, quantization=types, name=renamed)
 
 
 def _with_matrix(at: _Rewriting, layer: Layer, operator: op.MatrixProduct) -> None:
@@ -508,10 +508,10 @@ def _with_matrix(at: _Rewriting, layer: Layer, operator: op.MatrixProduct) -> No
         weights = {**arrays, "kernel": np.ascontiguousarray(matrix.transpose(2, 1, 0)[:, :, None])}
         del weights["matrix"]
     stored = tuple(
-        replace(one, role="kernel", name=one.name and f"{one.name} by filters")
-        if one.role == "matrix"
-        else one
-        for one in layer.stored
+        replace(stored, role="kernel", name=stored.name and f"{stored.name} by filters")
+        if stored.role == "matrix"
+        else stored
+        for stored in layer.stored
     )
     form = (*lead, of_axis("C", units))
     at._put(layer, made, [held.layer], form, weights=weights, stored=stored)
@@ -528,7 +528,7 @@ def _product(at: _Rewriting, layer: Layer) -> None:
     )
     of_left, of_right = at.shape_of(left), at.shape_of(right)
     batch, rows, inner = left.form[:-2], left.form[-2], left.form[-1]
-    other_batch, one, other = right.form[:-2], right.form[-2], right.form[-1]
+    other_batch, row, column = right.form[:-2], right.form[-2], right.form[-1]
     groups, heads = groups_and_heads(batch, of_left)
     if (groups, heads) != groups_and_heads(other_batch, of_right):
         raise NoForm
@@ -536,7 +536,7 @@ def _product(at: _Rewriting, layer: Layer) -> None:
     tokens = of_left.height // groups
     if rows != of_axis("Y", tokens):
         raise NoForm
-    if inner == of_axis("C", of_left.channels * of_left.width // heads) and (one, other) == (
+    if inner == of_axis("C", of_left.channels * of_left.width // heads) and (row, column) == (
         of_axis("C", width),
         of_axis("Y", keys),
     ):
@@ -544,13 +544,14 @@ def _product(at: _Rewriting, layer: Layer) -> None:
     elif (
         inner == of_axis("C", of_left.channels)
         and of_left.width == heads
-        and (one, other) == (of_axis("Y", keys), of_axis("C", width))
+        and (row, column) == (of_axis("Y", keys), of_axis("C", width))
     ):
         operator, size = op.AttentionProduct(gives="values", heads=heads, groups=groups), width
     else:
         raise NoForm
     moved = tuple(
-        tuple(Digits("X", 1, heads) if each.axis != "Y" else each for each in dim) for dim in batch
+        tuple(Digits("X", 1, heads) if digit.axis != "Y" else digit for digit in dim)
+        for dim in batch
     )
     form = (*moved, rows, of_axis("C", size))
     at._put(layer, operator, [left.layer, right.layer], form)
@@ -560,7 +561,7 @@ def _product(at: _Rewriting, layer: Layer) -> None:
 def _with_rows(at: _Rewriting, name: str, held: Held) -> Held:
     """An operand whose tokens are rows of a map: where it has columns of tokens, a view or reorder."""
     shape = at.shape_of(held)
-    digits = [one for dim in held.form for one in dim]
+    digits = [digit for dim in held.form for digit in dim]
     columns = [digit for digit in digits if digit.axis == "X"]
     if not columns or (
         columns == [Digits("X", 1, shape.width)]
@@ -568,12 +569,12 @@ def _with_rows(at: _Rewriting, name: str, held: Held) -> Held:
         and (Digits("X", 1, shape.width),) in held.form[:-2]
     ):
         return held
-    places = [one for dim in held.form for one in dim if one.axis != "C"]
+    places = [digit for dim in held.form for digit in dim if digit.axis != "C"]
     order = at._reordered(held, places, (size_of(places), 1))
     rows = iter(cut_up((Digits("Y", 1, size_of(places)),), tuple(place.size for place in places)))
     new = dict(zip(places, rows, strict=True))
     form = tuple(
-        joined([each for one in dim for each in new.get(one, (one,))]) for dim in held.form
+        joined([part for digit in dim for part in new.get(digit, (digit,))]) for dim in held.form
     )
     at._held[name] = Held(order, form)
     return at._held[name]
@@ -621,7 +622,7 @@ def _elementwise(at: _Rewriting, layer: Layer, operator: op.Elementwise) -> None
     if not all(name in at._held for name in layer.inputs):
         raise NoForm
     helds = [at.operand(name) for name in layer.inputs]
-    form = widest_form([one.form for one in helds], layer.shape.dims)
+    form = widest_form([h.form for h in helds], layer.shape.dims)
     shape = Shape(dims=tuple(size_of(digits_of(axis, form)) for axis in AXES))
     sources = [_like(at, held, form, shape) for held in helds]
     weights = None
@@ -635,25 +636,28 @@ def _elementwise(at: _Rewriting, layer: Layer, operator: op.Elementwise) -> None
             weights = {**arrays, "constant": np.ascontiguousarray(on_map)}
         operator = replace(operator, constant=dims)
     stored = tuple(
-        replace(one, name=None) if one.role == "constant" else one for one in layer.stored
+        replace(stored, name=None) if stored.role == "constant" else stored
+        for stored in layer.stored
     )
     at._put(layer, operator, sources, form, weights=weights, stored=stored)
 
 
 def _like(at: _Rewriting, held: Held, form: Form, shape: Shape) -> str:
     """The layer with an operand that lies as the result does, or is repeated along its axes."""
-    own, dims = held.form, at.shape_of(held).dims
-    own = (*((),) * (len(form) - len(own)), *own)
-    is_alike = all(one in ((), other) for one, other in zip(own, form, strict=True))
+    form_of, dims = held.form, at.shape_of(held).dims
+    form_of = (*((),) * (len(form) - len(form_of)), *form_of)
+    is_alike = all(dim_ in ((), wide) for dim_, wide in zip(form_of, form, strict=True))
     if is_alike and all(size in (1, dim) for size, dim in zip(dims, shape.dims, strict=True)):
         return held.layer
-    there = tuple(dim if one else () for one, dim in zip(own, form, strict=True))
-    if tuple(map(size_of, own)) == tuple(map(size_of, there)):
-        axes = {one.axis for dim in there for one in dim}
+    there = tuple(dim if dim_ else () for dim_, dim in zip(form_of, form, strict=True))
+    if tuple(map(size_of, form_of)) == tuple(map(size_of, there)):
+        axes = {digit.axis for dim in there for digit in dim}
         kept = Shape(
-            dims=tuple(n if one in axes else 1 for one, n in zip(AXES, shape.dims, strict=True))
+            dims=tuple(n if axis in axes else 1 for axis, n in zip(AXES, shape.dims, strict=True))
         )
-        order, wanted = (joined([one for dim in some for one in dim]) for some in (own, there))
+        order, wanted = (
+            joined([digit for dim in form_ for digit in dim]) for form_ in (form_of, there)
+        )
         if order == in_memory(at.shape_of(held)) and wanted == in_memory(kept):
             return at._moved(held.layer, op.View(dims=kept.dims), "as others")
     raise NoForm
@@ -697,8 +701,8 @@ def _reduction(at: _Rewriting, layer: Layer, operator: op.Reduction) -> None:
     shape, axes = at.shape_of(held), set(operator.axes)
     gone = joined(
         sorted(
-            (one for axis in axes for one in held.form[axis]),
-            key=lambda one: (IN_MEMORY.index(one.axis), -one.step),
+            (digit for axis in axes for digit in held.form[axis]),
+            key=lambda digit: (IN_MEMORY.index(digit.axis), -digit.step),
         )
     )
     over = [(0,), (1, 2)]
@@ -720,15 +724,17 @@ def _reduction(at: _Rewriting, layer: Layer, operator: op.Reduction) -> None:
 def _concatenation(at: _Rewriting, layer: Layer, operator: Any) -> None:
     """Tensors, and constants, one after another along tokens or along the numbers of each."""
     if isinstance(operator, op.Concatenation) and len(layer.shape.dims) == 3:
-        some = [at.held(name) for name in layer.inputs]
-        rests = {(*one.form[: operator.axis], *one.form[operator.axis + 1 :]) for one in some}
-        shapes = [at.shape_of(one) for one in some]
+        sources = [at.held(name) for name in layer.inputs]
+        rests = {
+            (*source.form[: operator.axis], *source.form[operator.axis + 1 :]) for source in sources
+        }
+        shapes = [at.shape_of(source) for source in sources]
         forms = [of_axis("C", shape.channels) for shape in shapes]
-        if len(rests) > 1 or [one.form[operator.axis] for one in some] != forms:
+        if len(rests) > 1 or [source.form[operator.axis] for source in sources] != forms:
             raise NoForm
-        channels = list(some[0].form)
+        channels = list(sources[0].form)
         channels[operator.axis] = of_axis("C", sum(shape.channels for shape in shapes))
-        at._put(layer, op.Concatenation(), [one.layer for one in some], tuple(channels))
+        at._put(layer, op.Concatenation(), [source.layer for source in sources], tuple(channels))
         return
     helds = [at.one_column(at.tokens(name)) for name in layer.inputs]
     constants = getattr(operator, "constants", ())
@@ -746,13 +752,13 @@ def _concatenation(at: _Rewriting, layer: Layer, operator: Any) -> None:
         operator = replace(
             operator,
             axis=new_axis,
-            constants=tuple((place, (one[1], one[0], 1)) for place, one in constants),
+            constants=tuple((place, (pair[1], pair[0], 1)) for place, pair in constants),
         )
     else:
         operator = replace(operator, axis=new_axis)
     form = (of_axis("Y", dims[0]), of_axis("C", dims[1]))
-    stored = tuple(replace(one, name=None) for one in layer.stored)
-    at._put(layer, operator, [one.layer for one in helds], form, weights=weights, stored=stored)
+    stored = tuple(replace(stored, name=None) for stored in layer.stored)
+    at._put(layer, operator, [h.layer for h in helds], form, weights=weights, stored=stored)
 
 
 _RULES: dict[type, Callable[[_Rewriting, Layer, Any], None]] = {

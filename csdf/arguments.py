@@ -70,9 +70,9 @@ def seconds_of(text: str) -> Fraction:
 
     Raises MalformedText.
     """
-    found = TIME.fullmatch(text)
+    match = TIME.fullmatch(text)
     try:
-        return rational(found[1]) * TIME_UNITS[found[2]]  # type: ignore[index]
+        return rational(match[1]) * TIME_UNITS[match[2]]  # type: ignore[index]
     except (MalformedText, KeyError, TypeError):
         raise MalformedText(f"{shown(text)} is not a time such as 30s, 500ms or 2m") from None
 
@@ -84,19 +84,19 @@ def bytes_of(text: str) -> int:
     """
     if text.startswith("-") and SIZE.fullmatch(text[1:]):
         raise MalformedText(f"{shown(text)} is not a size: it is negative")
-    found = SIZE.fullmatch(text)
-    if found and re.fullmatch("[KMGkmg]i?b", found[2]):
-        letter = found[2][0].upper()
-        decimal = f"{found[1]}{letter.replace('K', 'k')}B"
+    match = SIZE.fullmatch(text)
+    if match and re.fullmatch("[KMGkmg]i?b", match[2]):
+        letter = match[2][0].upper()
+        decimal = f"{match[1]}{letter.replace('K', 'k')}B"
         raise MalformedText(
             f"{shown(text)} is not a size in bytes: a small b stands for bits; write {decimal} "
-            f"(powers of 1000) or {found[1]}{letter}iB (powers of 1024)"
+            f"(powers of 1000) or {match[1]}{letter}iB (powers of 1024)"
         )
-    if not found or found[2] not in SIZE_UNITS:
+    if not match or match[2] not in SIZE_UNITS:
         raise MalformedText(
             f"{shown(text)} is not a size such as 64MB (1,000,000 bytes), 16MiB (2^20) or 65536"
         )
-    value = rational(found[1]) * SIZE_UNITS[found[2]]
+    value = rational(match[1]) * SIZE_UNITS[match[2]]
     if value.denominator != 1:
         raise MalformedText(f"{shown(text)} is not a whole number of bytes")
     if value < 1:
@@ -192,7 +192,7 @@ def _parts(text: str, separator: str) -> list[str]:
 
 def _check_of(annotation: str, scope: Mapping[str, Any]) -> Check:
     """Return the check of an annotation in a module with these names."""
-    checks = [_single_check(one, scope) for one in _alternatives(annotation)]
+    checks = [_single_check(alternative, scope) for alternative in _alternatives(annotation)]
     if len(checks) == 1:
         return checks[0]
 
@@ -249,14 +249,14 @@ def _of(fits: Callable[[Any], bool]) -> Check:
 
 def _instance_check(name: str) -> Check:
     """Return the check of a class, by its name: the module that has it may not be loaded yet."""
-    return _of(lambda value: any(one.__name__ == name for one in type(value).__mro__))
+    return _of(lambda value: any(class_.__name__ == name for class_ in type(value).__mro__))
 
 
 def _mapping_check(key: Check, value: Check) -> Check:
     def check(found: Any) -> Any:
         if not isinstance(found, Mapping):
             raise _Wrong
-        return {key(one): value(other) for one, other in found.items()}
+        return {key(key_value): value(content) for key_value, content in found.items()}
 
     return check
 
@@ -275,7 +275,7 @@ def _row_check(elements: Sequence[Check]) -> Check:
     def check(found: Any) -> Any:
         if not isinstance(found, tuple | list) or len(found) != len(elements):
             raise _Wrong
-        return tuple(element(one) for element, one in zip(elements, found, strict=True))
+        return tuple(element(part) for element, part in zip(elements, found, strict=True))
 
     return check
 
@@ -372,7 +372,7 @@ def _in_words(kind: str) -> str:
     if name in _WORDS:
         return _WORDS[name]
     if name == "Mapping" and inner:
-        key, value = (_plural(one) for one in _parts(inner[:-1], ", "))
+        key, value = (_plural(part) for part in _parts(inner[:-1], ", "))
         return f"a mapping from {key} to {value}"
     if name in {"Sequence", "tuple", "list", "Iterable", "Collection", "frozenset"}:
         return f"a list of {_plural(_parts(inner[:-1], ', ')[0])}"
@@ -383,5 +383,8 @@ def _in_words(kind: str) -> str:
 
 def _plural(kind: str) -> str:
     words = {"str": "names", "int": "integers", "Exact": "exact numbers", "Array": "arrays"}
-    parts = ("texts" if one == "str" else f"{one} values" for one in _alternatives(kind))
+    parts = (
+        "texts" if alternative == "str" else f"{alternative} values"
+        for alternative in _alternatives(kind)
+    )
     return words.get(kind) or " or ".join(parts)

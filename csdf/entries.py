@@ -48,16 +48,16 @@ def every(group: str) -> dict[str, Entry]:
     An entry of this project cannot be replaced by another package. Raises CsdfError where two other
     packages offer one name.
     """
-    found = own(group)
-    others: dict[str, Entry] = {}
+    own_entries = own(group)
+    foreign: dict[str, Entry] = {}
     for entry in _others(group, tuple(sys.path)):
-        before = others.setdefault(entry.name, entry)
+        before = foreign.setdefault(entry.name, entry)
         if before.module != entry.module:
             raise CsdfError(
                 f"{group}: {before.distribution} and {entry.distribution} both offer "
                 f"{entry.name!r}; uninstall one of them"
             )
-    return found | {name: entry for name, entry in others.items() if name not in found}
+    return own_entries | {name: entry for name, entry in foreign.items() if name not in own_entries}
 
 
 def loaded(entry: Entry) -> ModuleType:
@@ -77,11 +77,11 @@ def loaded(entry: Entry) -> ModuleType:
 
 def method(name: str) -> ModuleType:
     """Return the module of a method of another package. Raises CsdfError, naming those there are."""
-    known = every(METHODS)
-    if name not in known:
-        listed = ", ".join(known) or "none is installed"
+    methods = every(METHODS)
+    if name not in methods:
+        listed = ", ".join(methods) or "none is installed"
         raise CsdfError(f"there is no method {name!r}; methods of other packages: {listed}")
-    return loaded(known[name])
+    return loaded(methods[name])
 
 
 def purpose(entry: Entry) -> str:
@@ -108,8 +108,8 @@ def _docstring(module: str) -> str:
 @cache
 def _own_lines(group: str) -> dict[str, str]:
     """Names and modules, from the first place that says them."""
-    for found in (_from_checkout, _from_installer):
-        lines = found(group)
+    for source in (_from_checkout, _from_installer):
+        lines = source(group)
         if lines is not None:
             return lines
     raise CsdfError(
@@ -166,9 +166,9 @@ def _others(group: str, _places: tuple[str, ...]) -> tuple[Entry, ...]:
     """The entries of other packages, by name; looked for once in the folders of a `sys.path`."""
     from importlib.metadata import entry_points  # slow to import, and seldom needed
 
-    found = []
+    entries = []
     for point in entry_points(group=group):
         distribution = point.dist.name if point.dist is not None else "a package"
         if distribution != PROJECT:
-            found.append(Entry(point.name, point.value, distribution))
-    return tuple(sorted(found))
+            entries.append(Entry(point.name, point.value, distribution))
+    return tuple(sorted(entries))

@@ -392,9 +392,9 @@ def _repetitions(random: Random, actors: int, firings: int) -> list[int]:
     """Firings of each actor with that sum and no common factor."""
     for _ in range(TRIES):
         cuts = [0, *sorted(random.sample(range(1, firings), actors - 1)), firings]
-        found = [cuts[at + 1] - cuts[at] for at in range(actors)]
-        if gcd(*found) == 1:
-            return found
+        gaps = [cuts[at + 1] - cuts[at] for at in range(actors)]
+        if gcd(*gaps) == 1:
+            return gaps
     raise InvalidGraph(f"no repetition vector of {actors} actors has the sum {firings}")
 
 
@@ -433,9 +433,9 @@ def _tree(random: Random, order: Sequence[int], left: Sequence[int]) -> list[tup
     pairs = []
     for place in range(1, len(order)):
         open_ones = [actor for actor in order[:place] if free[actor] > 0]
-        other = random.choice(open_ones or list(order[:place]))
-        pairs.append((other, order[place]))
-        free[other] -= 1
+        producer = random.choice(open_ones or list(order[:place]))
+        pairs.append((producer, order[place]))
+        free[producer] -= 1
         free[order[place]] -= 1
     return pairs
 
@@ -444,10 +444,10 @@ def _paired(stubs: list[int]) -> list[tuple[int, int]]:
     """Join ends of channels two by two; an end that meets only ends of its own actor stays loose."""
     pairs = []
     while len(stubs) > 1:
-        one = stubs.pop()
-        other = next((at for at in range(len(stubs) - 1, -1, -1) if stubs[at] != one), None)
-        if other is not None:
-            pairs.append((one, stubs.pop(other)))
+        stub = stubs.pop()
+        partner_at = next((at for at in range(len(stubs) - 1, -1, -1) if stubs[at] != stub), None)
+        if partner_at is not None:
+            pairs.append((stub, stubs.pop(partner_at)))
     return pairs
 
 

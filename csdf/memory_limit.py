@@ -50,7 +50,7 @@ def free_bytes() -> int | None:
     most, now = (_words(f"{CONTROL_GROUP}/memory.{name}") for name in ("max", "current"))
     if most and now and most[0].isdecimal():
         free.append(int(most[0]) - int(now[0]))
-    return min((one for one in free if one is not None), default=None)
+    return min((size for size in free if size is not None), default=None)
 
 
 @contextmanager
@@ -67,16 +67,16 @@ def memory_limited(limit: int | None, *, processes: int = 1) -> Iterator[None]:
     if limit is None or not used:
         yield
         return
-    own = limit // processes
-    if own <= used:
+    share = limit // processes
+    if share <= used:
         raise CsdfError(
-            f"the memory limit of {bytes_in_words(own)} is less than the {bytes_in_words(used)} that "
+            f"the memory limit of {bytes_in_words(share)} is less than the {bytes_in_words(used)} that "
             "the command uses before it begins; give a larger --memory-limit"
         )
     before = _soft_limit, _limit
-    _soft_limit, _limit = used + (own - used) * SOFT[0] // SOFT[1], own
+    _soft_limit, _limit = used + (share - used) * SOFT[0] // SOFT[1], share
     try:
-        with _refused_beyond(own - used):
+        with _refused_beyond(share - used):
             yield
     finally:
         _soft_limit, _limit = before
@@ -90,7 +90,7 @@ def _refused_beyond(more: int) -> Iterator[None]:
         yield
         return
     before, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    limits = [one for one in (before, hard) if one != resource.RLIM_INFINITY]
+    limits = [limit for limit in (before, hard) if limit != resource.RLIM_INFINITY]
     soft = min(data + more + RESERVED, NO_LIMIT, *limits)
     resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
     try:

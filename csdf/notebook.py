@@ -40,23 +40,25 @@ def facts(title: str, values: Mapping[str, object]) -> str:
 def facts_and_rows(value: Any) -> str:
     """Return a value as tables: what its fields say, and the rows that it has, or that they are."""
     title = re.sub("(?<=[a-z])(?=[A-Z])", " ", type(value).__name__).lower()
-    known: dict[str, object] = {}
+    facts_shown: dict[str, object] = {}
     tables = {title: value.rows()} if hasattr(value, "rows") else {}
     for field in fields(value):
         name, content = field.name.removeprefix("is_").replace("_", " "), getattr(value, field.name)
         if isinstance(content, tuple) and content and is_dataclass(content[0]):
-            tables.setdefault(title, [shallow(one) for one in content])
+            tables.setdefault(title, [shallow(part) for part in content])
         elif is_dataclass(content) and type(content).__str__ is object.__str__:
-            nested = {f"{name}: {key}": one for key, one in shallow(content).items()}
-            known |= {key: one for key, one in nested.items() if not is_dataclass(one)}
+            nested = {f"{name}: {key}": part for key, part in shallow(content).items()}
+            facts_shown |= {key: part for key, part in nested.items() if not is_dataclass(part)}
         else:
-            known[name] = content
-    return facts(title, known) + "".join(table(name, rows) for name, rows in tables.items() if rows)
+            facts_shown[name] = content
+    return facts(title, facts_shown) + "".join(
+        table(name, rows) for name, rows in tables.items() if rows
+    )
 
 
 def shallow(value: Any) -> dict[str, object]:
     """Return the fields of a dataclass by their names in words."""
-    return {one.name.replace("_", " "): getattr(value, one.name) for one in fields(value)}
+    return {field.name.replace("_", " "): getattr(value, field.name) for field in fields(value)}
 
 
 def in_words(value: object) -> str:
@@ -68,7 +70,7 @@ def in_words(value: object) -> str:
     if isinstance(value, Mapping):
         return _listed([f"{name} {_told(number)}" for name, number in value.items()])
     if isinstance(value, tuple | list):
-        return _listed([_told(one) for one in value])
+        return _listed([_told(part) for part in value])
     if isinstance(value, bool):
         return "yes" if value else "no"
     return escaped(_told(value))
@@ -79,7 +81,7 @@ def _told(value: object) -> str:
     if isinstance(value, tuple | list):
         return f"({', '.join(map(_told, value))})"
     if is_dataclass(value) and type(value).__str__ is object.__str__:
-        return ", ".join(f"{name} {_told(one)}" for name, one in shallow(value).items())
+        return ", ".join(f"{name} {_told(part)}" for name, part in shallow(value).items())
     return str(value)
 
 

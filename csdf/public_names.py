@@ -16,14 +16,14 @@ def named(package: str, name: str) -> Any:
 
     The names are those that the package imports for type checkers. Raises AttributeError.
     """
-    known = homes(package)
+    homes_of_names = homes(package)
     if name == "__all__":
-        return sorted(known)
-    if name not in known:
+        return sorted(homes_of_names)
+    if name not in homes_of_names:
         is_python = name.startswith("_")  # Python itself asks for such names
-        near = "" if is_python else meant(name, known)
+        near = "" if is_python else meant(name, homes_of_names)
         raise AttributeError(f"module {package!r} has no attribute {name!r}{near}")
-    return getattr(import_module(known[name]), name)
+    return getattr(import_module(homes_of_names[name]), name)
 
 
 @cache

@@ -164,7 +164,9 @@ class Stop:
             seconds, usual = share * self.seconds_left, self._out_of_seconds
         part = Stop(seconds, effort=effort, steps=steps, report=report, reason=reason or usual)
         part._whole = self
-        part._outer = self.look if as_whole is None else lambda one: self.look(as_whole(one))
+        part._outer = (
+            self.look if as_whole is None else lambda progress: self.look(as_whole(progress))
+        )
         return part
 
     def question(self, share: float) -> Stop:
@@ -226,8 +228,8 @@ class Stop:
         left = None if self._whole is None else self._whole._effort_left
         if self._effort is None:
             return left
-        own = max(0, self._effort - self._spent)
-        return own if left is None else min(own, left)
+        left_over = max(0, self._effort - self._spent)
+        return left_over if left is None else min(left_over, left)
 
     @property
     def seconds_left(self) -> float | None:
@@ -240,7 +242,7 @@ class Stop:
     def seconds_of_all(self) -> float | None:
         """Seconds until the end of this or of the work that it is a part of; None for no limit."""
         whole = None if self._whole is None else self._whole.seconds_of_all
-        left = [one for one in (self.seconds_left, whole) if one is not None]
+        left = [seconds for seconds in (self.seconds_left, whole) if seconds is not None]
         return min(left, default=None)
 
     @property

@@ -28,12 +28,16 @@ def calibrated_weights(network: Network, seed: Natural) -> Weights:
     maps: dict[str, Array] = {}
     for layer in network.layers:
         readers = layer_readers(network, layer, maps, frame)
-        own = weights[layer.name]
-        roles = [role for role in SCALED if role in own and own[role].dtype.kind == "f"]
+        layer_weights = weights[layer.name]
+        roles = [
+            role
+            for role in SCALED
+            if role in layer_weights and layer_weights[role].dtype.kind == "f"
+        ]
         if roles:
             bare = computation(model, replace(layer, epilogue=()))
             deviation = np.std(bare.rows(readers, 0, layer.shape.rows), dtype=np.float64)
             for role in roles if deviation > 0 else ():
-                own[role] = np.asarray(own[role] / deviation, np.float32)
+                layer_weights[role] = np.asarray(layer_weights[role] / deviation, np.float32)
         maps[layer.name] = computation(model, layer).rows(readers, 0, layer.shape.rows)
     return weights

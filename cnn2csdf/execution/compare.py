@@ -77,15 +77,15 @@ def random_frames(network: Network, count: Natural, seed: Natural) -> list[dict[
 
 def table_entries(network: Network) -> dict[str, int]:
     """Return the rows of the smallest table that each input chooses from, by its name."""
-    found: dict[str, int] = {}
+    entries_of: dict[str, int] = {}
     for layer in network.layers:
         entries = layer.operator.index_limit
         if entries is not None:
             source = layer
             while source.inputs:
                 source = network.layer(source.inputs[0])
-            found[source.name] = min(entries, found.get(source.name, 128))
-    return found
+            entries_of[source.name] = min(entries, entries_of.get(source.name, 128))
+    return entries_of
 
 
 def random_tensor(layer: Layer, generator: np.random.Generator, below: int = 128) -> Array:
@@ -106,8 +106,8 @@ def difference(ours: Array, reference: Array) -> Difference:
         raise ExecutionError(f"a tensor of shape {ours.shape}, expected {reference.shape}")
     # A type in which differences do not overflow.
     ours, reference = (
-        np.asarray(one, np.float32 if one.dtype.kind == "f" else np.float64)
-        for one in (ours, reference)
+        np.asarray(array, np.float32 if array.dtype.kind == "f" else np.float64)
+        for array in (ours, reference)
     )
     differing = np.subtract(ours, reference, out=np.zeros_like(ours), where=ours != reference)
     magnitudes = np.abs(reference, out=np.zeros_like(ours), where=np.isfinite(reference))
@@ -136,5 +136,8 @@ def differences(
 
 def worst_of(differences: Iterable[Mapping[str, Difference]]) -> Difference:
     """Return the largest relative difference of all frames and outputs."""
-    found = [one for frame in differences for one in frame.values()]
-    return max(found, key=lambda one: (one.relative != one.relative, one.relative))
+    differences_all = [difference for frame in differences for difference in frame.values()]
+    return max(
+        differences_all,
+        key=lambda difference: (difference.relative != difference.relative, difference.relative),
+    )

@@ -22,19 +22,20 @@ States = dict[str, dict[str, Array]]  # of a layer, by role: what stays for the 
 @public
 def first_states(model: Model) -> States:
     """Return what each layer that keeps something has before the first frame."""
-    network, found = model.network, States()
+    network, first_states = model.network, States()
     initial_states = network.initial_states
     for layer in network.layers:
         if layer.name in initial_states:
             begin = initial_states[layer.name].begin
             initial = (model.weights or {}).get(layer.name, {}).get("initial")
             value = np.full(layer.shape.dims, begin) if begin is not None else initial
-            found[layer.name] = {"value": np.asarray(value, layer.array_type)}
+            first_states[layer.name] = {"value": np.asarray(value, layer.array_type)}
         elif kept := layer.operator.kept(network.input_shapes(layer)):
-            found[layer.name] = {
-                role: np.full(one.dims, one.begin, one.element.value) for role, one in kept.items()
+            first_states[layer.name] = {
+                role: np.full(variable.dims, variable.begin, variable.element.value)
+                for role, variable in kept.items()
             }
-    return found
+    return first_states
 
 
 @public
@@ -55,13 +56,13 @@ def run_layers(
     model: Model, frame: Mapping[str, Array], states: States | None = None
 ) -> dict[str, Array]:
     """Return the output of every layer, by name; all at once in memory, and some may be views."""
-    given, network = checked_frame(model.network, frame), model.network
+    values, network = checked_frame(model.network, frame), model.network
     states = first_states(model) if states is None else states
     for previous, _ in network.variables:
-        given[previous.name] = states[previous.name]["value"]
+        values[previous.name] = states[previous.name]["value"]
     maps: dict[str, Array] = {}
     for layer in network.layers:
-        readers = layer_readers(network, layer, maps, given)
+        readers = layer_readers(network, layer, maps, values)
         kept = states.get(layer.name)
         maps[layer.name] = computation(model, layer).rows(readers, 0, layer.shape.rows, kept)
     for previous, following in network.variables:
@@ -88,7 +89,7 @@ def checked_frame(network: Network, frame: Mapping[str, Array]) -> dict[str, Arr
 
     Raises ExecutionError where an input does not fit.
     """
-    given = {}
+    values = {}
     for layer in network.inputs:
         if layer.name not in frame:
             listed = ", ".join(repr(name) for name in frame) or "nothing"
@@ -99,8 +100,8 @@ def checked_frame(network: Network, frame: Mapping[str, Array]) -> dict[str, Arr
             raise ExecutionError(
                 f"input {layer.name!r} of shape {array.shape}, expected {layer.shape.dims}"
             )
-        given[layer.name] = array
-    return given
+        values[layer.name] = array
+    return values
 
 
 class Step(NamedTuple):
@@ -149,11 +150,11 @@ class Computation:
         May be a view of an input. kept: of a layer that keeps something from frame to frame, changed.
         Raises ExecutionError where an input row is not there.
         """
-        found = self.own.rows(inputs, self.shape, begin, end, kept)
+        rows_computed = self.own.rows(inputs, self.shape, begin, end, kept)
         for step in self.epilogue:
-            held = HeldRows(shape=self.shape, array=found, begin=begin)
-            found = step.rows((held,), self.shape, begin, end)
-        return found
+            held = HeldRows(shape=self.shape, array=rows_computed, begin=begin)
+            rows_computed = step.rows((held,), self.shape, begin, end)
+        return rows_computed
 
 
 def computation(model: Model, layer: Layer) -> Computation:
@@ -163,24 +164,30 @@ def computation(model: Model, layer: Layer) -> Computation:
             f"network {model.network.name!r} has no weights; read them, or take random_weights"
         )
     weights, result = model.weights.get(layer.name, {}), layer.quantization
-    given = [model.network.layer(source).quantization for source in layer.inputs]
-    known = {one.role: one.quantization for one in layer.stored if one.quantization is not None}
+    types_given = [model.network.layer(source).quantization for source in layer.inputs]
+    weight_types = {
+        stored.role: stored.quantization
+        for stored in layer.stored
+        if stored.quantization is not None
+    }
     steps = []
     for place, operator in enumerate((layer.operator, *layer.epilogue), -1):
-        own = weights
+        step_weights = weights
         if place >= 0:
-            given, prefix = [result], f"{place}."
-            own = {
+            types_given, prefix = [result], f"{place}."
+            step_weights = {
                 role.removeprefix(prefix): array
                 for role, array in weights.items()
                 if role.startswith(prefix)
             }
         types = None
-        if result is not None or any(given):
+        if result is not None or any(types_given):
             # what comes in at an input layer is what goes out
             is_last = not goes_by_table(layer) or place + 1 == len(layer.epilogue)
             if place >= 0 and goes_by_table(layer):
-                given = [None]
-            types = Types(tuple(given) or (result,), result if is_last else None, known)
-        steps.append(Step(operator, own, types))
+                types_given = [None]
+            types = Types(
+                tuple(types_given) or (result,), result if is_last else None, weight_types
+            )
+        steps.append(Step(operator, step_weights, types))
     return Computation(shape=layer.shape, own=steps[0], epilogue=tuple(steps[1:]))

@@ -101,20 +101,20 @@ class _Run:
         self._buffers = {
             port.channel.name: RingBuffer(
                 port.channel,
-                one.layer.shape,
+                wired_layer.layer.shape,
                 storage.get(port.channel.name),
-                array_type=one.layer.array_type,
+                array_type=wired_layer.layer.array_type,
             )
-            for one in self._wired
-            for port in one.outputs
+            for wired_layer in self._wired
+            for port in wired_layer.outputs
         }
         self._layers = {}
-        for one in self._wired:
-            computed, name = computation(model, one.layer), one.layer.name
-            is_end = one.layer.is_end
-            sides = self._frames if one.layer.is_input else self._outputs
+        for wired_layer in self._wired:
+            computed, name = computation(model, wired_layer.layer), wired_layer.layer.name
+            is_end = wired_layer.layer.is_end
+            sides = self._frames if wired_layer.layer.is_input else self._outputs
             tensors = [side[name] for side in sides] if is_end else []
-            self._layers[name] = RunningLayer(one, computed, self._buffers, tensors)
+            self._layers[name] = RunningLayer(wired_layer, computed, self._buffers, tensors)
         self._size = self._largest_size = self._firings = 0  # sizes in tokens
 
     def start_all(self, firings: Sequence[Firing]) -> None:
@@ -151,9 +151,9 @@ class _Run:
 
     def result(self) -> RowByRowRun:
         """Return the run. Raises ExecutionError where a frame is not complete."""
-        for one in self._wired:
-            if one.layer.is_output:
-                layer = one.layer
+        for wired_layer in self._wired:
+            if wired_layer.layer.is_output:
+                layer = wired_layer.layer
                 written = self._layers[layer.name].written
                 wanted = len(self._frames) * layer.shape.rows
                 if written != wanted:
@@ -166,8 +166,8 @@ class _Run:
             peaks={name: buffer.tokens(buffer.peak) for name, buffer in self._buffers.items()},
             capacities={
                 port.channel.name: port.channel.capacity or 0
-                for one in self._wired
-                for port in one.outputs
+                for wired_layer in self._wired
+                for port in wired_layer.outputs
             },
             largest_size=self._largest_size,
             firings=self._firings,
@@ -302,13 +302,13 @@ class RunningLayer:
         ]
         if layer.is_input:
             readers = [HeldRows(shape=shape, array=self._frames[frame])]
-        found = self._computation.rows(readers, begin, end)
+        computed_rows = self._computation.rows(readers, begin, end)
         for buffer in self._outputs:
-            buffer.write(found)
+            buffer.write(computed_rows)
         if layer.is_output:
             target = self._frames[frame]
-            target = target[:, begin : begin + found.shape[1]] if shape.is_map else target
-            target[...] = found
+            target = target[:, begin : begin + computed_rows.shape[1]] if shape.is_map else target
+            target[...] = computed_rows
         self.written += rows
 
 

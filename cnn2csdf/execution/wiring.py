@@ -48,23 +48,23 @@ def wired_layers(network: Network, graph: Graph) -> tuple[WiredLayer, ...]:
     layers = {layer.name for layer in network.layers}
     phases = {actor.name: actor.phases for actor in graph.actors}
     for name in sorted(layers ^ phases.keys()):
-        kind, other = ("layer", "actor") if name in layers else ("actor", "layer")
-        raise ExecutionError(f"{kind} {name!r} has no {other} of its name")
+        kind, counterpart = ("layer", "actor") if name in layers else ("actor", "layer")
+        raise ExecutionError(f"{kind} {name!r} has no {counterpart} of its name")
     between: dict[tuple[str, str], list[Channel]] = defaultdict(list)
     for channel in graph.channels:
         between[channel.producer, channel.consumer].append(channel)
     wanted = Counter(
         (connection.producer, connection.consumer) for connection in network.connections
     )
-    found = Counter(
+    channels_found = Counter(
         (channel.producer, channel.consumer)
         for channel in graph.channels
         if not channel.is_self_loop
     )
-    for ends in wanted | found:
-        if wanted[ends] != found[ends]:
+    for ends in wanted | channels_found:
+        if wanted[ends] != channels_found[ends]:
             raise ExecutionError(
-                f"{counted(found[ends], 'channel')} from {ends[0]!r} to {ends[1]!r}, "
+                f"{counted(channels_found[ends], 'channel')} from {ends[0]!r} to {ends[1]!r}, "
                 f"but {wanted[ends]} connections"
             )
     outputs: dict[str, list[Port]] = {name: [] for name in layers}
@@ -87,14 +87,14 @@ def wired_layers(network: Network, graph: Graph) -> tuple[WiredLayer, ...]:
         if layer.is_output:  # what is written may have other rows than what comes
             height = network.layer(layer.inputs[0]).shape.rows
             rows = tuple(count * layer.shape.rows // height for count in rows)
-        one = WiredLayer(
+        wired_layer = WiredLayer(
             layer=layer,
             inputs=inputs,
             outputs=tuple(outputs[layer.name]),
             loops=tuple(between[layer.name, layer.name]),
             rows=rows,
         )
-        wired.append(one)
+        wired.append(wired_layer)
     return tuple(wired)
 
 

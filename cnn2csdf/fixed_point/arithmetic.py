@@ -39,10 +39,13 @@ def _centred(operands: Operands, given: Types) -> list[Integers]:
 
 def _added(operands: Operands, given: Types, result: Quantization, sign: int = 1) -> Array:
     """Both operands in steps of twice the larger scale, added, in steps of the output."""
-    bits, step = SUM_BITS[result.element], 2 * max(one.scale for one in given)
+    bits, step = (
+        SUM_BITS[result.element],
+        2 * max(types_of_operand.scale for types_of_operand in given),
+    )
     first, second = (
-        rescaled(values << bits, *multiplier(one.scale / step))
-        for values, one in zip(_centred(operands, given), given, strict=True)
+        rescaled(values << bits, *multiplier(types_of_operand.scale / step))
+        for values, types_of_operand in zip(_centred(operands, given), given, strict=True)
     )
     ratio = step / (2**bits * result.scale)
     return stored(rescaled(first + sign * second, *multiplier(ratio)), result)
@@ -56,10 +59,10 @@ def _multiplied(operands: Operands, given: Types, result: Quantization) -> Array
 
 def _squared_difference(operands: Operands, given: Types, result: Quantization) -> Array:
     """Both operands with seven more bits, in steps of twice the larger scale, and their square."""
-    step = 2 * max(one.scale for one in given)
+    step = 2 * max(types_of_operand.scale for types_of_operand in given)
     first, second = (
-        rescaled(values << SQUARED_BITS, *multiplier(one.scale / step))
-        for values, one in zip(_centred(operands, given), given, strict=True)
+        rescaled(values << SQUARED_BITS, *multiplier(types_of_operand.scale / step))
+        for values, types_of_operand in zip(_centred(operands, given), given, strict=True)
     )
     ratio = squared_ratio(step, result)
     return stored(rescaled((first - second) ** 2, *multiplier(ratio)), result)

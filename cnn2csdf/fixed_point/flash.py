@@ -43,21 +43,21 @@ def flash_by_layer(network: Network, number_bytes: int | None = None) -> dict[st
 
     An array that several layers use counts for the first of them.
     """
-    found = dict.fromkeys((layer.name for layer in network.layers), 0)
+    sizes_of = dict.fromkeys((layer.name for layer in network.layers), 0)
     is_real = not stores_integers(network)
     if number_bytes is not None and not (is_real and number_bytes == SINGLE_BYTES):
         for array in stored_arrays(network):
-            found[array.layer] += array.elements * number_bytes
-        return found
+            sizes_of[array.layer] += array.elements * number_bytes
+        return sizes_of
     for arrays in (_parameters(network), _rescaling(network), _beginnings(network)):
         for name, size in arrays.values():
-            found[name] += size
-    return found
+            sizes_of[name] += size
+    return sizes_of
 
 
 def _parameters(network: Network) -> Arrays:
     """The parameters as C has them; what layers share in the file is there once."""
-    found: Arrays = {}
+    arrays: Arrays = {}
     for layer in network.layers:
         chain = (layer.operator, *layer.epilogue)
         keeps_integers = (
@@ -76,9 +76,9 @@ def _parameters(network: Network) -> Arrays:
             size = _elements_in_c(operator, kind, layer, prod(dims))
             size *= SINGLE_BYTES if is_float else each
             key = stored.name or (layer.name, role)
-            first, before = found.get(key, (layer.name, 0))
-            found[key] = first, max(before, size)
-    return found
+            first, before = arrays.get(key, (layer.name, 0))
+            arrays[key] = first, max(before, size)
+    return arrays
 
 
 def _stays_real(operator: op.Operator, layer: Layer) -> bool:

@@ -110,17 +110,17 @@ def _by_real_numbers(
 
 def _sigmoid(values: Array, given: Quantization, result: Quantization) -> Array:
     if given.element is Element.UINT8 or given.is_unsigned:
-        one = np.float32(1)
-        return _by_real_numbers(values, given, result, lambda real: one / (one + np.exp(-real)))
+        unity = np.float32(1)
+        return _by_real_numbers(values, given, result, lambda real: unity / (unity + np.exp(-real)))
     whole = centred(values, given)
     if given.element is Element.INT16:
         return short_sigmoid(whole, given.scale).astype(np.int16)
     scaled, radius = _scaled(whole, given)
     # 1 / (1 + e ** -x) as fractions of 2 ** 31; x has four bits before the point.
     positive = reciprocal_of_one_plus(exponential(-np.abs(scaled), 4))
-    found = np.where(scaled > 0, positive, LARGEST - positive)
+    reciprocal = np.where(scaled > 0, positive, LARGEST - positive)
     return _saturated(
-        divided_by_power(np.where(scaled == 0, HALF, found), 23) - 128, whole, radius, result
+        divided_by_power(np.where(scaled == 0, HALF, reciprocal), 23) - 128, whole, radius, result
     )
 
 
@@ -134,9 +134,11 @@ def _hyperbolic_tangent(values: Array, given: Quantization, result: Quantization
     scaled, radius = _scaled(whole, given)
     # Tanh x as fractions of 2 ** 31; x has four bits before the point.
     powers = exponential(-np.abs(scaled), 5)  # the same bits with a bit more before the point: 2 x
-    found = _exponentials_saturated((_twice_reciprocal(powers) - 2**29) * 4)
+    hyperbolic = _exponentials_saturated((_twice_reciprocal(powers) - 2**29) * 4)
     return _saturated(
-        divided_by_power(np.where(scaled == 0, 0, np.where(scaled < 0, -found, found)), 24),
+        divided_by_power(
+            np.where(scaled == 0, 0, np.where(scaled < 0, -hyperbolic, hyperbolic)), 24
+        ),
         whole,
         radius,
         result,
@@ -154,9 +156,11 @@ def _elu(values: Array, given: Quantization, result: Quantization, alpha: float)
     """In single precision, element by element."""
     single = np.float32
     real = single(given.scale) * centred(values, given).astype(single)
-    found = np.where(real < 0, (np.exp(np.minimum(real, 0)) - single(1)) * single(alpha), real)
+    exponential = np.where(
+        real < 0, (np.exp(np.minimum(real, 0)) - single(1)) * single(alpha), real
+    )
     return stored(
-        away_from_zero(found * (single(1) / single(result.scale))).astype(np.int64), result
+        away_from_zero(exponential * (single(1) / single(result.scale))).astype(np.int64), result
     )
 
 
@@ -206,12 +210,14 @@ def _inverse_root(value: int) -> tuple[int, int]:
     pairs = (32 - value.bit_length() - 1) // 2 - 1  # of bits, by which there is room above
     right = 11 - pairs
     operand = np.int64(value << 2 * pairs) >> 1
-    half, found = divided_by_power(operand, 1), np.full((), 2**28, np.int64)
+    half, estimate = divided_by_power(operand, 1), np.full((), 2**28, np.int64)
     for _ in range(5):
-        cube = _exponentials_saturated(high_product(high_product(found, found), found) * 2**6)
-        step = high_product(3 * 2**27, found) - high_product(half, cube)
-        found = _exponentials_saturated(step * 2**3)
-    integer = int(high_product(found, 1518500250))  # sqrt(1 / 2)
+        cube = _exponentials_saturated(
+            high_product(high_product(estimate, estimate), estimate) * 2**6
+        )
+        step = high_product(3 * 2**27, estimate) - high_product(half, cube)
+        estimate = _exponentials_saturated(step * 2**3)
+    integer = int(high_product(estimate, 1518500250))  # sqrt(1 / 2)
     return (integer << -right, 0) if right < 0 else (integer, -right)
 
 
@@ -221,12 +227,12 @@ def _reciprocal_root(values: Array, given: Quantization, result: Quantization) -
     scales = float(np.sqrt(single(given.scale)) * single(result.scale))
     factor, power = multiplier(1 / scales)
     whole, limits = centred(values, given), np.iinfo(given.element.value)
-    found = np.full(int(whole.max(initial=0)) + 1, limits.max, np.int64)
+    table_values = np.full(int(whole.max(initial=0)) + 1, limits.max, np.int64)
     for value in np.unique(whole[whole > 0]):
         integer, exponent = _inverse_root(int(value))
         root = rescaled(1, integer, exponent + ROOT_BITS)
-        found[value] = stored(rescaled(root, factor, power - ROOT_BITS), result)
-    table: Array = found[np.maximum(whole, 0)].astype(result.element.value)
+        table_values[value] = stored(rescaled(root, factor, power - ROOT_BITS), result)
+    table: Array = table_values[np.maximum(whole, 0)].astype(result.element.value)
     return table
 
 
@@ -279,11 +285,11 @@ def exponential(values: Integers, whole_bits: int = DIFFERENCE_BITS) -> Integers
 def _twice_reciprocal(values: Integers) -> Integers:
     """2 / (1 + x) for 0 <= x <= 1, with two bits before the point, in three Newton steps."""
     half = (values + LARGEST + 1) // 2
-    found = 1515870810 + high_product(half, -1010580540)  # 48 / 17 - 32 / 17 * half
+    reciprocal = 1515870810 + high_product(half, -1010580540)  # 48 / 17 - 32 / 17 * half
     for _ in range(3):
-        step = high_product(found, 2**29 - high_product(half, found))
-        found = found + _exponentials_saturated(step * 4)
-    return found
+        step = high_product(reciprocal, 2**29 - high_product(half, reciprocal))
+        reciprocal = reciprocal + _exponentials_saturated(step * 4)
+    return reciprocal
 
 
 def reciprocal_of_one_plus(values: Integers) -> Integers:
@@ -314,8 +320,8 @@ def softmax_of(values: Integers, scale: float, axis: Any, bits: int = 8) -> Inte
     lead = 32 - np.frexp(sums.astype(np.float64))[1]  # leading zeros of 32 bits
     shares = reciprocal_of_one_plus((sums << lead) - 2**31)
     least, largest = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
-    found = divided_by_power(high_product(shares, powers), 12 - lead + 31 - bits) + least
-    result: Integers = np.where(beyond < radius, least, np.clip(found, least, largest))
+    quotient = divided_by_power(high_product(shares, powers), 12 - lead + 31 - bits) + least
+    result: Integers = np.where(beyond < radius, least, np.clip(quotient, least, largest))
     return result
 
 
@@ -361,8 +367,10 @@ def short_sigmoid(values: Integers, scale: float) -> Integers:
     scaled = _short_scaled(values, scale, EXACT_SHIFTS["sigmoid"])
     place, rest, table = np.abs(scaled) >> 9, np.abs(scaled) & 511, sigmoid_table()
     left, right = table[np.minimum(place, LAST - 1)], table[np.minimum(place, LAST - 1) + 1]
-    found = np.where(place >= LAST, LARGEST_SHORT << 10, (left << 9) + rest * (right - left))
-    result: Integers = np.where(scaled >= 0, found + 512, (1 << 25) - found + 511) >> 10
+    interpolated = np.where(place >= LAST, LARGEST_SHORT << 10, (left << 9) + rest * (right - left))
+    result: Integers = (
+        np.where(scaled >= 0, interpolated + 512, (1 << 25) - interpolated + 511) >> 10
+    )
     return result
 
 
@@ -385,9 +393,9 @@ def _short_tanh(scaled: Integers) -> Integers:
     """Of integers in steps of 1 / (3 * 4096)."""
     place, rest, table = np.abs(scaled) >> 8, np.abs(scaled) & 255, sigmoid_table()
     left, right = table[np.minimum(place, LAST - 1)], table[np.minimum(place, LAST - 1) + 1]
-    found = np.where(place >= LAST, 0xFFFF << 8, (left << 8) + rest * (right - left))
-    above = found - (1 << 23) + 128
-    result: Integers = np.where(scaled >= 0, above, -found + (1 << 23) + 127) >> 8
+    interpolated = np.where(place >= LAST, 0xFFFF << 8, (left << 8) + rest * (right - left))
+    above = interpolated - (1 << 23) + 128
+    result: Integers = np.where(scaled >= 0, above, -interpolated + (1 << 23) + 127) >> 8
     return result
 
 
@@ -447,6 +455,6 @@ def short_softmax(values: Integers, scale: float, axis: Any) -> Integers:
     centred = np.clip(shifted - ((1 << 15) + (1 << 16)), LEAST, LARGEST_SHORT)
     shares = _looked_up(centred, reciprocal_table())
     shift = 31 - lead
-    found = (powers * shares + (1 << (shift - 1))) >> shift
-    result: Integers = np.clip(found, 0, LARGEST_SHORT)
+    quotient = (powers * shares + (1 << (shift - 1))) >> shift
+    result: Integers = np.clip(quotient, 0, LARGEST_SHORT)
     return result

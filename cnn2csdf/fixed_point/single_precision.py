@@ -29,8 +29,8 @@ def averaged(sums: Integers, counts: ArrayLike, given: Quantization, result: Qua
     """Return the means of so many integers each, as stored; sums are without zero points."""
     steps = np.float32(result.scale) * np.asarray(counts).astype(np.float32)
     ratios = np.float32(given.scale) / steps
-    found: Array = np.rint(sums.astype(np.float32) * ratios)
-    return stored(found.astype(np.int64), result)
+    rounded: Array = np.rint(sums.astype(np.float32) * ratios)
+    return stored(rounded.astype(np.int64), result)
 
 
 def power_table(scale: float) -> Integers:
@@ -71,10 +71,10 @@ def fused(left: Array, right: Array, added: Array) -> Array:
     The product is exact in double precision; the sum there is rounded to odd, so that rounding it
     again does no harm (Boldo, Melquiond, Emulation of FMA and Correctly Rounded Sums, 2008).
     """
-    product, other = left.astype(np.float64) * right, added.astype(np.float64)
-    total = product + other
+    product, addend = left.astype(np.float64) * right, added.astype(np.float64)
+    total = product + addend
     back = total - product
-    error = (product - (total - back)) + (other - back)
+    error = (product - (total - back)) + (addend - back)
     toward = np.where(error > 0, np.inf, -np.inf)
     is_even = (total.view(np.int64) & 1) == 0
     odd: Array = np.where((error != 0) & is_even, np.nextafter(total, toward), total)
@@ -86,17 +86,17 @@ def products_in_order(left: Array, right: Array, bias: Array | None, block: int)
 
     left, right: (sums, columns) in single precision. block: columns that are summed at once.
     """
-    columns, found = left.shape[1], np.zeros(0, np.float32)
+    columns, summed = left.shape[1], np.zeros(0, np.float32)
     for first in range(0, columns, block):
         total = np.zeros(len(left), np.float32)
         for column in range(first, min(first + block, columns)):
             total = fused(left[:, column], right[:, column], total)
         if first:
-            total = found + total
+            total = summed + total
         elif bias is not None:
             total = total + bias
-        found = total
-    return found
+        summed = total
+    return summed
 
 
 def product_factors(
@@ -123,21 +123,21 @@ def multiplied(
     column. types: of both, and of the result. block: columns that the runtime sums at once, by default
     as for these matrices.
     """
-    given, factors, result = types
-    scales, ratio = product_factors(given, factors, result)
+    operand_types, factors, result = types
+    scales, ratio = product_factors(operand_types, factors, result)
     sums = np.matmul(left, right) + (0 if bias is None else bias)
     values = sums * ratio
     sizes = np.abs(left).sum(axis=-1, keepdims=True) * np.abs(right).max(initial=0)
     sizes = sizes + (0 if bias is None else np.abs(bias))
     error = (left.shape[-1] + FEW) * UNIT_ROUNDOFF * ratio * sizes
-    found = stored(np.rint(values).astype(np.int64), result)
+    quantized_values = stored(np.rint(values).astype(np.int64), result)
     places = np.nonzero(np.rint(values - error) != np.rint(values + error))
     if places[0].size:
         *batch, row, column = places
         rows = np.broadcast_to(left, (*sums.shape[:-1], left.shape[-1]))[(*batch, row)]
         turned = np.swapaxes(right, -1, -2)
         columns = np.broadcast_to(turned, (*sums.shape[:-2], *turned.shape[-2:]))[(*batch, column)]
-        step, steps = np.float32(given.scale), scales.astype(np.float32)
+        step, steps = np.float32(operand_types.scale), scales.astype(np.float32)
         steps = np.broadcast_to(steps, sums.shape[-1:])[column]
         added = None if bias is None else bias[column].astype(np.float32) * (step * steps)
         real = products_in_order(
@@ -146,8 +146,8 @@ def multiplied(
             added,
             block or columns_at_once(left.shape[-1], sums.shape[-1]),
         )
-        found[places] = quantized(real, result)
-    return found
+        quantized_values[places] = quantized(real, result)
+    return quantized_values
 
 
 LANES = 8  # partial sums that are added up at the end, halves to halves
@@ -171,5 +171,5 @@ def standardised(values: Array, scale: Array, shift: Array | None, epsilon: floa
         half = sums.shape[-1] // 2
         sums = sums[..., :half] + sums[..., half:]
     inverse = single(1) / np.sqrt(sums / single(count) + single(epsilon))
-    found: Array = apart * inverse * scale
-    return found if shift is None else found + shift
+    normalised: Array = apart * inverse * scale
+    return normalised if shift is None else normalised + shift

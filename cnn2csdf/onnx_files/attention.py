@@ -65,7 +65,7 @@ class _Opening:
         mask = node.input(3)
         if mask is not None:
             if self._values.element_type(mask) == onnx.TensorProto.BOOL:
-                numbers = [self._constant(np.float32(one)) for one in (0, LEAST)]
+                numbers = [self._constant(np.float32(constant)) for constant in (0, LEAST)]
                 mask = self._add("Where", mask, *numbers)
             scores = self._add("Add", scores, mask)
         shares = self._add("Softmax", scores, axis=-1)

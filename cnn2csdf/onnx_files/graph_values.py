@@ -44,7 +44,8 @@ SAME_NUMBERS = (
 )
 NAMES = {"float32": "FLOAT", "float64": "DOUBLE"}  # others are called as in NumPy
 ELEMENTS = {
-    onnx.TensorProto.DataType.Value(NAMES.get(one.value, one.value.upper())): one for one in Element
+    onnx.TensorProto.DataType.Value(NAMES.get(element.value, element.value.upper())): element
+    for element in Element
 }
 EQUATION = re.compile(
     r"[A-Za-z ]*(\.{3}[A-Za-z ]*)?(,[A-Za-z ]*(\.{3}[A-Za-z ]*)?)*(->[A-Za-z .]*)?"
@@ -79,9 +80,9 @@ class GraphValues:
     def add_constants(self, constants: Mapping[str, onnx.TensorProto]) -> None:
         """Let constants of the graph, or of one inside it, be known by name."""
         for name, tensor in constants.items():
-            found = onnx.helper.make_tensor_type_proto(tensor.data_type, tuple(tensor.dims))
-            _require_countable(f"initializer {name!r}", found)
-            self._stored[name], self._types[name] = tensor, found
+            tensor_type = onnx.helper.make_tensor_type_proto(tensor.data_type, tuple(tensor.dims))
+            _require_countable(f"initializer {name!r}", tensor_type)
+            self._stored[name], self._types[name] = tensor, tensor_type
 
     def add_node(self, node: Node) -> None:
         """Learn about what a node writes, once all it reads is known.
@@ -90,8 +91,8 @@ class GraphValues:
         UnreadableFile where the inputs do not fit it.
         """
         types = self._inferred(node)
-        for name, found in types.items():
-            _require_countable(f"{node}: tensor {name!r}", found)
+        for name, tensor_type in types.items():
+            _require_countable(f"{node}: tensor {name!r}", tensor_type)
         self._types.update(types)
         is_random = node.op_type in RANDOM or node.op_type.startswith("Random")
         if node.op_type in ("Shape", "Size") and not self.is_static(node.required(0)):
@@ -258,29 +259,33 @@ class GraphValues:
             return (range_length(*(end.reshape(()) for end in ends)),)
         if node.op_type not in ("Resize", "Upsample"):
             return None
-        given, scales = self._known_dims(node.required(0)), node.reals("scales")
+        input_dims, scales = self._known_dims(node.required(0)), node.reals("scales")
         name = node.input(2 if node.op_type == "Resize" and node.opset >= 11 else 1)
         if scales is None and name is not None and self.is_static(name):
             scales = tuple(self.value(name).reshape(-1).tolist())
-        axes = node.integers("axes") or tuple(range(len(given or ())))
-        if given is None or not scales or len(scales) != len(axes):
+        axes = node.integers("axes") or tuple(range(len(input_dims or ())))
+        if input_dims is None or not scales or len(scales) != len(axes):
             return None
-        sizes = dict(enumerate(given))
+        sizes = dict(enumerate(input_dims))
         for axis, scale in zip(axes, scales, strict=True):
-            size = np.float32(given[axis % len(given)]) * np.float32(scale)
+            size = np.float32(input_dims[axis % len(input_dims)]) * np.float32(scale)
             if not 0 < size < LARGEST_DIM:
                 return None
-            sizes[axis % len(given)] = int(size)
+            sizes[axis % len(input_dims)] = int(size)
         return tuple(sizes.values())
 
     def _pooled_sizes(self, node: Node, inferred: Dims | None) -> Dims | None:
-        given = self._known_dims(node.required(0))
+        input_dims = self._known_dims(node.required(0))
         axes = len(node.integers("kernel_shape") or ())
         strides = node.integers("strides") or (1,) * axes
         before = (node.integers("pads") or (0,) * axes)[:axes]
-        if given is None or inferred is None or not len(given) == len(inferred) == axes + 2:
+        if (
+            input_dims is None
+            or inferred is None
+            or not len(input_dims) == len(inferred) == axes + 2
+        ):
             return None
-        windows = zip(given[2:], inferred[2:], strides, before, strict=True)
+        windows = zip(input_dims[2:], inferred[2:], strides, before, strict=True)
         return inferred[:2] + tuple(
             count - ((count - 1) * stride >= length + pad) for length, count, stride, pad in windows
         )
@@ -304,18 +309,21 @@ class GraphValues:
         for output in outputs:
             _require_size(output, self._known_dims(output) or ())
         read = {name for node in nodes for name in node.inputs if name} - set(outputs)
-        given = {name: self.value(name) for name in sorted(read)}
+        values_read = {name: self.value(name) for name in sorted(read)}
         graph = onnx.GraphProto(
             name="folded",
             node=[node.proto for node in nodes],
-            input=[onnx.ValueInfoProto(name=name) for name in given],
+            input=[onnx.ValueInfoProto(name=name) for name in values_read],
             output=[onnx.ValueInfoProto(name=name) for name in outputs],
         )
         model = onnx.ModelProto(ir_version=onnx.IR_VERSION, graph=graph, opset_import=self._opsets)
         try:
             with np.errstate(all="ignore"):
-                found = ReferenceEvaluator(model, new_ops=OWN).run(None, given)
-                values = {name: np.asarray(one) for name, one in zip(outputs, found, strict=True)}
+                outputs_computed = ReferenceEvaluator(model, new_ops=OWN).run(None, values_read)
+                values = {
+                    name: np.asarray(array)
+                    for name, array in zip(outputs, outputs_computed, strict=True)
+                }
         except REFUSALS as error:
             said = str(error).strip().partition("\n")[0] or type(error).__name__
             raise UnreadableFile(f"{last}: its constant value cannot be computed: {said}") from None
@@ -410,10 +418,10 @@ class QuantizeLinear(OpRun):
 
     def _run(self, x: Value, scale: Value, zero: Value | None = None, **attributes: Any) -> Any:
         zero = np.zeros(1, np.uint8) if zero is None else zero
-        steps, zeros = (_along(one, x, attributes) for one in (scale, zero))
+        steps, zeros = (_along(array, x, attributes) for array in (scale, zero))
         limits = np.iinfo(zero.dtype)
-        found = np.rint(x / steps) + zeros.astype(np.float64)
-        return (np.clip(found, limits.min, limits.max).astype(zero.dtype),)
+        quantized = np.rint(x / steps) + zeros.astype(np.float64)
+        return (np.clip(quantized, limits.min, limits.max).astype(zero.dtype),)
 
 
 class DequantizeLinear(OpRun):
@@ -421,7 +429,7 @@ class DequantizeLinear(OpRun):
 
     def _run(self, x: Value, scale: Value, zero: Value | None = None, **attributes: Any) -> Any:
         zero = np.zeros(1, x.dtype) if zero is None else zero
-        steps, zeros = (_along(one, x, attributes) for one in (scale, zero))
+        steps, zeros = (_along(array, x, attributes) for array in (scale, zero))
         return ((x.astype(np.int64) - zeros.astype(np.int64)).astype(scale.dtype) * steps,)
 
 
@@ -448,7 +456,7 @@ class Range(OpRun):
     """As ONNX Runtime, which adds the step again and again, each sum rounded."""
 
     def _run(self, start: Value, limit: Value, delta: Value, **_: Any) -> Any:
-        start, limit, delta = (np.reshape(one, ()) for one in (start, limit, delta))
+        start, limit, delta = (np.reshape(array, ()) for array in (start, limit, delta))
         steps = np.full(range_length(start, limit, delta), delta, start.dtype)
         steps[:1] = start
         return (np.add.accumulate(steps, dtype=start.dtype),)

@@ -21,7 +21,7 @@ STATE_AXES = 3  # layers or kinds of states, batch, elements
 
 def require_known_names(shapes: Mapping[str, Dims], inputs: Sequence[onnx.ValueInfoProto]) -> None:
     """Raise UnreadableFile for a shape of what is neither an input nor an open dim of one."""
-    names = [found.name for found in inputs]
+    names = [input_.name for input_ in inputs]
     open_dims = _named_dims(inputs)
     for name, dims in shapes.items():
         if name in names or (name in open_dims and len(dims) == 1):
@@ -39,7 +39,7 @@ def require_known_names(shapes: Mapping[str, Dims], inputs: Sequence[onnx.ValueI
 
 def _named_dims(inputs: Sequence[onnx.ValueInfoProto]) -> list[str]:
     """The names that the file gives to open dims, each once."""
-    dims = [dim for found in inputs for dim in found.type.tensor_type.shape.dim]
+    dims = [dim for input_ in inputs for dim in input_.type.tensor_type.shape.dim]
     return list(dict.fromkeys(dim.dim_param for dim in dims if dim.dim_param))
 
 
@@ -114,8 +114,8 @@ def _sizes_of(proto: onnx.ValueInfoProto, shapes: Mapping[str, Dims]) -> list[in
         raise UnreadableFile(f"input {name!r} holds no numbers of a supported type")
     sizes: list[int | str] = []
     for dim in proto.type.tensor_type.shape.dim:
-        given = shapes.get(dim.dim_param, ()) if not dim.HasField("dim_value") else ()
-        open_size = given[0] if len(given) == 1 else dim.dim_param or "?"
+        sizes_of = shapes.get(dim.dim_param, ()) if not dim.HasField("dim_value") else ()
+        open_size = sizes_of[0] if len(sizes_of) == 1 else dim.dim_param or "?"
         sizes.append(dim.dim_value if dim.HasField("dim_value") else open_size)
     whole = shapes.get(name)
     is_name_of_dim = whole is not None and len(whole) == 1 and len(sizes) != 1

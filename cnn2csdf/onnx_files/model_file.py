@@ -66,7 +66,7 @@ def model_of(content: bytes) -> onnx.ModelProto:
     while waiting:
         graph = waiting.pop()
         named = [*graph.node, *graph.input, *graph.output, *graph.initializer]
-        names += [one.name for one in named]
+        names += [part.name for part in named]
         for node in graph.node:
             names += [node.op_type, node.domain, *node.input, *node.output]
             for attribute in node.attribute:
@@ -89,12 +89,12 @@ def opset_versions(model: onnx.ModelProto) -> dict[str, int]:
         if not 0 < version < LARGEST_VERSION:
             raise UnreadableFile(f"domain {domain!r} has opset {version}; the file is corrupt")
     newest = defs.onnx_opset_version()
-    found = versions.setdefault(DEFAULT_DOMAIN, newest)
-    if found < OLDEST_OPSET:
-        raise UnreadableFile(f"opset {found} is too old; expected {OLDEST_OPSET} to {newest}")
-    if found > newest:
+    opset = versions.setdefault(DEFAULT_DOMAIN, newest)
+    if opset < OLDEST_OPSET:
+        raise UnreadableFile(f"opset {opset} is too old; expected {OLDEST_OPSET} to {newest}")
+    if opset > newest:
         raise UnreadableFile(
-            f"opset {found} is newer than the onnx package, which knows {newest}; update it"
+            f"opset {opset} is newer than the onnx package, which knows {newest}; update it"
         )
     return versions
 
@@ -130,22 +130,27 @@ def between(
     if not inputs and not outputs:
         return model
     graph = model.graph
-    known = {one.name: one for one in (*graph.input, *graph.value_info, *graph.output)}
+    value_infos = {
+        value_info.name: value_info
+        for value_info in (*graph.input, *graph.value_info, *graph.output)
+    }
     written = {name: name for proto in graph.node for name in proto.output if name}
-    names = {name: name for name in (*(one.name for one in graph.input), *written)}
+    names = {name: name for name in (*(value_info.name for value_info in graph.input), *written)}
     for name in (*inputs, *outputs):
         tensor_named(name, names)
     kept = onnx.ModelProto()
     kept.CopyFrom(model)
     nodes = list(graph.node)
-    until = list(outputs) or [one.name for one in graph.output]
+    until = list(outputs) or [value_info.name for value_info in graph.output]
     places = needed_nodes([_links(proto) for proto in nodes], set(inputs), until)
     del kept.graph.node[:], kept.graph.input[:], kept.graph.output[:]
     kept.graph.node.extend(nodes[place] for place in places)
     for name in inputs:
-        kept.graph.input.append(known.get(name) or _unknown_tensor(name))
-    kept.graph.input.extend(one for one in graph.input if one.name not in inputs)
-    kept.graph.output.extend(known.get(name) or _unknown_tensor(name) for name in until)
+        kept.graph.input.append(value_infos.get(name) or _unknown_tensor(name))
+    kept.graph.input.extend(
+        value_info for value_info in graph.input if value_info.name not in inputs
+    )
+    kept.graph.output.extend(value_infos.get(name) or _unknown_tensor(name) for name in until)
     return kept
 
 
@@ -163,4 +168,4 @@ def cuts_around_nodes(model: onnx.ModelProto, names: Set[str]) -> list[Cut[str]]
     }
     if not refused:
         return []
-    return cuts_around(links, refused, [one.name for one in model.graph.output])
+    return cuts_around(links, refused, [value_info.name for value_info in model.graph.output])

@@ -48,10 +48,10 @@ class Node:
 
         Raises UnreadableFile where it is no finite number.
         """
-        found = self._attribute(name, "FLOAT", None)
-        if found is not None and not isfinite(found):
-            raise UnreadableFile(f"{self}: attribute {name} is {found}")
-        return default if found is None else shortest_decimal(found)
+        attribute = self._attribute(name, "FLOAT", None)
+        if attribute is not None and not isfinite(attribute):
+            raise UnreadableFile(f"{self}: attribute {name} is {attribute}")
+        return default if attribute is None else shortest_decimal(attribute)
 
     def text(self, name: str, default: str) -> str:
         """Return an attribute."""
@@ -59,27 +59,27 @@ class Node:
 
     def integers(self, name: str) -> tuple[int, ...] | None:
         """Return an attribute; None where it is left out."""
-        found: tuple[int, ...] | None = self._attribute(name, "INTS", None)
-        return found
+        attribute: tuple[int, ...] | None = self._attribute(name, "INTS", None)
+        return attribute
 
     def reals(self, name: str) -> tuple[float, ...] | None:
         """Return an attribute, as shortest decimals; None where it is left out."""
-        found = self._attribute(name, "FLOATS", None)
-        return None if found is None else tuple(map(shortest_decimal, found))
+        attribute = self._attribute(name, "FLOATS", None)
+        return None if attribute is None else tuple(map(shortest_decimal, attribute))
 
     def texts(self, name: str) -> tuple[str, ...] | None:
         """Return an attribute; None where it is left out."""
-        found: tuple[str, ...] | None = self._attribute(name, "STRINGS", None)
-        return found
+        attribute: tuple[str, ...] | None = self._attribute(name, "STRINGS", None)
+        return attribute
 
     def numbers(self, name: str, default: tuple[int, ...]) -> tuple[int, ...]:
         """Return an attribute with as many numbers as the default has."""
-        found = self.integers(name)
-        if found is not None and len(found) != len(default):
+        numbers = self.integers(name)
+        if numbers is not None and len(numbers) != len(default):
             raise UnreadableFile(
-                f"{self}: attribute {name} has {len(found)} numbers, expected {len(default)}"
+                f"{self}: attribute {name} has {len(numbers)} numbers, expected {len(default)}"
             )
-        return default if found is None else found
+        return default if numbers is None else numbers
 
     def pair(self, name: str, default: tuple[int, int]) -> tuple[int, int]:
         """Return an attribute of two numbers, the vertical one first."""
@@ -87,12 +87,12 @@ class Node:
         return (rows, columns)
 
     def _attribute(self, name: str, kind: str, default: Any) -> Any:
-        found = self.attributes.get(name)
-        if found is None:
+        attribute = self.attributes.get(name)
+        if attribute is None:
             return default
-        if onnx.AttributeProto.AttributeType.Name(found.type) != kind:
+        if onnx.AttributeProto.AttributeType.Name(attribute.type) != kind:
             raise UnreadableFile(f"{self}: attribute {name} is not of type {kind}")
-        return attribute_value(found)
+        return attribute_value(attribute)
 
     def __str__(self) -> str:
         return f"node {self.name!r} ({self.op_type}, opset {self.opset})"
@@ -111,7 +111,7 @@ def attribute_value(attribute: onnx.AttributeProto) -> Any:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if attribute.type == onnx.AttributeProto.STRINGS:
-        return tuple(one.decode("utf-8", "replace") for one in value)
+        return tuple(text.decode("utf-8", "replace") for text in value)
     is_list = attribute.type in (onnx.AttributeProto.INTS, onnx.AttributeProto.FLOATS)
     return tuple(value) if is_list else value
 

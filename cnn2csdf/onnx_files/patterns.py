@@ -73,16 +73,16 @@ def layer_nodes(
         values=values,
     )
     needed = set(outputs)
-    found: list[Node] = []
+    chain_of: list[Node] = []
     for node in reversed(nodes):
         is_needed = not needed.isdisjoint(node.outputs)
         if not is_needed or values.is_static(next(filter(None, node.outputs))):
             continue
         replacements = (pattern(node, context) for pattern in PATTERNS.get(node.op_type, ()))
         layer = next(filter(None, replacements), node) if finds_patterns else node
-        found.append(layer)
+        chain_of.append(layer)
         needed.update(filter(None, layer.inputs))
-    return found[::-1], needed
+    return chain_of[::-1], needed
 
 
 def _one(node: Node, op_type: str, *sources: str, **attributes: Any) -> Node:
@@ -101,7 +101,7 @@ def bias_addition(node: Node, context: Context) -> Node | None:
             proto = onnx.helper.make_node(
                 product.op_type, [*product.inputs[:2], constant], node.outputs[:1], product.name
             )
-            kept = [one for name, one in product.attributes.items() if name != "beta"]
+            kept = [attribute for name, attribute in product.attributes.items() if name != "beta"]
             proto.attribute.extend(kept)
             return node_of(proto, {"": product.opset})
     return None
@@ -140,15 +140,15 @@ def gated_activation(node: Node, context: Context) -> Node | None:
 def gelu(node: Node, context: Context) -> Node | None:
     """The product of x, 0.5 and 1 + erf(x / sqrt 2) or its approximation by tanh, in any order."""
     factors: list[str] = []  # of a product of three, by two nodes
-    for source, other in (node.inputs, node.inputs[::-1]):
+    for source, factor in (node.inputs, node.inputs[::-1]):
         inner = context.behind(source, "Mul")
         if inner is not None and not factors:
-            factors = [*inner.inputs, other]
+            factors = [*inner.inputs, factor]
     halves = [name for name in factors if context.scalar(name) == 0.5]
-    others = [name for name in factors if name not in halves]
-    if len(halves) != 1 or len(others) != 2:
+    remaining = [name for name in factors if name not in halves]
+    if len(halves) != 1 or len(remaining) != 2:
         return None
-    for source, gate in (others, others[::-1]):
+    for source, gate in (remaining, remaining[::-1]):
         addition = context.behind(gate, "Add")
         summands = None if addition is None else context.operands(addition)
         if summands is None or summands[1] != 1:
@@ -167,14 +167,14 @@ def _is_tanh_of_cubic(tensor: str, source: str, context: Context) -> bool:
     addition = None if inner is None else context.behind(inner, "Add")
     if addition is None or source not in addition.inputs:
         return False
-    other = addition.inputs[addition.inputs[0] == source]
-    cube = _times(other, 0.044715, context)
+    addend = addition.inputs[addition.inputs[0] == source]
+    cube = _times(addend, 0.044715, context)
     power = None if cube is None else context.behind(cube, "Pow", "Mul")
     if power is None:
         return False
     if power.op_type == "Pow":
         return power.inputs[0] == source and context.scalar(power.inputs[1]) == 3
-    square = next((one for one in power.inputs if one != source), source)
+    square = next((input_ for input_ in power.inputs if input_ != source), source)
     of_square = context.behind(square, "Mul")
     return source in power.inputs and of_square is not None and set(of_square.inputs) == {source}
 
@@ -194,12 +194,14 @@ def layer_normalization(node: Node, context: Context) -> Node | None:
         if product is None or not context.values.is_static(shift):
             continue
         for standard, scale in (product.inputs, product.inputs[::-1]):
-            found = _standardised(standard, context) if context.values.is_static(scale) else None
-            if found is not None:
-                source, axis, epsilon = found
+            standardised = (
+                _standardised(standard, context) if context.values.is_static(scale) else None
+            )
+            if standardised is not None:
+                source, axis, epsilon = standardised
                 names = (source, scale, shift)
                 rank = len(context.values.dims(source)) - axis
-                if any(len(context.values.dims(one)) > rank for one in (scale, shift)):
+                if any(len(context.values.dims(tensor)) > rank for tensor in (scale, shift)):
                     continue
                 return _one(node, "LayerNormalization", *names, axis=axis, epsilon=epsilon)
     return None
@@ -215,18 +217,27 @@ def _standardised(tensor: str, context: Context) -> tuple[str, int, float] | Non
     square = None if mean is None else context.behind(mean.inputs[0], "Pow", "Mul")
     if division is None or variance is None or mean is None or square is None:
         return None
-    apart = [context.writers.get(one) for one in (division.inputs[0], square.inputs[0])]
+    apart = [
+        context.writers.get(subtraction) for subtraction in (division.inputs[0], square.inputs[0])
+    ]
     is_square = square.inputs[1] == square.inputs[0] or context.scalar(square.inputs[1]) == 2
-    if any(one is None or one.op_type != "Sub" or one.domain for one in apart) or not is_square:
+    if (
+        any(
+            subtraction is None or subtraction.op_type != "Sub" or subtraction.domain
+            for subtraction in apart
+        )
+        or not is_square
+    ):
         return None
-    first, second = (one for one in apart if one is not None)
-    means = [context.writers.get(one.inputs[1]) for one in (first, second)]
+    first, second = (subtraction for subtraction in apart if subtraction is not None)
+    means = [context.writers.get(subtraction.inputs[1]) for subtraction in (first, second)]
     source, rank = first.inputs[0], len(context.values.dims(first.inputs[0]))
-    axes = {_listed(one, context, rank) for one in (mean, *means) if one is not None}
+    axes = {_listed(tensor, context, rank) for tensor in (mean, *means) if tensor is not None}
     is_mean = all(
-        one is not None and one.op_type == "ReduceMean" and one.inputs[0] == source for one in means
+        mean is not None and mean.op_type == "ReduceMean" and mean.inputs[0] == source
+        for mean in means
     )
-    keeps = all(one is not None and one.integer("keepdims", 1) for one in (mean, *means))
+    keeps = all(tensor is not None and tensor.integer("keepdims", 1) for tensor in (mean, *means))
     if not (is_mean and keeps) or second.inputs[0] != source or len(axes) != 1:
         return None
     (along,) = axes
@@ -291,7 +302,7 @@ def _listed(node: Node, context: Context, rank: int) -> tuple[int, ...] | None:
     axes = node.integers("axes")
     tensor = node.input(1)
     if axes is None and tensor is not None and context.values.is_static(tensor):
-        axes = tuple(int(one) for one in context.values.value(tensor).reshape(-1))
+        axes = tuple(int(number) for number in context.values.value(tensor).reshape(-1))
     return None if axes is None else tuple(axis % rank for axis in axes)
 
 

@@ -29,21 +29,23 @@ def read_plain_graph(path: str) -> PlainGraph:
         raise UnreadableFile(f"{path}: {reason}")
     try:
         graph = model_of(content).graph
-        parameters = frozenset(one.name for one in graph.initializer)
+        parameters = frozenset(initializer.name for initializer in graph.initializer)
         return PlainGraph(
             nodes=tuple(
                 PlainNode(
-                    name=one.name,
-                    op_type=one.op_type,
-                    domain=one.domain,
-                    inputs=tuple(one.input),
-                    outputs=tuple(one.output),
-                    attributes={each.name: attribute_value(each) for each in one.attribute},
+                    name=node.name,
+                    op_type=node.op_type,
+                    domain=node.domain,
+                    inputs=tuple(node.input),
+                    outputs=tuple(node.output),
+                    attributes={
+                        attribute.name: attribute_value(attribute) for attribute in node.attribute
+                    },
                 )
-                for one in graph.node
+                for node in graph.node
             ),
-            inputs=tuple(one.name for one in graph.input if one.name not in parameters),
-            outputs=tuple(one.name for one in graph.output),
+            inputs=tuple(input_.name for input_ in graph.input if input_.name not in parameters),
+            outputs=tuple(output.name for output in graph.output),
             parameters=parameters,
         )
     except UnreadableFile as error:

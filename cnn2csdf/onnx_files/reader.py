@@ -139,7 +139,7 @@ def _words_that_work(
 def _compared_number(model: onnx.ModelProto, name: str) -> float:
     """Return the first constant that a scalar input is compared with; 1 where there is none."""
     numbers: dict[str, float] = {}
-    tensors = [(one.name, one) for one in model.graph.initializer]
+    tensors = [(initializer.name, initializer) for initializer in model.graph.initializer]
     for proto in model.graph.node:
         for attribute in proto.attribute if proto.op_type == "Constant" and proto.output else ():
             if attribute.type == onnx.AttributeProto.TENSOR:
@@ -171,37 +171,37 @@ def _network(
     graph, opsets = model.graph, opset_versions(model)
     folder = os.path.dirname(os.path.abspath(path))
     values = GraphValues(graph.initializer, folder=folder, opsets=opsets)
-    inputs = [found for found in graph.input if not values.is_static(found.name)]
+    inputs = [input_ for input_ in graph.input if not values.is_static(input_.name)]
     require_known_names(shapes, inputs)
-    fixed = [found for found in inputs if found.name in constants]
-    values.add_constants({found.name: constant_input(found, constants) for found in fixed})
-    for name in constants.keys() - {found.name for found in fixed}:
-        listed = ", ".join(repr(found.name) for found in inputs) or "none"
+    fixed = [input_ for input_ in inputs if input_.name in constants]
+    values.add_constants({input_.name: constant_input(input_, constants) for input_ in fixed})
+    for name in constants.keys() - {input_.name for input_ in fixed}:
+        listed = ", ".join(repr(input_.name) for input_ in inputs) or "none"
         raise UnreadableFile(f"there is no input {name!r} to be a constant; inputs: {listed}")
-    inputs = [found for found in inputs if found.name not in constants]
+    inputs = [input_ for input_ in inputs if input_.name not in constants]
     outputs = [output.name for output in graph.output]
-    given = {one.name for one in (*graph.input, *graph.initializer)}
+    names_given = {value_info.name for value_info in (*graph.input, *graph.initializer)}
     opened = [
         with_captured(node_of(step, with_axes(step, opsets)))
         for proto in graph.node
         for step in steps_of(proto)
     ]
-    nodes = ordered_nodes(opened, given, outputs)
+    nodes = ordered_nodes(opened, names_given, outputs)
     if not inputs:
         raise UnreadableFile("the graph has no input")
     read = {name for node in nodes for name in node.inputs} | set(outputs)
-    used = [found for found in inputs if found.name in read]
+    used = [input_ for input_ in inputs if input_.name in read]
     if not used:
         raise UnreadableFile("no output depends on an input")
     dims = inputs_dims(used, shapes)
-    for found in used:
-        values.add_input(found.name, found.type.tensor_type.elem_type, dims[found.name])
-    known, lost = learned(nodes, values, opsets)
-    layers, read = layer_nodes(known, outputs, values, finds_patterns=not lost)
+    for input_ in used:
+        values.add_input(input_.name, input_.type.tensor_type.elem_type, dims[input_.name])
+    nodes_known, lost = learned(nodes, values, opsets)
+    layers, read = layer_nodes(nodes_known, outputs, values, finds_patterns=not lost)
     name = os.path.basename(path).removesuffix(".onnx") or "network"
     assembly = Assembly(values, name, with_weights=with_weights, read=read)
-    for found in used:
-        assembly.add_input(found.name)
+    for input_ in used:
+        assembly.add_input(input_.name)
     add_layers(assembly, layers, read)
     for name in outputs:
         if not assembly.has(name):
@@ -223,7 +223,7 @@ def learned(
     Returns the nodes and the tensors of which nothing is known, since an operator that is not
     supported writes them or something they are computed from.
     """
-    found: list[Node] = []
+    nodes_read: list[Node] = []
     lost: set[str] = set()
     waiting = list(reversed(nodes))
     while waiting:
@@ -235,7 +235,7 @@ def learned(
         if node.op_type == "Attention" and not node.domain and is_known:
             waiting += reversed(attention_nodes(node, values))
             continue
-        found.append(node)
+        nodes_read.append(node)
         if not lost.isdisjoint(node.inputs):
             lost.update(filter(None, node.outputs))
         elif is_known and extended.extension_of(node) is not None:
@@ -246,7 +246,7 @@ def learned(
             values.add_node(node)
         else:
             lost.update(filter(None, node.outputs))
-    return found, lost
+    return nodes_read, lost
 
 
 def add_layers(assembly: Assembly, layers: Sequence[Node], read: Set[str]) -> None:
@@ -308,48 +308,50 @@ def chosen_branch(node: Node, values: GraphValues, opsets: Mapping[str, int]) ->
     if condition.size != 1:
         raise UnreadableFile(f"{node}: a condition of {condition.size} elements")
     name = "then_branch" if bool(condition.reshape(-1)[0]) else "else_branch"
-    found = node.attributes.get(name)
-    if found is None or found.type != onnx.AttributeProto.GRAPH:
+    attribute = node.attributes.get(name)
+    if attribute is None or attribute.type != onnx.AttributeProto.GRAPH:
         raise UnreadableFile(f"{node}: attribute {name} is missing")
     if node.name.count("/branch/") >= DEEPEST:
         raise unsupported(node, f"more than {DEEPEST} graphs inside one another")
-    graph = found.g
+    graph = attribute.g
     if len(graph.output) != len(node.outputs):
         raise UnreadableFile(
             f"{node}: {counted(len(node.outputs), 'output')}, but its branch has {len(graph.output)}"
         )
     prefix = f"{node.name}/branch/"
-    inner = [one.name for one in graph.initializer]
+    inner = [initializer.name for initializer in graph.initializer]
     inner += [name for proto in graph.node for name in proto.output if name]
     names = {name: prefix + name for name in inner}
-    values.add_constants({names[one.name]: one for one in graph.initializer})
-    nodes = [with_captured(node_of(_renamed(one, names, prefix), opsets)) for one in graph.node]
+    values.add_constants(
+        {names[initializer.name]: initializer for initializer in graph.initializer}
+    )
+    nodes = [with_captured(node_of(_renamed(node, names, prefix), opsets)) for node in graph.node]
     for ours, theirs in zip(node.outputs, graph.output, strict=True):
         source = names.get(theirs.name, theirs.name)
         copy = onnx.helper.make_node("Identity", [source], [ours], name=f"{prefix}{ours}")
         nodes.append(node_of(copy, opsets))
     made = {name for node in nodes for name in node.outputs}
-    given = {name for node in nodes for name in node.inputs} - made
-    return ordered_nodes(nodes, given, node.outputs)
+    names_given = {name for node in nodes for name in node.inputs} - made
+    return ordered_nodes(nodes, names_given, node.outputs)
 
 
 def _renamed(proto: onnx.NodeProto, names: Mapping[str, str], prefix: str) -> onnx.NodeProto:
     """The node with other names of tensors, in the graphs inside it as well."""
-    found = onnx.NodeProto()
-    found.CopyFrom(proto)
-    found.name = prefix + (proto.name or next(filter(None, proto.output), ""))
-    found.output[:] = [names.get(name, name) for name in proto.output]
-    waiting = [found]
+    renamed = onnx.NodeProto()
+    renamed.CopyFrom(proto)
+    renamed.name = prefix + (proto.name or next(filter(None, proto.output), ""))
+    renamed.output[:] = [names.get(name, name) for name in proto.output]
+    waiting = [renamed]
     while waiting:
         node = waiting.pop()
         node.input[:] = [names.get(name, name) for name in node.input]
         for graph in _graphs(node):
             waiting += graph.node
-            made = {name for one in graph.node for name in one.output}
+            made = {name for node in graph.node for name in node.output}
             for output in graph.output:
                 if output.name not in made:
                     output.name = names.get(output.name, output.name)
-    return found
+    return renamed
 
 
 def _graphs(proto: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
@@ -361,12 +363,12 @@ def _graphs(proto: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 def _captured(graph: onnx.GraphProto) -> Iterator[str]:
     """Tensors that a graph, or a graph inside it, reads and does not make."""
-    made = {one.name for one in (*graph.input, *graph.initializer)}
+    made = {value_info.name for value_info in (*graph.input, *graph.initializer)}
     made |= {name for proto in graph.node for name in proto.output}
     for proto in graph.node:
-        inner = [name for one in _graphs(proto) for name in _captured(one)]
+        inner = [name for graph in _graphs(proto) for name in _captured(graph)]
         yield from (name for name in (*proto.input, *inner) if name and name not in made)
-    yield from (one.name for one in graph.output if one.name not in made)
+    yield from (output.name for output in graph.output if output.name not in made)
 
 
 def ordered_nodes(nodes: Sequence[Node], given: Set[str], wanted: Sequence[str]) -> list[Node]:
@@ -403,7 +405,7 @@ def ordered_nodes(nodes: Sequence[Node], given: Set[str], wanted: Sequence[str])
             trail.append(min(sources[trail[-1]] & stuck))
         cycle = trail[trail.index(trail[-1]) : -1][::-1]
         first = cycle.index(min(cycle))
-        names = [repr(nodes[one].name) for one in (*cycle[first:], *cycle[: first + 1])]
+        names = [repr(nodes[position].name) for position in (*cycle[first:], *cycle[: first + 1])]
         raise UnreadableFile(f"the graph has a cycle: {' -> '.join(names)}")
     return [nodes[place] for place in order]
 
@@ -437,7 +439,7 @@ def steps_of(node: onnx.NodeProto) -> Iterable[onnx.NodeProto]:
 
 def with_axes(proto: onnx.NodeProto, opsets: Mapping[str, int]) -> Mapping[str, int]:
     """Return the opsets by which a node is read: an axis of scales came with opset 13."""
-    is_along_axis = any(one.name == "axis" for one in proto.attribute)
+    is_along_axis = any(attribute.name == "axis" for attribute in proto.attribute)
     if proto.op_type not in ("QuantizeLinear", "DequantizeLinear") or not is_along_axis:
         return opsets
     return {**opsets, "": max(opsets.get("", FIRST_WITH_AXES), FIRST_WITH_AXES)}
@@ -487,9 +489,11 @@ class _Steps:
             yield helper.make_node("DequantizeLinear", names, made[-1:], axis=0)
         is_real = kind == "Gemm" and not self.input(stored)
         result = self.output if is_real else self.name("result")
-        found = helper.make_node(kind, made, [result], name=self.node.name)
-        found.attribute.extend(one for one in self.node.attribute if one.name not in DROPPED)
-        yield found
+        node = helper.make_node(kind, made, [result], name=self.node.name)
+        node.attribute.extend(
+            attribute for attribute in self.node.attribute if attribute.name not in DROPPED
+        )
+        yield node
         names = [result, self.input(stored), self.input(stored + 1)]
         if not is_real and not names[1]:
             raise UnreadableFile(f"node {self.node.name!r}: its output has no scale")
@@ -502,7 +506,7 @@ def _convolution(steps: _Steps) -> Iterator[onnx.NodeProto]:
 
 
 def _gemm(steps: _Steps) -> Iterator[onnx.NodeProto]:
-    by_units = any(one.name == "transB" and one.i for one in steps.node.attribute)
+    by_units = any(attribute.name == "transB" and attribute.i for attribute in steps.node.attribute)
     reals = [(0, None), (3, 0 if by_units else 1)]
     return steps.between_integers("Gemm", reals, bias=6, stored=7)
 
@@ -515,10 +519,10 @@ def _concatenation(steps: _Steps) -> Iterator[onnx.NodeProto]:
 
 def _as_standard(steps: _Steps) -> Iterator[onnx.NodeProto]:
     """The runtime's own form, which took other types before the standard did."""
-    found = onnx.NodeProto()
-    found.CopyFrom(steps.node)
-    found.domain = ""
-    yield found
+    copy = onnx.NodeProto()
+    copy.CopyFrom(steps.node)
+    copy.domain = ""
+    yield copy
 
 
 def _with_activation(kind: str) -> Callable[[_Steps], Iterator[onnx.NodeProto]]:
@@ -537,7 +541,9 @@ def _with_activation(kind: str) -> Callable[[_Steps], Iterator[onnx.NodeProto]]:
 
 def _quick_gelu(steps: _Steps) -> Iterator[onnx.NodeProto]:
     """An element times the sigmoid of alpha times the element."""
-    alpha = next((one.f for one in steps.node.attribute if one.name == "alpha"), QUICK_GELU)
+    alpha = next(
+        (attribute.f for attribute in steps.node.attribute if attribute.name == "alpha"), QUICK_GELU
+    )
     factor, scaled, share = (steps.name(what) for what in ("alpha", "scaled", "share"))
     yield helper.make_node("Constant", [], [factor], value_float=alpha)
     yield helper.make_node("Mul", [steps.input(0), factor], [scaled])
@@ -555,7 +561,10 @@ def _skip_normalization(steps: _Steps) -> Iterator[onnx.NodeProto]:
     yield helper.make_node("Add", [steps.input(0), steps.input(1)], [first])
     if steps.input(4):
         yield helper.make_node("Add", [first, steps.input(4)], [total])
-    epsilon = next((one.f for one in steps.node.attribute if one.name == "epsilon"), SKIP_EPSILON)
+    epsilon = next(
+        (attribute.f for attribute in steps.node.attribute if attribute.name == "epsilon"),
+        SKIP_EPSILON,
+    )
     names = [total, steps.input(2), *filter(None, [steps.input(3)])]
     yield helper.make_node(
         "LayerNormalization", names, [steps.output], steps.node.name, epsilon=epsilon

@@ -32,7 +32,7 @@ def runtime_outputs(
     try:
         padding = import_module("cnn2csdf.onnx_files.runtime_padding")
         session = exact_session(padding.with_written_padding(path) or path)
-        found = [session.run(None, _given(session, network, frame)) for frame in frames]
+        outputs_of_frames = [session.run(None, _given(session, network, frame)) for frame in frames]
     except Exception as error:  # noqa: BLE001 (the runtime has no base class of its own)
         line = str(error).strip().partition("\n")[0] or type(error).__name__
         raise ExecutionError(f"ONNX Runtime cannot run {path}: {line}") from None
@@ -41,7 +41,7 @@ def runtime_outputs(
             layer.name: np.asarray(array, np.float32).reshape(layer.shape.dims)
             for layer, array in zip(network.outputs, outputs, strict=True)
         }
-        for outputs in found
+        for outputs in outputs_of_frames
     ]
 
 
@@ -70,17 +70,19 @@ def exact_session(model: str | bytes) -> Any:
 
 
 def _given(session: Any, network: Network, frame: Mapping[str, Array]) -> dict[str, Array]:
-    given = {}
+    feeds = {}
     frame = {**frame}
     for layer in network.inputs:
         match layer.operator:
             case Input(file_dims=tuple(file_dims)):
                 frame[layer.name] = as_it_lies(frame[layer.name]).reshape(file_dims)
-    for one in session.get_inputs():
-        name = one.type.removeprefix("tensor(").removesuffix(")")
+    for input_ in session.get_inputs():
+        name = input_.type.removeprefix("tensor(").removesuffix(")")
         dtype = np.dtype({"float": "float32", "double": "float64"}.get(name, name))
-        dims = [size if isinstance(size, int) else 1 for size in one.shape]
-        given[one.name] = (
-            frame[one.name][None].astype(dtype) if one.name in frame else np.zeros(dims, dtype)
+        dims = [size if isinstance(size, int) else 1 for size in input_.shape]
+        feeds[input_.name] = (
+            frame[input_.name][None].astype(dtype)
+            if input_.name in frame
+            else np.zeros(dims, dtype)
         )
-    return given
+    return feeds

@@ -32,7 +32,9 @@ def with_written_padding(path: str) -> bytes | None:
     if not windows:
         return None
     for node, pads in windows:
-        kept = [one for one in node.attribute if one.name not in ("auto_pad", "pads")]
+        kept = [
+            attribute for attribute in node.attribute if attribute.name not in ("auto_pad", "pads")
+        ]
         del node.attribute[:]
         node.attribute.extend([*kept, helper.make_attribute("pads", pads)])
     onnx.load_external_data_for_model(model, os.path.dirname(path))
@@ -43,13 +45,15 @@ def _cropped_windows(model: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, l
     """Yield nodes with SAME padding that would begin below 0, and the padding as TensorFlow has it."""
     padded = []
     for node in model.graph.node:
-        attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+        attributes = {
+            attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute
+        }
         if attributes.get("auto_pad") in (b"SAME_UPPER", b"SAME_LOWER"):
             padded.append((node, attributes))
     if not padded:
         return
     graph = shape_inference.infer_shapes(model).graph
-    dims = {one.name: tuple(one.dims) for one in graph.initializer}
+    dims = {initializer.name: tuple(initializer.dims) for initializer in graph.initializer}
     for value in [*graph.input, *graph.value_info]:
         sizes = value.type.tensor_type.shape.dim
         dims.setdefault(value.name, tuple(size.dim_value for size in sizes))

@@ -68,15 +68,17 @@ def onnx_bytes(model: Model) -> bytes:
             drawing.add_layer(layer, inputs, model.weights.get(layer.name, {}), tensors)
         except InvalidNetwork as error:
             raise InvalidNetwork(f"layer {layer.name!r}: {error}") from None
-    read, found = (
+    read, outputs = (
         [
             helper.make_tensor_value_info(layer.name, FLOAT, (1, *_file_dims(layer)))
             for layer in layers
         ]
         for layers in (model.network.inputs, model.network.outputs)
     )
-    constants = [numpy_helper.from_array(one, name) for name, one in drawing.constants.items()]
-    graph = helper.make_graph(drawing.nodes, model.network.name, read, found, constants)
+    constants = [
+        numpy_helper.from_array(constant, name) for name, constant in drawing.constants.items()
+    ]
+    graph = helper.make_graph(drawing.nodes, model.network.name, read, outputs, constants)
     written = helper.make_model(
         graph,
         opset_imports=[helper.make_opsetid("", OPSET)],
@@ -88,8 +90,8 @@ def onnx_bytes(model: Model) -> bytes:
 
 def _file_dims(layer: Layer) -> Dims:
     """The dims in which an input comes or an output goes."""
-    given = layer.operator.file_dims if isinstance(layer.operator, op.Input) else None
-    return given or layer.shape.dims
+    file_dims = layer.operator.file_dims if isinstance(layer.operator, op.Input) else None
+    return file_dims or layer.shape.dims
 
 
 Constant = tuple[str, NDArray[Any]]  # its role, its value
@@ -176,9 +178,9 @@ class _Drawing:
         read = [tensors[source] for source in layer.inputs]
         if isinstance(layer.operator, op.Input):
             if layer.operator.file_dims is not None:
-                given = Shape(dims=layer.operator.file_dims)
+                file_shape = Shape(dims=layer.operator.file_dims)
                 self._add(
-                    _seen_as(given, layer.shape.dims),
+                    _seen_as(file_shape, layer.shape.dims),
                     [layer.name],
                     tensors[layer.name],
                     f"{layer.name} seen",
@@ -199,17 +201,17 @@ class _Drawing:
             name = layer.name if place == 0 else self._free_name(f"{layer.name}.{place - 1}")
             target = tensors[layer.name] if is_last else self._free_name(f"{layer.name} {place}")
             prefix = "" if place == 0 else f"{place - 1}."
-            own = {
+            step_weights = {
                 role: np.asarray(weights[prefix + role], dtype=np.float32)
                 for role in operator.trained(inputs)
                 if prefix + role in weights
             }
             stored = {
-                one.role.removeprefix(prefix): one.name
-                for one in layer.stored
-                if one.name is not None and one.role.startswith(prefix)
+                stored.role.removeprefix(prefix): stored.name
+                for stored in layer.stored
+                if stored.name is not None and stored.role.startswith(prefix)
             }
-            operands = _Operands(inputs=inputs, output=layer.shape, weights=own)
+            operands = _Operands(inputs=inputs, output=layer.shape, weights=step_weights)
             self._add(_WRITERS[type(operator)](operator, operands), read, target, name, stored)
             read, inputs = [target], (layer.shape,)
 
@@ -246,8 +248,8 @@ class _Drawing:
             left = current[: len(current) - len(before)]
             current = [*left, target if is_last else called]
             read = [*tensors, *constants]
-            others = [index for index in range(node.outputs) if index != node.output]
-            unread = {index: self._free_name(f"{current[-1]} {index}") for index in others}
+            unread_indices = [index for index in range(node.outputs) if index != node.output]
+            unread = {index: self._free_name(f"{current[-1]} {index}") for index in unread_indices}
             self.nodes.append(
                 helper.make_node(
                     node.op_type,
@@ -293,14 +295,14 @@ def _trained(
     constants: Constants, operands: _Operands, *, batch: bool
 ) -> tuple[tuple[Constant, ...], tuple[int, ...]]:
     """Trained operands, with a batch axis where wanted, and the order of all operands."""
-    places = [one for one, _ in constants]
+    places = [place for place, _ in constants]
     total = len(operands.inputs) + len(places)
-    tensors = [one for one in range(total) if one not in places]
+    tensors = [position for position in range(total) if position not in places]
     arrays = {place: operands.weights[constant_role(place)] for place in places}
-    given = tuple(
-        (constant_role(one), array[None] if batch else array) for one, array in arrays.items()
+    operands_given = tuple(
+        (constant_role(role), array[None] if batch else array) for role, array in arrays.items()
     )
-    return given, tuple([*tensors, *places].index(one) for one in range(total))
+    return operands_given, tuple([*tensors, *places].index(position) for position in range(total))
 
 
 def _activation(operator: op.Activation, operands: _Operands) -> Nodes:
@@ -334,8 +336,8 @@ def _activation(operator: op.Activation, operands: _Operands) -> Nodes:
             column = slope.reshape(-1, *(1 for _ in operands.output.dims[1:]))
             return [node("PRelu", ("slope", column))]
     op_type, names = OP_TYPES[operator.function]
-    found = zip(names, operator.parameters, strict=True)
-    attributes: dict[str, Any] = {name: value for (name, _), value in found}
+    attributes_of = zip(names, operator.parameters, strict=True)
+    attributes: dict[str, Any] = {name: value for (name, _), value in attributes_of}
     return [node(op_type, **attributes)]
 
 
@@ -351,7 +353,7 @@ def _elementwise(operator: op.Elementwise, operands: _Operands) -> Nodes:
         return [*_elementwise(replace(operator, function="divide"), operands), node("Floor")]
     if function == "floor modulo":
         raise InvalidNetwork(f"{function!r} of floating point has no ONNX node")
-    constants = [(role, operands.with_batch(one)) for role, one in operands.trained()]
+    constants = [(role, operands.with_batch(constant)) for role, constant in operands.trained()]
     first = operator.constant_first
     order = (1, 0) if first and constants else None
     if function in COMPARISONS:
@@ -375,8 +377,10 @@ def _elementwise(operator: op.Elementwise, operands: _Operands) -> Nodes:
 def _choice(operator: op.Choice, operands: _Operands) -> Nodes:
     """The condition is cast to a truth value; a trained one is one already."""
     places = [place for place, _ in operator.constants]
-    given = [(constant_role(place), operands.weights[constant_role(place)]) for place in places]
-    constants = [(role, operands.with_batch(one)) for role, one in given]
+    arrays_given = [
+        (constant_role(place), operands.weights[constant_role(place)]) for place in places
+    ]
+    constants = [(role, operands.with_batch(array)) for role, array in arrays_given]
     has_condition = 0 in places
     if has_condition:
         first = places.index(0)
@@ -570,10 +574,10 @@ def _plain(op_type: str, **fields: str) -> Writer:
     """The writer of one node that reads all weights; fields of the operator by attribute."""
 
     def written(operator: op.Operator, operands: _Operands) -> Nodes:
-        found = {name: getattr(operator, field) for name, field in fields.items()}
-        if "axis" in found:
-            found["axis"] += 1  # behind the batch
-        return [node(op_type, *operands.trained(), **found)]
+        attributes = {name: getattr(operator, field) for name, field in fields.items()}
+        if "axis" in attributes:
+            attributes["axis"] += 1  # behind the batch
+        return [node(op_type, *operands.trained(), **attributes)]
 
     return written
 
@@ -600,7 +604,9 @@ def _running_sum(operator: op.RunningSum, _: _Operands) -> Nodes:
 def _slice(operator: op.Slice, _: _Operands) -> Nodes:
     values = (operator.start, operator.stop, operator.axis + 1, operator.step)
     roles = ("start", "stop", "axis", "step")
-    return [node("Slice", *(_integers(*one) for one in zip(roles, values, strict=True)))]
+    return [
+        node("Slice", *(_integers(*role_values) for role_values in zip(roles, values, strict=True)))
+    ]
 
 
 def _depth_to_space(operator: op.DepthToSpace, _: _Operands) -> Nodes:
@@ -610,8 +616,8 @@ def _depth_to_space(operator: op.DepthToSpace, _: _Operands) -> Nodes:
 
 def _extreme_place(operator: op.ExtremePlace, _: _Operands) -> Nodes:
     op_type, takes_last = f"Arg{operator.function.capitalize()}", int(operator.takes_last)
-    found = node(op_type, axis=operator.axis + 1, keepdims=1, select_last_index=takes_last)
-    return [found, _cast(FLOAT)]
+    selected = node(op_type, axis=operator.axis + 1, keepdims=1, select_last_index=takes_last)
+    return [selected, _cast(FLOAT)]
 
 
 def _fully_connected(_: op.FullyConnected, operands: _Operands) -> Nodes:
@@ -689,21 +695,27 @@ _WRITERS: Mapping[type, Writer] = {
     op.Embedding: _embedding,
     op.ExtremePlace: _extreme_place,
     op.FullyConnected: _fully_connected,
-    op.Gather: lambda one, _: [node("Gather", _integers("places", *one.places), axis=one.axis + 1)],
+    op.Gather: lambda operator, _: [
+        node("Gather", _integers("places", *operator.places), axis=operator.axis + 1)
+    ],
     op.GatherPoints: lambda _one, _operands: [
         node("Cast", to=INTEGER, reads=(1,)),
         node("GatherND", reads=(0,), order=(1, 0), batch_dims=1),
     ],
-    op.GlobalPooling: lambda one, _: [node(f"Global{one.function.capitalize()}Pool")],
-    op.Identity: lambda one, _: [node("Dropout" if one.kind == "dropout" else "Identity")],
+    op.GlobalPooling: lambda operator, _: [node(f"Global{operator.function.capitalize()}Pool")],
+    op.Identity: lambda operator, _: [
+        node("Dropout" if operator.kind == "dropout" else "Identity")
+    ],
     op.InstanceNormalization: _plain("InstanceNormalization", epsilon="epsilon"),
     op.LayerNormalization: _layer_normalization,
     op.LocalResponseNormalization: _plain(
         "LRN", size="size", alpha="alpha", beta="beta", bias="bias"
     ),
     op.MatrixProduct: _matrix_product,
-    op.Pad: lambda one, _: [
-        _padding(one.padding, mode=one.mode, value=one.value, channels=one.channels)
+    op.Pad: lambda operator, _: [
+        _padding(
+            operator.padding, mode=operator.mode, value=operator.value, channels=operator.channels
+        )
     ],
     op.PlaceOrder: _place_order,
     op.Pooling: _pooling,
@@ -711,14 +723,16 @@ _WRITERS: Mapping[type, Writer] = {
     op.Recurrence: _recurrence,
     op.Reduction: _reduction,
     op.Repeat: _repeat,
-    op.Reshape: lambda one, _: [_reshaped(one.dims)],
+    op.Reshape: lambda operator, _: [_reshaped(operator.dims)],
     op.Resize: _resize,
     op.RunningSum: _running_sum,
     op.Slice: _slice,
     op.Softmax: _softmax,
     op.SpaceToDepth: _space_to_depth,
     op.TensorProduct: _tensor_product,
-    op.Transpose: lambda one, _: [node("Transpose", perm=[0, *(1 + at for at in one.permutation)])],
+    op.Transpose: lambda operator, _: [
+        node("Transpose", perm=[0, *(1 + at for at in operator.permutation)])
+    ],
     op.TransposedConvolution: _transposed,
-    op.View: lambda one, operands: _seen_as(operands.inputs[0], one.dims),
+    op.View: lambda operator, operands: _seen_as(operands.inputs[0], operator.dims),
 }

@@ -147,16 +147,16 @@ class Activation(Pointwise):
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return integers as fixed-point arithmetic gives them; limits in all arithmetics."""
-        given, result, values = types.inputs[0], types.output, same_rows(part)
-        if given is None or result is None:
+        input_types, result, values = types.inputs[0], types.output, same_rows(part)
+        if input_types is None or result is None:
             return super(Activation, self).computed_in_integers(part, types)
         trained = types.weights.get("slope")
         if trained is not None and result.is_fixed_point:
             slopes = along_channels(part.weights["slope"], values.ndim)
-            return prelu(values, slopes, given, trained, result)
-        is_limit = self.function in ("relu", "clip") and given == result
+            return prelu(values, slopes, input_types, trained, result)
+        is_limit = self.function in ("relu", "clip") and input_types == result
         if self.function in FUNCTIONS and (result.is_fixed_point or is_limit):
-            return FUNCTIONS[self.function](values, given, result, *self.parameters)
+            return FUNCTIONS[self.function](values, input_types, result, *self.parameters)
         return super(Activation, self).computed_in_integers(part, types)
 
     def in_words(self) -> str:

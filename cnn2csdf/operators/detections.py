@@ -133,13 +133,13 @@ class Detections(Operator):
 
     def _by_best_class(self, boxes: Array, scores: Array) -> Detected:
         """Suppress boxes by the scores of their best classes."""
-        each = min(self.classes_each, self.classes)
-        order = np.argsort(-scores, axis=1, kind="stable")[:, :each]
+        most_each = min(self.classes_each, self.classes)
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :most_each]
         best = np.take_along_axis(scores, order, axis=1)
         chosen = self._selected(boxes, best[:, 0], self.count)
         # Of fewer classes than `classes_each` the rest of each box's rows is zero.
-        rows = (0, self.classes_each - each)
-        corners = np.repeat(boxes[chosen, None], each, axis=1)
+        rows = (0, self.classes_each - most_each)
+        corners = np.repeat(boxes[chosen, None], most_each, axis=1)
         return Detected(
             np.pad(corners, ((0, 0), rows, (0, 0))).reshape(-1, COORDINATES),
             np.pad(order[chosen], ((0, 0), rows)).reshape(-1).astype(np.float32),
@@ -154,8 +154,8 @@ class Detections(Operator):
         classes = np.repeat(np.arange(self.classes), [len(places) for places in chosen])
         order = np.argsort(-scores[places, classes], kind="stable")[: self.count]
         places, classes = places[order], classes[order]
-        found = scores[places, classes]
-        return Detected(boxes[places], classes.astype(np.float32), found, len(places))
+        scores_chosen = scores[places, classes]
+        return Detected(boxes[places], classes.astype(np.float32), scores_chosen, len(places))
 
     def _selected(self, boxes: Array, scores: Array, most: int) -> Array:
         """Return the places of the best boxes, none of which overlaps a better one too much."""

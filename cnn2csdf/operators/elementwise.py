@@ -132,19 +132,21 @@ class Elementwise(Broadcast):
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return sums, differences and products of two operands, rescaled."""
-        given = list(types.inputs)
+        operand_types = list(types.inputs)
         if self.constant is not None:
-            place = 0 if self.constant_first else len(given)
-            given.insert(place, types.weights.get("constant"))
-        known = [one for one in given if one is not None]
+            place = 0 if self.constant_first else len(operand_types)
+            operand_types.insert(place, types.weights.get("constant"))
+        types_known = [
+            types_of_operand for types_of_operand in operand_types if types_of_operand is not None
+        ]
         if (
             types.output is None
             or not types.output.is_fixed_point
-            or not len(known) == len(given) == 2
+            or not len(types_known) == len(operand_types) == 2
             or self.function not in IN_INTEGERS
         ):
             return super(Elementwise, self).computed_in_integers(part, types)
-        return IN_INTEGERS[self.function](self._operands(part), known, types.output)
+        return IN_INTEGERS[self.function](self._operands(part), types_known, types.output)
 
     def in_words(self) -> str:
         return self.function
@@ -221,9 +223,9 @@ class Reduction(Operator):
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return sums rescaled, for means by a multiplier that was divided by their number."""
-        given, result = types.inputs[0], types.output
+        input_types, result = types.inputs[0], types.output
         is_sum = self.function in ("mean", "sum")
-        if given is None or result is None or not (is_sum or result.is_fixed_point):
+        if input_types is None or result is None or not (is_sum or result.is_fixed_point):
             return super(Reduction, self).computed_in_integers(part, types)
         if self.function in ("max", "min"):
             return self.computed(part)
@@ -232,18 +234,18 @@ class Reduction(Operator):
         by_rows = self.rows_needed(0, [part.inputs[0].shape], part.shape) is not None
         source = part.inputs[0]
         read = source.rows(part.begin, part.end) if by_rows else whole_tensor(source)
-        values = centred(read, given)
+        values = centred(read, input_types)
         count = prod(values.shape[axis] for axis in self.axes)
         sums = values.sum(axis=self.axes, keepdims=self.keeps)
         if not result.is_fixed_point:
-            found = averaged(sums, count if self.function == "mean" else 1, given, result)
+            means = averaged(sums, count if self.function == "mean" else 1, input_types, result)
         else:
-            integer, exponent = multiplier(given.scale / result.scale)
+            integer, exponent = multiplier(input_types.scale / result.scale)
             if self.function == "mean":
                 shift = min(count.bit_length() - 1, 32, 31 + exponent)
                 integer, exponent = (integer << shift) // count, exponent - shift
-            found = stored(rescaled(sums, integer, exponent), result)
-        return found if by_rows else cut(found.reshape(part.shape.dims), part)
+            means = stored(rescaled(sums, integer, exponent), result)
+        return means if by_rows else cut(means.reshape(part.shape.dims), part)
 
     def in_words(self) -> str:
         return f"reduce {self.function}"
@@ -333,8 +335,8 @@ class ExtremePlace(AlongOneAxis):
     def formula(self, tensors: Sequence[Array], part: Part) -> Array:
         (values,), axis = tensors, self.axis
         ordered = np.flip(values, axis) if self.takes_last else values
-        found = (np.argmax if self.function == "max" else np.argmin)(ordered, axis=axis)
-        places = values.shape[axis] - 1 - found if self.takes_last else found
+        indices = (np.argmax if self.function == "max" else np.argmin)(ordered, axis=axis)
+        places = values.shape[axis] - 1 - indices if self.takes_last else indices
         return np.expand_dims(places, axis).astype(np.float32)
 
     def in_words(self) -> str:

@@ -129,15 +129,15 @@ class Conversion(RowByRow):
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return integers for real numbers, real numbers for integers, or integers rescaled."""
-        given, result, values = types.inputs[0], types.output, same_rows(part)
-        if given is None:
+        input_types, result, values = types.inputs[0], types.output, same_rows(part)
+        if input_types is None:
             return values if result is None else quantized(values, result)
         if result is None:
-            return real(values, given)
+            return real(values, input_types)
         if not result.is_fixed_point:
-            return quantized(real(values, given), result)
-        ratio = multiplier(given.scale / result.scale)
-        return stored(rescaled(centred(values, given), *ratio), result)
+            return quantized(real(values, input_types), result)
+        ratio = multiplier(input_types.scale / result.scale)
+        return stored(rescaled(centred(values, input_types), *ratio), result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,20 +216,21 @@ class Concatenation(Move):
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return integers as they are stored; those of uint8 with other scales are rescaled."""
         result = types.output
-        known = [source for source in types.inputs if source is not None]
+        sources_known = [source for source in types.inputs if source is not None]
         is_rescaled = (
             result is not None
             and result.is_fixed_point
             and all(
-                source.element is Element.UINT8 or source.is_unsigned for source in (*known, result)
+                source.element is Element.UINT8 or source.is_unsigned
+                for source in (*sources_known, result)
             )
-            and len(known) == len(types.inputs)
+            and len(sources_known) == len(types.inputs)
         )
         if result is None or not is_rescaled:
             return super(Concatenation, self).computed_in_integers(part, types)
         readers = [
             _RescaledRows(reader, source, result)
-            for reader, source in zip(part.inputs, known, strict=True)
+            for reader, source in zip(part.inputs, sources_known, strict=True)
         ]
         return self.computed(part._replace(inputs=readers))
 
@@ -412,8 +413,11 @@ class View(Move):
         """Return the rows that have the elements of a row, between two maps."""
         if not (inputs[index].is_map and output.is_map):
             return None
-        given, made = inputs[index].row_elements, output.row_elements
-        return lambda row: (row * made // given, ((row + 1) * made - 1) // given + 1)
+        input_elements, made = inputs[index].row_elements, output.row_elements
+        return lambda row: (
+            row * made // input_elements,
+            ((row + 1) * made - 1) // input_elements + 1,
+        )
 
     def formula(self, tensors: Sequence[Array], part: Part) -> Array:
         elements, source = as_it_lies(tensors[0]).reshape(-1), part.inputs[0].shape

@@ -97,7 +97,7 @@ class InstanceNormalization(SameDims):
     def formula(self, tensors: Sequence[Array], part: Part) -> Array:
         standard = _standard(tensors[0], tuple(range(1, tensors[0].ndim)), self.epsilon)
         scale, shift = (
-            along_channels(part.weights[one], standard.ndim) for one in ("scale", "shift")
+            along_channels(part.weights[role], standard.ndim) for role in ("scale", "shift")
         )
         return standard * scale + shift
 
@@ -144,22 +144,22 @@ class LayerNormalization(SameDims):
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return integers as the runtime makes them of real numbers in single precision."""
-        given, result = types.inputs[0], types.output
-        if given is None or result is None or result.is_fixed_point:
+        input_types, result = types.inputs[0], types.output
+        if input_types is None or result is None or result.is_fixed_point:
             return super(LayerNormalization, self).computed_in_integers(part, types)
         is_by_rows = self.rows_needed(0, [part.inputs[0].shape], part.shape) is not None
         first, upto = (part.begin, part.end) if is_by_rows else (0, part.inputs[0].shape.rows)
-        values = real(part.inputs[0].rows(first, upto), given)
+        values = real(part.inputs[0].rows(first, upto), input_types)
         dims, end = values.shape, self._end(values.ndim)
         size = prod(dims[self.axis : end])
         shift = part.weights.get("shift")
-        found = standardised(
+        standardised_values = standardised(
             values.reshape(prod(dims[: self.axis]), size, -1).swapaxes(1, 2),
             part.weights["scale"].reshape(-1),
             None if shift is None else shift.reshape(-1),
             self.epsilon,
         )
-        stored = quantized(found, result).swapaxes(1, 2).reshape(dims)
+        stored = quantized(standardised_values, result).swapaxes(1, 2).reshape(dims)
         return stored if is_by_rows else cut(stored, part)
 
 
@@ -197,22 +197,22 @@ class Softmax(SameDims):
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return shares as fixed-point arithmetic gives them: of 2 ** 8, 2 ** 15 or 2 ** 16."""
-        (given, result), axes = quantized_types(self, types), self.axes
-        is_short = given.element.bytes == 1
+        (input_types, result), axes = quantized_types(self, types), self.axes
+        is_short = input_types.element.bytes == 1
         if self.is_logarithm or not (result.is_fixed_point or is_short):
             return super(Softmax, self).computed_in_integers(part, types)
         by_rows = self.rows_needed(0, [part.inputs[0].shape], part.shape) is not None
         values = (same_rows(part) if by_rows else whole_tensor(part.inputs[0])).astype(np.int64)
         if not result.is_fixed_point:
-            found = shares(values, axes, given, result)
-        elif given.element is Element.INT16:
-            found = short_softmax(values, given.scale, axes)
+            probabilities = shares(values, axes, input_types, result)
+        elif input_types.element is Element.INT16:
+            probabilities = short_softmax(values, input_types.scale, axes)
         else:
             bits = 8 * result.element.bytes
-            found = softmax_of(values, given.scale, axes, bits)
-            found += np.iinfo(result.element.value).min + 2 ** (bits - 1)
-        found = found.astype(result.element.value)
-        return found if by_rows else cut(found, part)
+            probabilities = softmax_of(values, input_types.scale, axes, bits)
+            probabilities += np.iinfo(result.element.value).min + 2 ** (bits - 1)
+        probabilities = probabilities.astype(result.element.value)
+        return probabilities if by_rows else cut(probabilities, part)
 
     @property
     def axes(self) -> tuple[int, ...]:

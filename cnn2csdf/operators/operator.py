@@ -71,7 +71,7 @@ class Operator(ABC):
         needed whole it gives all rows, of which those of the part are kept.
         """
         shapes = [reader.shape for reader in part.inputs]
-        rules = [self.rows_needed(one, shapes, part.shape) for one in range(len(shapes))]
+        rules = [self.rows_needed(index, shapes, part.shape) for index in range(len(shapes))]
         tensors = []
         for reader, needed in zip(part.inputs, rules, strict=True):
             first, upto = 0, reader.shape.rows
@@ -79,8 +79,10 @@ class Operator(ABC):
                 first, upto = max(needed(part.begin)[0], 0), min(needed(part.end - 1)[1], upto)
             if first < upto:
                 tensors.append(reader.rows(first, upto))
-        found = self.formula(tensors, part)
-        return cut(found.reshape(part.shape.dims), part) if rules[0] is None else found
+        result_values = self.formula(tensors, part)
+        return (
+            cut(result_values.reshape(part.shape.dims), part) if rules[0] is None else result_values
+        )
 
     def formula(self, tensors: Sequence[Array], part: Part) -> Array:
         """Return the rows of the part, or all rows, from those rows of the inputs that it needs.
@@ -96,18 +98,22 @@ class Operator(ABC):
         Runtime computes others in real numbers between the two scales. Raises ExecutionError for
         one without an integer form.
         """
-        known = [one for one in (*types.inputs, types.output) if one is not None]
+        types_known = [
+            types_of_operand
+            for types_of_operand in (*types.inputs, types.output)
+            if types_of_operand is not None
+        ]
         is_one_type = {types.output, *types.inputs} == {types.output}
-        is_raw = len(known) == len(types.inputs) + 1 and known[-1].is_fixed_point
+        is_raw = len(types_known) == len(types.inputs) + 1 and types_known[-1].is_fixed_point
         if self.moves and (is_one_type or is_raw):
             return self.computed(part)
-        if not any(one.is_fixed_point for one in known):
+        if not any(types_of_operand.is_fixed_point for types_of_operand in types_known):
             readers = [
                 reader if given is None else RealRows(reader, given)
                 for reader, given in zip(part.inputs, types.inputs, strict=True)
             ]
-            found = self.computed(part._replace(inputs=readers))
-            return found if types.output is None else quantized(found, types.output)
+            result_values = self.computed(part._replace(inputs=readers))
+            return result_values if types.output is None else quantized(result_values, types.output)
         raise ExecutionError(f"{self.in_words()} is not computed with quantised integers")
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
@@ -214,7 +220,7 @@ class Operator(ABC):
     def in_words(self) -> str:
         """Return the operator in a few words, as in a table of layers."""
         name = type(self).__name__
-        spaced = "".join(f" {one.lower()}" if one.isupper() else one for one in name)
+        spaced = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name)
         return self.words or spaced.strip()
 
 
@@ -288,10 +294,10 @@ def only_input(operator: Operator, inputs: Sequence[Shape]) -> Shape:
 
 def quantized_types(operator: Operator, types: Types) -> tuple[Quantization, Quantization]:
     """Return input and output; raise ExecutionError where one of them has real numbers."""
-    given, result = types.inputs[0], types.output
-    if given is None or result is None:
+    input_types, result = types.inputs[0], types.output
+    if input_types is None or result is None:
         raise ExecutionError(f"{operator.in_words()} with one side quantised, one in real numbers")
-    return given, result
+    return input_types, result
 
 
 def map_dims(operator: Operator, inputs: Sequence[Shape]) -> tuple[int, int, int]:
@@ -331,7 +337,7 @@ def strided_row(start: int, step: int = 1) -> RowsNeeded:
 
 def describe(operator: Operator, epilogue: Sequence[Operator] = ()) -> str:
     """Return what an operator does, with its window and what is fused behind it."""
-    return " + ".join(one.in_words() for one in (operator, *epilogue))
+    return " + ".join(fused.in_words() for fused in (operator, *epilogue))
 
 
 Constants = tuple[tuple[int, Dims], ...]

@@ -58,12 +58,12 @@ class FullyConnected(Operator):
         """Return the sums, rescaled as those of a convolution are."""
         if "matrix" not in types.weights:
             return super(FullyConnected, self).computed_in_integers(part, types)
-        (given, result), weights = quantized_types(self, types), types.weights["matrix"]
-        vector = centred(whole_tensor(part.inputs[0]).reshape(-1), given).astype(np.float64)
+        (input_types, result), weights = quantized_types(self, types), types.weights["matrix"]
+        vector = centred(whole_tensor(part.inputs[0]).reshape(-1), input_types).astype(np.float64)
         matrix = centred(part.weights["matrix"], weights).astype(np.float64)
         sums = matrix @ vector + (part.weights["bias"] if self.has_bias else 0)
-        ratios = channel_ratios(given, weights, result, self.units)
-        is_wide, rounds_once = has_wide_sums(given, part.weights), weights.is_unsigned
+        ratios = channel_ratios(input_types, weights, result, self.units)
+        is_wide, rounds_once = has_wide_sums(input_types, part.weights), weights.is_unsigned
         whole = sums.astype(np.int64)
         return rescaled_sums(whole, ratios, result, is_wide=is_wide, rounds_once=rounds_once)
 
@@ -93,8 +93,8 @@ class StreamedProduct(FullyConnected):
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return the result that this input ends, and add the input to all later ones."""
-        (given, result), weights = quantized_types(self, types), types.weights["matrix"]
-        vector = centred(as_it_lies(whole_tensor(part.inputs[0])).reshape(-1), given)
+        (input_types, result), weights = quantized_types(self, types), types.weights["matrix"]
+        vector = centred(as_it_lies(whole_tensor(part.inputs[0])).reshape(-1), input_types)
         matrix = centred(part.weights["matrix"], weights)
         added = matrix.reshape(self.units, self.places, -1) @ vector
         before = np.zeros((self.places - 1, self.units), np.int32)
@@ -103,7 +103,7 @@ class StreamedProduct(FullyConnected):
         sums = before[0] + added[:, -1] + (part.weights["bias"] if self.has_bias else 0)
         if part.kept is not None:
             part.kept["sums"] = (later + added[:, -2::-1].T).astype(np.int32)
-        ratios = channel_ratios(given, weights, result, self.units)
+        ratios = channel_ratios(input_types, weights, result, self.units)
         return rescaled_sums(sums.astype(np.int64), ratios, result, is_wide=False)
 
 
@@ -149,25 +149,25 @@ class MatrixProduct(Operator):
         if types is None:
             product: Array = np.matmul(tensors[0], right)
             return product if bias is None else product + bias
-        given, factors, result = types
+        input_types, factors, result = types
         if self.units is not None:
             right = centred(right, factors).astype(np.float64)
         if not result.is_fixed_point:
             return multiplied(tensors[0], right, bias, types)
         # In double precision sums of products of integers are exact.
         sums = (np.matmul(tensors[0], right) + (0 if bias is None else bias)).astype(np.int64)
-        ratios = channel_ratios(given, factors, result, self.units or 1)
-        is_wide = has_wide_sums(given, part.weights)
+        ratios = channel_ratios(input_types, factors, result, self.units or 1)
+        is_wide = has_wide_sums(input_types, part.weights)
         columns, rounds_once = np.moveaxis(sums, -1, 0), factors.is_unsigned
-        found = rescaled_sums(columns, ratios, result, is_wide=is_wide, rounds_once=rounds_once)
-        return np.moveaxis(found, 0, -1)
+        rescaled = rescaled_sums(columns, ratios, result, is_wide=is_wide, rounds_once=rounds_once)
+        return np.moveaxis(rescaled, 0, -1)
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return the sums, rescaled as those of a fully connected layer are."""
-        found = self._of_integers(types)
-        if found is None:
+        operand_types = self._of_integers(types)
+        if operand_types is None:
             return super(MatrixProduct, self).computed_in_integers(part, types)
-        readers = [CentredRows(*pair) for pair in zip(part.inputs, found, strict=False)]
+        readers = [CentredRows(*pair) for pair in zip(part.inputs, operand_types, strict=False)]
         return self.computed(part._replace(inputs=readers))
 
     def _of_integers(self, types: Types) -> tuple[Quantization, Quantization, Quantization] | None:
@@ -200,9 +200,9 @@ class AttentionProduct(Operator):
         return True
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
-        if len(inputs) != 2 or not all(one.is_map for one in inputs):
+        if len(inputs) != 2 or not all(input_.is_map for input_ in inputs):
             raise InvalidNetwork(f"{self.in_words()} of {len(inputs)} tensors, or of no maps")
-        left, right = (self._width(one) for one in inputs)
+        left, right = (self._width(input_) for input_ in inputs)
         keys, rest = divmod(inputs[1].rows, self.groups)
         meets = left == right if self.gives == "scores" else inputs[0].channels == keys
         columns = inputs[0].width == self.heads or self.gives == "scores"
@@ -240,15 +240,15 @@ class AttentionProduct(Operator):
     ) -> Array:
         """Products of both, group by group and head by head."""
         left, right = (self._by_heads(tensor) for tensor in tensors)
-        tokens, keys = (one.shape.rows // self.groups for one in part.inputs)
-        found, first = [], part.begin // tokens
+        tokens, keys = (input_.shape.rows // self.groups for input_ in part.inputs)
+        products, first = [], part.begin // tokens
         for group in range(first, (part.end - 1) // tokens + 1):
             begin, end = max(group * tokens, part.begin), min((group + 1) * tokens, part.end)
-            some = left[:, begin - part.begin : end - part.begin]
-            others = right[:, (group - first) * keys : (group - first + 1) * keys]
-            others = others.swapaxes(1, 2) if self.gives == "scores" else others
-            found.append(multiply(some, others))
-        joined: Array = np.concatenate(found, axis=1).transpose(2, 1, 0)
+            left_rows = left[:, begin - part.begin : end - part.begin]
+            right_rows = right[:, (group - first) * keys : (group - first + 1) * keys]
+            right_rows = right_rows.swapaxes(1, 2) if self.gives == "scores" else right_rows
+            products.append(multiply(left_rows, right_rows))
+        joined: Array = np.concatenate(products, axis=1).transpose(2, 1, 0)
         return joined
 
     def _by_heads(self, rows: Array) -> Array:
@@ -271,7 +271,9 @@ class AttentionProduct(Operator):
             rows.append(CentredRows(reader, kind).rows(*span))
         if not result.is_fixed_point:
             return self._by_groups(
-                rows, part, lambda one, other: multiplied(one, other, None, kinds)
+                rows,
+                part,
+                lambda left_rows, right_rows: multiplied(left_rows, right_rows, None, kinds),
             )
         sums = self._by_groups(rows, part, np.matmul).astype(np.int64)
         return rescaled_sums(sums, channel_ratios(first, second, result, 1), result)
@@ -323,8 +325,8 @@ class DynamicQuantization(Operator):
 
     def formula(self, tensors: Sequence[Array], part: Part) -> Array:
         values, (scale,), (zero,) = tensors
-        found: Array = np.clip(np.rint(values / scale) + zero, 0, STEPS)
-        return found
+        steps: Array = np.clip(np.rint(values / scale) + zero, 0, STEPS)
+        return steps
 
 
 def _require_zeros(operator: Operator, zeros: Sequence[Shape], count: int) -> None:
@@ -410,8 +412,8 @@ class IntegerProduct(Operator):
         zeros = [float(tensor[0]) for tensor in tensors[self._operands :]]
         second = part.weights["matrix"] if self.units is not None else tensors[1]
         left, right = (
-            one.astype(np.float64) - (zeros.pop(0) if has_zero else 0.0)
-            for one, has_zero in zip((tensors[0], second), self.has_zeros, strict=True)
+            tensor.astype(np.float64) - (zeros.pop(0) if has_zero else 0.0)
+            for tensor, has_zero in zip((tensors[0], second), self.has_zeros, strict=True)
         )
         sums: Array = np.matmul(left, right)
         return sums.astype(np.float32)

@@ -75,22 +75,22 @@ class Recurrence(Operator):
         if not shape.is_map:
             raise InvalidNetwork(f"a recurrence needs frames x sequences x elements, found {shape}")
         state = (self.directions, shape.dims[1], self.units)
-        if [one.dims for one in inputs[1:]] != [state] * len(self.given):
+        if [input_.dims for input_ in inputs[1:]] != [state] * len(self.given):
             raise InvalidNetwork(f"a recurrence with states of {inputs[1:]}, expected {state}")
         return (shape.dims[0], *state) if self.gives == "all" else state
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         """Return the matrices of the input and of the state, the bias of both, and first states."""
         directions, rows = self.directions, GATES[self.kind] * self.units
-        found: dict[str, Dims] = {
+        dims_of_weights: dict[str, Dims] = {
             "matrix": (directions, rows, inputs[0].dims[-1]),
             "recurrent matrix": (directions, rows, self.units),
         }
         if self.has_bias:
-            found["bias"] = (directions, 2 * rows)
+            dims_of_weights["bias"] = (directions, 2 * rows)
         state = (directions, inputs[0].dims[1], self.units)
-        found |= {"state": state} if self.has_state else {}
-        return found | ({"cell": state} if self.has_cell else {})
+        dims_of_weights |= {"state": state} if self.has_state else {}
+        return dims_of_weights | ({"cell": state} if self.has_cell else {})
 
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
         rows = self.directions * GATES[self.kind] * self.units
@@ -101,7 +101,7 @@ class Recurrence(Operator):
         part = part._replace(weights={**part.weights, **states})
         gone = [self._gone_through(place, tensors[0], part) for place in range(self.directions)]
         if self.gives == "all":
-            return np.stack([every for every, _, _ in gone], axis=1)
+            return np.stack([outputs for outputs, _, _ in gone], axis=1)
         return np.stack([cell if self.gives == "cell" else last for _, last, cell in gone])
 
     def _gone_through(self, place: int, frames: Array, part: Part) -> tuple[Array, Array, Array]:
@@ -116,11 +116,11 @@ class Recurrence(Operator):
         rows = GATES[self.kind] * self.units
         bias = weights["bias"] if self.has_bias else np.zeros(2 * rows, np.float32)
         entering = frames @ weights["matrix"].T + bias[:rows]
-        found = np.empty((*frames.shape[:2], self.units), np.float32)
+        outputs = np.empty((*frames.shape[:2], self.units), np.float32)
         for frame in range(len(frames))[::sense]:
             state = self._next(entering[frame], state, weights["recurrent matrix"], bias[rows:])
-            found[frame] = state[0]
-        return found, state[0], state[1]
+            outputs[frame] = state[0]
+        return outputs, state[0], state[1]
 
     def _next(self, entering: Array, state: State, matrix: Array, bias: Array) -> State:
         hidden, cell = state
@@ -139,11 +139,11 @@ class Recurrence(Operator):
         units = self.units
         gates = entering[:, : 2 * units] + hidden @ matrix[: 2 * units].T + bias[: 2 * units]
         update, reset = np.split(sigmoid(gates), 2, axis=1)
-        own, shift = matrix[2 * units :], bias[2 * units :]
+        gate_matrix, shift = matrix[2 * units :], bias[2 * units :]
         if self.resets_after:
-            new = np.tanh(entering[:, 2 * units :] + reset * (hidden @ own.T + shift))
+            new = np.tanh(entering[:, 2 * units :] + reset * (hidden @ gate_matrix.T + shift))
         else:
-            new = np.tanh(entering[:, 2 * units :] + (reset * hidden) @ own.T + shift)
+            new = np.tanh(entering[:, 2 * units :] + (reset * hidden) @ gate_matrix.T + shift)
         result: Array = (1 - update) * new + update * hidden
         return result
 
@@ -213,12 +213,12 @@ class QuantizedLstm(_InIntegers):
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         """Return for each gate the matrices of the input and of the state, and the bias."""
-        found: dict[str, Dims] = {}
+        dims_of_weights: dict[str, Dims] = {}
         for gate in CELL_GATES:
-            found[f"{gate} matrix"] = (self.units, self.sequence(inputs[0])[1])
-            found[f"{gate} recurrent matrix"] = (self.units, self.units)
-            found[f"{gate} bias"] = (self.units,)
-        return found
+            dims_of_weights[f"{gate} matrix"] = (self.units, self.sequence(inputs[0])[1])
+            dims_of_weights[f"{gate} recurrent matrix"] = (self.units, self.units)
+            dims_of_weights[f"{gate} bias"] = (self.units,)
+        return dims_of_weights
 
     def kept(self, inputs: Sequence[Shape]) -> Mapping[str, Kept]:
         """Return the hidden state and the cells."""
@@ -235,14 +235,14 @@ class QuantizedLstm(_InIntegers):
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return what it gives for every frame."""
-        given, result = quantized_types(self, types)
-        frames = centred(same_rows(part), given)
+        input_types, result = quantized_types(self, types)
+        frames = centred(same_rows(part), input_types)
         frames = frames[:, :, 0].T if part.shape.is_map else frames
         hidden = np.zeros(self.units, np.int64)
         cell = np.zeros(self.units, np.int64)
         if part.kept is not None:
             hidden, cell = centred(part.kept["hidden"], result), part.kept["cell"].astype(np.int64)
-        found = []
+        outputs = []
         for frame in frames:
             gates = {gate: self._gate(gate, frame, hidden, part, types) for gate in CELL_GATES}
             cell = self._next_cell(cell, gates)
@@ -250,19 +250,19 @@ class QuantizedLstm(_InIntegers):
             bounded = power_hyperbolic_tangent(cell, round(log2(self.cell_scale)))
             out = stored(_product(bounded, gates["output"], ratio), result)
             hidden = centred(out, result)
-            found.append(out)
+            outputs.append(out)
         if part.kept is not None:
             part.kept["hidden"], part.kept["cell"] = out, cell.astype(np.int16)
-        every = np.stack(found)
-        return every.T[:, :, None] if part.shape.is_map else every
+        stacked = np.stack(outputs)
+        return stacked.T[:, :, None] if part.shape.is_map else stacked
 
     def _gate(
         self, gate: str, frame: Integers, hidden: Integers, part: Part, types: Types
     ) -> Integers:
-        given, result = quantized_types(self, types)
+        input_types, result = quantized_types(self, types)
         bias = part.weights[f"{gate} bias"].astype(np.int64)
         matrix, recurrent = (f"{gate} matrix", f"{gate} recurrent matrix")
-        entering = _sums(frame, part.weights[matrix], bias, given, types.weights[matrix])
+        entering = _sums(frame, part.weights[matrix], bias, input_types, types.weights[matrix])
         again = _sums(hidden, part.weights[recurrent], 0, result, types.weights[recurrent])
         sums = _short(entering + again)
         if gate == "cell":
@@ -273,8 +273,8 @@ class QuantizedLstm(_InIntegers):
         kept = _short(_product(gates["forget"], cell, 2.0**GATE_POWER))
         ratio = 2.0 ** (2 * GATE_POWER) / self.cell_scale
         new = _short(_product(gates["input"], gates["cell"], ratio))
-        found = _short(kept + new)
-        return found if self.clip is None else np.clip(found, -self.clip, self.clip)
+        clipped = _short(kept + new)
+        return clipped if self.clip is None else np.clip(clipped, -self.clip, self.clip)
 
 
 def _sums(
@@ -330,12 +330,12 @@ class QuantizedSvdf(_InIntegers):
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return the sums over the filters of a unit."""
-        given, result = quantized_types(self, types)
+        input_types, result = quantized_types(self, types)
         matrix, filters = types.weights["matrix"], types.weights["filters"]
-        vector = centred(whole_tensor(part.inputs[0]).reshape(-1), given)
+        vector = centred(whole_tensor(part.inputs[0]).reshape(-1), input_types)
         sums = part.weights["matrix"].astype(np.int64) @ vector
         limits = np.iinfo(self.state.element.value)
-        ratio = multiplier(svdf_ratio(given, matrix, self.state))
+        ratio = multiplier(svdf_ratio(input_types, matrix, self.state))
         features = np.clip(rescaled(sums, *ratio), limits.min, limits.max)
         # a place is stored with a zero point, and may wrap around
         newest = (features + self.state.zero_point).astype(limits.dtype)

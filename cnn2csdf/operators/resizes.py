@@ -90,17 +90,26 @@ class Pad(Operator):
                 return cells
             return np.pad(cells, (self.channels, (0, 0), (0, 0)), constant_values=self.value)
         places = (np.arange(part.begin, part.end) - top, np.arange(part.shape.width) - left)
-        found = zip(places, (height, width), strict=True)
+        places_of_axes = zip(places, (height, width), strict=True)
         if self.mode == "edge":  # places beyond the ends moved to the first or the last one
-            return _picked(part, *(np.clip(one, 0, length - 1) for one, length in found))
+            return _picked(
+                part,
+                *(
+                    np.clip(places_of_axis, 0, length - 1)
+                    for places_of_axis, length in places_of_axes
+                ),
+            )
         # Places beyond the ends mirrored at the first and the last one, or behind these.
         repeats = int(self.mode == "symmetric")
         periods = [max(2 * length - 2 * (1 - repeats), 1) for length in (height, width)]
         turns = [
-            (one % period, period - repeats)
-            for (one, _), period in zip(found, periods, strict=True)
+            (places_of_axis % period, period - repeats)
+            for (places_of_axis, _), period in zip(places_of_axes, periods, strict=True)
         ]
-        return _picked(part, *(np.minimum(one, last - one) for one, last in turns))
+        return _picked(
+            part,
+            *(np.minimum(places_of_axis, last - places_of_axis) for places_of_axis, last in turns),
+        )
 
 
 def padding_steps(
@@ -179,8 +188,12 @@ class Resize(Operator):
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return the nearest integers, or a mean of four in fixed point."""
-        known = [one for one in (*types.inputs, types.output) if one is not None]
-        is_fixed = len(known) == 2 and known[-1].is_fixed_point
+        types_known = [
+            types_of_operand
+            for types_of_operand in (*types.inputs, types.output)
+            if types_of_operand is not None
+        ]
+        is_fixed = len(types_known) == 2 and types_known[-1].is_fixed_point
         if self.function == "nearest" and (is_fixed or set(types.inputs) == {types.output}):
             return self.computed(part)
         if self.function == "linear" and is_fixed and self.rounding == SINGLE_PRECISION:
@@ -210,10 +223,10 @@ class Resize(Operator):
         first, upto = int(above.min()), int(below.max()) + 1
         read = part.inputs[0].rows(first, upto).astype(np.float32)
         upper, lower = read[:, above - first], read[:, below - first]
-        one, down_weight = np.float32(1), from_above[:, None]
-        sums = upper[:, :, left] * (one - down_weight) * (one - from_left)
-        sums += lower[:, :, left] * down_weight * (one - from_left)
-        sums += upper[:, :, right] * (one - down_weight) * from_left
+        unity, down_weight = np.float32(1), from_above[:, None]
+        sums = upper[:, :, left] * (unity - down_weight) * (unity - from_left)
+        sums += lower[:, :, left] * down_weight * (unity - from_left)
+        sums += upper[:, :, right] * (unity - down_weight) * from_left
         sums += lower[:, :, right] * down_weight * from_left
         means: Array = (sums + np.float32(0.5)).astype(np.uint8)
         return means
@@ -238,8 +251,8 @@ class Resize(Operator):
         """Rows and columns."""
         lengths, scales = (source.height, source.width), self.scales or (None, None)
         rows, columns = (
-            ResizedAxis(*one, coordinates=self.coordinates, rounding=self.rounding)
-            for one in zip(lengths, self.size, scales, strict=True)
+            ResizedAxis(*axis_arguments, coordinates=self.coordinates, rounding=self.rounding)
+            for axis_arguments in zip(lengths, self.size, scales, strict=True)
         )
         return rows, columns
 
@@ -316,8 +329,8 @@ class ResizedAxis:
 
     def nearest(self, places: Places) -> Places:
         """Return the input place nearest to each output place."""
-        found = self._rounded(self._single_precision(places.astype(np.float32)))
-        clipped: Places = np.clip(found, 0, self.length - 1).astype(np.int64)
+        rounded = self._rounded(self._single_precision(places.astype(np.float32)))
+        clipped: Places = np.clip(rounded, 0, self.length - 1).astype(np.int64)
         return clipped
 
     def neighbours(self, places: Places) -> tuple[Places, Places, Reals]:
@@ -339,10 +352,10 @@ class ResizedAxis:
         if self.coordinates == "align corners" and self.size > 1:
             step = np.float32(self.length - 1) / np.float32(self.size - 1)
         half = np.float32(0.5 if self.coordinates == "half pixel" else 0)
-        found = (places.astype(np.float32) + half) * step - half
-        before = np.maximum(np.floor(found), 0).astype(np.int64)
-        after = np.minimum(np.ceil(found), self.length - 1).astype(np.int64)
-        return np.minimum(before, self.length - 1), after, found - before.astype(np.float32)
+        real_places = (places.astype(np.float32) + half) * step - half
+        before = np.maximum(np.floor(real_places), 0).astype(np.int64)
+        after = np.minimum(np.ceil(real_places), self.length - 1).astype(np.int64)
+        return np.minimum(before, self.length - 1), after, real_places - before.astype(np.float32)
 
     def binary_neighbours(self, places: Places) -> tuple[Places, Places, Places]:
         """Return the input places before and behind, and how far from the first in 1024ths.
@@ -353,13 +366,13 @@ class ResizedAxis:
         if self.coordinates == "align corners" and self.size > 1:
             last = self.size - 1
             step = (2**10 * (self.length - 1) + last // 2) // last
-        found = places * step
+        scaled_places = places * step
         if self.coordinates == "half pixel":
-            found = found + step // 2 - 2**9
-        before = np.maximum(found // 2**10, 0)
-        behind = np.clip(-(-found // 2**10), 0, self.length - 1)
+            scaled_places = scaled_places + step // 2 - 2**9
+        before = np.maximum(scaled_places // 2**10, 0)
+        behind = np.clip(-(-scaled_places // 2**10), 0, self.length - 1)
         before = np.minimum(before, self.length - 1)
-        return before, behind, found - 2**10 * before
+        return before, behind, scaled_places - 2**10 * before
 
     def cubic_neighbours(
         self, places: Places, coefficient: float, *, skips_outside: bool

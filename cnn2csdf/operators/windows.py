@@ -92,19 +92,19 @@ class Convolution(Operator):
         """Return the rows of the part; sums of integers are exact in double precision."""
         if "kernel" not in types.weights:
             return super(Convolution, self).computed_in_integers(part, types)
-        given, result = quantized_types(self, types)
+        input_types, result = quantized_types(self, types)
         kernel = types.weights["kernel"]
         cells = window_cells(
-            self.window, part, fill=given.zero_point, dtype=given.element.value
+            self.window, part, fill=input_types.zero_point, dtype=input_types.element.value
         ).astype(np.float64)
-        cells -= given.zero_point
+        cells -= input_types.zero_point
         weights = {role: array.astype(np.float64) for role, array in part.weights.items()}
         weights["kernel"] -= kernel.zero_point
         if self.block is not None and not result.is_fixed_point:
-            return self._multiplied(cells, weights, part, (given, kernel, result))
+            return self._multiplied(cells, weights, part, (input_types, kernel, result))
         sums = self.summed(cells, weights, part).astype(np.int64)
-        ratios = channel_ratios(given, kernel, result, self.filters)
-        return rescaled_sums(sums, ratios, result, is_wide=has_wide_sums(given, part.weights))
+        ratios = channel_ratios(input_types, kernel, result, self.filters)
+        return rescaled_sums(sums, ratios, result, is_wide=has_wide_sums(input_types, part.weights))
 
     def _multiplied(
         self,
@@ -119,8 +119,8 @@ class Convolution(Operator):
         matrix = weights["kernel"].reshape(self.filters, -1, taps).swapaxes(1, 2)
         left = seen.transpose(2, 1, 0).reshape(prod(places), -1)
         right = matrix.reshape(self.filters, -1).T
-        found = multiplied(left, right, weights.get("bias"), types, self.block)
-        return found.T.reshape(self.filters, *places)
+        product = multiplied(left, right, weights.get("bias"), types, self.block)
+        return product.T.reshape(self.filters, *places)
 
     def summed(self, cells: Array, weights: Mapping[str, Array], part: Part) -> Array:
         """Return the products of what the windows see with the kernel, plus the bias."""
@@ -134,10 +134,10 @@ class Convolution(Operator):
         else:
             kernel = weights["kernel"].reshape(self.groups, self.filters // self.groups, -1)
             sums = np.matmul(kernel, seen.reshape(self.groups, -1, prod(places)))
-        found: Array = sums.reshape(self.filters, *places)
+        biased: Array = sums.reshape(self.filters, *places)
         if self.has_bias:
-            found += along_channels(weights["bias"], 3)
-        return found
+            biased += along_channels(weights["bias"], 3)
+        return biased
 
     def in_words(self) -> str:
         kind = "" if self.groups == 1 else f", {self.groups} groups"
@@ -188,13 +188,13 @@ class TransposedConvolution(Operator):
         """Return the rows of the part; sums of integers are exact in double precision."""
         if "kernel" not in types.weights:
             return super(TransposedConvolution, self).computed_in_integers(part, types)
-        given, result = quantized_types(self, types)
+        input_types, result = quantized_types(self, types)
         kernel = types.weights["kernel"]
         weights = {role: array.astype(np.float64) for role, array in part.weights.items()}
         weights["kernel"] -= kernel.zero_point
-        sums = self._summed(part, weights, given).astype(np.int64)
-        ratios = channel_ratios(given, kernel, result, self.filters)
-        return rescaled_sums(sums, ratios, result, is_wide=given.element is Element.INT16)
+        sums = self._summed(part, weights, input_types).astype(np.int64)
+        ratios = channel_ratios(input_types, kernel, result, self.filters)
+        return rescaled_sums(sums, ratios, result, is_wide=input_types.element is Element.INT16)
 
     def _summed(
         self, part: Part, weights: Mapping[str, Array], given: Quantization | None
@@ -285,11 +285,11 @@ class Pooling(Operator):
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return the rows of the part; in fixed point, files give both sides the same scale."""
-        given, result = quantized_types(self, types)
-        dtype, is_max = given.element.value, self.function == "max"
-        if is_max and not given.is_fixed_point and given != result:
+        input_types, result = quantized_types(self, types)
+        dtype, is_max = input_types.element.value, self.function == "max"
+        if is_max and not input_types.is_fixed_point and input_types != result:
             return super(Pooling, self).computed_in_integers(part, types)
-        fill = 0 if given.is_fixed_point else given.zero_point
+        fill = 0 if input_types.is_fixed_point else input_types.zero_point
         least = int(np.iinfo(dtype).min)
         cells = window_cells(self.window, part, fill=least if is_max else fill, dtype=dtype)
         if is_max:
@@ -298,8 +298,8 @@ class Pooling(Operator):
             self._reduced(cells.astype(np.int64) - fill, np.add, part),
             self._counts(part),
         )
-        if not given.is_fixed_point:
-            return averaged(sums, counts, given, result)
+        if not input_types.is_fixed_point:
+            return averaged(sums, counts, input_types, result)
         if self.rounds_up:
             return ((sums + counts // 2) // counts).astype(dtype)
         halves = np.where(sums > 0, counts // 2, -(counts // 2))
@@ -309,7 +309,7 @@ class Pooling(Operator):
 
     def _counts(self, part: Part) -> NDArray[np.int64]:
         """Cells of each window that count in the mean; at least one."""
-        window, shape, found = self.window, part.inputs[0].shape, []
+        window, shape, counts_of_axes = self.window, part.inputs[0].shape, []
         for axis, places, length in (
             (window.rows, np.arange(part.begin, part.end), shape.height),
             (window.columns, np.arange(part.shape.width), shape.width),
@@ -318,8 +318,8 @@ class Pooling(Operator):
             cells = starts[:, None] + np.arange(axis.kernel) * axis.dilation
             low = -axis.before if self.counts_padding else 0
             high = length + (axis.after if self.counts_padding else min(axis.after, 0))
-            found.append(((low <= cells) & (cells < high)).sum(axis=1))
-        counts: NDArray[np.int64] = np.maximum(found[0][:, None] * found[1], 1)
+            counts_of_axes.append(((low <= cells) & (cells < high)).sum(axis=1))
+        counts: NDArray[np.int64] = np.maximum(counts_of_axes[0][:, None] * counts_of_axes[1], 1)
         return counts
 
     def _reduced(self, cells: Array, combine: np.ufunc, part: Part) -> Array:
@@ -358,17 +358,17 @@ class GlobalPooling(Operator):
 
     def formula(self, tensors: Sequence[Array], part: Part) -> Array:
         pooled = np.max if self.function == "max" else np.mean
-        found: Array = pooled(tensors[0], axis=(1, 2), keepdims=True)
-        return found
+        pooled_values: Array = pooled(tensors[0], axis=(1, 2), keepdims=True)
+        return pooled_values
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return means as sums of integers over their number, in single precision."""
-        given, result = types.inputs[0], types.output
-        if given is None or result is None or result.is_fixed_point or self.function == "max":
+        input_types, result = types.inputs[0], types.output
+        if input_types is None or result is None or result.is_fixed_point or self.function == "max":
             return super(GlobalPooling, self).computed_in_integers(part, types)
-        maps = centred(whole_tensor(part.inputs[0]), given)
+        maps = centred(whole_tensor(part.inputs[0]), input_types)
         sums = maps.sum(axis=(1, 2), keepdims=True)
-        return averaged(sums, maps[0].size, given, result)
+        return averaged(sums, maps[0].size, input_types, result)
 
     def in_words(self) -> str:
         return f"global {self.function} pool"

@@ -86,9 +86,9 @@ def cuts_around(
         begin=(), until=tuple(dict.fromkeys(until)), nodes=len(nodes) - len(after)
     )
     tail = Cut(begin=tuple(dict.fromkeys(begin)), until=tuple(rest), nodes=len(nodes) - len(before))
-    found = [head] if until else []
-    found += [tail] if begin and rest else []
-    return sorted(found, key=lambda cut: -cut.nodes)
+    cuts = [head] if until else []
+    cuts += [tail] if begin and rest else []
+    return sorted(cuts, key=lambda cut: -cut.nodes)
 
 
 def words_that_read(

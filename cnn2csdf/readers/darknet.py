@@ -42,9 +42,9 @@ def parse_darknet(text: str, name: str) -> Network:
         try:
             # Add the layers of a section; return the name of the last one.
             if section.kind not in KINDS:
-                known = ", ".join(KINDS)
+                kinds_known = ", ".join(KINDS)
                 raise UnsupportedOperator(
-                    f"{section.where}: unsupported section; supported are {known}"
+                    f"{section.where}: unsupported section; supported are {kinds_known}"
                 )
             kind = KINDS[section.kind]
             if kind.options is not None:
@@ -85,10 +85,10 @@ def _result(section: Section, place: int, results: Sequence[str | None]) -> str:
             f"{section.where}: reads section {place}, but there are {len(results)} before it, "
             "counted from 0"
         )
-    found = results[place]
-    if found is None:
+    result = results[place]
+    if result is None:
         raise UnreadableFile(f"{section.where}: reads section {place}, which is a detection")
-    return found
+    return result
 
 
 def _with_outputs(builder: NetworkBuilder) -> Network:

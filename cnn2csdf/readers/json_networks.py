@@ -42,8 +42,8 @@ def parse_json_network(text: str, name: str, *, repair: bool = False) -> Network
     """
     network, contradictions = _read(text, name)
     if contradictions and not repair:
-        others = len(contradictions) - 1
-        more = f" (and {others} more)" if others else ""
+        contradictions_left = len(contradictions) - 1
+        more = f" (and {contradictions_left} more)" if contradictions_left else ""
         raise InvalidNetwork(
             f"{contradictions[0]}{more}; repair it to go on with the shapes that follow"
         )
@@ -141,16 +141,16 @@ class _Assembly:
 
     def _compare(self, stated: StatedLayer, inputs: list[Shape], made: Shape) -> None:
         # The shape that an operator reads when an input is repeated to the size of the others.
-        found = (
+        shapes_read = (
             stated.reads
             if stated.kind[0] in JOINS
             else Shape(dims=broadcast([shape.dims for shape in inputs]))
         )
-        if _agree(found, stated.reads) and _agree(made, stated.writes):
+        if _agree(shapes_read, stated.reads) and _agree(made, stated.writes):
             return
         self.contradictions.append(
             f"{self.file}: layer {stated.name!r} states that it reads {stated.reads} and writes "
-            f"{stated.writes}, but it reads {found} and writes {made}"
+            f"{stated.writes}, but it reads {shapes_read} and writes {made}"
         )
 
 
@@ -392,7 +392,7 @@ def _ordered(
 ) -> tuple[StatedLayer, ...]:
     """Each layer behind the layers that it reads, otherwise in the order of the file."""
     places = {layer.name: place for place, layer in enumerate(layers)}
-    read = {places[name]: [places[one] for one in sources[name]] for name in places}
+    read = {places[name]: [places[source] for source in sources[name]] for name in places}
     ordered = [layers[place] for place in reading_order(read)]
     if len(ordered) < len(layers):
         waiting = places.keys() - {layer.name for layer in ordered}

@@ -70,10 +70,12 @@ def _of_onnx() -> Iterator[Supported]:
     except ModuleNotFoundError:
         yield Supported("ONNX", "(none)", "needs onnx: pip install '.[cnn]' in the checkout")
         return
-    known = import_module("cnn2csdf.onnx_files.conversion.elementwise").attributes_by_kind()
+    attributes_known = import_module(
+        "cnn2csdf.onnx_files.conversion.elementwise"
+    ).attributes_by_kind()
     for name in sorted(converters):
         convert = converters[name]
-        layers, attributes = layer_kinds(convert), known.get(name, {})
+        layers, attributes = layer_kinds(convert), attributes_known.get(name, {})
         yield Supported("ONNX", name, _in_words(convert), (), layers, attributes)
     yield Supported(
         "ONNX", "Attention", "the products, softmax and moves that it stands for", is_opened=True

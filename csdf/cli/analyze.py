@@ -137,15 +137,15 @@ def _analyse_all(options: argparse.Namespace) -> int:
             worst = max(worst, code)
             remark("csdf analyze", str(error))
             if options.json:
-                found = {"file": path, "error": str(error), "exit_code": code}
-                print(json.dumps(found), flush=True)
+                row = {"file": path, "error": str(error), "exit_code": code}
+                print(json.dumps(row), flush=True)
             if options.csv:
                 print_row(file=path, answer="unknown" if is_late else "unusable")
             continue
         worst = max(worst, answer.exit_code)
         if options.json:
-            found = {"file": path, **as_json(answer)}
-            print(answers.json_text(found, options, indent=None), flush=True)
+            row = {"file": path, **as_json(answer)}
+            print(answers.json_text(row, options, indent=None), flush=True)
         elif options.csv:
             print_row(file=path, **_as_record(answer))
         else:
@@ -171,16 +171,16 @@ def _judge_all(options: argparse.Namespace) -> int:
             rows = []
             for question in methods.offered(method):
                 try:
-                    found = methods.judged(method, question, graph, stop)
+                    judgement = methods.judged(method, question, graph, stop)
                 except methods.Refused as error:
                     code = answers.NO
                     rows.append((question, f"refused: {error}"))
                     listed.append({"file": path, "question": question, "refused": str(error)})
                     continue
-                value = "deadlock" if found.value is None else answers.number(found.value)
-                rows.append((question, f"{value}; {found.words}"))
-                rows.append(("", f"by {options.method}, {time_in_words(found.seconds)}"))
-                listed.append({"file": path, **found.to_json()})
+                value = "deadlock" if judgement.value is None else answers.number(judgement.value)
+                rows.append((question, f"{value}; {judgement.words}"))
+                rows.append(("", f"by {options.method}, {time_in_words(judgement.seconds)}"))
+                listed.append({"file": path, **judgement.to_json()})
         if not options.json:
             print(answers.one_text(answers.table(f"{graph.name}: {options.method}", rows)))
     if options.json:
@@ -217,7 +217,7 @@ def _analyse(graph: Graph, method: str, stop: Stop) -> Analysis:
 def as_json(answer: Analysis) -> dict[str, Any]:
     """Return the answer under keys that stay; fractions as "p/q"."""
     graph, result = answer.graph, answer.result
-    found: dict[str, Any] = {
+    answer_row: dict[str, Any] = {
         "graph": graph.name,
         "type": graph.kind,
         "actors": len(graph.actors),
@@ -229,17 +229,17 @@ def as_json(answer: Analysis) -> dict[str, Any]:
         "seconds": round(answer.seconds, 6),
     }
     if is_unlimited(result):
-        found["reason"] = why_unlimited(graph)
-        found["hint"] = concurrency.hint(graph)
+        answer_row["reason"] = why_unlimited(graph)
+        answer_row["hint"] = concurrency.hint(graph)
     elif result is not None and concurrency.overlap_rows(graph, answer.repetitions, result.period):
-        found["hint"] = concurrency.HINT
+        answer_row["hint"] = concurrency.HINT
     if answer.inconsistency is not None:
         names = ("channel", "producer", "consumer", "produced", "consumed")
-        found["inconsistency"] = {name: getattr(answer.inconsistency, name) for name in names}
+        answer_row["inconsistency"] = {name: getattr(answer.inconsistency, name) for name in names}
     if answer.unknown is not None:
-        found["unknown"] = str(answer.unknown)
-        found["period_bounds"] = [_text(answer.unknown.low), _text(answer.unknown.high)]
-    return found
+        answer_row["unknown"] = str(answer.unknown)
+        answer_row["period_bounds"] = [_text(answer.unknown.low), _text(answer.unknown.high)]
+    return answer_row
 
 
 def _as_record(answer: Analysis) -> dict[str, Any]:
@@ -276,7 +276,7 @@ def _row(answer: Analysis) -> str:
     if answer.result is None:
         return f"{head}unknown: {_bounds(answer)}"
     if answer.result.deadlock is not None:
-        waiting = " -> ".join(one.actor for one in answer.result.deadlock.cycle[:SHOWN])
+        waiting = " -> ".join(firing.actor for firing in answer.result.deadlock.cycle[:SHOWN])
         return f"{head}deadlock: {waiting}"
     cycle = answer.result.critical_cycle
     limit = answers.some(cycle.actors, SHOWN) if cycle is not None else "nothing limits it"

@@ -99,10 +99,10 @@ def blocked_rows(found: Deadlock) -> list[tuple[str, str]]:
     from csdf.analysis.bound_channels import SPACE  # loaded where a graph was analysed
 
     text = "waits for {0.producer}: needs {0.needed} on {0.channel}, has {0.tokens}"
-    is_space = any(one.channel.endswith(SPACE) for one in found.cycle)
+    is_space = any(firing.channel.endswith(SPACE) for firing in found.cycle)
     more = ", or more capacity for (space)," if is_space else ""
     then = f"more initial tokens{more} on one of these channels"
-    return [*((one.actor, text.format(one)) for one in found.cycle), ("next", then)]
+    return [*((firing.actor, text.format(firing)) for firing in found.cycle), ("next", then)]
 
 
 def in_words(lines: Iterable[str], options: argparse.Namespace) -> str:
@@ -187,15 +187,15 @@ def read(path: str, options: argparse.Namespace) -> Graph:
             f"{path}: a network: `csdf fit` answers whether it fits a device, `csdf cnn convert` "
             "makes a graph of it, and `csdf fifo finn` sizes the FIFOs of a model of FINN"
         )
-    with working(f"reading {path}"), warnings.catch_warnings(record=True) as found:
+    with working(f"reading {path}"), warnings.catch_warnings(record=True) as warnings_caught:
         warnings.simplefilter("always")
         graph = _instance(path, options) if options.set else _plain(path, options)
     uncounted = 0
-    for one in found:
-        if isinstance(one.message, UncountedSizes):
-            uncounted = one.message.channels
+    for warning in warnings_caught:
+        if isinstance(warning.message, UncountedSizes):
+            uncounted = warning.message.channels
         else:
-            remark(options.program, f"warning: {one.message}")
+            remark(options.program, f"warning: {warning.message}")
     bounded = sum(channel.capacity is not None for channel in graph.channels)
     is_sdf3 = graph.origin is not None and suffix_of(path) != ".json"
     tell_sizes(path, options, bounded if is_sdf3 else 0, uncounted)
@@ -230,7 +230,7 @@ def _instance(path: str, options: argparse.Namespace) -> Graph:
             raise UnreadableFile(
                 f"{path}: --set {name} has {len(listed)} values; expected one, except with csdf analyze"
             )
-    return read_parametric(path, options).at({name: one for name, (one,) in values.items()})
+    return read_parametric(path, options).at({name: value for name, (value,) in values.items()})
 
 
 def read_parametric(path: str, options: argparse.Namespace) -> ParametricGraph:
@@ -242,12 +242,12 @@ def read_parametric(path: str, options: argparse.Namespace) -> ParametricGraph:
 
 def set_values(options: argparse.Namespace) -> dict[str, tuple[Fraction, ...]]:
     """Return the values of --set by their parameters; a parameter that is set twice is refused."""
-    found: dict[str, tuple[Fraction, ...]] = {}
+    values_of: dict[str, tuple[Fraction, ...]] = {}
     for name, values in options.set:
-        if name in found:
+        if name in values_of:
             options.refuse(f"--set {name} is given twice; write its values with commas")
-        found[name] = values
-    return found
+        values_of[name] = values
+    return values_of
 
 
 def _reading(options: argparse.Namespace) -> dict[str, Any]:
@@ -369,7 +369,7 @@ def named_values(text: str) -> tuple[str, tuple[Fraction, ...]]:
         if not rest:
             values[fraction(part)] = None
             continue
-        ends = [integer(one) for one in (first, *rest)]
+        ends = [integer(number) for number in (first, *rest)]
         if len(ends) > 3 or (step := ends[2] if len(ends) == 3 else 1) < 1 or ends[1] < ends[0]:
             raise unfit(part, "a range such as 1..64, or 0..64..4 for every fourth")
         numbers = range(ends[0], ends[1] + 1, step)
@@ -402,9 +402,9 @@ def share(text: str) -> Fraction:
 
 def size(text: str) -> int:
     """Parse bytes such as 64MB, 16MiB or 65536; for argparse."""
-    found = _parsed(text, bytes_of)
+    result = _parsed(text, bytes_of)
     if text.endswith(("k", "K", "KB")):  # as in data sheets
         number = text.removesuffix("B")[:-1].rstrip()
         meant = f"understood as {number}KiB, 1024 bytes each; kB is 1000 bytes"
         print(f"{text}: {meant}", file=sys.stderr)
-    return found
+    return result

@@ -55,11 +55,11 @@ def work(options: argparse.Namespace) -> int:
     if any(end is not None for end in ends) and (None in ends or period is None):
         options.refuse("--latency, --source, --sink and --period (or --throughput) belong together")
     if options.latency is not None and (options.method != "exact" or options.check):
-        other = "--check" if options.check else f"--method {options.method}"
-        options.refuse(f"--latency is for self-timed executions, not for {other}")
+        conflicting = "--check" if options.check else f"--method {options.method}"
+        options.refuse(f"--latency is for self-timed executions, not for {conflicting}")
     if options.latency is not None and options.objective in OBJECTIVES:
-        other = f"--objective {options.objective}"
-        options.refuse(f"--latency is for sizes that add up, not for {other}")
+        conflicting = f"--objective {options.objective}"
+        options.refuse(f"--latency is for sizes that add up, not for {conflicting}")
     with limited(options.time_limit) as stop:
         graph = storage.read(options.file, options)
         if options.check:
@@ -69,7 +69,7 @@ def work(options: argparse.Namespace) -> int:
 
 def _of_a_search(options: argparse.Namespace) -> str | None:
     """The first option that says how to search, or what becomes of what was found."""
-    given = {
+    options_used = {
         "--output": options.output,
         "--schedule": options.schedule,
         "--format": options.format != "table",
@@ -80,16 +80,16 @@ def _of_a_search(options: argparse.Namespace) -> str | None:
         "--count-self-loops": options.count_self_loops,
         "--method": options.method != "exact",
     }
-    return next((name for name, value in given.items() if value), None)
+    return next((name for name, value in options_used.items() if value), None)
 
 
 def _search(graph: Graph, period: Fraction | None, options: argparse.Namespace, stop: Stop) -> int:
     begin = time.perf_counter()
-    found = _found(graph, period, options, telling(stop, storage.in_words))
+    storage_found = _found(graph, period, options, telling(stop, storage.in_words))
     seconds = time.perf_counter() - begin
     style = options.format
-    if found.point is not None:
-        capacities = found.point.capacities
+    if storage_found.point is not None:
+        capacities = storage_found.point.capacities
         if options.output and style == "table":
             write_graph(options.output, with_capacities(graph, capacities))
             remark(PROGRAM, f"wrote {options.output}: the graph with these capacities")
@@ -100,13 +100,13 @@ def _search(graph: Graph, period: Fraction | None, options: argparse.Namespace, 
             _write_schedule(options, graph, capacities)
     if style == "table" or options.output:
         answer = {"graph": graph.name, "unit": options.unit, "method": options.method}
-        answer |= found.to_json() | {"seconds": round(seconds, 6)}
-        answers.show(answer, _lines(graph, found, options, seconds), options)
-    elif found.point is None:
-        remark(PROGRAM, f"{found.status}: {found.reason}")
+        answer |= storage_found.to_json() | {"seconds": round(seconds, 6)}
+        answers.show(answer, _lines(graph, storage_found, options, seconds), options)
+    elif storage_found.point is None:
+        remark(PROGRAM, f"{storage_found.status}: {storage_found.reason}")
     else:
-        print(_depths(graph, found.point.capacities, style), end="")
-    return EXIT_CODES[found.status]
+        print(_depths(graph, storage_found.point.capacities, style), end="")
+    return EXIT_CODES[storage_found.status]
 
 
 def _found(

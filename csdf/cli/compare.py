@@ -95,11 +95,11 @@ def command_parser() -> argparse.ArgumentParser:
 
 
 def _questions(text: str) -> tuple[str, ...]:
-    found = tuple(text.split(","))
-    for one in found:
-        if one not in QUESTIONS:
-            raise answers.unfit(one, f"one of {', '.join(QUESTIONS)}")
-    return found
+    questions = tuple(text.split(","))
+    for question in questions:
+        if question not in QUESTIONS:
+            raise answers.unfit(question, f"one of {', '.join(QUESTIONS)}")
+    return questions
 
 
 def work(options: argparse.Namespace) -> int:
@@ -109,8 +109,8 @@ def work(options: argparse.Namespace) -> int:
             raise UnreadableFile(f"{path}: there is no such file")
     programs = _programs(options)
     methods = {name: entries.method(name) for name in options.method}
-    names = [*(one.name for one in programs), *methods]
-    found: dict[str, list[Verdict]] = {}
+    names = [*(program.name for program in programs), *methods]
+    verdicts_of: dict[str, list[Verdict]] = {}
     code = answers.ANSWERED
     stop = stop_after(None)
     width = max(map(len, names))
@@ -118,12 +118,12 @@ def work(options: argparse.Namespace) -> int:
     try:
         for path in files:
             try:
-                rows = found.setdefault(path, [])
-                for one in _compared(path, programs, methods, options, stop):
-                    rows.append(one)
+                rows = verdicts_of.setdefault(path, [])
+                for verdict in _compared(path, programs, methods, options, stop):
+                    rows.append(verdict)
                     if not options.json:
                         print(
-                            answers.one_text(_lines(path, one, width, is_first=len(rows) == 1)),
+                            answers.one_text(_lines(path, verdict, width, is_first=len(rows) == 1)),
                             flush=True,
                         )
             except GaveUp:
@@ -134,12 +134,16 @@ def work(options: argparse.Namespace) -> int:
     except (GaveUp, KeyboardInterrupt):
         code = answers.UNKNOWN
         remark(options.program, "interrupted; what was compared by then is shown")
-    verdicts = [one for rows in found.values() for one in rows]
-    listed = [{"file": path, **one.to_json()} for path, rows in found.items() for one in rows]
+    verdicts = [verdict for rows in verdicts_of.values() for verdict in rows]
+    listed = [
+        {"file": path, **verdict.to_json()}
+        for path, rows in verdicts_of.items()
+        for verdict in rows
+    ]
     answers.show({"verdicts": listed, "summary": _counts(verdicts)}, _summary(verdicts), options)
     if options.table:
-        output.write(options.program, options.table, _table(found))
-    is_different = any(one.verdict == DIFFERS for one in verdicts)
+        output.write(options.program, options.table, _table(verdicts_of))
+    is_different = any(verdict.verdict == DIFFERS for verdict in verdicts)
     return max(code, answers.NO) if is_different else code
 
 
@@ -157,12 +161,12 @@ def _programs(options: argparse.Namespace) -> list[Program]:
         kiter: options.kiter or (os.environ.get("KITER_BIN") if is_asked else None),
     }
     wanted = [find(place) for find, place in places.items() if place or is_asked]
-    found = [one for one in wanted if one is not None]
-    if not found and not options.method:
+    programs = [program for program in wanted if program is not None]
+    if not programs and not options.method:
         raise CsdfError(
             "neither SDF3 nor Kiter is found; say where with --sdf3 FOLDER or --kiter PROGRAM"
         )
-    return found
+    return programs
 
 
 def _compared(
@@ -172,10 +176,10 @@ def _compared(
     options: argparse.Namespace,
     stop: Stop,
 ) -> Iterator[Verdict]:
-    given = answers.read(path, options)
-    graph = concurrency.limited(given, options)
+    read_graph = answers.read(path, options)
+    graph = concurrency.limited(read_graph, options)
     yield from compare(
-        graph, path if _is_same(path, given, graph, options) else None, programs,
+        graph, path if _is_same(path, read_graph, graph, options) else None, programs,
         questions=options.questions, seconds=options.time_limit, stop=stop,
     )  # fmt: skip
     for name, method in methods.items():
@@ -209,16 +213,16 @@ def _word(question: str) -> str:
 
 def _counts(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
     """For each tool and question how many verdicts there are of each kind."""
-    found: dict[tuple[str, str], Counter[str]] = {}
+    counts_of: dict[tuple[str, str], Counter[str]] = {}
     theirs: dict[tuple[str, str], float] = {}
     ours: dict[tuple[str, str], float] = {}
-    for one in verdicts:
-        key = (one.tool, one.question)
-        found.setdefault(key, Counter())[one.verdict] += 1
-        found[key]["open"] += one.is_open
-        if one.verdict not in (NO_ANSWER, NOT_ASKED):
-            theirs[key] = theirs.get(key, 0.0) + one.seconds
-            ours[key] = ours.get(key, 0.0) + one.own_seconds
+    for verdict in verdicts:
+        key = (verdict.tool, verdict.question)
+        counts_of.setdefault(key, Counter())[verdict.verdict] += 1
+        counts_of[key]["open"] += verdict.is_open
+        if verdict.verdict not in (NO_ANSWER, NOT_ASKED):
+            theirs[key] = theirs.get(key, 0.0) + verdict.seconds
+            ours[key] = ours.get(key, 0.0) + verdict.own_seconds
     return [
         {
             "tool": tool, "question": question, "agrees": counts[AGREES], "differs": counts[DIFFERS],
@@ -227,18 +231,18 @@ def _counts(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
             "seconds": round(theirs.get((tool, question), 0.0), 6),
             "own_seconds": round(ours.get((tool, question), 0.0), 6),
         }
-        for (tool, question), counts in found.items()
+        for (tool, question), counts in counts_of.items()
     ]  # fmt: skip
 
 
 def _summary(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    for one in _counts(verdicts):
-        is_open = f" ({one['open']} open)" if one["open"] else ""
-        valid = f"{one['valid']} valid, " if one["valid"] else ""
+    for count in _counts(verdicts):
+        is_open = f" ({count['open']} open)" if count["open"] else ""
+        valid = f"{count['valid']} valid, " if count["valid"] else ""
         yield (
-            f"{one['tool']}, {_word(one['question'])}: {one['agrees']} agree, "
-            f"{valid}{one['differs']} differ{is_open}, {one['no_answer']} without an answer, "
-            f"{one['not_asked']} not asked{_times(one)}"
+            f"{count['tool']}, {_word(count['question'])}: {count['agrees']} agree, "
+            f"{valid}{count['differs']} differ{is_open}, {count['no_answer']} without an answer, "
+            f"{count['not_asked']} not asked{_times(count)}"
         )
 
 
@@ -252,21 +256,25 @@ def _times(one: Mapping[str, Any]) -> str:
 def _table(
     found: dict[str, list[Verdict]],
 ) -> str:
-    every = [one for verdicts in found.values() for one in verdicts]
-    asked = list(dict.fromkeys((one.tool, one.question) for one in every))
+    verdicts_all = [verdict for verdicts in found.values() for verdict in verdicts]
+    asked = list(dict.fromkeys((verdict.tool, verdict.question) for verdict in verdicts_all))
     heads = ["graph", *(f"{escaped(name)} {_word(question)}" for name, question in asked)]
     rows = []
     for path, verdicts in found.items():
-        known = {(one.tool, one.question): one for one in verdicts}
+        verdict_of = {(verdict.tool, verdict.question): verdict for verdict in verdicts}
         name = verdicts[0].graph if verdicts else os.path.basename(path)
         rows.append(
-            [escaped(name), *(MARKS[known[key].verdict] if key in known else "" for key in asked)]
+            [
+                escaped(name),
+                *(MARKS[verdict_of[key].verdict] if key in verdict_of else "" for key in asked),
+            ]
         )
     remarks = [
-        f"{one.graph}, {one.tool}, {one.question}: csdf {one.ours}; {one.tool} {one.theirs}; "
-        f"{one.reason or 'open'}"
+        f"{verdict.graph}, {verdict.tool}, {verdict.question}: csdf {verdict.ours}; "
+        f"{verdict.tool} {verdict.theirs}; "
+        f"{verdict.reason or 'open'}"
         for verdicts in found.values()
-        for one in verdicts
-        if one.verdict == DIFFERS
+        for verdict in verdicts
+        if verdict.verdict == DIFFERS
     ]
     return booktabs(heads, rows, texts=range(len(heads)), remarks=remarks)

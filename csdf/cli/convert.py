@@ -117,10 +117,10 @@ def _format_options(graph: Graph, options: argparse.Namespace) -> dict[str, obje
     cycle = throughput(graph).critical_cycle
     if cycle is None:
         return {}
-    known = {channel.name for channel in graph.channels}
+    channel_names = {channel.name for channel in graph.channels}
     return {
         "highlighted_actors": cycle.actors,
-        "highlighted_channels": [name for name in cycle.channels if name in known],
+        "highlighted_channels": [name for name in cycle.channels if name in channel_names],
     }
 
 
@@ -168,16 +168,16 @@ def abstracted(graph: Graph, options: argparse.Namespace, stop: Stop) -> tuple[G
     """
     if options.abstract_actors and options.abstract_error == FASTER:
         raise CsdfError("--abstract-actors makes a graph slower; leave out --abstract-error faster")
-    found = graph
+    changed = graph
     for names in options.abstract_actors:
-        found = merge_actors(found, names, budget=stop)
+        changed = merge_actors(changed, names, budget=stop)
     if options.abstract:
         merge = _faster if options.abstract_error == FASTER else slower_graph
-        found = merge(found, _by_actor(found, options.abstract))
-    if found is graph:
+        changed = merge(changed, _by_actor(changed, options.abstract))
+    if changed is graph:
         return graph, answers.ANSWERED
     _say(NEVER_ABOVE if options.abstract_error == FASTER else NEVER_BELOW)
-    return found, _with_deadlock_told(graph, found, stop)
+    return changed, _with_deadlock_told(graph, changed, stop)
 
 
 def _with_deadlock_told(graph: Graph, abstract: Graph, stop: Stop) -> int:
@@ -198,20 +198,20 @@ def _with_deadlock_told(graph: Graph, abstract: Graph, stop: Stop) -> int:
 
 
 def _faster(graph: Graph, phases: dict[str, int]) -> Graph:
-    found = faster_graph(graph, phases)
-    extra = sum(found.extra.values())
+    faster = faster_graph(graph, phases)
+    extra = sum(faster.extra.values())
     if extra:
         _say(
             f"in csdf buffers and csdf pareto its channels count "
             f"{answers.counted(extra, 'token')} more than the graph needs"
         )
-    return found.graph
+    return faster.graph
 
 
 def _by_actor(graph: Graph, asked: list[Phases]) -> dict[str, int]:
     """The most phases of each actor; what is said of one actor goes before what is said of all."""
-    general = [one for one in asked if isinstance(one, int)]
-    single = dict(one for one in asked if not isinstance(one, int))
+    general = [count for count in asked if isinstance(count, int)]
+    single = dict(pair for pair in asked if not isinstance(pair, int))
     if not general:
         return single
     return {actor.name: general[-1] for actor in graph.actors} | single

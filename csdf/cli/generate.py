@@ -151,8 +151,8 @@ def option_of(name: str) -> str:
 
 def is_asked(options: argparse.Namespace) -> bool:
     """Whether one of the options is given."""
-    given = [getattr(options, name) is not None for name in (*SPREADS, "repetition_sum")]
-    return any(given) or bool(options.is_acyclic)
+    is_stated = [getattr(options, name) is not None for name in (*SPREADS, "repetition_sum")]
+    return any(is_stated) or bool(options.is_acyclic)
 
 
 def shape_of(options: argparse.Namespace) -> SampledShape:

@@ -32,9 +32,9 @@ def work(options: argparse.Namespace) -> int:
         with working(f"executing {graph.name}"):
             options.source = options.source or _only(graph, "source")
             options.sink = options.sink or _only(graph, "sink")
-            found = _answer(graph, platform, mapping, options, stop)
-    answers.show({"graph": graph.name, **found}, _lines(graph, found), options)
-    return answers.NO if found["latency"] is None else answers.ANSWERED
+            row = _answer(graph, platform, mapping, options, stop)
+    answers.show({"graph": graph.name, **row}, _lines(graph, row), options)
+    return answers.NO if row["latency"] is None else answers.ANSWERED
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -84,8 +84,8 @@ def command_parser() -> argparse.ArgumentParser:
 
 def _only(graph: Graph, end: Literal["source", "sink"]) -> str:
     """Return the only actor that reads from no other, or that no other reads from."""
-    others = [channel for channel in graph.channels if not channel.is_self_loop]
-    inner = {one.consumer if end == "source" else one.producer for one in others}
+    channels = [channel for channel in graph.channels if not channel.is_self_loop]
+    inner = {channel.consumer if end == "source" else channel.producer for channel in channels}
     names = [actor.name for actor in graph.actors if actor.name not in inner]
     if len(names) == 1:
         return names[0]
@@ -134,7 +134,7 @@ def _answer(
         same, paired, distance = ordered_latency(
             graph, platform, mapping, source, sink, budget=stop
         )
-        found: dict[str, Any] = {
+        row: dict[str, Any] = {
             "distance": int(distance),
             "latency": same,
             "dependency_latency": paired,
@@ -142,9 +142,9 @@ def _answer(
     else:
         free = dependency_latency(graph, source, sink, budget=stop)
         time = latency(graph, source=source, sink=sink, budget=stop)
-        found = {"distance": free.distance, "latency": time, "minimal": free.minimal}
-        found["dependency_latency"] = free.self_timed
-    return UNKNOWN | {"source": source, "sink": sink} | as_json(found)
+        row = {"distance": free.distance, "latency": time, "minimal": free.minimal}
+        row["dependency_latency"] = free.self_timed
+    return UNKNOWN | {"source": source, "sink": sink} | as_json(row)
 
 
 def _is_too_fast(found: dict[str, Any]) -> bool:

@@ -79,8 +79,8 @@ def work(options: argparse.Namespace) -> int:
 
 
 def _required(options: argparse.Namespace) -> Fraction | None:
-    found: Fraction | None = options.period
-    return found if options.throughput is None else 1 / options.throughput
+    period: Fraction | None = options.period
+    return period if options.throughput is None else 1 / options.throughput
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -182,8 +182,8 @@ def _answer(options: argparse.Namespace) -> Answer:
         return _with_least_buffers(graph, platform, mapping, options, None)
     with working(f"analysing the mapping of {graph.name}"):
         stop = stop_after(options.time_limit)
-        found = mapped_throughput(graph, platform, mapping, budget=stop)
-    return Answer(graph, platform, mapping, found, required=required)
+        throughput = mapped_throughput(graph, platform, mapping, budget=stop)
+    return Answer(graph, platform, mapping, throughput, required=required)
 
 
 def _platform(options: argparse.Namespace, graph: Graph) -> Platform:
@@ -202,7 +202,7 @@ def _searched(graph: Graph, options: argparse.Namespace, required: Fraction | No
             f"{options.file}: no platform in it; give --platform FILE or --processors N"
         )
     platform = _platform(options, graph)
-    stop = stop_after(options.time_limit, lambda one: f"mapping {graph.name}: {one.at}")
+    stop = stop_after(options.time_limit, lambda progress: f"mapping {graph.name}: {progress.at}")
     if required is not None and options.minimize != "buffers":
         fewest = fewest_processors(graph, platform, period=required, budget=stop)
         _remark_on_proofs(fewest.status)
@@ -235,10 +235,10 @@ def _with_least_buffers(
 ) -> Answer:
     required = _required(options)
     stop = stop_after(
-        options.time_limit, lambda one: f"sizing the buffers of {graph.name}: {one.done}"
+        options.time_limit, lambda progress: f"sizing the buffers of {graph.name}: {progress.done}"
     )
-    found = min_buffers(graph, platform, mapping, period=required, unit=options.unit, budget=stop)
-    return Answer(graph, platform, found.mapping, found.found, best, found, required)
+    sized = min_buffers(graph, platform, mapping, period=required, unit=options.unit, budget=stop)
+    return Answer(graph, platform, sized.mapping, sized.found, best, sized, required)
 
 
 def _aligned_execution(answer: Answer, options: argparse.Namespace) -> MappedExecution | None:
@@ -313,7 +313,7 @@ class Answer(NamedTuple):
 def as_json(answer: Answer, execution: MappedExecution | None) -> dict[str, Any]:
     """Return the answer as a JSON value; fractions as texts."""
     nothing: dict[str, Any] = {"period": None, "critical_cycle": None, "deadlock": None}
-    found: dict[str, Any] = {
+    row: dict[str, Any] = {
         "graph": answer.graph.name,
         "processors": [core.name for core in answer.platform.cores],
         "utilization": {},
@@ -321,18 +321,18 @@ def as_json(answer: Answer, execution: MappedExecution | None) -> dict[str, Any]
         "mapping": None if answer.mapping is None else answer.mapping.to_json(),
     }
     if answer.best is not None:
-        found |= {
+        row |= {
             "lower_bound": str(answer.best.lower_bound),
             "gap": None if answer.best.gap is None else str(answer.best.gap),
             "status": answer.best.status,
         }
     if answer.required is not None:
-        found["required_period"] = str(answer.required)
+        row["required_period"] = str(answer.required)
     if answer.least is not None:
-        found["minimum"] = answer.least.to_json()
+        row["minimum"] = answer.least.to_json()
     if execution is not None:
-        found["period_aligned"] = str(execution.period)
-    return found
+        row["period_aligned"] = str(execution.period)
+    return row
 
 
 def _lines(answer: Answer, execution: MappedExecution | None) -> list[str]:
@@ -359,7 +359,7 @@ def _lines(answer: Answer, execution: MappedExecution | None) -> list[str]:
 
 def _verdicts(answer: Answer) -> Iterator[str]:
     """Yield the parts of the answer in one line: the minimum that was asked for, and the period."""
-    least, best, found = answer.least, answer.best, answer.found
+    least, best, result = answer.least, answer.best, answer.found
     if least is not None:
         proved = "minimum (proved)"
         size: str | None = None
@@ -374,12 +374,12 @@ def _verdicts(answer: Answer) -> Iterator[str]:
             yield f"{size}, {proved}"
         else:
             yield f"{size}, lower bound {least.lower_bound}: {least.reason}"
-    if found is None:
+    if result is None:
         return
-    if found.period is None:
-        yield f"deadlock: {found.deadlock}"
+    if result.period is None:
+        yield f"deadlock: {result.deadlock}"
         return
-    verdict = f"period {answers.number(found.period)}"
+    verdict = f"period {answers.number(result.period)}"
     if best is not None and not least:
         bound = answers.number(best.lower_bound)
         gap = f"at most {float(best.gap or 0):.1%} above the lower bound {bound}"
@@ -391,8 +391,8 @@ def _verdicts(answer: Answer) -> Iterator[str]:
 
 
 def _rows(answer: Answer, execution: MappedExecution | None) -> Iterator[tuple[str, str]]:
-    least, found = answer.least, answer.found
-    if found is not None and found.period is not None:
+    least, result = answer.least, answer.found
+    if result is not None and result.period is not None:
         if any(core.wheel for core in answer.platform.cores):
             yield "TDMA", "the period is an upper bound, for TDMA wheels that start at any time"
             if execution is not None and execution.period is not None:
@@ -400,7 +400,7 @@ def _rows(answer: Answer, execution: MappedExecution | None) -> Iterator[tuple[s
                     "aligned",
                     f"{answers.number(execution.period)}, all TDMA wheels from time 0 on",
                 )
-        if (cycle := found.critical_cycle) is not None:
+        if (cycle := result.critical_cycle) is not None:
             yield "critical cycle", answers.some(cycle.actors, 12)
     if isinstance(least, LeastBuffers) and least.mapping is not None:
         buffers = least.mapping.buffers

@@ -42,11 +42,11 @@ def work(options: argparse.Namespace) -> int:
         repetitions = symbolic_repetitions(graph)
     except CsdfError as error:
         raise UnreadableFile(f"{path}: {error}") from None
-    found = repetitions if options.symbolic else None
+    formulas = repetitions if options.symbolic else None
     swept = None
     if values or _has_line(graph):
         swept = _swept(graph, values, repetitions, options)
-    shown = {} if found is None else {"symbolic": found.to_json()}
+    shown = {} if formulas is None else {"symbolic": formulas.to_json()}
     if swept is not None and values:
         shown |= swept.to_json()
     elif swept is not None and swept.segments:
@@ -55,13 +55,13 @@ def work(options: argparse.Namespace) -> int:
     if options.csv:
         print(_as_csv(swept) if swept is not None and values else "", end="")
     else:
-        answers.show(head | shown, _lines(graph, found, swept, has_values=bool(values)), options)
+        answers.show(head | shown, _lines(graph, formulas, swept, has_values=bool(values)), options)
     about = swept if values else None
     loading.plot(options, "csdf.draw.charts", "sweep_picture", about)
     if options.table:
-        text = _value_table(about) if about is not None else _vector_table(graph, found)
+        text = _value_table(about) if about is not None else _vector_table(graph, formulas)
         output.write(options.program, options.table, text)
-    return _exit_code(found, about)
+    return _exit_code(formulas, about)
 
 
 def _has_line(graph: ParametricGraph) -> bool:
@@ -119,7 +119,7 @@ def _varied(swept: Sweep) -> list[str]:
 
 def written(expression: object) -> str:
     """Return an expression of SymPy as it would be written in a graph."""
-    return re.sub("|".join(FUNCTIONS), lambda one: FUNCTIONS[one[0]], str(expression))
+    return re.sub("|".join(FUNCTIONS), lambda match: FUNCTIONS[match[0]], str(expression))
 
 
 def _lines(
@@ -156,9 +156,12 @@ def _symbolic_rows(found: SymbolicRepetitions) -> list[tuple[str, str]]:
         made, taken = written(closing.produced), written(closing.consumed)
         rows.append(("channel", closing.channel))
         rows.append(("", f"gets {made} tokens in an iteration, and loses {taken}"))
-    for place, one in enumerate(() if found.is_never else found.conditions):
+    for place, condition in enumerate(() if found.is_never else found.conditions):
         rows.append(
-            ("conditions" if not place else "", f"if {written(one.text)} (channel {one.channel})")
+            (
+                "conditions" if not place else "",
+                f"if {written(condition.text)} (channel {condition.channel})",
+            )
         )
     return rows
 
@@ -228,18 +231,20 @@ def _other_answers(swept: Sweep) -> Iterator[str]:
         elif instance.answer != "period":
             ranges[instance.answer][-1][1] = value
         before = instance.answer
-    for answer, found in ranges.items():
-        listed = [first if first == last else f"{first}..{last}" for first, last in found]
+    for answer, ranges_of_answer in ranges.items():
+        listed = [
+            first if first == last else f"{first}..{last}" for first, last in ranges_of_answer
+        ]
         yield f"{answer} at {name} = {answers.some(listed, NAMES)}"
 
 
 def _storage(one: Instance) -> str:
-    found = one.storage
-    if found is None:
+    storage = one.storage
+    if storage is None:
         return ""
-    if found.status is Status.OPTIMAL:
+    if storage.status is Status.OPTIMAL:
         return str(one.size)
-    return f"{found.lower_bound}..{one.size if one.size is not None else ''}"
+    return f"{storage.lower_bound}..{one.size if one.size is not None else ''}"
 
 
 def _as_csv(swept: Sweep) -> str:
@@ -271,8 +276,8 @@ def _value_table(swept: Sweep) -> str:
         for instance in swept.instances
     ]
     remarks = [
-        f"{swept.name}: {name} = {' '.join(one.latex.split())}"
-        for name, one in swept.formulas.items()
+        f"{swept.name}: {name} = {' '.join(formula.latex.split())}"
+        for name, formula in swept.formulas.items()
     ]
     return booktabs(heads, rows, texts=(), remarks=remarks)
 
@@ -282,6 +287,9 @@ def _vector_table(graph: ParametricGraph, found: SymbolicRepetitions | None) -> 
         raise CsdfError("--table needs --symbolic, or several values of --set")
     told: dict[str, Any] = found.latex
     rows = [[escaped(name), f"${value}$"] for name, value in told["repetition_vector"].items()]
-    remarks = [graph.name, *(f"divided by {one}" for one in told["divisors"] if one != "1")]
-    remarks += [f"if {one}" for one in told["conditions"]]
+    remarks = [
+        graph.name,
+        *(f"divided by {divisor}" for divisor in told["divisors"] if divisor != "1"),
+    ]
+    remarks += [f"if {condition}" for condition in told["conditions"]]
     return booktabs(["actor", "firings in an iteration"], rows, texts=(0, 1), remarks=remarks)

@@ -33,8 +33,8 @@ def work(options: argparse.Namespace) -> int:
         print(_as_csv(front))
     else:
         head = {"graph": graph.name, "unit": options.unit}
-        found = head | front.to_json() | {"seconds": round(seconds, 6)}
-        answers.show(found, _lines(graph, front, options, seconds), options)
+        row = head | front.to_json() | {"seconds": round(seconds, 6)}
+        answers.show(row, _lines(graph, front, options, seconds), options)
     about = (graph.name, front, options.unit)
     loading.plot(options, "csdf.draw.charts", "front_picture", *about)
     if options.table:
@@ -128,7 +128,10 @@ def _lines(
     )
     verdict = f"{answers.counted(len(points), 'Pareto point')}, {state}"
     if points:
-        ends = (f"{one.size} {unit} at period {one.period or 0}" for one in (points[0], points[-1]))
+        ends = (
+            f"{point.size} {unit} at period {point.period or 0}"
+            for point in (points[0], points[-1])
+        )
         verdict += f"; {' to '.join(dict.fromkeys(ends))}"
     elif front.is_complete:
         stuck = deadlock(graph)

@@ -52,10 +52,10 @@ class Parser(argparse.ArgumentParser):
         name = unknown.partition(" ")[0].partition("=")[0]
         if name and (name in SIZE_UNITS or name in TIME_UNITS):
             message += f"; a number and its unit are one word, such as 5{name}"
-        known = [option for option in self._option_string_actions if option.startswith("--")]
+        option_names = [option for option in self._option_string_actions if option.startswith("--")]
         from difflib import get_close_matches  # slow to import, and seldom needed
 
-        meant = get_close_matches(name, known, 1, LIKENESS) if name.startswith("--") else []
+        meant = get_close_matches(name, option_names, 1, LIKENESS) if name.startswith("--") else []
         refusal = f"{message}; did you mean {meant[0]}?" if meant else message
         hint = " See" if refusal.endswith("?") else "; see"
         remark(self.prog, f"{refusal}{hint} {self.prog} --help")
@@ -260,8 +260,8 @@ STORAGE = "of these schedules; with others less may do, never more"
 
 def copies_of(method: str) -> int | None:
     """Return the K of `periodic-K`; None for another method."""
-    found = PERIODIC.fullmatch(method)
-    return int(found[1]) if found else None
+    match = PERIODIC.fullmatch(method)
+    return int(match[1]) if match else None
 
 
 def one_of(names: Sequence[str]) -> Callable[[str], str]:

@@ -81,11 +81,11 @@ def nearest(folder: str = "") -> Project | None:
     folder: the current one by default; the path of the project begins with it. Raises UnreadableFile.
     """
     while True:
-        own, shared = os.path.join(folder, FILE), os.path.join(folder, PYPROJECT)
-        if os.path.exists(own):
-            return _project(own)
-        if os.path.exists(shared) and (found := _project(shared, "tool", "csdf")) is not None:
-            return found
+        own_file, shared = os.path.join(folder, FILE), os.path.join(folder, PYPROJECT)
+        if os.path.exists(own_file):
+            return _project(own_file)
+        if os.path.exists(shared) and (tool_table := _project(shared, "tool", "csdf")) is not None:
+            return tool_table
         if os.path.realpath(folder or os.curdir) == os.path.realpath(
             os.path.join(folder, os.pardir)
         ):
@@ -150,7 +150,7 @@ def _words(
                 key, f"unknown key{meant(key, KEYS) or '; expected one of ' + ', '.join(KEYS)}"
             )
     replaced = set(_replaced(parser, words))
-    found, unused = [], []
+    words_found, unused = [], []
     for key in project.table:
         action = parser._option_string_actions.get(f"--{key}")
         is_known = action is not None and action.help != argparse.SUPPRESS
@@ -159,13 +159,13 @@ def _words(
         if action is None or not is_known:
             unused.append(key)
         elif key not in replaced:
-            found += [f"--{key}={text}" for text in _checked(project, parser, key, action)]
+            words_found += [f"--{key}={text}" for text in _checked(project, parser, key, action)]
     names = _models(project, models, parser.prog)
-    found += _output(project, parser) if OUTPUT not in replaced else []
-    said = " ".join(shlex.quote(word).replace("=", " ", 1) for word in found)
+    words_found += _output(project, parser) if OUTPUT not in replaced else []
+    said = " ".join(shlex.quote(word).replace("=", " ", 1) for word in words_found)
     left = f"; not for this command: {', '.join(unused)}" if unused else ""
     remark(parser.prog, f"as {project.path} says: {shlex.join(names)} {said}".rstrip() + left)
-    return [*names, *found]
+    return [*names, *words_found]
 
 
 def _replaced(parser: Parser, words: Sequence[str]) -> Iterator[str]:

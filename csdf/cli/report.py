@@ -57,17 +57,17 @@ INPUT = "a graph (SDF3 .xml, JSON, layer table .csv)"
 def work(options: argparse.Namespace) -> int:
     """Write the page and print its first sentence; return the exit code, 1 for a deadlock or a "no"."""
     stop = stop_after(options.time_limit)
-    other = None
+    compared = None
     if options.compare is not None:
         _, graph, around = _found(
             argparse.Namespace(**{**vars(options), "model": options.compare}), stop.part(share=0.5)
         )
-        other = Compared((options.compare, options.model), graph, around)
+        compared = Compared((options.compare, options.model), graph, around)
     subject, graph, around = _found(options, stop)
     origin = origin_of(
         options.words, [options.model, options.compare], subject.files, subject.terms
     )
-    write_text(options.output, report_page(graph, around, origin, other))
+    write_text(options.output, report_page(graph, around, origin, compared))
     print(answers.one_text(around.said).translate(PLAIN_QUOTES))
     remark("csdf report", f"wrote {options.output}")
     if graph.result is None or around.is_unknown:
@@ -110,12 +110,12 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.takes_words(model, (word for reader in readers.values() for word in reader.NAMES))
     parsers.add_output_option(parser, "the page; default: report.html", *SUFFIXES)
     parser.set_defaults(output="report.html")
-    other = parser.add_argument(
+    action = parser.add_argument(
         "--compare",
         metavar="MODEL",
         help="another graph or network, such as an earlier version: its figures stand beside",
     )
-    parsers.takes_words(other, (word for reader in readers.values() for word in reader.NAMES))
+    parsers.takes_words(action, (word for reader in readers.values() for word in reader.NAMES))
     parser.add_argument(
         "--time-limit",
         type=answers.seconds,
@@ -133,8 +133,8 @@ def command_parser() -> argparse.ArgumentParser:
 
 def _readers() -> dict[str, ModuleType]:
     """The modules that read what is not a graph, by the kind of it."""
-    found = entries.every(entries.REPORT_SUBJECTS)
-    return {kind: entries.loaded(entry) for kind, entry in found.items()}
+    subjects = entries.every(entries.REPORT_SUBJECTS)
+    return {kind: entries.loaded(entry) for kind, entry in subjects.items()}
 
 
 def _subject(options: argparse.Namespace, stop: Stop) -> tuple[str, Subject]:
@@ -158,9 +158,9 @@ def _added(kind: str, subject: Subject, stop: Stop) -> Iterator[Contribution]:
     """Return the sections of other packages for subjects of this kind, in the order of their names."""
     for name, entry in sorted(entries.every(entries.REPORT_SECTIONS).items()):
         if name.startswith(f"{kind}."):
-            found = entries.loaded(entry).contribution(subject, stop)
-            if found is not None:
-                yield found
+            contribution = entries.loaded(entry).contribution(subject, stop)
+            if contribution is not None:
+                yield contribution
 
 
 OUTPUT = ("-o", "--output")
@@ -226,19 +226,19 @@ def graph_findings(
             result = throughput(graph, budget=part)
     except GaveUp as end:
         bounds, ended = (end.low, end.high), end.reason
-    found = GraphFindings(
+    findings = GraphFindings(
         graph=graph, repetitions=repetitions, result=result, period_bounds=bounds,
         unit=unit, time=time, smallest=smallest, left_out=left_out,
     )  # fmt: skip
     if result is None:
         reason = f"{ended} before the period was found"
         left_out |= {"schedule": reason, "front": reason}
-        return found
+        return findings
     if result.deadlock is not None:
-        return found
-    found = replace(found, faster=tuple(_faster(graph, result, stop)))
-    found = _with_storage(found, stop, left_out)
-    return replace(found, runs=tuple(_runs(found, stop, left_out)))
+        return findings
+    findings = replace(findings, faster=tuple(_faster(graph, result, stop)))
+    findings = _with_storage(findings, stop, left_out)
+    return replace(findings, runs=tuple(_runs(findings, stop, left_out)))
 
 
 def _faster(graph: Graph, result: Throughput, stop: Stop) -> Iterator[FasterActor]:
@@ -287,16 +287,16 @@ def _with_storage(found: GraphFindings, stop: Stop, left_out: dict[str, str]) ->
 def _smallest(
     graph: Graph, choice: SearchSpace, stop: Stop, left_out: dict[str, str]
 ) -> SmallestStorage | None:
-    found, reason = None, ""
+    smallest, reason = None, ""
     try:
         with limited_part(stop, 0.3, storage.in_words) as part:
-            found = smallest_storage(graph, choice, budget=part)
+            smallest = smallest_storage(graph, choice, budget=part)
     except GaveUp as end:
         reason = str(end)
-    if found is not None and found.point is not None:
-        return found
-    left_out["smallest"] = f"smallest buffers: {reason if found is None else found.reason}"
-    return found
+    if smallest is not None and smallest.point is not None:
+        return smallest
+    left_out["smallest"] = f"smallest buffers: {reason if smallest is None else smallest.reason}"
+    return smallest
 
 
 def _front(
@@ -335,14 +335,14 @@ def _runs(found: GraphFindings, stop: Stop, left_out: dict[str, str]) -> Iterato
 def _distributions(found: GraphFindings) -> Iterator[tuple[str, Mapping[str, int]]]:
     """Capacities worth a look, each once, with what they are."""
     front, smallest = found.front, found.smallest
-    own = any(
+    is_user_made = any(
         channel.capacity is not None and not channel.is_self_loop
         for channel in found.graph.channels
     )
     seen: list[tuple[dict[str, int], str]] = []
     has_front = front is not None and bool(front.points)
     has_smallest = smallest is not None and smallest.point is not None
-    if own or not (has_front or has_smallest):
+    if is_user_made or not (has_front or has_smallest):
         seen.append(({}, "as given"))
     if front is not None and front.points:
         point = front.points[-1]
@@ -352,7 +352,7 @@ def _distributions(found: GraphFindings) -> Iterator[tuple[str, Mapping[str, int
         point = smallest.point
         seen.append((dict(point.capacities), f"smallest, {size(point.size, found.unit)}"))
     for number, (capacities, title) in enumerate(seen):
-        if capacities not in [other for other, _ in seen[:number]]:
+        if capacities not in [earlier for earlier, _ in seen[:number]]:
             yield title, capacities
 
 
@@ -389,8 +389,8 @@ def executed(
     """
     bounded = with_capacities(graph, capacities)
     numbers, firings = indexed(bound_channels(bounded)), list(repetitions.values())
-    found = _recurrence(numbers, firings, stop)
-    wanted = ITERATIONS if found is None else found.transient + found.iterations
+    recurrence = _recurrence(numbers, firings, stop)
+    wanted = ITERATIONS if recurrence is None else recurrence.transient + recurrence.iterations
     listed = min(wanted, MOST_FIRINGS // sum(firings))
     part = stop.part(share=0.5, report=shown(f"executing {graph.name}"))
     starts = first_starts(numbers, repetitions, listed, budget=part)
@@ -400,14 +400,16 @@ def executed(
         repetitions=repetitions,
         starts=starts,
         iterations=listed,
-        transient=None if found is None else found.transient,
-        steady=None if found is None else found.iterations,
-        cycle=None if found is None else found.time,
+        transient=None if recurrence is None else recurrence.transient,
+        steady=None if recurrence is None else recurrence.iterations,
+        cycle=None if recurrence is None else recurrence.time,
         end=_last_end(bounded, starts),
     )
     if run.end > LARGEST_TIME:
         raise GaveUp(f"times pass {LARGEST_TIME}, the largest that a browser counts exactly")
-    return _continued(run) if found is not None and listed == wanted and found.time else run
+    return (
+        _continued(run) if recurrence is not None and listed == wanted and recurrence.time else run
+    )
 
 
 def _last_end(graph: Graph, starts: Mapping[str, tuple[int, ...]]) -> int:

@@ -21,7 +21,7 @@ def work(options: argparse.Namespace) -> int:
     graph = concurrency.limited_scenarios(read_scenarios(options.file), options)
     try:
         with limited(options.time_limit) as stop:
-            found = scenario_throughput(graph, budget=telling(stop, f"analysing {graph.name}"))
+            throughput = scenario_throughput(graph, budget=telling(stop, f"analysing {graph.name}"))
     except StuckScenario as error:
         if options.json:
             print(answers.json_text({"graph": graph.name, "deadlock": str(error)}))
@@ -32,8 +32,8 @@ def work(options: argparse.Namespace) -> int:
     except CsdfError as error:
         remark("csdf scenarios", f"{options.file}: {error}")
         return answers.UNUSABLE
-    answer = {"graph": graph.name, "deadlock": None, **found.to_json()}
-    answers.show(answer, _lines(graph, found), options)
+    answer = {"graph": graph.name, "deadlock": None, **throughput.to_json()}
+    answers.show(answer, _lines(graph, throughput), options)
     return answers.ANSWERED
 
 
@@ -70,7 +70,7 @@ def _lines(graph: ScenarioGraph, found: ScenarioThroughput) -> list[str]:
             ("critical scenario sequence", f"{answers.some(scenarios, SHOWN)}, repeated"),
             ("", f"in the states {answers.some(states, SHOWN)}"),
         ]
-    alone = [f"{name} {answers.number(one)}" for name, one in found.alone.items()]
+    alone = [f"{name} {answers.number(period_alone)}" for name, period_alone in found.alone.items()]
     rows.append(("period of each alone", answers.some(alone, SHOWN)))
     reached = (
         f"{len(graph.reachable)} of {answers.counted(len(graph.states), 'state')} can be reached"

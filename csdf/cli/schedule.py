@@ -54,8 +54,8 @@ def work(options: argparse.Namespace) -> int:
         blocked = deadlock(graph, budget=telling(stop, f"looking for a deadlock of {graph.name}"))
         if blocked is not None:
             if options.format == "json":
-                found = {"deadlock": True, "blocked": blocked.to_json(), "firings": []}
-                print(answers.json_text({"graph": graph.name, **found}, options))
+                row = {"deadlock": True, "blocked": blocked.to_json(), "firings": []}
+                print(answers.json_text({"graph": graph.name, **row}, options))
             output.remark(PROGRAM, f"{graph.name} deadlocks: {blocked}")
             return answers.NO
         make = _self_timed if options.kind == "self-timed" else _periodic
@@ -69,8 +69,8 @@ def work(options: argparse.Namespace) -> int:
         output.write(PROGRAM, options.trace, schedule_to_trace(graph.name, answer.firings))
     if options.format == "json":
         firings = [firing.to_json() for firing in answer.firings]
-        found = {"graph": graph.name, "deadlock": False, **answer.facts, "firings": firings}
-        print(answers.json_text(found, options))
+        row = {"graph": graph.name, "deadlock": False, **answer.facts, "firings": firings}
+        print(answers.json_text(row, options))
     elif options.format == "csv":
         rows = ([getattr(firing, name) for name in COLUMNS] for firing in answer.firings)
         print(csv_text(chain([COLUMNS], rows)), end="")
@@ -176,7 +176,7 @@ def _lines(graph: Graph, answer: ListedFirings) -> Iterator[str]:
         yield f"{'...':>14} {len(answer.firings) - ROWS} more firings; --format csv lists all"
     for title, value in facts.items():
         if isinstance(value, dict) and title not in ("starts", "recurrence"):
-            shown = answers.some([f"{name} {one}" for name, one in value.items()], NAMES)
+            shown = answers.some([f"{name} {value_}" for name, value_ in value.items()], NAMES)
             yield f"{title.replace('_', ' ').replace('max ', 'max. ')}: {shown}"
         elif "iterations" in title:
             yield answers.Detail(f"{title.replace('_', ' ')}: {value}")

@@ -50,21 +50,21 @@ def work(options: argparse.Namespace) -> int:
         begin = time.perf_counter()
         stop = telling(stop, f"studying {graph.name}")
         function = _function(graph, options, stop) if is_function else None
-        found = function if function is not None else sensitivity(graph, budget=stop)
+        result = function if function is not None else sensitivity(graph, budget=stop)
         seconds = time.perf_counter() - begin
-    answer = {"graph": graph.name, **found.to_json(), "seconds": round(seconds, 6)}
-    if isinstance(found, Sensitivity):
-        lines = _table_lines(graph, found, seconds)
+    answer = {"graph": graph.name, **result.to_json(), "seconds": round(seconds, 6)}
+    if isinstance(result, Sensitivity):
+        lines = _table_lines(graph, result, seconds)
     else:
-        lines = _function_lines(graph, found, seconds)
+        lines = _function_lines(graph, result, seconds)
     answers.show(answer, lines, options)
-    if not getattr(found, "is_complete", True) and options.plot:
+    if not getattr(result, "is_complete", True) and options.plot:
         remark(options.program, f"{options.plot} is not drawn: the function is incomplete")
         return answers.UNKNOWN
-    loading.plot(options, "csdf.draw.charts", "parametric_picture", graph.name, found)
-    if isinstance(found, Sensitivity) and found.deadlock is not None:
+    loading.plot(options, "csdf.draw.charts", "parametric_picture", graph.name, result)
+    if isinstance(result, Sensitivity) and result.deadlock is not None:
         return answers.NO
-    is_complete = getattr(found, "is_complete", True)
+    is_complete = getattr(result, "is_complete", True)
     return answers.ANSWERED if is_complete else answers.UNKNOWN
 
 
@@ -99,7 +99,7 @@ def _function(graph: Graph, options: argparse.Namespace, stop: Stop) -> Function
     if len(wanted) > 2:
         raise CsdfError(f"{len(wanted)} parameters; expected one or two")
     first, second = wanted
-    high = tuple(_high(graph, one, options, stop) for one in wanted)
+    high = tuple(_high(graph, channel, options, stop) for channel in wanted)
     return parametric_regions(graph, first, second, high=(high[0], high[1]), budget=stop)
 
 
@@ -202,10 +202,13 @@ def _table_lines(graph: Graph, found: Sensitivity, seconds: float) -> Iterator[s
     useful = [channel for channel in found.channels if channel.period != found.period]
     if not useful and found.channels:
         yield "  no channel alone makes the period shorter, with more tokens or more capacity"
-    for one in useful[:SHOWN]:
-        kind = "capacity" if one.kind == "capacity" else one.kind
-        kind = kind if one.added_tokens > 1 else kind.removesuffix("s")
-        yield f"  {one.added_tokens} more {kind} on {one.channel}: period {answers.number(one.period)}"
+    for step in useful[:SHOWN]:
+        kind = "capacity" if step.kind == "capacity" else step.kind
+        kind = kind if step.added_tokens > 1 else kind.removesuffix("s")
+        yield (
+            f"  {step.added_tokens} more {kind} on {step.channel}: period "
+            f"{answers.number(step.period)}"
+        )
     if len(useful) > SHOWN:
         yield f"  and {answers.counted(len(useful) - SHOWN, 'channel')} more; --json has all"
     yield answers.Detail(f"  time         {time_in_words(seconds)}")
@@ -273,10 +276,14 @@ def capacity_of(graph: Graph, options: argparse.Namespace) -> str | None:
     """Return the channel whose capacity is the parameter; None where it is no channel."""
     actors = {actor.name for actor in graph.actors}
     channels = {channel.name for channel in graph.channels}
-    found = [one for one in options.parameter if one in channels and one not in actors]
-    if found and len(options.parameter) + len(options.scale) > 1:
-        raise CsdfError(f"the capacity of channel {found[0]!r} is a parameter of its own only")
-    return found[0] if found else None
+    channels_named = [
+        channel for channel in options.parameter if channel in channels and channel not in actors
+    ]
+    if channels_named and len(options.parameter) + len(options.scale) > 1:
+        raise CsdfError(
+            f"the capacity of channel {channels_named[0]!r} is a parameter of its own only"
+        )
+    return channels_named[0] if channels_named else None
 
 
 def parameters_of(graph: Graph, options: argparse.Namespace) -> list[Parameter]:
@@ -299,7 +306,7 @@ def _added(graph: Graph, text: str) -> Parameter:
 
 
 def _weights(terms: list[str], actors: set[str]) -> Mapping[str, Fraction]:
-    found: dict[str, Fraction] = {}
+    weights: dict[str, Fraction] = {}
     for term in terms:
         name, equals, weight = term.rpartition("=")
         if term in actors:
@@ -309,7 +316,7 @@ def _weights(terms: list[str], actors: set[str]) -> Mapping[str, Fraction]:
                 f"--parameter {shown(term)}: expected ACTOR, ACTOR:PHASE, ACTOR=WEIGHT or CHANNEL"
             )
         try:
-            found[name] = rational(weight)
+            weights[name] = rational(weight)
         except MalformedText as error:
             raise CsdfError(f"--parameter {shown(term)}: the weight {error}") from None
-    return found
+    return weights

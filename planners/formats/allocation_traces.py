@@ -76,15 +76,15 @@ def _by_column(cells: list[str], columns: list[str], line: Line) -> dict[str, st
 
 
 def _buffer(cells: dict[str, str], line: Line) -> Buffer:
-    own = unguarded(cells["id"])
+    buffer_name = unguarded(cells["id"])
     numbers = {
-        column: line.natural(word, f"buffer {own!r}, {column}")
+        column: line.natural(word, f"buffer {buffer_name!r}, {column}")
         for column, word in cells.items()
         if column != "id" and (column in NEEDED or word)
     }
     try:
         return Buffer(
-            name=own,
+            name=buffer_name,
             size=numbers["size"],
             start=numbers["lower"],
             end=numbers["upper"],
@@ -189,12 +189,12 @@ class Line(NamedTuple):
     def natural(self, word: str, what: str, least: int = 0) -> int:
         """Return the whole number that the word is; `what` says of what."""
         try:
-            found = natural(word)
+            number = natural(word)
         except MalformedText:
-            found = -1
-        if found < least:
+            number = -1
+        if number < least:
             raise self.refusal(f"{what}: found {shown(word)}; expected a whole number >= {least}")
-        return found
+        return number
 
 
 def lines_of(text: str, file: str, comment: str) -> Iterator[Line]:

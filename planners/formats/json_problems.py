@@ -22,7 +22,7 @@ def parse_problems(text: str, name: str) -> list[Problem]:
     """Return the problems of a document. Raises UnreadableFile with the place."""
     document = JsonValue.parse(text, name)
     document.require_keys(("problems",))
-    return [one.built(Problem, SHAPES) for one in document["problems"].items()]
+    return [problem.built(Problem, SHAPES) for problem in document["problems"].items()]
 
 
 def plan_as_json(plan: MemoryPlan, seconds: float) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def _step(node: JsonValue, sizes: dict[str, int], *, elementwise_in_place: bool)
     overwrites = _names(node, "in_place", sizes)
     is_elementwise = "op" in node.value and node["op"].text() in ELEMENTWISE
     if elementwise_in_place and is_elementwise and not overwrites:
-        overwrites = tuple(one for one in reads if sizes[one] == sizes[writes[0]])
+        overwrites = tuple(tensor for tensor in reads if sizes[tensor] == sizes[writes[0]])
     return Step(name=name, reads=reads, writes=writes, overwrites=overwrites)
 
 

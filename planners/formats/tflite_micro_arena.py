@@ -119,11 +119,9 @@ class InterpreterArena:
 
     def in_words(self, head: int) -> str:
         """Return the least arena and its parts in one line."""
-        found = self.to_json(head)
-        by_greedy = f" ({found['greedy_head_bytes']} by its own planner)"
-        text = (
-            f"arena of {found['arena_bytes']} bytes on a 32-bit device: tensors and scratch {head}"
-        )
+        summary = self.to_json(head)
+        by_greedy = f" ({summary['greedy_head_bytes']} by its own planner)"
+        text = f"arena of {summary['arena_bytes']} bytes on a 32-bit device: tensors and scratch {head}"
         text += f"{by_greedy}, its own objects {self.persistent}"
         if self.temporary > head:
             text += f"; while it is filled {self.temporary} beside these"
@@ -136,16 +134,18 @@ class InterpreterArena:
         live at some of its times. Without offsets it is its own plan.
         """
         free = [buffer for buffer in reversed(self.problem.buffers) if buffer.name not in offsets]
-        found = dict(offsets)
-        for one in sorted(free, key=lambda buffer: -buffer.size):
-            near = (b for b in self.problem.buffers if b.start < one.end and one.start < b.end)
+        placed = dict(offsets)
+        for buffer in sorted(free, key=lambda buffer: -buffer.size):
+            near = (
+                b for b in self.problem.buffers if b.start < buffer.end and buffer.start < b.end
+            )
             begin = 0
-            for low, size in sorted((found[b.name], b.size) for b in near if b.name in found):
-                if low - begin >= one.size:
+            for low, size in sorted((placed[b.name], b.size) for b in near if b.name in placed):
+                if low - begin >= buffer.size:
                     break
                 begin = max(begin, low + size)
-            found[one.name] = begin
-        return found
+            placed[buffer.name] = begin
+        return placed
 
     def head(self, offsets: Mapping[str, int]) -> int:
         """Return the bytes to the end of the highest buffer."""
@@ -211,9 +211,9 @@ class _Count:
         self._mark(0, ())
         persistent, temporary = self._tail()
         buffers = tuple(
-            Buffer(name=one, size=size, start=self._lives[one][0], end=self._lives[one][1] + 1)
-            for one, size in self._sizes.items()
-            if one in self._lives
+            Buffer(name=name, size=size, start=self._lives[name][0], end=self._lives[name][1] + 1)
+            for name, size in self._sizes.items()
+            if name in self._lives
         )
         kinds = {node.kind for graph in self._graphs for node in graph.nodes}
         return InterpreterArena(
@@ -253,12 +253,17 @@ class _Count:
             self._touch(number, tensor)
 
     def _touch(self, graph: int, tensor: int) -> None:
-        one = self._graphs[graph].tensors[tensor]
+        tensor_read = self._graphs[graph].tensors[tensor]
         is_handle = tensor in self._graphs[graph].handles
-        if one.is_constant or one.is_variable or is_handle or not _bytes(one):
+        if (
+            tensor_read.is_constant
+            or tensor_read.is_variable
+            or is_handle
+            or not _bytes(tensor_read)
+        ):
             return
         name = str(self._firsts[graph] + tensor)
-        self._sizes[name] = _aligned(_bytes(one))
+        self._sizes[name] = _aligned(_bytes(tensor_read))
         self._lives.setdefault(name, [self._time, self._time])[1] = self._time
 
     def _tail(self) -> tuple[int, int]:
@@ -395,23 +400,23 @@ def with_offline_plan(content: bytes, plan: bytes) -> bytes:
     buffers = model.records(BUFFERS)
     if any(buffer.integer(1, "Q") > 1 for buffer in buffers):
         raise UnreadableFile("has weights behind its tables; a plan cannot be put into such a file")
-    known = [(entry, entry.integer(1, "I")) for entry in model.records(METADATA)]
-    others = [entry for entry, _ in known if entry.text(0) != NAME]
-    earlier = [number for entry, number in known if entry.text(0) == NAME]
+    metadata = [(entry, entry.integer(1, "I")) for entry in model.records(METADATA)]
+    foreign = [entry for entry, _ in metadata if entry.text(0) != NAME]
+    earlier = [number for entry, number in metadata if entry.text(0) == NAME]
     number = earlier[0] if earlier and earlier[0] < len(buffers) else len(buffers)
     count = max(len(buffers), number + 1)
     table = 8 + 4 + 2 * FIELDS  # behind the file's identifier and the table's list of fields
     lists = table + 4 + 4 * FIELDS
     entries = lists + 4 + 4 * count
-    entry = entries + 4 + 4 * (len(others) + 1)  # the metadata: its fields, then itself
+    entry = entries + 4 + 4 * (len(foreign) + 1)  # the metadata: its fields, then itself
     name = entry + 8 + 12
     holder = name + 4 + len(NAME) // 4 * 4 + 4  # the buffer
     data = -(-(holder + 8 + 8 + 4) // ALIGNMENT) * ALIGNMENT
     begin = -(-(data + len(plan)) // ALIGNMENT) * ALIGNMENT  # of the old file
-    found = bytearray(begin)
+    appended = bytearray(begin)
 
     def put(place: int, form: str, *values: int | bytes) -> None:
-        struct.pack_into(f"<{form}", found, place, *values)
+        struct.pack_into(f"<{form}", appended, place, *values)
 
     def point(place: int, target: int) -> None:
         put(place, "I", target - place)
@@ -432,13 +437,13 @@ def with_offline_plan(content: bytes, plan: bytes) -> bytes:
     for place, buffer in enumerate(buffers):
         point(lists + 4 + 4 * place, begin + buffer.begin)
     point(lists + 4 + 4 * number, holder + 8)
-    put(entries, "I", len(others) + 1)
-    for place, other in enumerate(others):
-        point(entries + 4 + 4 * place, begin + other.begin)
-    point(entries + 4 + 4 * len(others), entry + 8)
+    put(entries, "I", len(foreign) + 1)
+    for place, metadata_entry in enumerate(foreign):
+        point(entries + 4 + 4 * place, begin + metadata_entry.begin)
+    point(entries + 4 + 4 * len(foreign), entry + 8)
     put(entry, "HHHHiIi", 8, 12, 4, 8, 8, name - entry - 12, number)
     put(name, f"I{len(NAME)}s", len(NAME), NAME.encode())
     put(holder, "HHHHiI", 6, 8, 4, 0, 8, data - 4 - holder - 12)
     put(data - 4, "I", len(plan))
-    found[data : data + len(plan)] = plan
-    return bytes(found) + content
+    appended[data : data + len(plan)] = plan
+    return bytes(appended) + content

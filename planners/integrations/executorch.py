@@ -56,7 +56,7 @@ def memory_planning(
     tensors = list(specs)
     result = greedy(alignment, tensors, graph_module, graph_signature, extra_padding)
     placed, stop = result.spec_dict, stop_of(budget)
-    used = {found.mem_id for found in placed.values()} | set(capacities or ())
+    used = {spec_result.mem_id for spec_result in placed.values()} | set(capacities or ())
     reserved = [*(getattr(graph_module, "input_mem_buffer_sizes", None) or ())]
     reserved += [0] * (1 + max(used, default=1) - len(reserved))
     buffers = {  # those with a storage_base lie in another tensor, at a place that is given
@@ -73,7 +73,9 @@ def memory_planning(
     }
     plans: dict[int, MemoryPlan] = {}
     if capacities:
-        room = {one: size - reserved[one] - extra_padding for one, size in capacities.items()}
+        room = {
+            mem_id: size - reserved[mem_id] - extra_padding for mem_id, size in capacities.items()
+        }
         plans = _within(room, buffers.values(), budget=stop)
         result.bufsizes = [0] * len(reserved)
         for mem_id, plan in plans.items():
@@ -82,13 +84,13 @@ def memory_planning(
     result.bufsizes += reserved[len(result.bufsizes) :]
     for mem_id in used:
         held = [
-            replace(one, bank=None)
-            for name, one in buffers.items()
+            replace(buffer, bank=None)
+            for name, buffer in buffers.items()
             if placed[tensors[int(name)]].mem_id == mem_id
         ]
         plan = plan_arena(Problem(name=f"memory {mem_id}", buffers=tuple(held)), budget=stop)
         if mem_id in plans:
-            plan = min(plan, plans[mem_id], key=lambda one: one.peak)
+            plan = min(plan, plans[mem_id], key=lambda candidate: candidate.peak)
         size = reserved[mem_id] + plan.peak + extra_padding
         if held and (mem_id in plans or size < result.bufsizes[mem_id]):
             result.bufsizes[mem_id] = size
@@ -100,9 +102,9 @@ def memory_planning(
         while base.storage_base is not None:
             base, inside = base.storage_base, inside + base.storage_base_offset
         if base is not spec:
-            found = placed[base]
-            offset = found.mem_offset + inside
-            placed[spec] = SpecAllocResult(found.mem_id, found.mem_obj_id, offset)
+            base_result = placed[base]
+            offset = base_result.mem_offset + inside
+            placed[spec] = SpecAllocResult(base_result.mem_id, base_result.mem_obj_id, offset)
     return result
 
 
@@ -121,9 +123,9 @@ def _within(
             )
     banks = tuple(Bank(name=str(mem_id), capacity=size) for mem_id, size in room.items())
     problem = Problem(name="memories", buffers=tuple(buffers), banks=banks)
-    found = plan_banks(problem, budget=budget)
-    if found.status is Status.INFEASIBLE:
-        raise InvalidPlan(f"the tensors do not fit into the capacities: {found.reason}")
-    if not found.plans:
-        raise GaveUp(found.reason)
-    return {int(name): plan for name, plan in found.plans.items()}
+    bank_plan = plan_banks(problem, budget=budget)
+    if bank_plan.status is Status.INFEASIBLE:
+        raise InvalidPlan(f"the tensors do not fit into the capacities: {bank_plan.reason}")
+    if not bank_plan.plans:
+        raise GaveUp(bank_plan.reason)
+    return {int(name): plan for name, plan in bank_plan.plans.items()}

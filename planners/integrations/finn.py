@@ -51,15 +51,15 @@ def step_csdf_fifo_depths(model: ModelWrapper, cfg: Any) -> ModelWrapper:
     )
     design = _design(model, timing)
     is_split = bool(getattr(cfg, "split_large_fifos", False))
-    found = study(design, is_split=is_split, stops=lambda: Stop(effort=EFFORT))
-    if not found.cores:
-        raise GaveUp(found.sizing.reason)
+    sized = study(design, is_split=is_split, stops=lambda: Stop(effort=EFFORT))
+    if not sized.cores:
+        raise GaveUp(sized.sizing.reason)
     made = deepcopy(model)
-    written = json.loads(folding_text(design, found.cores))
+    written = json.loads(folding_text(design, sized.cores))
     for node in made.graph.node:
         for name, value in written.get(node.name, {}).items():
             _set_attribute(node, name, value)
-    made.set_metadata_prop(METADATA, json.dumps(_summary(found)))
+    made.set_metadata_prop(METADATA, json.dumps(_summary(sized)))
     return made
 
 

@@ -69,10 +69,10 @@ class FifoDepths(ConfigurableOptimizerPass, ModelOptimizerPass):  # type: ignore
             raise UnreadableFile(
                 f"{NAME}: the model has no streams; convert it with io_type='io_stream'"
             )
-        found = self.study = self._studied(model)
-        if not found.sizing.depths:
-            raise GaveUp(found.sizing.reason)
-        depths = found.design.named(found.sizing.depths)
+        sized = self.study = self._studied(model)
+        if not sized.sizing.depths:
+            raise GaveUp(sized.sizing.reason)
+        depths = sized.design.named(sized.sizing.depths)
         for variable in model.output_vars.values():
             if variable.name in depths and variable.pragma:
                 variable.pragma = (variable.pragma[0], depths[variable.name])

@@ -35,14 +35,14 @@ def cut_bound(machine: Machine, costs: Sequence[int], stop: Stop) -> int:
         for later in graph.after[step]:
             descendants[step] |= descendants[later] | 1 << later
     bound = ends_bound(graph)
-    for step in sorted(range(graph.steps), key=lambda one: (-costs[one], one)):
+    for step in sorted(range(graph.steps), key=lambda step_: (-costs[step_], step_)):
         if costs[step] <= bound:
             break
         stop.look(Progress(lower_bound=bound))
         before = machine.cut.work
         upper = full & ~descendants[step] & ~(1 << step)
         live, _ = machine.least_live(graph.ancestors[step], upper)
-        least = live + sum(graph.sizes[one] for one in graph.writes[step])
+        least = live + sum(graph.sizes[tensor] for tensor in graph.writes[step])
         for tensor in graph.overwrites[step]:
             lower = graph.ancestors[step]
             for reader in graph.readers[tensor]:

@@ -44,7 +44,7 @@ def reverse_post_order(graph: NumberedGraph, *, largest_first: bool) -> list[int
             is_met[source] = True
             before = graph.before[source]
             if largest_first:
-                before = sorted(before, key=lambda one: (-size[one], one))
+                before = sorted(before, key=lambda tensor: (-size[tensor], tensor))
             stack.append((source, iter(before)))
     return order
 
@@ -57,7 +57,7 @@ def file_order(graph: NumberedGraph) -> list[int]:
         stack = [] if is_met[first] else [first]
         while stack:
             step = stack[-1]
-            missing = [one for one in graph.before[step] if not is_met[one]]
+            missing = [tensor for tensor in graph.before[step] if not is_met[tensor]]
             if missing:
                 stack += reversed(missing)
                 continue

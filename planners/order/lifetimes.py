@@ -23,7 +23,7 @@ def tensor_lifetimes(graph: OrderProblem, order: Sequence[str]) -> Problem:
     last_read: dict[str, int] = {}
     for name in order:
         last_read |= dict.fromkeys(steps[name].reads, place[name])
-    kept = {*graph.outputs, *(one for one in graph.inputs if one not in last_read)}
+    kept = {*graph.outputs, *(tensor for tensor in graph.inputs if tensor not in last_read)}
     pairs = []
     for name in order:
         dying = [

@@ -145,7 +145,7 @@ class NumberedGraph(NamedTuple):
     def of(cls, problem: OrderProblem) -> NumberedGraph:
         """Return the numbers of a problem."""
         number = {tensor: place for place, tensor in enumerate(problem.sizes)}
-        reads = [sorted({number[one] for one in step.reads}) for step in problem.steps]
+        reads = [sorted({number[tensor] for tensor in step.reads}) for step in problem.steps]
         writes = [[number[write] for write in step.writes] for step in problem.steps]
         overwrites = [
             sorted({number[overwrite] for overwrite in step.overwrites}) for step in problem.steps
@@ -189,11 +189,15 @@ class NumberedGraph(NamedTuple):
 
         def in_rows(rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
             starts = accumulate(map(len, rows), initial=0)
-            return backend.array(starts), backend.array(one for row in rows for one in row)
+            return backend.array(starts), backend.array(number_ for row in rows for number_ in row)
 
-        made = [sum(self.sizes[one] for one in row) for row in self.writes]
+        made = [sum(self.sizes[tensor] for tensor in row) for row in self.writes]
         kept = [
-            sum(self.sizes[one] for one in row if self.readers[one] or self.is_output[one])
+            sum(
+                self.sizes[tensor]
+                for tensor in row
+                if self.readers[tensor] or self.is_output[tensor]
+            )
             for row in self.writes
         ]
         return backend.kernel(kernel.Tensors)(
@@ -217,7 +221,7 @@ def peak_of(problem: OrderProblem, order: Sequence[str]) -> int:
             f"{len(steps)} steps once"
         )
     left = Counter(tensor for step in problem.steps for tensor in set(step.reads))
-    kept = set(problem.outputs) | {one for one in problem.inputs if not left[one]}
+    kept = set(problem.outputs) | {tensor for tensor in problem.inputs if not left[tensor]}
     live = set(problem.inputs)
     total = peak = sum(problem.sizes[tensor] for tensor in live)
     for name in order:

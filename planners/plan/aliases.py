@@ -43,10 +43,10 @@ def aliases_of(
     or that come row by row. Inputs lie by themselves, and results of the network, which go out as they
     lie, are in no host.
     """
-    found: dict[str, Alias] = {}
+    aliases: dict[str, Alias] = {}
     for axis in (CHANNELS, ROWS, COLUMNS):
-        _Along(network, axis, element_bytes, barred).add_to(found)
-    return found
+        _Along(network, axis, element_bytes, barred).add_to(aliases)
+    return aliases
 
 
 class _Along:
@@ -72,7 +72,7 @@ class _Along:
     def _content(self, layer: Layer) -> Iterator[_Run]:
         """The pieces of a tensor: itself, unless it is a concatenation or a slice."""
         alike = [self._network.layer(name) for name in layer.inputs]
-        moves = not layer.epilogue and all(self._are_alike(layer, one) for one in alike)
+        moves = not layer.epilogue and all(self._are_alike(layer, reader) for reader in alike)
         match layer.operator:
             case op.Concatenation(axis=axis) if moves and self._is_along(axis, layer.shape):
                 self._hosts.append(layer.name)
@@ -110,7 +110,7 @@ class _Along:
                 self._fill(host, found)
 
     def _fill(self, host: str, found: dict[str, Alias]) -> None:
-        hosts = {one.host for one in found.values()}
+        hosts = {alias.host for alias in found.values()}
         for layer in self._network.layers:
             if layer.name in found or layer.name in hosts:
                 continue
@@ -122,10 +122,10 @@ class _Along:
     def _may_lie(self, layer: Layer, host: str) -> bool:
         if layer.name in self._barred | self._results or layer.name == host:
             return False
-        other = self._network.layer(host)
+        host_layer = self._network.layer(host)
         return (
-            self._fits(layer.shape, other.shape)
-            and self._are_alike(layer, other)
+            self._fits(layer.shape, host_layer.shape)
+            and self._are_alike(layer, host_layer)
             and is_reached(
                 self._network,
                 layer,
@@ -160,7 +160,7 @@ def is_reached(
     if in_one_piece or layer.shape.height * layer.shape.width == 1:
         return True
     readers = map(network.layer, (consumers or network.consumers)[layer.name])
-    return layer.operator.writes_by_pixels and all(one.operator.by_pixels for one in readers)
+    return layer.operator.writes_by_pixels and all(reader.operator.by_pixels for reader in readers)
 
 
 def _lengths(shape: Shape) -> tuple[int, int, int]:
@@ -225,9 +225,9 @@ def worth_it(
 
 def _fewer(aliases: Mapping[str, Alias]) -> Iterator[dict[str, Alias]]:
     for host in dict.fromkeys(alias.host for alias in aliases.values()):
-        yield {name: one for name, one in aliases.items() if one.host != host}
+        yield {name: alias for name, alias in aliases.items() if alias.host != host}
     for left in aliases:
-        yield {name: one for name, one in aliases.items() if name != left}
+        yield {name: alias for name, alias in aliases.items() if name != left}
 
 
 def most_bytes(
@@ -248,7 +248,7 @@ def joint_lives(
 ) -> dict[str, tuple[int, int]]:
     """Return the lives of tensors that are in no host; a host's with those of all in it."""
     joint = {name: life for name, life in lives.items() if name not in aliases}
-    for name, one in aliases.items():
-        begin, end = joint[one.host]
-        joint[one.host] = min(begin, lives[name][0]), max(end, lives[name][1])
+    for name, alias in aliases.items():
+        begin, end = joint[alias.host]
+        joint[alias.host] = min(begin, lives[name][0]), max(end, lives[name][1])
     return joint

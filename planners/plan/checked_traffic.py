@@ -82,7 +82,7 @@ class WeightReads:
             assert isinstance(layer.operator, op.Convolution)
             window = layer.operator.window
             source = self._network.input_shapes(layer)[0]
-            found = []
+            taps = []
             for axis, (places, limit) in enumerate(
                 [(layer.shape.rows, source.rows), (layer.shape.width, source.width)]
             ):
@@ -91,8 +91,8 @@ class WeightReads:
                     place * window.stride[axis] - window.padding[axis] for place in range(places)
                 ]
                 ahead = [tap * window.dilation[axis] for tap in range(window.kernel[axis])]
-                found.append([sum(0 <= begin + tap < limit for tap in ahead) for begin in begins])
-            self._taps[layer.name] = found[0], found[1]
+                taps.append([sum(0 <= begin + tap < limit for tap in ahead) for begin in begins])
+            self._taps[layer.name] = taps[0], taps[1]
         return self._taps[layer.name]
 
     def _copies_windows(self, layer: Layer) -> bool:
@@ -228,7 +228,7 @@ def _made_at_a_time(needs: InputNeeds, stage: Stage, layer: Layer) -> tuple[int,
 def _require_own_bytes(plan: StreamingPlan, buffer: StreamBuffer) -> None:
     """Require that no other buffer of its group has a byte of a write buffer."""
     end = buffer.offset + buffer.size
-    for other in plan.buffers:
-        is_live = other.begin <= buffer.begin < other.end and other is not buffer
-        if is_live and other.offset < end and buffer.offset < other.offset + other.size:
-            raise InvalidPlan(f"buffers {buffer.name!r} and {other.name!r} have bytes in common")
+    for resident in plan.buffers:
+        is_live = resident.begin <= buffer.begin < resident.end and resident is not buffer
+        if is_live and resident.offset < end and buffer.offset < resident.offset + resident.size:
+            raise InvalidPlan(f"buffers {buffer.name!r} and {resident.name!r} have bytes in common")

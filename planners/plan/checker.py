@@ -73,18 +73,20 @@ def require_plan(network: Network, worked: Network, plan: StreamingPlan) -> None
 
 def _require_counts(plan: StreamingPlan, machine: Machine) -> None:
     """Require that a frame has read and written as many bytes of each slow memory as the plan says."""
-    names = [one.name for one in plan.memories if one.is_slow]
+    names = [memory.name for memory in plan.memories if memory.is_slow]
     names += [] if plan.flash is None else [plan.flash]
-    if [one.memory for one in plan.traffic] != names:
+    if [count.memory for count in plan.traffic] != names:
         raise InvalidPlan(
-            f"the plan counts bytes of {', '.join(one.memory for one in plan.traffic) or 'no memory'}"
+            "the plan counts bytes of "
+            f"{', '.join(count.memory for count in plan.traffic) or 'no memory'}"
             f"; its slow memories are {', '.join(names) or 'none'}"
         )
-    for one in plan.traffic:
-        counted_bytes = machine.arena.reads[one.memory], machine.arena.writes[one.memory]
-        if counted_bytes != (one.read, one.written):
+    for count in plan.traffic:
+        counted_bytes = machine.arena.reads[count.memory], machine.arena.writes[count.memory]
+        if counted_bytes != (count.read, count.written):
             raise InvalidPlan(
-                f"the plan counts {one.read} bytes from {one.memory!r} and {one.written} to it; a "
+                f"the plan counts {count.read} bytes from {count.memory!r} and "
+                f"{count.written} to it; a "
                 f"frame moves {counted_bytes[0]} and {counted_bytes[1]}"
             )
 
@@ -114,11 +116,11 @@ class _Checked:
 
     def _sources(self, layer: Layer) -> list[str]:
         """The tensors that a layer reads, of the window of a ring those that it is of."""
-        found: list[str] = []
+        names_stored: list[str] = []
         for name in layer.inputs:
             window = self._windows.get(name)
-            found += [name] if window is None else [window.previous, window.new]
-        return found
+            names_stored += [name] if window is None else [window.previous, window.new]
+        return names_stored
 
     def _height(self, tensor: str) -> int:
         return self._network.layer(tensor).shape.rows
@@ -155,20 +157,20 @@ class _Checked:
         for layer in self._works.values():
             if bytes_kept(self._network, layer):
                 wanted[layer.name] = Kind.STATE
-        found = Counter((one.tensor, one.kind) for one in self._plan.buffers if one.stays)
+        counts = Counter((b.tensor, b.kind) for b in self._plan.buffers if b.stays)
         for name, kind in wanted.items():
-            if found[name, kind] != 1:
+            if counts[name, kind] != 1:
                 raise InvalidPlan(
-                    f"{name!r} stays from frame to frame in {counted(found[name, kind], 'buffer')}; "
+                    f"{name!r} stays from frame to frame in {counted(counts[name, kind], 'buffer')}; "
                     "expected one"
                 )
-        for one in self._plan.buffers:
-            if not one.stays:
+        for buffer in self._plan.buffers:
+            if not buffer.stays:
                 continue
-            if wanted.get(one.tensor) is not one.kind:
-                raise InvalidPlan(f"buffer {one.name!r} stays, but {one.tensor!r} does not")
-            if (one.begin, one.end) != (0, len(self._plan.groups)):
-                raise InvalidPlan(f"buffer {one.name!r} stays, but some groups do not have it")
+            if wanted.get(buffer.tensor) is not buffer.kind:
+                raise InvalidPlan(f"buffer {buffer.name!r} stays, but {buffer.tensor!r} does not")
+            if (buffer.begin, buffer.end) != (0, len(self._plan.groups)):
+                raise InvalidPlan(f"buffer {buffer.name!r} stays, but some groups do not have it")
 
     def _stages(self) -> Iterator[tuple[int, PlannedStage]]:
         for number, group in enumerate(self._plan.groups):
@@ -178,21 +180,21 @@ class _Checked:
     def _require_layers(self) -> None:
         """Each layer once, behind those that it reads."""
         of = f"the plan of network {self._plan.network!r}"
-        known = self._worked
+        layers_executed = self._worked
         for number, planned in self._stages():
             for name in planned.stage.layers:
                 if name in self._inputs and planned.stage != Stage(
                     layers=(name,), rows=planned.stage.rows
                 ):
                     raise InvalidPlan(f"{of} works input {name!r} with others, or not by rows")
-                if name not in known:
+                if name not in layers_executed:
                     raise InvalidPlan(
                         f"{of} works layer {name!r}, which network {self._network.name!r} has "
                         "not; give the model, and the options of reading, that it was planned with"
                     )
                 if name in self._group_of:
                     raise InvalidPlan(f"{of} works layer {name!r} twice")
-                for source in self._sources(known[name]):
+                for source in self._sources(layers_executed[name]):
                     is_given = source in self._inputs or source in self._variables
                     if source not in self._group_of and not is_given:
                         raise InvalidPlan(f"{of} works layer {name!r} before {source!r}")
@@ -213,8 +215,8 @@ class _Checked:
 
     def _whole(self) -> set[str]:
         """Tensors that lie whole."""
-        whole = {one.tensor for one in self._plan.buffers if one.has_all_rows}
-        return whole | {one.tensor for one in self._plan.aliases if one.host in whole}
+        whole = {buffer.tensor for buffer in self._plan.buffers if buffer.has_all_rows}
+        return whole | {alias.tensor for alias in self._plan.aliases if alias.host in whole}
 
     def _require_stage(self, planned: PlannedStage) -> None:
         stage = planned.stage
@@ -262,7 +264,8 @@ class _Checked:
             return False  # its result would be made again and again
         consumers = self._network.consumers
         is_inside = all(
-            consumers[one] and set(consumers[one]) <= set(layers) for one in layers[:-1]
+            consumers[layer_name] and set(consumers[layer_name]) <= set(layers)
+            for layer_name in layers[:-1]
         )
         return is_inside and self._are_tiled(layers)
 
@@ -325,8 +328,8 @@ class _Checked:
     def _require_buffer(self, buffer: StreamBuffer) -> None:
         """Its size is that of its rows, and it lies in the arena where it is no outside one."""
         named = f"buffer {buffer.name!r}"
-        known = {*self._works, *self._inputs, *self._outputs, *self._variables}
-        if buffer.tensor not in known:
+        names_allowed = {*self._works, *self._inputs, *self._outputs, *self._variables}
+        if buffer.tensor not in names_allowed:
             raise InvalidPlan(f"{named} holds tensor {buffer.tensor!r}, which the network has not")
         if buffer.end > len(self._plan.groups):
             raise InvalidPlan(f"{named} lives to group {buffer.end} of {len(self._plan.groups)}")
@@ -384,9 +387,9 @@ class _Checked:
             if name not in self._works:
                 raise InvalidPlan(f"{named}, but no layer makes {name!r}")
         besides = (Kind.STAGING, Kind.WRITE_BUFFER, Kind.WEIGHTS, Kind.RESIDENT)  # no rows of it
-        own = {one.tensor for one in self._plan.buffers if one.kind not in besides}
+        tensors_stored = {b.tensor for b in self._plan.buffers if b.kind not in besides}
         twice = [one for one in self._plan.aliases if one.tensor in (alias.tensor, alias.host)]
-        if alias.tensor in own or alias.tensor == alias.host or len(twice) > 1:
+        if alias.tensor in tensors_stored or alias.tensor == alias.host or len(twice) > 1:
             raise InvalidPlan(f"{named}, but also elsewhere, or that one in another")
         layer, host = self._works[alias.tensor], self._works[alias.host]
         ends = (
@@ -419,51 +422,55 @@ class _Checked:
         plan = self._plan
         if not plan.memories:
             return
-        names = [one.name for one in plan.memories]
+        names = [memory.name for memory in plan.memories]
         if len(set(names)) < len(names):
             raise InvalidPlan(f"memories {', '.join(map(repr, names))}; expected different names")
-        if sum(one.size for one in plan.memories) != plan.arena_bytes:
+        if sum(memory.size for memory in plan.memories) != plan.arena_bytes:
             raise InvalidPlan(f"the memories do not add up to the {plan.arena_bytes} of the arena")
         for buffer in plan.buffers:
             if not buffer.size or buffer.kind is Kind.EXTERNAL:
                 continue
-            found = plan.memory_of(buffer)
-            if found is None:
+            memory = plan.memory_of(buffer)
+            if memory is None:
                 raise InvalidPlan(f"buffer {buffer.name!r} lies in more than one memory")
-            if found.is_slow and buffer.kind not in (Kind.WHOLE, Kind.RESIDENT):
+            if memory.is_slow and buffer.kind not in (Kind.WHOLE, Kind.RESIDENT):
                 raise InvalidPlan(
-                    f"buffer {buffer.name!r} lies in {found.name!r}; a slow memory has whole "
+                    f"buffer {buffer.name!r} lies in {memory.name!r}; a slow memory has whole "
                     f"tensors and weights only, and this is a {buffer.kind.value}"
                 )
 
     def _require_weights(self) -> None:
         """Require weights of layers that have some, there for the group that works the layer."""
-        for one in self._plan.buffers:
-            if one.kind not in (Kind.WEIGHTS, Kind.RESIDENT):
+        for buffer in self._plan.buffers:
+            if buffer.kind not in (Kind.WEIGHTS, Kind.RESIDENT):
                 continue
             element_bytes = self._plan.element_bytes
-            layer = self._works.get(one.tensor)
+            layer = self._works.get(buffer.tensor)
             size = 0 if layer is None else bytes_of_weights(self._network, layer, element_bytes)
-            if layer is None or not size or one.size != size or one.rows:
+            if layer is None or not size or buffer.size != size or buffer.rows:
                 raise InvalidPlan(
-                    f"buffer {one.name!r} has {counted(one.size, 'byte')}; the weights of "
-                    f"{one.tensor!r} that can be moved take {size}"
+                    f"buffer {buffer.name!r} has {counted(buffer.size, 'byte')}; the weights of "
+                    f"{buffer.tensor!r} that can be moved take {size}"
                 )
-            if one.offset % (weight := bytes_of_weight(layer, element_bytes)):
+            if buffer.offset % (weight := bytes_of_weight(layer, element_bytes)):
                 raise InvalidPlan(
-                    f"buffer {one.name!r} begins at byte {one.offset}; expected a multiple of "
+                    f"buffer {buffer.name!r} begins at byte {buffer.offset}; expected a multiple of "
                     f"{weight}, the bytes of a weight"
                 )
             groups = len(self._plan.groups)
-            if one.kind is Kind.RESIDENT and (one.begin, one.end) != (0, groups):
+            if buffer.kind is Kind.RESIDENT and (buffer.begin, buffer.end) != (0, groups):
                 raise InvalidPlan(
-                    f"buffer {one.name!r} is resident, but some groups do not have it"
+                    f"buffer {buffer.name!r} is resident, but some groups do not have it"
                 )
             if self._plan.flash is None or not self._plan.memories:
-                raise InvalidPlan(f"buffer {one.name!r} has weights, but the plan names no flash")
-            if not one.begin <= self._group_of[one.tensor] < one.end:
-                raise InvalidPlan(f"buffer {one.name!r} is not there when {one.tensor!r} works")
-        names = [one.name for one in self._plan.memories]
+                raise InvalidPlan(
+                    f"buffer {buffer.name!r} has weights, but the plan names no flash"
+                )
+            if not buffer.begin <= self._group_of[buffer.tensor] < buffer.end:
+                raise InvalidPlan(
+                    f"buffer {buffer.name!r} is not there when {buffer.tensor!r} works"
+                )
+        names = [memory.name for memory in self._plan.memories]
         if self._plan.flash in names:
             raise InvalidPlan(
                 f"flash {self._plan.flash!r} is one of the memories of the arena, too"
@@ -480,7 +487,7 @@ class _Checked:
             if not self._plan.is_copied(number)
         }
         going = {name: layer for name, layer in self._outputs.items() if name in self._group_of}
-        kept = {one.inputs[0] for name, one in self._outputs.items() if name not in going}
+        kept = {output.inputs[0] for name, output in self._outputs.items() if name not in going}
         wanted = kept | set(going) | (self._inputs - streamed_input - set(self._group_of))
         for name, number in self._group_of.items():
             for source in self._sources(self._worked[name]):
@@ -501,33 +508,36 @@ class _Checked:
         caller's memory for the whole frame. A host has one buffer, and rings that its rows are copied
         into.
         """
-        hosts = {one.host for one in self._plan.aliases}
-        for one, other in combinations(self._plan.buffers, 2):
-            if one.tensor != other.tensor or Kind.SCRATCH in (one.kind, other.kind):
+        hosts = {alias.host for alias in self._plan.aliases}
+        for first, second in combinations(self._plan.buffers, 2):
+            if first.tensor != second.tensor or Kind.SCRATCH in (first.kind, second.kind):
                 continue
-            both = f"buffers {one.name!r} and {other.name!r} both hold {one.tensor!r}"
-            if one.has_rows and other.has_rows:
-                kinds = {one.kind, other.kind}
+            both = f"buffers {first.name!r} and {second.name!r} both hold {first.tensor!r}"
+            if first.has_rows and second.has_rows:
+                kinds = {first.kind, second.kind}
                 is_copy = any(
-                    each.kind is Kind.RING and self._is_copied_into(each) for each in (one, other)
+                    buffer.kind is Kind.RING and self._is_copied_into(buffer)
+                    for buffer in (first, second)
                 )
-                if one.tensor in hosts and not is_copy:
+                if first.tensor in hosts and not is_copy:
                     raise InvalidPlan(f"{both}, in which another tensor lies; expected one buffer")
-                if one.kind is other.kind is Kind.EXTERNAL:
+                if first.kind is second.kind is Kind.EXTERNAL:
                     raise InvalidPlan(f"{both} outside the arena; expected one buffer")
-                if one.begin >= other.end or other.begin >= one.end:
+                if first.begin >= second.end or second.begin >= first.end:
                     continue
                 if Kind.LINE in kinds:
                     raise InvalidPlan(f"{both}, of which one is a line; expected one buffer")
-                spare = one if one.kind is Kind.RING else other
+                spare = first if first.kind is Kind.RING else second
                 is_unread = kinds == {Kind.WHOLE, Kind.RING} and not self._is_copied_into(spare)
-                both_read = set(one.readers) & set(other.readers)
-                if both_read or not (one.readers or other.readers or is_unread):
+                both_read = set(first.readers) & set(second.readers)
+                if both_read or not (first.readers or second.readers or is_unread):
                     raise InvalidPlan(f"{both} for the same readers; expected different readers")
-                if Kind.EXTERNAL in kinds and not (one.readers and other.readers):
+                if Kind.EXTERNAL in kinds and not (first.readers and second.readers):
                     raise InvalidPlan(f"{both}, one of them outside; expected the readers of each")
-            elif one.kind is other.kind and one.begin < other.end and other.begin < one.end:
-                raise InvalidPlan(f"{both}, as {one.kind.value}; expected one buffer in a group")
+            elif (
+                first.kind is second.kind and first.begin < second.end and second.begin < first.end
+            ):
+                raise InvalidPlan(f"{both}, as {first.kind.value}; expected one buffer in a group")
 
     def _is_copied_into(self, ring: StreamBuffer) -> bool:
         """Whether rows of a tensor that lies whole are copied into the ring, for layers to read."""
@@ -581,15 +591,15 @@ class _Checked:
         if not plan.is_copied(0) and plan.groups[0].streamed_input is not None:
             brought.add(plan.groups[0].streamed_input)
         for name in sorted(self._inputs):
-            here = [one for one in plan.buffers if one.tensor == name and one.has_all_rows]
+            here = [b for b in plan.buffers if b.tensor == name and b.has_all_rows]
             taken = {copy.target for copy in plan.groups[0].transfers}
-            first = [one for one in here if one.begin == 0 and one.name not in taken]
+            first = [buffer for buffer in here if buffer.begin == 0 and buffer.name not in taken]
             if name not in brought and len(first) != 1:
                 raise InvalidPlan(
                     f"input {name!r} lies in {counted(len(first), 'buffer')} before the first group; "
                     "expected one"
                 )
-            if name in brought and any(one.kind is Kind.EXTERNAL for one in here):
+            if name in brought and any(buffer.kind is Kind.EXTERNAL for buffer in here):
                 raise InvalidPlan(
                     f"input {name!r} comes row by row, but lies outside the arena, where the plan "
                     "writes no input"
@@ -616,10 +626,10 @@ class _Checked:
                     raise InvalidPlan(f"{named}, before {target.tensor!r} is made")
 
     def _whole_buffer(self, name: str, named: str) -> StreamBuffer:
-        found = [one for one in self._plan.buffers if one.name == name and one.has_all_rows]
-        if len(found) != 1:
-            raise InvalidPlan(f"{named}: {len(found)} buffers with all rows have the name {name!r}")
-        return found[0]
+        same = [b for b in self._plan.buffers if b.name == name and b.has_all_rows]
+        if len(same) != 1:
+            raise InvalidPlan(f"{named}: {len(same)} buffers with all rows have the name {name!r}")
+        return same[0]
 
     def _require_read(self) -> None:
         """Require that each layer that reads a tensor outside its stage finds one buffer of it.
@@ -635,19 +645,27 @@ class _Checked:
         readers += [
             (layer, last, ()) for name, layer in self._outputs.items() if name not in self._group_of
         ]
-        hosts = {one.tensor: one.host for one in self._plan.aliases}
+        hosts = {alias.tensor: alias.host for alias in self._plan.aliases}
         for layer, group, inside in readers:
             for source in self._sources(layer):
                 if source in inside:
                     continue
                 host = hosts.get(source, source)
-                found = [one for one in self._plan.buffers if one.tensor == host and one.has_rows]
-                for_it = [one for one in found if layer.name in one.readers or not one.readers]
-                if any(one.begin <= group < one.end for one in for_it):
+                candidates = [
+                    buffer
+                    for buffer in self._plan.buffers
+                    if buffer.tensor == host and buffer.has_rows
+                ]
+                for_it = [
+                    buffer
+                    for buffer in candidates
+                    if layer.name in buffer.readers or not buffer.readers
+                ]
+                if any(buffer.begin <= group < buffer.end for buffer in for_it):
                     continue
                 where = "".join(
-                    f" in buffer {one.name!r}, which groups {one.begin + 1} to {one.end} have"
-                    for one in for_it[:1]
+                    f" in buffer {buffer.name!r}, which groups {buffer.begin + 1} to {buffer.end} have"
+                    for buffer in for_it[:1]
                 )
                 raise InvalidPlan(
                     f"group {group + 1}: layer {layer.name!r} reads {source!r}"
@@ -660,12 +678,10 @@ class _Checked:
             if not group.order:
                 continue
             turns: Counter[str] = Counter()
-            for one in group.order:
-                for name, count in Counter(one.results).items():
-                    turns[name] += one.times * count
-            firings = {
-                one.stage.result: len(Firings(one, self._needs).targets) for one in group.stages
-            }
+            for turn in group.order:
+                for name, count in Counter(turn.results).items():
+                    turns[name] += turn.times * count
+            firings = {s.stage.result: len(Firings(s, self._needs).targets) for s in group.stages}
             if group.streamed_input is not None:
                 firings[group.streamed_input] = self._height(group.streamed_input)
             for name in sorted({*turns, *firings}):
@@ -689,15 +705,15 @@ class _Checked:
         if stage.mode is Mode.TILES:
             return TiledStage(stage, self._needs).multiply_accumulates
         layers = [self._network.layer(name) for name in stage.layers]
-        every = [multiply_accumulates(one, self._network.input_shapes(one)) for one in layers]
+        costs = [multiply_accumulates(n, self._network.input_shapes(n)) for n in layers]
         if stage.mode is not Mode.ROWS or layers[0].is_input:
-            return sum(every)
+            return sum(costs)
         ranges = Firings(planned, self._needs).ranges
         return sum(
             macs
             // layer.shape.rows
             * sum(end - first for first, end in (r[layer.name] for r in ranges))
-            for layer, macs in zip(layers, every, strict=True)
+            for layer, macs in zip(layers, costs, strict=True)
         )
 
 
@@ -715,17 +731,16 @@ def require_layouts(network: Network, plan: StreamingPlan) -> None:
             raise InvalidPlan(f"buffer {buffer.name!r} has a layout, but is no whole tensor")
 
     def require(buffers: Sequence[StreamBuffer], layout: str, named: str) -> None:
-        for one in buffers:
-            is_map = network.layer(one.tensor).shape.is_map
-            if is_map and (one.layout or PLACES) != layout:
+        for buffer in buffers:
+            is_map = network.layer(buffer.tensor).shape.is_map
+            if is_map and (buffer.layout or PLACES) != layout:
                 raise InvalidPlan(
-                    f"{named} in {layout}, but buffer {one.name!r} has it in {one.layout or PLACES}"
+                    f"{named} in {layout}, but buffer {buffer.name!r} has it in "
+                    f"{buffer.layout or PLACES}"
                 )
 
     for number, group in enumerate(plan.groups):
-        whole = [
-            one for one in plan.buffers if one.kind is Kind.WHOLE and one.begin <= number < one.end
-        ]
+        whole = [b for b in plan.buffers if b.kind is Kind.WHOLE and b.begin <= number < b.end]
         for planned in group.stages:
             stage, primitive, result = planned.stage, planned.primitive, planned.stage.result
             reads = writes = PLACES
@@ -735,13 +750,13 @@ def require_layouts(network: Network, plan: StreamingPlan) -> None:
                     raise InvalidPlan(
                         f"primitive {primitive.name!r} makes {result!r}, which does not work whole"
                     )
-            made = [one for one in whole if one.tensor == result]
+            made = [buffer for buffer in whole if buffer.tensor == result]
             require(made, writes, f"{result!r} is written")
             for name in stage.layers:
                 for source in network.layer(name).inputs:
-                    found = [one for one in whole if one.tensor == source]
-                    own = [one for one in found if name in one.readers]
-                    read = own or [one for one in found if not one.readers]
+                    candidates = [buffer for buffer in whole if buffer.tensor == source]
+                    own_buffers = [buffer for buffer in candidates if name in buffer.readers]
+                    read = own_buffers or [buffer for buffer in candidates if not buffer.readers]
                     require(read, reads, f"{name!r} reads {source!r}")
 
 

@@ -54,8 +54,8 @@ def in_columns(network: Network, inside: Sequence[str], tiles: int) -> InColumns
 
     inside: layers in a topological order; results are those of them that others read, or nobody.
     """
-    known = {layer.name for layer in network.layers}
-    if not inside or not known.issuperset(inside) or len(set(inside)) < len(inside):
+    names_of_layers = {layer.name for layer in network.layers}
+    if not inside or not names_of_layers.issuperset(inside) or len(set(inside)) < len(inside):
         return None
     layers = [network.layer(name) for name in inside]
     for number, layer in enumerate(layers):
@@ -63,9 +63,11 @@ def in_columns(network: Network, inside: Sequence[str], tiles: int) -> InColumns
             return None
     readers = network.consumers
     results = [
-        one for one in layers if not readers[one.name] or set(readers[one.name]) - set(inside)
+        layer
+        for layer in layers
+        if not readers[layer.name] or set(readers[layer.name]) - set(inside)
     ]
-    if not 1 <= tiles <= min(one.shape.width for one in results):
+    if not 1 <= tiles <= min(result.shape.width for result in results):
         return None
     return _Tiling(network, layers, results, tiles).found()
 
@@ -73,29 +75,33 @@ def in_columns(network: Network, inside: Sequence[str], tiles: int) -> InColumns
 def part_of(network: Network, inside: Sequence[str]) -> Network:
     """Return some layers as a network, whose inputs are the tensors that they read."""
     layers = [network.layer(name) for name in inside]
-    sources = dict.fromkeys(name for one in layers for name in one.inputs if name not in inside)
-    given = [
-        replace(one, operator=op.Input(dims=one.shape.dims), inputs=(), epilogue=(), stored=())
-        for one in map(network.layer, sources)
+    sources = dict.fromkeys(name for layer in layers for name in layer.inputs if name not in inside)
+    input_layers = [
+        replace(
+            source, operator=op.Input(dims=source.shape.dims), inputs=(), epilogue=(), stored=()
+        )
+        for source in map(network.layer, sources)
     ]
     readers, results = network.consumers, list[Layer]()
-    for one in layers:
-        if set(readers[one.name]) - set(inside):
-            out = replace(one, name=f"{one.name}, result", operator=op.Output(), inputs=(one.name,))
+    for layer in layers:
+        if set(readers[layer.name]) - set(inside):
+            out = replace(
+                layer, name=f"{layer.name}, result", operator=op.Output(), inputs=(layer.name,)
+            )
             results.append(replace(out, epilogue=(), stored=()))
-    return replace(network, layers=(*given, *layers, *results))
+    return replace(network, layers=(*input_layers, *layers, *results))
 
 
 def _in_order(layers: Sequence[Layer]) -> tuple[Layer, ...]:
     """Layers behind those that they read, and outputs at the end, otherwise as they are."""
-    left = {one.name: one for one in layers if not one.is_output}
-    found = dict[str, Layer]()
+    left = {layer.name: layer for layer in layers if not layer.is_output}
+    ordered = dict[str, Layer]()
     while left:
-        for name, one in list(left.items()):
-            if found.keys() >= set(one.inputs):
-                found[name] = left.pop(name)
-    outputs = (one for one in layers if one.is_output)
-    return (*found.values(), *outputs)
+        for name, layer in list(left.items()):
+            if ordered.keys() >= set(layer.inputs):
+                ordered[name] = left.pop(name)
+    outputs = (layer for layer in layers if layer.is_output)
+    return (*ordered.values(), *outputs)
 
 
 def works_by_columns(network: Network, layer: Layer) -> bool:
@@ -131,7 +137,9 @@ class _Tiling:
         self._tiles = tiles
         readers = network.consumers
         inside = {layer.name for layer in layers}
-        self._is_read_inside = {one.name: bool(inside & set(readers[one.name])) for one in results}
+        self._is_read_inside = {
+            result.name: bool(inside & set(readers[result.name])) for result in results
+        }
         self._inside = {layer.name for layer in layers}
         self._needs = Needs(network)
         self._taken = {layer.name for layer in network.layers}
@@ -140,17 +148,23 @@ class _Tiling:
 
     def found(self) -> InColumns | None:
         """Return the network with a copy of the layers for each tile; None where one is not exact."""
-        found = []
-        ends = {one.name: (0, *even_ends(one.shape.width, self._tiles)) for one in self._results}
+        tiles_made = []
+        ends = {
+            result.name: (0, *even_ends(result.shape.width, self._tiles))
+            for result in self._results
+        }
         for number in range(self._tiles):
-            wanted = {name: (some[number], some[number + 1]) for name, some in ends.items()}
+            wanted = {
+                name: (ends_of_result[number], ends_of_result[number + 1])
+                for name, ends_of_result in ends.items()
+            }
             tile = self._tile(number + 1, wanted)
             if tile is None:
                 return None
-            found.append(tile)
+            tiles_made.append(tile)
         made = list(self._made.values())
         for place, result in enumerate(self._results):
-            made.append(side_by_side(result, [one.results[place] for one in found], WIDTH))
+            made.append(side_by_side(result, [tile.results[place] for tile in tiles_made], WIDTH))
         layers: list[Layer] = []
         for layer in self._network.layers:
             if layer.name == self._layers[-1].name:
@@ -158,7 +172,7 @@ class _Tiling:
             if layer.name not in self._inside:
                 layers.append(layer)
         network = replace(self._network, layers=_in_order(layers))
-        return InColumns(network=network, tiles=tuple(found), copies=self._copies)
+        return InColumns(network=network, tiles=tuple(tiles_made), copies=self._copies)
 
     def _needed(self, layer: Layer, wanted: Range) -> Iterator[tuple[str, Range]]:
         """The columns of each input that some columns of a layer need, not clipped."""
@@ -170,7 +184,7 @@ class _Tiling:
 
     def _tile(self, number: int, wanted: Mapping[str, Range]) -> ColumnTile | None:
         """The layers of a tile, which makes some columns of the results."""
-        widths = {one.name: one.shape.width for one in self._network.layers}
+        widths = {layer.name: layer.shape.width for layer in self._network.layers}
         made, asked = dict(wanted), dict[tuple[str, str], Range]()
         for layer in reversed(self._layers):
             # An enlargement makes all columns of each column that it reads.
@@ -192,8 +206,8 @@ class _Tiling:
             for source in layer.inputs:
                 span = asked[layer.name, source]
                 if (source, span) not in names:
-                    known = (source, made.get(source, (0, widths[source])))
-                    start, base = known[1][0], names.get(known, source)
+                    source_span = (source, made.get(source, (0, widths[source])))
+                    start, base = source_span[1][0], names.get(source_span, source)
                     cut = self._slice(base, (span[0] - start, span[1] - start), source, number)
                     names[source, span] = cut
                     (before if source in self._inside else slices).append(cut)
@@ -204,14 +218,16 @@ class _Tiling:
             names[layer.name, made[layer.name]] = copy
             layers.append(copy)
             cuts[copy] = tuple(before)
-        results, own = [], dict[str, str]()
+        results, copy_names = [], dict[str, str]()
         for name, span in wanted.items():
             copy = names[name, made[name]]
             if span != made[name] or self._is_read_inside[name]:
                 start = made[name][0]
-                own[copy] = self._slice(copy, (span[0] - start, span[1] - start), name, number)
-            results.append(own.get(copy, copy))
-        return ColumnTile(tuple(slices), tuple(layers), cuts, tuple(results), own)
+                copy_names[copy] = self._slice(
+                    copy, (span[0] - start, span[1] - start), name, number
+                )
+            results.append(copy_names.get(copy, copy))
+        return ColumnTile(tuple(slices), tuple(layers), cuts, tuple(results), copy_names)
 
     def _shape_of(self, name: str) -> Layer:
         return self._made.get(name) or self._network.layer(name)
@@ -220,9 +236,9 @@ class _Tiling:
         """Add the layer that has some columns of a tensor; return its name."""
         layer = self._shape_of(base)
         operator = op.Slice(axis=WIDTH, start=span[0], stop=span[1])
-        one = replace(layer, operator=operator, inputs=(base,), epilogue=(), stored=())
+        slice_layer = replace(layer, operator=operator, inputs=(base,), epilogue=(), stored=())
         wanted = f"{source} for {self._layers[-1].name}, columns {number}"
-        return self._add(one, wanted, source)
+        return self._add(slice_layer, wanted, source)
 
     def _copy(
         self, layer: Layer, columns: Range, sources: Sequence[str], number: int
@@ -240,16 +256,16 @@ class _Tiling:
                 operator = replace(operator, window=replace(window, padding=padding))
             case op.Resize(size=(height, _)):
                 operator = op.Resize(size=(height, end - first), function="nearest")
-        one = replace(sharing(self._network, layer), operator=operator, inputs=tuple(sources))
+        copied = replace(sharing(self._network, layer), operator=operator, inputs=tuple(sources))
         shape = operator.output_shape([self._shape_of(name).shape for name in sources])
         if shape.dims != (*layer.shape.dims[:2], end - first):
             return None
-        return self._add(one, f"{layer.name}, columns {number}", layer.name)
+        return self._add(copied, f"{layer.name}, columns {number}", layer.name)
 
     def _add(self, made: Layer, wanted: str, origin: str) -> str:
         name = free_name(wanted, self._taken)
         self._taken.add(name)
-        shape = made.operator.output_shape([self._shape_of(one).shape for one in made.inputs])
+        shape = made.operator.output_shape([self._shape_of(input_).shape for input_ in made.inputs])
         self._made[name] = replace(made, name=name, shape=shape)
         self._copies[name] = Copy(origin)
         return name

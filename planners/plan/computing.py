@@ -38,8 +38,8 @@ class ModelComputing:
 
     def frame_row(self, name: str, row: int) -> Array:
         """Return a row of an input, (columns, channels)."""
-        found: Array = self._frame[name][row]
-        return found
+        row_values: Array = self._frame[name][row]
+        return row_values
 
     def first_states(self) -> dict[str, dict[str, Array]]:
         """Return what layers keep, by role, before the first frame."""
@@ -63,8 +63,8 @@ class ModelComputing:
                 _Rows(network.layer(source).shape, region, array)
                 for source, (region, array) in zip(layer.inputs, inputs, strict=True)
             ]
-            found = computation(self._model, layer).rows(readers, *target.rows, kept)
-            return _placed(found)
+            computed_rows = computation(self._model, layer).rows(readers, *target.rows, kept)
+            return _placed(computed_rows)
         if layer.quantization is not None or isinstance(
             layer.operator, op.AttentionProduct | op.Slice
         ):
@@ -94,8 +94,8 @@ class ModelComputing:
             rows = np.zeros((array.shape[0], shape.width, array.shape[2]), array.dtype)
             rows[:, slice(*region.columns)] = array
             readers.append(_Rows(shape, region, rows))
-        found = _placed(computation(self._model, layer).rows(readers, *target.rows))
-        return found[:, slice(*target.columns)]
+        computed_rows = _placed(computation(self._model, layer).rows(readers, *target.rows))
+        return computed_rows[:, slice(*target.columns)]
 
     def _finished_integers(self, layer: Layer) -> Array:
         shape = self._model.network.input_shapes(layer)[0]
@@ -142,17 +142,17 @@ class ModelComputing:
         if layer.quantization is not None:
             return self._finished_integers(layer)
         source = self._model.network.input_shapes(layer)[0]
-        own = computation(self._model, layer).own
-        found = sums.reshape(layer.shape.dims)
+        weighted = computation(self._model, layer).own
+        means = sums.reshape(layer.shape.dims)
         match layer.operator:
             case op.FullyConnected(has_bias=has_bias):
-                found = found + own.weights["bias"] if has_bias else found
+                means = means + weighted.weights["bias"] if has_bias else means
             case op.GlobalPooling(function="average") | op.Reduction(function="mean"):
-                found = found / np.float32(source.height * source.width)
+                means = means / np.float32(source.height * source.width)
             case op.Pooling(function="average", window=window):
-                found = found / np.float32(window.kernel[0] * window.kernel[1])
+                means = means / np.float32(window.kernel[0] * window.kernel[1])
         rest = replace(computation(self._model, layer), own=Step(op.Identity(), {}))
-        whole = HeldRows(shape=layer.shape, array=found.astype(np.float32))
+        whole = HeldRows(shape=layer.shape, array=means.astype(np.float32))
         return _placed(rest.rows([whole], 0, layer.shape.rows))
 
 
@@ -171,10 +171,10 @@ class _Rows:
 
     def rows(self, first: int, upto: int) -> Array:
         """Return rows, as the operators take them."""
-        found = self._array[first - self._first : upto - self._first]
+        rows_held = self._array[first - self._first : upto - self._first]
         if self.shape.is_map:
-            return np.ascontiguousarray(found.transpose(2, 0, 1))
-        return found.reshape(self.shape.dims)
+            return np.ascontiguousarray(rows_held.transpose(2, 0, 1))
+        return rows_held.reshape(self.shape.dims)
 
 
 def _placed(found: Array) -> Array:
@@ -224,8 +224,8 @@ def bordered_layer(
     inputs, borders = [], []
     for down, across in zip(needs.of(layer, ROWS), needs.of(layer, COLUMNS), strict=True):
         region = Region(down.clipped(rows), across.clipped(columns))
-        found = pieces[down.source].cut(region)
-        inputs.append(HeldRows(shape=Shape(dims=found.shape), array=found))
+        piece = pieces[down.source].cut(region)
+        inputs.append(HeldRows(shape=Shape(dims=piece.shape), array=piece))
         borders.append(
             (_beyond(down.of(rows), region.rows), _beyond(across.of(columns), region[1]))
         )

@@ -39,7 +39,7 @@ class _Origin(NamedTuple):
 
 def require_same(network: Network, worked: Network) -> None:
     """Raise InvalidPlan unless a network with copies of layers computes what the network does."""
-    known = {layer.name: layer for layer in network.layers}
+    layers_of_network = {layer.name: layer for layer in network.layers}
     origins: dict[str, _Origin] = {}
     for layer in worked.layers:
         sources = [origins.get(source, _Origin("")) for source in layer.inputs]
@@ -47,24 +47,24 @@ def require_same(network: Network, worked: Network) -> None:
         if part is not None:
             origins[layer.name] = part
             continue
-        origin = _origin(layer.name, known)
-        one = known.get(origin.layer)
-        if one is None or not (
-            layer == _alike(one, layer, operator=layer.operator, epilogue=layer.epilogue)
-            and _is_right(_Pair(network, worked, one, layer), origin, sources)
+        origin = _origin(layer.name, layers_of_network)
+        original = layers_of_network.get(origin.layer)
+        if original is None or not (
+            layer == _alike(original, layer, operator=layer.operator, epilogue=layer.epilogue)
+            and _is_right(_Pair(network, worked, original, layer), origin, sources)
         ):
             raise InvalidPlan(f"layer {layer.name!r} is no copy of a layer of {network.name!r}")
         origins[layer.name] = origin
-    if not set(known) <= {origin.layer for origin in origins.values()}:
+    if not set(layers_of_network) <= {origin.layer for origin in origins.values()}:
         raise InvalidPlan(f"layers of {network.name!r} are missing among those that work twice")
 
 
 def _origin(name: str, known: dict[str, Layer]) -> _Origin:
     numbers = {"group": 0, "head": 0}
-    while name not in known and (found := COPY.fullmatch(name)):
-        name = found[1]
-        if found["part"] and found["part"] in numbers:
-            numbers[found["part"]] = int(found["number"])
+    while name not in known and (match := COPY.fullmatch(name)):
+        name = match[1]
+        if match["part"] and match["part"] in numbers:
+            numbers[match["part"]] = int(match["number"])
     return _Origin(name, numbers["group"], numbers["head"])
 
 
@@ -93,39 +93,42 @@ def _alike(one: Layer, layer: Layer, **parts: Any) -> Layer:
 
 def _is_right(pair: _Pair, origin: _Origin, sources: list[_Origin]) -> bool:
     """Whether a layer computes its part of another from the same parts of what that reads."""
-    one, layer = pair.one, pair.layer
+    original, layer = pair.one, pair.layer
     if _joins(pair, origin, sources, axis=2) or _joins(pair, origin, sources, axis=1):
         return True
-    if origin.group and sources == [_Origin(one.name)]:
+    if origin.group and sources == [_Origin(original.name)]:
         rows = pair.rows(origin.group)
         return rows is not None and layer == _alike(
-            one, layer, operator=op.Slice(axis=1, start=rows.start, stop=rows.stop), epilogue=()
+            original,
+            layer,
+            operator=op.Slice(axis=1, start=rows.start, stop=rows.stop),
+            epilogue=(),
         )
-    of_group = [_Origin(name, origin.group) for name in one.inputs]
+    of_group = [_Origin(name, origin.group) for name in original.inputs]
     if origin.group and not _needs_own_rows(pair, origin.group):
         return False
     if not origin.head:
-        alone = _of_group(one.operator) if origin.group else one.operator
-        width = layer.shape.dims == one.shape.dims or bool(origin.group)
-        return width and sources == of_group and layer == _alike(one, layer, operator=alone)
+        alone = _of_group(original.operator) if origin.group else original.operator
+        width = layer.shape.dims == original.shape.dims or bool(origin.group)
+        return width and sources == of_group and layer == _alike(original, layer, operator=alone)
     return _is_of_head(pair, origin, sources)
 
 
 def _joins(pair: _Pair, origin: _Origin, sources: list[_Origin], *, axis: int) -> bool:
     """Whether a layer has all heads, or groups, of another side by side."""
-    one, layer = pair.one, pair.layer
-    joined = _alike(one, layer, operator=op.Concatenation(axis=axis), epilogue=())
+    original, layer = pair.one, pair.layer
+    joined = _alike(original, layer, operator=op.Concatenation(axis=axis), epilogue=())
     if layer != joined or origin.head or not layer.inputs:
         return False
     shape, shapes = layer.shape.dims, [pair.worked.layer(name).shape.dims for name in layer.inputs]
     count = len(shapes)
     part = (*shape[:axis], shape[axis] // count, *shape[axis + 1 :])
     if axis == 1:
-        wanted = [_Origin(one.name, number + 1) for number in range(count)]
-        is_all = shape == one.shape.dims and not origin.group
+        wanted = [_Origin(original.name, number + 1) for number in range(count)]
+        is_all = shape == original.shape.dims and not origin.group
     else:
         wanted = [origin._replace(head=number + 1) for number in range(count)]
-        is_all = count == one.shape.width
+        is_all = count == original.shape.width
     return (
         is_all and shape[axis] == part[axis] * count and set(shapes) == {part} and sources == wanted
     )
@@ -133,15 +136,17 @@ def _joins(pair: _Pair, origin: _Origin, sources: list[_Origin], *, axis: int) -
 
 def _needs_own_rows(pair: _Pair, group: int) -> bool:
     """Whether the rows of a group need only rows of the same group of what a layer reads."""
-    one, shapes, rows = pair.one, pair.network.input_shapes(pair.one), pair.rows(group)
+    original, shapes, rows = pair.one, pair.network.input_shapes(pair.one), pair.rows(group)
     constants = [
-        each.constant for each in (one.operator, *one.epilogue) if isinstance(each, op.Elementwise)
+        operator.constant
+        for operator in (original.operator, *original.epilogue)
+        if isinstance(operator, op.Elementwise)
     ]
     if rows is None or any(dims and len(dims) == 3 and dims[1] > 1 for dims in constants):
         return False
-    groups = one.shape.rows // len(rows)
+    groups = original.shape.rows // len(rows)
     for index, shape in enumerate(shapes):
-        needed = one.operator.rows_needed(index, shapes, one.shape)
+        needed = original.operator.rows_needed(index, shapes, original.shape)
         size = shape.rows // groups
         if needed is None or shape.rows % groups:
             return False
@@ -153,20 +158,22 @@ def _needs_own_rows(pair: _Pair, group: int) -> bool:
 
 def _columns_of(network: Network, layer: Layer, sources: list[_Origin]) -> _Origin | None:
     """The columns of a layer of the network that another makes, or joins; None where it does not."""
-    known = {layer.name: layer for layer in network.layers}
+    layers_of_network = {layer.name: layer for layer in network.layers}
     if not sources or any(
-        source.layer not in known or source.group or source.head for source in sources
+        source.layer not in layers_of_network or source.group or source.head for source in sources
     ):
         return None
-    widths = [known[source.layer].shape.width for source in sources]
+    widths = [layers_of_network[source.layer].shape.width for source in sources]
     spans = [source.columns or (0, width) for source, width in zip(sources, widths, strict=True)]
-    one = known[sources[0].layer]
+    original = layers_of_network[sources[0].layer]
     match layer.operator:
-        case op.Slice(axis=2, start=start, stop=stop, step=1) if layer.name not in known:
+        case op.Slice(axis=2, start=start, stop=stop, step=1) if (
+            layer.name not in layers_of_network
+        ):
             begin = spans[0][0]
-            cut = _alike(one, layer, operator=layer.operator, epilogue=())
+            cut = _alike(original, layer, operator=layer.operator, epilogue=())
             is_there = 0 <= start < stop <= spans[0][1] - begin
-            is_there &= layer.shape.dims == (*one.shape.dims[:2], stop - start)
+            is_there &= layer.shape.dims == (*original.shape.dims[:2], stop - start)
             return (
                 sources[0]._replace(columns=(begin + start, begin + stop))
                 if (layer == cut and is_there)
@@ -176,24 +183,26 @@ def _columns_of(network: Network, layer: Layer, sources: list[_Origin]) -> _Orig
             ends = [0, *(end for _, end in spans)]
             is_all = [first for first, _ in spans] == ends[:-1] and ends[-1] == widths[0]
             is_one = {source.layer for source in sources} == {layer.name}
-            joined = _alike(one, layer, operator=layer.operator, epilogue=())
-            is_right = is_all and is_one and layer == joined and layer.shape == one.shape
+            joined = _alike(original, layer, operator=layer.operator, epilogue=())
+            is_right = is_all and is_one and layer == joined and layer.shape == original.shape
             return _Origin(layer.name) if is_right else None
-    found = COPY.fullmatch(layer.name)
-    if found is None or found["part"] != "columns" or found[1] not in known:
+    match = COPY.fullmatch(layer.name)
+    if match is None or match["part"] != "columns" or match[1] not in layers_of_network:
         return None
-    one = known[found[1]]
-    if [source.layer for source in sources] != list(one.inputs):
+    original = layers_of_network[match[1]]
+    if [source.layer for source in sources] != list(original.inputs):
         return None
-    first, operator = _begins_at(network, one, layer, spans)
+    first, operator = _begins_at(network, original, layer, spans)
     columns = first, first + layer.shape.width
-    is_right = layer == _alike(one, layer, operator=operator) and columns[1] <= one.shape.width
-    is_right &= layer.shape.dims[:2] == one.shape.dims[:2] and first >= 0
+    is_right = (
+        layer == _alike(original, layer, operator=operator) and columns[1] <= original.shape.width
+    )
+    is_right &= layer.shape.dims[:2] == original.shape.dims[:2] and first >= 0
     for column in range(*columns) if is_right else ():
-        wanted = _columns_read(one, column, widths[0])
+        wanted = _columns_read(original, column, widths[0])
         if not all(begin <= place < end for begin, end in spans for place in wanted):
             return None
-    return _Origin(one.name, columns=columns) if is_right else None
+    return _Origin(original.name, columns=columns) if is_right else None
 
 
 def _begins_at(
@@ -207,7 +216,9 @@ def _begins_at(
     width, is_flat = layer.shape.width, set(spans) == {(begin, end)}
     shapes = network.input_shapes(one)
     constants = [
-        each.constant for each in (one.operator, *one.epilogue) if isinstance(each, op.Elementwise)
+        operator.constant
+        for operator in (one.operator, *one.epilogue)
+        if isinstance(operator, op.Elementwise)
     ]
     if any(dims and dims[-1] > 1 for dims in constants):
         return 0, None
@@ -242,8 +253,8 @@ def _columns_read(layer: Layer, column: int, width: int) -> list[int]:
     match layer.operator:
         case op.Convolution(window=window) | op.Pooling(window=window):
             first = column * window.stride[1] - window.padding[1]
-            every = [first + tap * window.dilation[1] for tap in range(window.kernel[1])]
-            return [place for place in every if 0 <= place < width]
+            places_read = [first + tap * window.dilation[1] for tap in range(window.kernel[1])]
+            return [place for place in places_read if 0 <= place < width]
         case op.Resize():
             return [column * width // layer.shape.width]
     return [column]
@@ -255,23 +266,25 @@ def _of_group(operator: op.Operator) -> op.Operator:
 
 def _is_of_head(pair: _Pair, origin: _Origin, sources: list[_Origin]) -> bool:
     """Whether a layer computes the channels or columns of one head of another."""
-    one, layer, head = pair.one, pair.layer, origin.head
-    whole, part = one.shape.dims, layer.shape.dims
+    original, layer, head = pair.one, pair.layer, origin.head
+    whole, part = original.shape.dims, layer.shape.dims
     axes = [axis for axis in (0, 2) if len(part) == 3 and part[axis] != whole[axis]]
     if len(axes) != 1 or whole[axes[0]] % part[axes[0]]:
         return False
     (axis,) = axes
     heads = whole[axis] // part[axis]
-    operators = (one.operator, *one.epilogue), (layer.operator, *layer.epilogue)
+    operators = (original.operator, *original.epilogue), (layer.operator, *layer.epilogue)
     if head > heads or len(operators[0]) != len(operators[1]):
         return False
-    if not all(_does_a_head(*each, axis, heads) for each in zip(*operators, strict=True)):
+    if not all(
+        _does_a_head(*operator_pair, axis, heads) for operator_pair in zip(*operators, strict=True)
+    ):
         return False
-    if isinstance(one.operator, op.Convolution):
-        return sources == [_Origin(name, origin.group) for name in one.inputs]
-    is_attention = isinstance(one.operator, op.AttentionProduct)
-    is_even = all(shape.dims == whole for shape in pair.network.input_shapes(one))
-    of_head = [_Origin(name, origin.group, head) for name in one.inputs]
+    if isinstance(original.operator, op.Convolution):
+        return sources == [_Origin(name, origin.group) for name in original.inputs]
+    is_attention = isinstance(original.operator, op.AttentionProduct)
+    is_even = all(shape.dims == whole for shape in pair.network.input_shapes(original))
+    of_head = [_Origin(name, origin.group, head) for name in original.inputs]
     return sources == of_head and (is_attention or is_even)
 
 
@@ -283,6 +296,6 @@ def _does_a_head(one: op.Operator, part: op.Operator, axis: int, heads: int) -> 
         case op.AttentionProduct(heads=all_heads) if axis == 2:
             return all_heads == heads and part == replace(one, heads=1, groups=1)
         case op.Elementwise(constant=tuple(dims)) if len(dims) == 3 and dims[axis] > 1:
-            some = (*dims[:axis], dims[axis] // heads, *dims[axis + 1 :])
-            return part == replace(one, constant=some)
+            dims_of_head = (*dims[:axis], dims[axis] // heads, *dims[axis + 1 :])
+            return part == replace(one, constant=dims_of_head)
     return part == one and isinstance(one, OF_COLUMNS if axis == 2 else OF_PLACES)

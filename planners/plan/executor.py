@@ -117,8 +117,10 @@ class Machine:
                 tensor = self.held(layer.name, self._buffer(layer.name, Kind.KEPT, 0))
                 values = as_it_lies(first[layer.name]["value"]) if first else None
                 for row in range(layer.shape.rows):
-                    found = None if values is None else values.reshape(layer.shape.rows, -1)[row]
-                    self.put(tensor, row, found)
+                    row_values = (
+                        None if values is None else values.reshape(layer.shape.rows, -1)[row]
+                    )
+                    self.put(tensor, row, row_values)
             elif bytes_kept(self.network, layer):
                 self.keep(layer, first.get(layer.name))
 
@@ -127,12 +129,15 @@ class Machine:
         self._weights: dict[str, Weights] = {}
         for layer in self.network.layers if self.plan.memories else ():
             if size := bytes_of_weights(self.network, layer, self.plan.element_bytes):
-                found = {
+                stored_weights = {
                     buffer.kind: buffer
                     for buffer in self.plan.buffers
                     if buffer.tensor == layer.name
                 }
-                copied, resident = found.get(Kind.WEIGHTS), found.get(Kind.RESIDENT)
+                copied, resident = (
+                    stored_weights.get(Kind.WEIGHTS),
+                    stored_weights.get(Kind.RESIDENT),
+                )
                 self._weights[layer.name] = Weights(size, copied, resident)
                 if resident is not None:
                     self._put_weights(resident)
@@ -295,10 +300,10 @@ class Machine:
         ends = [output.name for output in self.network.outputs if output.inputs == (name,)]
         went = [end for end in ends if end in self._whole]
         stay = [end for end in ends if end not in went]
-        found = [self._all_of(one, None) for one in went] + [
-            self._all_of(name, one) for one in stay
+        tensors_held = [self._all_of(name, None) for name in went] + [
+            self._all_of(name, buffer) for buffer in stay
         ]
-        return found[0]
+        return tensors_held[0]
 
     def _all_of(self, name: str, reader: str | None) -> Array:
         """All rows of a tensor, from the buffer in which a layer reads it."""
@@ -330,10 +335,10 @@ class Machine:
         return self._aliases[name].host if name in self._aliases else name
 
     def _whole_at_start(self, name: str) -> list[StreamBuffer]:
-        found = [one for one in self.plan.written(name, 0) if one.has_all_rows]
-        if not found:
+        buffers_written = [buffer for buffer in self.plan.written(name, 0) if buffer.has_all_rows]
+        if not buffers_written:
             raise ExecutionError(f"there is no buffer for the input {name!r}")
-        return found
+        return buffers_written
 
     def spoil_scratch(self, layer: str, group: int) -> None:
         """Write over the scratch and the write buffer of a layer, which it may use as it computes."""
@@ -428,12 +433,12 @@ class _GroupRun:
         host = machine.host_of(stage.result)
         written = machine.plan.written(host, self.number)
         is_copied = self._is_copied(stage)
-        found = [one for one in written if not (is_copied and one.has_all_rows)]
-        if not found:
+        buffers_written = [buffer for buffer in written if not (is_copied and buffer.has_all_rows)]
+        if not buffers_written:
             raise ExecutionError(
                 f"group {self.number + 1}: no buffer for the result {stage.result!r}"
             )
-        return machine.held(stage.result, *found)
+        return machine.held(stage.result, *buffers_written)
 
     def run(self) -> None:
         """Fire until every stage has made its result."""
@@ -559,17 +564,19 @@ class _GroupRun:
         if machine.watch is not None:
             machine.watch(layer, (first, end), stage.ranges[stage.fired], self.tensors)
         inputs = self.whole_rows(layer, stage.ranges[stage.fired])
-        found, keeps = None, bytes_kept(machine.network, layer) > 0
+        computed_region, keeps = None, bytes_kept(machine.network, layer) > 0
         if keeps:
             machine.kept(layer)
         if computing is not None:
             kept = machine.kept(layer) if keeps else None
             region = Region((first, end), (0, layer.shape.width))
-            found = computing.region(layer, region, inputs, kept)
+            computed_region = computing.region(layer, region, inputs, kept)
             if kept is not None:
                 machine.keep(layer, kept)
         for row in range(first, end):
-            machine.put(tensor, row, None if found is None else found[row - first])
+            machine.put(
+                tensor, row, None if computed_region is None else computed_region[row - first]
+            )
         if keeps:
             machine.kept(layer)  # still there behind what was written
 
@@ -617,16 +624,16 @@ class _GroupRun:
         machine, computing = self.machine, self.machine.computing
         layer, last = stage.layers
         inputs = self.whole_rows(layer, stage.ranges[0])
-        found = None
+        computed_region = None
         if computing is not None:
             shape = layer.shape
             maps = computing.region(layer, Region((0, shape.rows), (0, shape.width)), inputs)
             sums = np.zeros(last.shape.elements, np.float32)
             for row in range(*machine.needs.rows(last, 0, (0, last.shape.rows))):
                 computing.add_row(last, row, maps[row], sums)
-            found = computing.finished(last, sums)
+            computed_region = computing.finished(last, sums)
         for row in range(last.shape.rows):
-            machine.put(tensor, row, None if found is None else found[row])
+            machine.put(tensor, row, None if computed_region is None else computed_region[row])
 
     def _add(self, stage: Firings, tensor: HeldTensor) -> None:
         machine, computing = self.machine, self.machine.computing
@@ -683,8 +690,10 @@ class _GroupRun:
             place = int(order[row * columns + column])
             line, beside = divmod(place, shape.width)
             at = tensor.place(line) + beside * tensor.place_bytes
-            found = None if self.machine.computing is None else values[column]
-            self.machine.arena.write(at, tensor.layer.name, place * channels, found, channels)
+            values_computed = None if self.machine.computing is None else values[column]
+            self.machine.arena.write(
+                at, tensor.layer.name, place * channels, values_computed, channels
+            )
 
 
 def _bytes_of(buffer: StreamBuffer) -> Range:
@@ -698,10 +707,10 @@ def transfer(
 
     Raises ExecutionError where a tensor is not there, or a buffer that the copy names.
     """
-    found: dict[str, HeldTensor] = {}
+    tensors_held: dict[str, HeldTensor] = {}
     for copy in copies:
         source, target = (_named(machine.plan, name) for name in (copy.source, copy.target))
-        before = found.get(source.tensor, whole.get(source.tensor))
+        before = tensors_held.get(source.tensor, whole.get(source.tensor))
         if before is None or source.tensor != target.tensor:
             raise ExecutionError(
                 f"group {group + 1} takes over {source.tensor!r} from {copy.source!r} to "
@@ -715,9 +724,9 @@ def transfer(
             for buffer in before.buffers
             if buffer.has_all_rows and buffer.begin <= group < buffer.end
         ]
-        found[source.tensor] = machine.held(source.tensor, *kept, target)
-        found[source.tensor].made = before.made
-    return found
+        tensors_held[source.tensor] = machine.held(source.tensor, *kept, target)
+        tensors_held[source.tensor].made = before.made
+    return tensors_held
 
 
 def _named(plan: StreamingPlan, name: str) -> StreamBuffer:

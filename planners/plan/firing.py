@@ -53,11 +53,11 @@ class Firings:
     numbers: array[int] | list[int] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        every = list(self.made) if self.most_rows > compiler.SAFE else array("q", self.made)
+        numbers_all = list(self.made) if self.most_rows > compiler.SAFE else array("q", self.made)
         for reading in self.readings:
-            every.extend(reading.upto)
-            every.extend(reading.first)
-        object.__setattr__(self, "numbers", every)
+            numbers_all.extend(reading.upto)
+            numbers_all.extend(reading.first)
+        object.__setattr__(self, "numbers", numbers_all)
 
     @property
     def count(self) -> int:
@@ -69,7 +69,11 @@ class Firings:
         """The most rows of a tensor that are ever counted."""
         return max(
             self.made[-1],
-            *(rows for one in self.readings for rows in (*one.upto[-1:], one.first[-1])),
+            *(
+                rows
+                for reading in self.readings
+                for rows in (*reading.upto[-1:], reading.first[-1])
+            ),
             0,
         )
 
@@ -127,10 +131,10 @@ class FiringGroup:
 
     def _refuse(self, lacking: int) -> None:
         inner = (
-            (stage, one)
+            (stage, reading)
             for stage in self._stages
-            for one in stage.readings
-            if one.tensor in self._maker
+            for reading in stage.readings
+            if reading.tensor in self._maker
         )
         stage, reading = list(inner)[lacking]
         raise InvalidPlan(
@@ -145,8 +149,8 @@ def firing_order(stages: Sequence[Firings]) -> Sequence[int]:
     The last stage that is not done asks; a stage whose needed rows are not there asks the maker of
     the first tensor that lacks rows. Raises InvalidPlan where a tensor never has the rows.
     """
-    found: Sequence[int] = FiringGroup(stages).order
-    return found
+    order: Sequence[int] = FiringGroup(stages).order
+    return order
 
 
 NOTHING = ""  # the result of a stage that only asks for others
@@ -185,9 +189,9 @@ def turns_of(results: Sequence[str]) -> tuple[Turns, ...]:
 
     Greedy from the first firing on; of turns that cover as many firings the shortest.
     """
-    known = {name: number for number, name in enumerate(dict.fromkeys(results))}
-    numbers = np.array([known[name] for name in results], np.int64)
-    found: list[Turns] = []
+    result_numbers = {name: number for number, name in enumerate(dict.fromkeys(results))}
+    numbers = np.array([result_numbers[name] for name in results], np.int64)
+    turns: list[Turns] = []
     alone: list[str] = []  # firings that have not been found to repeat
     place = 0
     while place < len(results):
@@ -197,11 +201,11 @@ def turns_of(results: Sequence[str]) -> tuple[Turns, ...]:
             place += 1
             continue
         if alone:
-            found.append(Turns(times=1, results=tuple(alone)))
+            turns.append(Turns(times=1, results=tuple(alone)))
             alone = []
-        found.append(Turns(times=times, results=tuple(results[place : place + length])))
+        turns.append(Turns(times=times, results=tuple(results[place : place + length])))
         place += length * times
-    return (*found, Turns(times=1, results=tuple(alone))) if alone else tuple(found)
+    return (*turns, Turns(times=1, results=tuple(alone))) if alone else tuple(turns)
 
 
 def _repeating(numbers: Array) -> tuple[int, int]:

@@ -163,12 +163,12 @@ class Sweep:
             if part + 1 < self._parts:
                 return
             inputs = [(region, self._whole_cells(region, cells)) for region, cells in inputs]
-        found = None
+        computed_region = None
         if self._around.computing is not None:
             target = Region(rows, (column, column + 1))
-            found = self._around.computing.region(layer, target, inputs)
+            computed_region = self._around.computing.region(layer, target, inputs)
         for row in range(*rows):
-            values = None if found is None else found[row - rows[0], 0]
+            values = None if computed_region is None else computed_region[row - rows[0], 0]
             self._put_cell(layer, row, column, values, part)
         if self._sums is not None and layer is self._sums.layer:
             self._require_sums(column, "the result lies over them")
@@ -209,12 +209,12 @@ class Sweep:
 
         like: the cells of the last part, which have the same shape and type.
         """
-        found = np.zeros_like(like)
+        collected = np.zeros_like(like)
         (top, _), (left, _) = region
         for row in range(*region.rows):
             for column in range(*region.columns):
-                found[row - top, column - left] = self._collected[row, column]
-        return found
+                collected[row - top, column - left] = self._collected[row, column]
+        return collected
 
     def _cells(self, source: str, rows: Range, columns: Range, part: int) -> Array:
         """The cells of a tensor, all channels; channels that are not there in this part are 0."""
@@ -223,21 +223,25 @@ class Sweep:
         if source not in self._strips and columns == (0, shape.width):
             return rows_read(self._around.arena, self._tensors[source], rows)
         first, end = self._share(source, part) if source in self._inside else (0, shape.channels)
-        found = np.zeros((rows[1] - rows[0], columns[1] - columns[0], shape.channels), kind)
-        runs, each = self._runs(source, columns, end - first), end - first
+        rows_of_region = np.zeros(
+            (rows[1] - rows[0], columns[1] - columns[0], shape.channels), kind
+        )
+        runs, channels_each = self._runs(source, columns, end - first), end - first
         for row in range(*rows):
             for left, right in runs:
                 values = self._around.arena.read(
                     self._cell(source, row, left),
                     source,
                     (row * shape.width + left) * shape.channels + first,
-                    (right - left) * each,
-                ).reshape(right - left, each)
-                found[row - rows[0], left - columns[0] : right - columns[0], first:end] = values
+                    (right - left) * channels_each,
+                ).reshape(right - left, channels_each)
+                rows_of_region[row - rows[0], left - columns[0] : right - columns[0], first:end] = (
+                    values
+                )
                 if self._sums is not None and source == self._sums.layer.inputs[0]:
                     kept = self._collected.setdefault((row, left), np.zeros(shape.channels, kind))
                     kept[first:end] = values[0]
-        return found
+        return rows_of_region
 
     def _runs(self, source: str, columns: Range, channels: int) -> list[Range]:
         """Return the columns of a tensor in runs that lie side by side, in a strip until its bend."""
@@ -285,12 +289,12 @@ class Rectangle(NamedTuple):
     def read(self, region: Region) -> Array:
         """Return a region inside, (rows, columns, channels). Raises ExecutionError where it is gone."""
         channels = self._channels
-        found = np.empty((region.height, region.width, channels), self.layer.array_type)
+        rows_of_region = np.empty((region.height, region.width, channels), self.layer.array_type)
         for row in range(*region.rows):
             at, first = self._places(row, region.columns)
             values = self.arena.read(at, self.layer.name, first, region.width * channels)
-            found[row - region.rows[0]] = values.reshape(region.width, channels)
-        return found
+            rows_of_region[row - region.rows[0]] = values.reshape(region.width, channels)
+        return rows_of_region
 
     def write(self, region: Region, values: Array | None) -> None:
         """Write a region inside."""
@@ -389,10 +393,10 @@ class TileWork:
             columns = around.needs.columns(layer, index, target.columns)
             reads.append((there[source], Region(rows, columns)))
         inputs = [(region, rectangle.read(region)) for rectangle, region in reads]
-        found = None
+        computed_region = None
         if around.computing is not None:
-            found = around.computing.region(layer, target, inputs)
-        out.write(target, found)
+            computed_region = around.computing.region(layer, target, inputs)
+        out.write(target, computed_region)
         around.spoil_scratch(layer.name, self._group)
         _require_intact(reads, out)
 
@@ -430,15 +434,15 @@ class TileWork:
         if not self._ranges.tiles.halo_cached:
             return
         (top, bottom), (left, right) = tile.region
-        known = left
+        right_edge = left
         beside = self._columns_beside(tile.layer, down, across - 1) if across else None
         if beside is not None:
-            known = beside.region.columns[1]
-            region = Region((top, bottom), (left, known))
+            right_edge = beside.region.columns[1]
+            region = Region((top, bottom), (left, right_edge))
             _copy(beside, tile, region)
         above = self._rows_below(tile.layer, down - 1) if down else None
         if above is not None:
-            region = Region(above.region.rows, (known, right))
+            region = Region(above.region.rows, (right_edge, right))
             _copy(above, tile, region)
 
     def _keep(self, tile: Rectangle, down: int, across: int) -> None:

@@ -74,11 +74,11 @@ def head_by_head(network: Network, inside: Sequence[str]) -> HeadByHead | None:
     weights twice: those that another layer reads whole.
     """
     attention = [
-        one.operator
-        for one in map(network.layer, inside)
-        if isinstance(one.operator, op.AttentionProduct) and one.operator.heads > 1
+        layer.operator
+        for layer in map(network.layer, inside)
+        if isinstance(layer.operator, op.AttentionProduct) and layer.operator.heads > 1
     ]
-    if [one.gives for one in attention] != ["scores", "values"]:
+    if [operator.gives for operator in attention] != ["scores", "values"]:
         return None
     groups, stored = attention[0].groups, parameter_bytes(network)
     if groups > 1 and isinstance(network.layer(inside[-1]).operator, op.AttentionProduct):
@@ -90,15 +90,15 @@ def head_by_head(network: Network, inside: Sequence[str]) -> HeadByHead | None:
         if groups > 1:
             network, spans = _Groups(network, inside, groups, copies).apart()
         for slices, layers in spans:
-            found = _Heads(network, layers, copies)
-            network = found.apart()
-            parts.append(Part(slices, found.heads, found.joined, found.rest))
+            heads = _Heads(network, layers, copies)
+            network = heads.apart()
+            parts.append(Part(slices, heads.heads, heads.joined, heads.rest))
     except _Whole:
         return None
     if parameter_bytes(network) > stored:
         return None
     names = {layer.name for layer in network.layers}
-    copies = {name: one for name, one in copies.items() if name in names}
+    copies = {name: copy for name, copy in copies.items() if name in names}
     joined = inside[-1] if groups > 1 else None
     return HeadByHead(network=network, parts=tuple(parts), joined=joined, copies=copies)
 
@@ -215,13 +215,15 @@ class _Groups:
 
     def _add(self, made: Layer, name: str, group: int) -> str:
         """Add a layer of a group, which is a copy of another; return its name."""
-        found = free_name(f"{name}, group {group + 1}", self._taken)
-        self._taken.add(found)
-        shapes = [(self._made.get(one) or self._network.layer(one)).shape for one in made.inputs]
+        layer_name = free_name(f"{name}, group {group + 1}", self._taken)
+        self._taken.add(layer_name)
+        shapes = [
+            (self._made.get(input_) or self._network.layer(input_)).shape for input_ in made.inputs
+        ]
         shape = made.operator.output_shape(shapes)
-        self._made[found] = replace(made, name=found, shape=shape)
-        self._copies[found] = Copy(name)
-        return found
+        self._made[layer_name] = replace(made, name=layer_name, shape=shape)
+        self._copies[layer_name] = Copy(name)
+        return layer_name
 
 
 def _alone(operator: op.Operator) -> op.Operator:
@@ -238,9 +240,9 @@ class _Heads:
         """Take the layers around it, and copies that are there; its own are added."""
         self._network, self._inside, self._copies = network, inside, copies
         self._products = [
-            one
-            for one in map(network.layer, inside)
-            if isinstance(one.operator, op.AttentionProduct)
+            layer
+            for layer in map(network.layer, inside)
+            if isinstance(layer.operator, op.AttentionProduct)
         ]
         self._values = values = self._products[-1]
         assert isinstance(values.operator, op.AttentionProduct)
@@ -275,7 +277,9 @@ class _Heads:
         is_product = isinstance(operator, op.Convolution) and operator.groups == 1
         if shape.dims[axis] % self._count or (axis == CHANNELS and shape.width > 1):
             raise _Whole
-        if not all(isinstance(one, kinds) for one in (operator, *layer.epilogue)[is_product:]):
+        if not all(
+            isinstance(operator_, kinds) for operator_ in (operator, *layer.epilogue)[is_product:]
+        ):
             raise _Whole
         self._axes[name] = axis
         if is_product and axis == CHANNELS:
@@ -284,7 +288,7 @@ class _Heads:
         if isinstance(operator, op.AttentionProduct):
             if (operator.heads, operator.groups) != (self._count, 1):
                 raise _Whole
-        elif any(one.dims != shape.dims for one in self._network.input_shapes(layer)):
+        elif any(shape_.dims != shape.dims for shape_ in self._network.input_shapes(layer)):
             raise _Whole
         for source in layer.inputs:
             self._come_apart(source)
@@ -314,35 +318,39 @@ class _Heads:
         for wanted in (*kept, self._values.name):
             for name in self._front:
                 names.pop(name, None)
-            left = [one for one in self._inside if one not in names]
+            left = [name_ for name_ in self._inside if name_ not in names]
             needed = needed_for(self._network, left, {wanted})
-            for name in (one for one in left if one in needed):
+            for name in (name_ for name_ in left if name_ in needed):
                 names[name] = self._copied(name, names, head)
-        return [one.name for one in self._made[begin:]]
+        return [layer.name for layer in self._made[begin:]]
 
     def _copied(self, name: str, names: Mapping[str, str], head: int) -> str:
         """Add a layer as a head has it; return its name."""
         layer = self._network.layer(name)
         is_front = name in self._front
         wanted = f"{name} again" if is_front else f"{name}, head {head + 1}"
-        found = free_name(wanted, self._taken)
-        self._taken.add(found)
+        layer_name = free_name(wanted, self._taken)
+        self._taken.add(layer_name)
         inputs = tuple(names.get(source, source) for source in layer.inputs)
         if is_front:
-            made = replace(sharing(self._network, layer), name=found, inputs=inputs)
+            made = replace(sharing(self._network, layer), name=layer_name, inputs=inputs)
         else:
-            made = self._part(replace(layer, name=found, inputs=inputs), layer, head)
+            made = self._part(replace(layer, name=layer_name, inputs=inputs), layer, head)
         origin = self._copies.get(name, Copy(name)).layer
-        self._copies[found] = Copy(origin, 0 if is_front else head)
-        self._shapes[found] = made.shape
+        self._copies[layer_name] = Copy(origin, 0 if is_front else head)
+        self._shapes[layer_name] = made.shape
         self._made.append(made)
-        return found
+        return layer_name
 
     def _part(self, made: Layer, layer: Layer, head: int) -> Layer:
         """A layer of a head alone, beside the layer of all heads."""
         axis = self._axes[layer.name]
-        operators = [self._of_head(one, axis) for one in (layer.operator, *layer.epilogue)]
-        inputs = [self._shapes.get(one) or self._network.layer(one).shape for one in made.inputs]
+        operators = [
+            self._of_head(operator, axis) for operator in (layer.operator, *layer.epilogue)
+        ]
+        inputs = [
+            self._shapes.get(input_) or self._network.layer(input_).shape for input_ in made.inputs
+        ]
         shape = operators[0].output_shape(inputs)
         made = replace(
             made, operator=operators[0], epilogue=tuple(operators[1:]), shape=shape, stored=()
@@ -355,8 +363,8 @@ class _Heads:
                 one = replace(one, name=f"{one.name}, head {head + 1} of {self._count}")
                 types = one.quantization
                 if types is not None and len(types.scales) > 1:
-                    some = types.scales[head * size[0] : (head + 1) * size[0]]
-                    one = replace(one, quantization=replace(types, scales=some))
+                    scales = types.scales[head * size[0] : (head + 1) * size[0]]
+                    one = replace(one, quantization=replace(types, scales=scales))
             stored.append(one)
         return replace(made, stored=tuple(stored))
 
@@ -368,6 +376,6 @@ class _Heads:
             case op.AttentionProduct():
                 return replace(operator, heads=1)
             case op.Elementwise(constant=tuple(dims)) if len(dims) == 3 and dims[axis] > 1:
-                some = (*dims[:axis], dims[axis] // self._count, *dims[axis + 1 :])
-                return replace(operator, constant=some)
+                dims_of_head = (*dims[:axis], dims[axis] // self._count, *dims[axis + 1 :])
+                return replace(operator, constant=dims_of_head)
         return operator

@@ -26,11 +26,11 @@ def take_overs(network: Network, plan: StreamingPlan) -> tuple[TakeOver, ...]:
     made = {
         name: number
         for number, group in enumerate(plan.groups)
-        for one in group.stages
-        for name in one.stage.layers
+        for stage in group.stages
+        for name in stage.stage.layers
     }
     windows, consumers = rings_of(network), network.consumers
-    found = []
+    takeovers = []
     for previous, following in network.variables:
         source = following.inputs[0]
         if source in windows:
@@ -38,11 +38,11 @@ def take_overs(network: Network, plan: StreamingPlan) -> tuple[TakeOver, ...]:
         else:
             names = [*consumers[previous.name], source]
         group = max((made[name] for name in names if name in made), default=0)
-        found.append(TakeOver(group, previous.name, source))
-    return tuple(sorted(found, key=lambda one: one.group))
+        takeovers.append(TakeOver(group, previous.name, source))
+    return tuple(sorted(takeovers, key=lambda takeover: takeover.group))
 
 
 def state_bytes(network: Network, layer: Layer) -> int:
     """Return the bytes that a layer itself keeps from frame to frame."""
     kept = layer.operator.kept(network.input_shapes(layer)).values()
-    return sum(prod(one.dims) * one.element.bytes for one in kept)
+    return sum(prod(variable.dims) * variable.element.bytes for variable in kept)

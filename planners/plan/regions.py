@@ -140,11 +140,13 @@ def cut_back(
     of which so much is needed.
     """
     needed, made = dict(ends), {}
-    for one in order:
-        made[one] = makes(one, needed[one])
-        for source, asked in asks(one, made[one]):
-            known = needed.get(source)
-            needed[source] = asked if known is None else tuple(map(union, known, asked))
+    for name in order:
+        made[name] = makes(name, needed[name])
+        for source, asked in asks(name, made[name]):
+            asked_before = needed.get(source)
+            needed[source] = (
+                asked if asked_before is None else tuple(map(union, asked_before, asked))
+            )
     return needed, made
 
 
@@ -166,18 +168,18 @@ def bands(needs: Needs, layers: Sequence[Layer], ends: Sequence[int], axis: int)
 
 def fresh(ranges: Sequence[Range]) -> tuple[Range, ...]:
     """Return what each tile holds that no tile before it does; maybe nothing."""
-    found, upto = [], 0
+    bounds_of_parts, upto = [], 0
     for first, end in ranges:
         begin = min(max(first, upto), end)
-        found.append((begin, end))
+        bounds_of_parts.append((begin, end))
         upto = max(upto, end)
-    return tuple(found)
+    return tuple(bounds_of_parts)
 
 
 def largest_shared(ranges: Sequence[Range]) -> int:
     """Return the most places that a tile shares with the next one."""
     pairs = pairwise(ranges)
-    return max((max(0, one[1] - other[0]) for one, other in pairs), default=0)
+    return max((max(0, span[1] - following[0]) for span, following in pairs), default=0)
 
 
 class TileRanges:
@@ -283,7 +285,7 @@ def layer_range(model: Model, first: int, upto: int | None) -> Model:
     Raises InvalidNetwork where they are none, or read or leave more than one tensor.
     """
     network = model.network
-    working = [one for one in network.layers if not one.is_end]
+    working = [layer for layer in network.layers if not layer.is_end]
     chosen = working[first:upto]
     if not chosen or (upto is not None and upto > len(working)):
         raise InvalidNetwork(
@@ -291,7 +293,7 @@ def layer_range(model: Model, first: int, upto: int | None) -> Model:
             f"which has {len(working)}"
         )
     inside = {layer.name for layer in chosen}
-    read = sorted({one for layer in chosen for one in layer.inputs if one not in inside})
+    read = sorted({input_ for layer in chosen for input_ in layer.inputs if input_ not in inside})
     left = [
         layer.name
         for layer in chosen[:-1]
@@ -309,5 +311,5 @@ def layer_range(model: Model, first: int, upto: int | None) -> Model:
         network=part,
         weights=None
         if weights is None
-        else {one: weights[one] for one in weights if one in inside},
+        else {weight: weights[weight] for weight in weights if weight in inside},
     )

@@ -55,7 +55,7 @@ def done_twice(course: TopologicalOrder, begin: int, end: int) -> Rematerialisat
     """
     network = course.network
     inside = course.layers[course.separators[begin] + 1 : course.separators[end] + 1]
-    has_attention = any(network.layer(one).operator.rereads_rows for one in inside)
+    has_attention = any(network.layer(name).operator.rereads_rows for name in inside)
     times = TIMES_LONGER if has_attention else 1
     if len(inside) > times * LONGEST_SPAN or course.results & set(inside[:-1]):
         return None
@@ -74,14 +74,14 @@ def done_twice(course: TopologicalOrder, begin: int, end: int) -> Rematerialisat
     copies: dict[str, Copy] = {}
     for group in groups:
         needed, names = needed_for(network, inside, group), dict[str, str]()
-        for name in (one for one in inside if one in needed):
+        for name in (name_ for name_ in inside if name_ in needed):
             if name in before:
                 names[name] = longer_name(f"{name} again", {*taken, *copies}, by=" again")
                 copies[names[name]] = Copy(name)
             inputs = tuple(names.get(source, source) for source in network.layer(name).inputs)
-            one = sharing(network, network.layer(name))
-            early.append(replace(one, name=names.get(name, name), inputs=inputs))
-    order = (*(one.name for one in early), *(name for name in inside if name not in sums))
+            early_layer = sharing(network, network.layer(name))
+            early.append(replace(early_layer, name=names.get(name, name), inputs=inputs))
+    order = (*(layer.name for layer in early), *(name for name in inside if name not in sums))
     return Rematerialisation(
         network=_written(network, inside, early, copies), layers=order, copies=copies
     )
@@ -90,8 +90,8 @@ def done_twice(course: TopologicalOrder, begin: int, end: int) -> Rematerialisat
 def heads_between(course: TopologicalOrder, begin: int, end: int) -> HeadByHead | None:
     """Return the network where the heads of the attention between two cuts have their own layers."""
     inside = course.layers[course.separators[begin] + 1 : course.separators[end] + 1]
-    known = {layer.name for layer in course.network.layers}
-    if course.results & set(inside[:-1]) or not known.issuperset(inside):
+    names_of_layers = {layer.name for layer in course.network.layers}
+    if course.results & set(inside[:-1]) or not names_of_layers.issuperset(inside):
         return None
     return head_by_head(course.network, inside)
 
@@ -109,12 +109,14 @@ def worked_model(model: Model, spans: tuple[Span, ...]) -> Model:
     network, copies = worked_layers(model.network, spans)
     weights = model.weights
     if weights is not None:
-        some = {}
-        for layer in (network.layer(name) for name, one in copies.items() if one.layer in weights):
+        arrays = {}
+        for layer in (
+            network.layer(name) for name, copy in copies.items() if copy.layer in weights
+        ):
             copy = copies[layer.name]
             shapes = parameter_shapes(layer, network.input_shapes(layer))
-            some[layer.name] = arrays_of(copy, weights[copy.layer], shapes)
-        weights = {**weights, **some}
+            arrays[layer.name] = arrays_of(copy, weights[copy.layer], shapes)
+        weights = {**weights, **arrays}
     return Model(network=network, weights=weights)
 
 
@@ -129,14 +131,14 @@ def worked_layers(network: Network, spans: tuple[Span, ...]) -> tuple[Network, M
     course = topological_order(network, carries=True)
     cuts = {course.at(cut): cut for cut in range(len(course.separators))}
     for span in spans:
-        found: Rematerialisation | HeadByHead | InColumns | None = None
+        recomputed: Rematerialisation | HeadByHead | InColumns | None = None
         if span.layers:
-            found = in_columns(network, span.layers, span.tiles)
+            recomputed = in_columns(network, span.layers, span.tiles)
         elif span.source in cuts and cuts[span.source] < cuts.get(span.result, 0):
             # The spans of a plan follow one another, so none changes the cuts of the next.
             part, ends = replace(course, network=network), (cuts[span.source], cuts[span.result])
-            found = (heads_between if span.by_heads else done_twice)(part, *ends)
-        if found is None:
+            recomputed = (heads_between if span.by_heads else done_twice)(part, *ends)
+        if recomputed is None:
             what, deed = ("sums of a map", "be computed twice")
             if span.layers:
                 what, deed = ("layers", f"work in {span.tiles} tiles of columns")
@@ -146,8 +148,8 @@ def worked_layers(network: Network, spans: tuple[Span, ...]) -> tuple[Network, M
                 f"network {network.name!r} has no {what} between {span.source!r} and "
                 f"{span.result!r} that could {deed}"
             )
-        network = found.network
-        copies |= found.copies
+        network = recomputed.network
+        copies |= recomputed.copies
     return network, copies
 
 
@@ -158,15 +160,15 @@ def _sums(network: Network, inside: tuple[str, ...]) -> list[set[str]]:
     read, one tensor after the other, and a common source would wait for the second.
     """
     made: set[str] = set()
-    known, kept = set(inside), dict[str, None]()
+    names_inside, kept = set(inside), dict[str, None]()
     for name in inside:
         layer = network.layer(name)
         of_sums = bool(layer.inputs) and set(layer.inputs) <= made
-        if of_sums or (layer.inputs[0] in known and sums_over_rows(network, layer)):
+        if of_sums or (layer.inputs[0] in names_inside and sums_over_rows(network, layer)):
             made.add(name)
         if layer.operator.rereads_rows:
-            kept |= dict.fromkeys(one for one in layer.inputs[1:] if one in known)
-    return [one for one in (made, *({name} for name in kept if name not in made)) if one]
+            kept |= dict.fromkeys(input_ for input_ in layer.inputs[1:] if input_ in names_inside)
+    return [group for group in (made, *({name} for name in kept if name not in made)) if group]
 
 
 def _written(
@@ -174,7 +176,7 @@ def _written(
 ) -> Network:
     """The network with copies and sums in front of the span, whose sums read the copies."""
     layers: list[Layer] = []
-    moved, copied = {one.name for one in early}, {copy.layer for copy in copies.values()}
+    moved, copied = {layer.name for layer in early}, {copy.layer for copy in copies.values()}
     for layer in network.layers:
         if layer.name == inside[0]:
             layers += early

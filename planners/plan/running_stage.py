@@ -31,7 +31,7 @@ class RunningStage:
 
     def _rows_from_outside(self, network: Network) -> dict[str, list[Range]]:
         inside = {layer.name for layer in self.layers}
-        found: dict[str, list[Range]] = {
+        spans_read: dict[str, list[Range]] = {
             source: [] for layer in self.layers for source in layer.inputs if source not in inside
         }
         self.ranges: list[dict[str, Range]] = []
@@ -41,10 +41,10 @@ class RunningStage:
                 for index, source in enumerate(layer.inputs):
                     need = rows_of_input(network, layer, index, wanted[layer.name])
                     wanted[source] = _hull(wanted.get(source), need)
-            for source, spans in found.items():
+            for source, spans in spans_read.items():
                 spans.append(wanted[source])
             self.ranges.append(wanted)
-        return found
+        return spans_read
 
     @property
     def is_done(self) -> bool:

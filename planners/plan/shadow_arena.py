@@ -68,9 +68,9 @@ class MarkedArena:
             if ring.new in self._bounds
         }
         self._slow = {
-            one.name: range(begin, begin + one.size)
-            for one, begin in plan.placed_memories
-            if one.is_slow
+            memory.name: range(begin, begin + memory.size)
+            for memory, begin in plan.placed_memories
+            if memory.is_slow
         }
         self.reads: Counter[str] = Counter()  # bytes read from each slow memory, and the flash
         self.writes: Counter[str] = Counter()  # bytes written to each slow memory
@@ -233,16 +233,16 @@ class MarkedArena:
         """The marks of all elements, as they lie."""
         layer = self._layers[tensor]
         shapes = self._network.input_shapes(layer)
-        given = [
+        parts = [
             _as_dims(self._marks(name, 0, shape.elements), shape)
             for name, shape in zip(layer.inputs, shapes, strict=True)
         ]
         match layer.operator:
             case op.Concatenation(axis=axis):
-                return _as_it_lies(np.concatenate(given, axis))
+                return _as_it_lies(np.concatenate(parts, axis))
             case op.Slice(axis=axis, start=start, stop=stop, step=step):
                 return _as_it_lies(
-                    np.moveaxis(np.moveaxis(given[0], axis, 0)[start:stop:step], 0, axis)
+                    np.moveaxis(np.moveaxis(parts[0], axis, 0)[start:stop:step], 0, axis)
                 )
         raise AssertionError(layer)
 
@@ -251,7 +251,7 @@ def _only_moves(network: Network, layer: Layer) -> bool:
     """Whether a layer is a concatenation or slice whose elements are those of its inputs."""
     if layer.epilogue or not (layer.operator.is_view and layer.operator.by_pixels):
         return False
-    types = {(one.element, one.quantization) for one in map(network.layer, layer.inputs)}
+    types = {(layer_.element, layer_.quantization) for layer_ in map(network.layer, layer.inputs)}
     return types == {(layer.element, layer.quantization)}
 
 
@@ -347,13 +347,13 @@ def rows_read(
     if count <= 0:
         return np.empty((0, shape.width, size // shape.width), tensor.layer.array_type)
     if columns not in (None, (0, shape.width)):
-        left, each = columns[0], size // shape.width
-        count_of = (columns[1] - left) * each
+        left, elements_each = columns[0], size // shape.width
+        count_of = (columns[1] - left) * elements_each
         parts = [
             arena.read(
                 tensor.place(row, reader) + left * tensor.place_bytes,
                 tensor.layer.name,
-                row * size + left * each,
+                row * size + left * elements_each,
                 count_of,
             )
             for row in range(first, end)
@@ -362,15 +362,15 @@ def rows_read(
     begin, last = tensor.place(first, reader), tensor.place(end - 1, reader)
     is_block = tensor.row_bytes == size * unit and last - begin == (count - 1) * tensor.row_bytes
     if is_block and tensor.staged is None and not isinstance(tensor, JoinedTensor):
-        found = arena.read(begin, tensor.layer.name, first * size, count * size)
+        elements = arena.read(begin, tensor.layer.name, first * size, count * size)
     else:
-        found = np.stack(
+        elements = np.stack(
             [
                 arena.read(tensor.place(row, reader), tensor.layer.name, row * size, size)
                 for row in range(first, end)
             ]
         )
-    return found.reshape(count, shape.width, -1)
+    return elements.reshape(count, shape.width, -1)
 
 
 class JoinedTensor(HeldTensor):

@@ -42,20 +42,20 @@ def _as_json(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     if type(value) is tuple:
-        return [_as_json(one) for one in value]
+        return [_as_json(part) for part in value]
     if value is None or isinstance(value, str | int):
         return value
-    found: dict[str, Any] = {}
+    row: dict[str, Any] = {}
     for name in get_type_hints(type(value)):
         entry = _as_json(getattr(value, name))
-        found |= entry if name == "stage" else {name: entry}
-    return found
+        row |= entry if name == "stage" else {name: entry}
+    return row
 
 
 def format_plans(plans: Sequence[StreamingPlan]) -> str:
     """Return a document that reads back as the same plans: an object for one, a list for several."""
-    found = [plan_as_json(plan) for plan in plans]
-    return json.dumps(found[0] if len(found) == 1 else found, indent=2) + "\n"
+    documents = [plan_as_json(plan) for plan in plans]
+    return json.dumps(documents[0] if len(documents) == 1 else documents, indent=2) + "\n"
 
 
 def parse_plans(text: str, name: str) -> tuple[StreamingPlan, ...]:
@@ -63,11 +63,11 @@ def parse_plans(text: str, name: str) -> tuple[StreamingPlan, ...]:
 
     Raises UnreadableFile with the place. Whether a plan can be carried out is the checker's question.
     """
-    found = JsonValue.parse(text, name)
-    entries = tuple(found.items()) if isinstance(found.value, list) else (found,)
+    document = JsonValue.parse(text, name)
+    entries = tuple(document.items()) if isinstance(document.value, list) else (document,)
     if not entries:
-        raise found.refusal("expected at least one plan")
-    return tuple(_plan(one) for one in entries)
+        raise document.refusal("expected at least one plan")
+    return tuple(_plan(entry_) for entry_ in entries)
 
 
 @cache
@@ -111,10 +111,10 @@ def _parsed(found: JsonValue, kind: Any, key: str) -> Any:
     if isinstance(kind, UnionType):  # with None
         return None if found.is_null else _parsed(found, get_args(kind)[0], key)
     if get_origin(kind) is tuple:
-        inner, *others = get_args(kind)
-        entries = tuple(_parsed(one, inner, key) for one in found.items())
-        if others != [...] and len(entries) != 1 + len(others):
-            raise found.refusal(f"expected {counted(1 + len(others), 'entry')}")
+        inner, *rest = get_args(kind)
+        entries = tuple(_parsed(part, inner, key) for part in found.items())
+        if rest != [...] and len(entries) != 1 + len(rest):
+            raise found.refusal(f"expected {counted(1 + len(rest), 'entry')}")
         return entries
     if kind is str:
         return found.text()
@@ -123,10 +123,10 @@ def _parsed(found: JsonValue, kind: Any, key: str) -> Any:
     if kind is int:
         return found.whole(*RANGES.get(key, (0, MOST)))
     if issubclass(kind, Enum):
-        known = {one.value: one for one in kind}
-        if found.text() not in known:
-            raise found.refusal(f"expected one of {', '.join(known)}")
-        return known[found.text()]
+        kinds = {member.value: member for member in kind}
+        if found.text() not in kinds:
+            raise found.refusal(f"expected one of {', '.join(kinds)}")
+        return kinds[found.text()]
     found.require_keys(tuple(_keys(kind)), form=f"version {VERSION}")
     return _object(found, kind)
 
@@ -144,10 +144,10 @@ def read_plans(path: str | PathLike[str]) -> tuple[StreamingPlan, ...]:
 @public
 def read_plan(path: str | PathLike[str]) -> StreamingPlan:
     """Return the plan of a file that holds one; see read_plans."""
-    found = read_plans(path)
-    if len(found) != 1:
-        raise UnreadableFile(f"{path}: found {len(found)} plans; read_plans reads several")
-    return found[0]
+    plans = read_plans(path)
+    if len(plans) != 1:
+        raise UnreadableFile(f"{path}: found {len(plans)} plans; read_plans reads several")
+    return plans[0]
 
 
 @public

@@ -122,7 +122,7 @@ class WeightReads:
         """The bytes for rows of a layer alone; filters: if fewer than all, in a block of channels."""
         whole = self._network.layer(layer.name).shape.channels
         reads = self._reads(layer, size, filters or whole)
-        return sum(reads.of(one, columns) for one in rows if one[0] < one[1])
+        return sum(reads.of(row, columns) for row in rows if row[0] < row[1])
 
     def _reads(
         self, layer: Layer, size: int, filters: int, *, is_summed: bool = False
@@ -165,8 +165,8 @@ class WeightReads:
         before = stage.layers[: stage.layers.index(stage.accumulating_layer)]
         shares = block_sizes(self._network, stage)
         if layer.name in before:
-            each = [self._swept_columns((*before, stage.accumulating_layer))[layer.name]]
-            wide = each * (len(shares) - 1) + [columns]
+            columns_swept = [self._swept_columns((*before, stage.accumulating_layer))[layer.name]]
+            wide = columns_swept * (len(shares) - 1) + [columns]
             return sum(
                 self._rows(layer, size, rows, width, filters=share)
                 for share, width in zip(shares, wide, strict=True)
@@ -177,23 +177,23 @@ class WeightReads:
         reads = self._reads(layer, size, layer.shape.channels, is_summed=True)
         parts = [layer.shape.width] * (len(shares) - 1) + [columns]
         return sum(
-            reads.of(one, width) * share // sum(shares)
+            reads.of(row, width) * share // sum(shares)
             for share, width in zip(shares, parts, strict=True)
-            for one in rows
-            if one[0] < one[1]
+            for row in rows
+            if row[0] < row[1]
         )
 
     def _swept_columns(self, layers: tuple[str, ...]) -> dict[str, int]:
         """The columns that a sweep to the last of some layers computes of each of them."""
         if layers not in self._columns:
-            found = dict.fromkeys(layers, 0)
-            found[layers[-1]] = self._network.layer(layers[-1]).shape.width
+            columns_needed = dict.fromkeys(layers, 0)
+            columns_needed[layers[-1]] = self._network.layer(layers[-1]).shape.width
             for name in reversed(layers):
                 for need in self._needs.of(self._network.layer(name), COLUMNS):
-                    if need.source in found and found[name]:
-                        end = need.clipped((found[name] - 1, found[name]))[1]
-                        found[need.source] = max(found[need.source], end)
-            self._columns[layers] = found
+                    if need.source in columns_needed and columns_needed[name]:
+                        end = need.clipped((columns_needed[name] - 1, columns_needed[name]))[1]
+                        columns_needed[need.source] = max(columns_needed[need.source], end)
+            self._columns[layers] = columns_needed
         return self._columns[layers]
 
 

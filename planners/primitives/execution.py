@@ -65,11 +65,15 @@ Times = dict[
 def changes_of(network: Network, selection: Selection) -> Changes:
     """Return the connections whose ends differ in layout, in the order of the consumers."""
     ends = {
-        one: (selection[one.producer][2], selection[one.consumer][1])
-        for one in network.connections
-        if network.layer(one.producer).shape.is_map
+        connection: (selection[connection.producer][2], selection[connection.consumer][1])
+        for connection in network.connections
+        if network.layer(connection.producer).shape.is_map
     }
-    return {one: (source, target) for one, (source, target) in ends.items() if source != target}
+    return {
+        connection: (source, target)
+        for connection, (source, target) in ends.items()
+        if source != target
+    }
 
 
 def map_name(layer: str) -> str:
@@ -101,11 +105,13 @@ def map_plan(
     for layer in network.layers:
         is_there = workspaces is not None and layer.is_input
         start = 0 if is_there else place[layer.name]
-        last = max((place[one] for one in network.consumers[layer.name]), default=len(place))
+        last = max(
+            (place[consumer] for consumer in network.consumers[layer.name]), default=len(place)
+        )
         lives.append((map_name(layer.name), sizes[layer.name], start, last + 1))
-    for one in changes:
-        at = place[one.consumer]
-        lives.append((change_name(one), sizes[one.producer], at, at + 1))
+    for change in changes:
+        at = place[change.consumer]
+        lives.append((change_name(change), sizes[change.producer], at, at + 1))
     for name, size in (workspaces or {}).items():
         lives.append((workspace_name(name), size, place[name], place[name] + 1))
     buffers = (
@@ -154,10 +160,10 @@ def run_selected(
     if repeats < 1:
         raise ExecutionError(f"{repeats} repeats of a run; at least 1")
     network = SelectedNetwork(model, selection)
-    given = checked_frame(model.network, frame)
+    input_frame = checked_frame(model.network, frame)
     if repeats > 1:
-        network.run(given)
-    runs = [network.run(given) for _ in range(repeats)]
+        network.run(input_frame)
+    runs = [network.run(input_frame) for _ in range(repeats)]
     parts = {part: round(median(run[part] for run in runs)) for part in runs[0]}
     return SelectedRun(
         outputs={layer.name: network.output(layer).copy() for layer in model.network.outputs},
@@ -183,9 +189,9 @@ class SelectedNetwork:
         changes = changes_of(network, selection)
         self.plan: MemoryPlan = map_plan(network, changes)
         self._cells = fresh_memory(self.plan.peak)
-        prepared = [prepared_layer(model, one, selection[one.name]) for one in network.layers]
-        self.parameter_bytes = sum(one.parameter_bytes for one in prepared)
-        self.workspace_bytes = max(one.workspace_bytes for one in prepared)
+        prepared = [prepared_layer(model, layer, selection[layer.name]) for layer in network.layers]
+        self.parameter_bytes = sum(prepared_one.parameter_bytes for prepared_one in prepared)
+        self.workspace_bytes = max(prepared_one.workspace_bytes for prepared_one in prepared)
         workspace = fresh_memory(self.workspace_bytes)
         self._maps = {
             layer.name: self._view(map_name(layer.name), layer, selection[layer.name][2])
@@ -193,7 +199,7 @@ class SelectedNetwork:
         }
         self._steps: list[tuple[str | Connection, Callable[[], None]]] = []  # what runs, in order
         self._frame: dict[str, list[Array]] = {}  # what the input layers read
-        for layer, one in zip(network.layers, prepared, strict=True):
+        for layer, prepared_run in zip(network.layers, prepared, strict=True):
             inputs = []
             for index, source in enumerate(layer.inputs):
                 array = self._maps[source]
@@ -207,7 +213,7 @@ class SelectedNetwork:
                 inputs.append(array)
             if layer.is_input:
                 self._frame[layer.name] = inputs
-            run = partial(one.run, inputs, workspace, self._maps[layer.name])
+            run = partial(prepared_run.run, inputs, workspace, self._maps[layer.name])
             self._steps.append((layer.name, run))
 
     def output(self, layer: Layer) -> Array:
@@ -237,7 +243,7 @@ def largest_difference(found: Mapping[str, Array], expected: Mapping[str, Array]
     NaN where one of them holds a NaN. Raises ExecutionError for different shapes.
     """
     relatives = (difference(found[name], expected[name]).relative for name in expected)
-    return max(relatives, key=lambda one: (one != one, one))
+    return max(relatives, key=lambda relative: (relative != relative, relative))
 
 
 def fresh_memory(count: int) -> Array:
@@ -262,13 +268,14 @@ def fresh_memory(count: int) -> Array:
 def ways_of_selection(selection: selected.Selection) -> dict[str, Way]:
     """Return the way of each layer: primitive, input layout, output layout."""
     return {
-        one.layer: (one.primitive, one.input_layout, one.output_layout) for one in selection.chosen
+        choice.layer: (choice.primitive, choice.input_layout, choice.output_layout)
+        for choice in selection.chosen
     }
 
 
 def streaming_plan(network: Network, selection: selected.Selection) -> StreamingPlan:
     """Return the plan of a selection, with workspaces as the profile has them."""
-    workspaces = {one.layer: one.workspace_bytes for one in selection.chosen}
+    workspaces = {choice.layer: choice.workspace_bytes for choice in selection.chosen}
     for _, change in selection.changes:
         largest = max(workspaces[change.consumer], change.workspace_bytes)
         workspaces[change.consumer] = largest
@@ -282,7 +289,7 @@ def planned_primitives(
     changes = changes_of(network, ways)
     workspaces = {name: size for name, size in workspaces.items() if size}
     memory = map_plan(network, changes, workspaces)
-    works = [one for one in network.layers if not one.is_input]
+    works = [layer for layer in network.layers if not layer.is_input]
     group_of = {layer.name: number for number, layer in enumerate(works)}
 
     def buffer(name: str, kind: Kind, tensor: str, size: int, **more: Any) -> StreamBuffer:
@@ -301,10 +308,10 @@ def planned_primitives(
         end = max((group_of[name] for name in readers), default=len(works) - 1) + 1
         layout = ways[layer.name][2]
         buffers.append(whole(map_name(layer.name), layer, layout, begin=begin, end=end))
-    for one, (_, layout) in changes.items():
-        at, producer = group_of[one.consumer], network.layer(one.producer)
-        lives = {"begin": at, "end": at + 1, "readers": (one.consumer,)}
-        buffers.append(whole(change_name(one), producer, layout, **lives))
+    for change, (_, layout) in changes.items():
+        at, producer = group_of[change.consumer], network.layer(change.producer)
+        lives = {"begin": at, "end": at + 1, "readers": (change.consumer,)}
+        buffers.append(whole(change_name(change), producer, layout, **lives))
     for name, size in workspaces.items():
         at = group_of.get(name, 0)
         lives = {"begin": at, "end": at + 1, "readers": (name,)}
@@ -319,9 +326,9 @@ def planned_primitives(
             primitive=NamedPrimitive(name=name, reads=reads, writes=writes),
         )
         transfers = tuple(
-            Transfer(source=map_name(one.producer), target=change_name(one))
-            for one in changes
-            if one.consumer == layer.name
+            Transfer(source=map_name(change.producer), target=change_name(change))
+            for change in changes
+            if change.consumer == layer.name
         )
         groups.append(PlannedGroup(stages=(stage,), streamed_input=None, transfers=transfers))
     return StreamingPlan(
@@ -357,14 +364,16 @@ class _Run:
 
     def outputs(self, frame: Mapping[str, Array]) -> dict[str, Array]:
         network, plan = self._model.network, self._plan
-        buffers = {one.name: one for one in plan.buffers}
+        buffers = {buffer.name: buffer for buffer in plan.buffers}
         for layer in network.inputs:
             self._by_channels(layer, 0)[...] = frame[layer.name]
         for number, group in enumerate(plan.groups):
             kept = [
-                one
-                for one in plan.buffers
-                if one.kind is Kind.WHOLE and one.begin < max(number, 1) and number < one.end
+                buffer
+                for buffer in plan.buffers
+                if buffer.kind is Kind.WHOLE
+                and buffer.begin < max(number, 1)
+                and number < buffer.end
             ]
             self._words[~self._mask(kept)] = POISON
             for copy in group.transfers:
@@ -385,11 +394,11 @@ class _Run:
         way = planned.primitive.name, planned.primitive.reads, planned.primitive.writes
         prepared = prepared_layer(self._model, layer, way)
         scratch = [
-            one
-            for one in self._plan.buffers
-            if one.kind is Kind.SCRATCH
-            and layer.name in one.readers
-            and one.begin <= number < one.end
+            buffer
+            for buffer in self._plan.buffers
+            if buffer.kind is Kind.SCRATCH
+            and layer.name in buffer.readers
+            and buffer.begin <= number < buffer.end
         ]
         workspace = self._cells[self._place(scratch[0])] if scratch else self._cells[:0]
         if not prepared.allocates and prepared.workspace_bytes > workspace.nbytes:
@@ -398,7 +407,7 @@ class _Run:
                 f"{way[0]!r} needs {prepared.workspace_bytes}"
             )
         result = self._buffer(layer.name, number)
-        inputs = [self._view(self._buffer(one, number, layer.name)) for one in layer.inputs]
+        inputs = [self._view(self._buffer(input_, number, layer.name)) for input_ in layer.inputs]
         before = self._words.copy()
         workspace.view(np.uint32)[...] = POISON
         prepared.run(inputs, workspace, self._view(result))
@@ -411,20 +420,21 @@ class _Run:
 
     def _buffer(self, tensor: str, group: int, reader: str = "") -> StreamBuffer:
         """The buffer of a tensor in a group: for a reader that it names, or for all others."""
-        found = [
-            one
-            for one in self._plan.buffers
-            if (one.tensor, one.kind) == (tensor, Kind.WHOLE) and one.begin <= group < one.end
+        candidates = [
+            buffer
+            for buffer in self._plan.buffers
+            if (buffer.tensor, buffer.kind) == (tensor, Kind.WHOLE)
+            and buffer.begin <= group < buffer.end
         ]
-        own = [one for one in found if reader in one.readers]
-        return (own or [one for one in found if not one.readers])[-1]
+        own_buffers = [buffer for buffer in candidates if reader in buffer.readers]
+        return (own_buffers or [buffer for buffer in candidates if not buffer.readers])[-1]
 
     def _mask(self, buffers: list[StreamBuffer]) -> Array:
         """Return for each element of the arena whether it lies in one of the buffers."""
-        found = np.zeros(len(self._cells), bool)
-        for one in buffers:
-            found[self._place(one)] = True
-        return found
+        is_used = np.zeros(len(self._cells), bool)
+        for buffer in buffers:
+            is_used[self._place(buffer)] = True
+        return is_used
 
     def _place(self, buffer: StreamBuffer) -> slice:
         first = buffer.offset // ELEMENT_BYTES

@@ -121,7 +121,7 @@ class TransformProfile(Shown):
 
 
 def _require_valid(entry: LayerProfile | TransformProfile, what: str) -> None:
-    for name in (one.name for one in fields(entry)):
+    for name in (field.name for field in fields(entry)):
         value = getattr(entry, name)
         if name.endswith("_layout") and value not in LAYOUTS:
             raise InvalidPlan(f"{what}: there is no layout {value!r}, only {', '.join(LAYOUTS)}")
@@ -193,14 +193,17 @@ def write_profile(path: str | os.PathLike[str], profile: Profile) -> None:
 def profile_text(profile: Profile) -> str:
     """Return the table."""
     stated = {"network": profile.network}
-    stated |= {one.name: str(getattr(profile.machine, one.name)) for one in fields(Machine)}
+    stated |= {field.name: str(getattr(profile.machine, field.name)) for field in fields(Machine)}
     stated |= {} if profile.is_whole else {"state": UNFINISHED}
     head = (f"# {name}: {' '.join(value.split())}\n" for name, value in stated.items())
     entries: tuple[LayerProfile | TransformProfile, ...] = (*profile.layers, *profile.transforms)
     empty = dict.fromkeys(COLUMNS, "") | {"parameter_bytes": 0}
     rows = (
         empty
-        | {COLUMN_OF.get(one.name, one.name): getattr(entry, one.name) for one in fields(entry)}
+        | {
+            COLUMN_OF.get(field.name, field.name): getattr(entry, field.name)
+            for field in fields(entry)
+        }
         for entry in entries
     )
     return "".join(head) + csv_text(chain([COLUMNS], (list(row.values()) for row in rows)))
@@ -232,7 +235,9 @@ def parsed_profile(text: str, *, name: str) -> Profile:
     seen: dict[tuple[str, ...], int] = {}
     for row in _rows(lines[front:], name, front):
         is_change = bool(row.cells.get("producer"))
-        way = tuple(row.cells[one] for one in (*WAY, *(("producer", "index") if is_change else ())))
+        way = tuple(
+            row.cells[column] for column in (*WAY, *(("producer", "index") if is_change else ()))
+        )
         if way in seen:
             raise UnreadableFile(
                 f"{row.place}: the same as line {seen[way]}; expected each way once"
@@ -244,10 +249,12 @@ def parsed_profile(text: str, *, name: str) -> Profile:
             layers.append(row.entry(LayerProfile))
     counts = {}
     for key in ("cores", "threads"):
-        found = stated.get(key, "1")
-        if not _is_number(found) or int(found) < 1:
-            raise UnreadableFile(f"{name}: {key} is {found!r}; expected a whole number from 1")
-        counts[key] = int(found)
+        stated_count = stated.get(key, "1")
+        if not _is_number(stated_count) or int(stated_count) < 1:
+            raise UnreadableFile(
+                f"{name}: {key} is {stated_count!r}; expected a whole number from 1"
+            )
+        counts[key] = int(stated_count)
     machine = Machine(
         processor=stated.get("processor", NOT_STATED),
         library=stated.get("library", NOT_STATED),
@@ -277,7 +284,7 @@ class _Row(NamedTuple):
 
     def entry(self, kind: type[Entry]) -> Entry:
         """Return the entry of a profile that the line holds."""
-        columns = {one.name: COLUMN_OF.get(one.name, one.name) for one in fields(kind)}
+        columns = {field.name: COLUMN_OF.get(field.name, field.name) for field in fields(kind)}
         try:
             return kind(**{name: self.cell(column) for name, column in columns.items()})
         except InvalidPlan as error:

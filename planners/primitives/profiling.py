@@ -114,17 +114,17 @@ def profile_network(
     measurement before the next run by GaveUp. keep: is then called with the layers measured by then,
     as for an interrupt. begun: such a profile, whose layers are not measured again.
     """
-    found = begun
+    profile_now = begun
     try:
         for grown in from_worker(stop_of(budget), measure, network, effort or Effort(), begun):
-            found = grown
+            profile_now = grown
     except ENDS:
-        if keep is not None and found is not None:
-            keep(found)
+        if keep is not None and profile_now is not None:
+            keep(profile_now)
         raise
-    if found is None:
+    if profile_now is None:
         raise ExecutionError("the worker gave no profile")
-    return found
+    return profile_now
 
 
 def run_measured(
@@ -140,10 +140,10 @@ def run_measured(
     Times are of random weights and frames made in that process, as those of a profile are. With
     weights sent through a pipe, some products were seen to take half as long again; why is not known.
     """
-    found = run_selected(model, selection, frame)
+    run = run_selected(model, selection, frame)
     values = model.network, dict(selection), repeats
     (timed,) = from_worker(stop_of(budget), _timed_run, *values)
-    return replace(found, nanoseconds=timed.nanoseconds, layers=timed.layers, changes=timed.changes)
+    return replace(run, nanoseconds=timed.nanoseconds, layers=timed.layers, changes=timed.changes)
 
 
 def _timed_run(
@@ -172,11 +172,11 @@ def measure(
     """
     model = Model(network=network, weights=random_weights(network, effort.seed))
     measurer, machine = _Measurer(effort, stop), this_machine(THREADS)
-    known = {} if begun is None else _known_layers(network, begun)
+    times_of_layers = {} if begun is None else _known_layers(network, begun)
     layers: list[LayerProfile] = []
     for number, layer in enumerate(network.layers):
         key = _what_takes_time(network, layer)
-        if key not in known:
+        if key not in times_of_layers:
             if layers:
                 yield Profile(
                     network=network.name,
@@ -187,12 +187,12 @@ def measure(
                 )
             progress = Progress(done=number, total=len(network.layers), at=layer.name)
             try:
-                known[key] = list(measurer.layer(model, layer, progress))
+                times_of_layers[key] = list(measurer.layer(model, layer, progress))
             except MemoryError as error:
                 raise GaveUp(
                     f"not enough memory for layer {layer.name!r} (--profile reads times from a file)"
                 ) from error
-        layers += [replace(one, layer=layer.name) for one in known[key]]
+        layers += [replace(layer_time, layer=layer.name) for layer_time in times_of_layers[key]]
     ways = ((layer.layer, layer.input_layout, layer.output_layout) for layer in layers)
     times: dict[tuple[Shape, str], Time] = {}
     transforms: list[TransformProfile] = []
@@ -235,7 +235,8 @@ def _known_layers(network: Network, begun: Profile) -> dict[tuple[object, ...], 
         _what_takes_time(network, layer): rows[layer.name]
         for layer in network.layers
         if {
-            (one.primitive, one.input_layout, one.output_layout) for one in rows.get(layer.name, ())
+            (layer_time.primitive, layer_time.input_layout, layer_time.output_layout)
+            for layer_time in rows.get(layer.name, ())
         }
         == set(ways_of(network, layer))
     }
@@ -254,7 +255,10 @@ class _Measurer:
         group: list[PreparedLayer] = []
         for way in ways_of(model.network, layer):
             prepared = prepared_layer(model, layer, way)
-            if group and sum(one.parameter_bytes for one in (*group, prepared)) > MOST_WEIGHTS:
+            if (
+                group
+                and sum(member.parameter_bytes for member in (*group, prepared)) > MOST_WEIGHTS
+            ):
                 yield from self._group(model.network, layer, group, progress)
                 group = []
             group.append(prepared)
@@ -265,20 +269,20 @@ class _Measurer:
     ) -> Iterator[LayerProfile]:
         is_input = layer.is_input
         shapes = (layer.shape,) if is_input else network.input_shapes(layer)
-        sources, targets = ({one.way[end] for one in group} for end in (1, 2))
+        sources, targets = ({member.way[end] for member in group} for end in (1, 2))
         inputs, fresh = (
             {key: [self._random(shape, key) for shape in shapes] for key in sources}
             for _ in range(2)
         )
         outputs = {key: self._random(layer.shape, key) for key in targets}
-        workspace = fresh_memory(max(one.workspace_bytes for one in group))
+        workspace = fresh_memory(max(member.workspace_bytes for member in group))
         candidates = [
             Candidate(
                 before=partial(self._refresh, inputs[source], fresh[source]),
-                run=partial(one.run, inputs[source], workspace, outputs[target]),
+                run=partial(member.run, inputs[source], workspace, outputs[target]),
             )
-            for one in group
-            for _, source, target in (one.way,)
+            for member in group
+            for _, source, target in (member.way,)
         ]
 
         def look(number: int) -> None:

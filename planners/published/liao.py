@@ -114,12 +114,12 @@ def least_pair_traffic(group: FusedGroup, room: int) -> PairTraffic | None:
     """
     tables, best = CutTables(group), None
     weights, outputs = sum(tables.weights), _outputs(tables)
-    for tiles in sorted(grids(group), key=lambda one: (one[0] * one[1], one)):
+    for tiles in sorted(grids(group), key=lambda grid: (grid[0] * grid[1], grid)):
         if best is not None and tiles[0] * tiles[1] * weights + outputs >= best.total:
             break
-        found = _counted(tables, tiles)
-        if max(found.held) <= room and (best is None or found.total < best.total):
-            best = found
+        counted = _counted(tables, tiles)
+        if max(counted.held) <= room and (best is None or counted.total < best.total):
+            best = counted
     return best
 
 
@@ -127,13 +127,13 @@ def _counted(tables: CutTables, tiles: tuple[int, int]) -> PairTraffic:
     schedule = FusedSchedule(
         group=tables.group, tiles=tiles, halo=(SPILLED, SPILLED), input_halo=(RELOADED, RELOADED)
     )
-    found = moved(schedule, tables)
+    moved_bytes = moved(schedule, tables)
     return PairTraffic(
         group=tables.group,
         tiles=tiles,
-        input=found.input,
-        weights=found.weights,
-        halo=found.halo_read + (0 if tables.group.written else found.halo_written),
+        input=moved_bytes.input,
+        weights=moved_bytes.weights,
+        halo=moved_bytes.halo_read + (0 if tables.group.written else moved_bytes.halo_written),
         output=_outputs(tables),
         held=_held(tables, tiles),
     )
@@ -193,11 +193,11 @@ class PublishedSearch(NetworkSearch):
         self._pairs: dict[tuple[FusedGroup, int], PairTraffic | None] = {}
 
     def _alone(self, stage: Stage, buffer_bytes: int, stop: Stop) -> GroupTraffic:
-        found = stage_alone(stage, buffer_bytes, stop, halo=Halo.RELOADED)
-        if found.layer is None:
-            return found
-        once = found.layer.convolution.output_elements * stage.element_bytes
-        return replace(found, output_bytes=found.output_bytes + once)
+        alone = stage_alone(stage, buffer_bytes, stop, halo=Halo.RELOADED)
+        if alone.layer is None:
+            return alone
+        once = alone.layer.convolution.output_elements * stage.element_bytes
+        return replace(alone, output_bytes=alone.output_bytes + once)
 
     def _starts(self, end: int, longest: int | None, buffer_bytes: int) -> Iterator[int]:
         """Yield the only stage that a pair could start with."""
@@ -230,18 +230,18 @@ class PublishedSearch(NetworkSearch):
     ) -> GroupTraffic | None:
         """The best cut of a pair, if it moves less than so many bytes."""
         stop.look()
-        found = self._best_pair(end, buffer_bytes)
-        if found is None or found.total >= below:
+        best_pair = self._best_pair(end, buffer_bytes)
+        if best_pair is None or best_pair.total >= below:
             return None
         return GroupTraffic(
             stages=tuple(self.stages[first:end]),
-            input_bytes=found.input,
-            weight_bytes=found.weights,
-            output_bytes=found.output,
-            halo_bytes=found.halo,
-            held_bytes=max(found.held),
-            bound_bytes=least_moved(found.group),
-            fused=found,
+            input_bytes=best_pair.input,
+            weight_bytes=best_pair.weights,
+            output_bytes=best_pair.output,
+            halo_bytes=best_pair.halo,
+            held_bytes=max(best_pair.held),
+            bound_bytes=least_moved(best_pair.group),
+            fused=best_pair,
         )
 
 

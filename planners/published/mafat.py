@@ -99,15 +99,17 @@ def predicted(
         if group.mode is GroupMode.WHOLE:
             sizes += [_predicted_whole(needs, layer, predictor.inputs) for layer in layers]
         else:
-            one = tiles_of(chain, group)
-            sizes.append(predicted_group(needs, layers, one.rows, one.columns, predictor.inputs))
+            tiles = tiles_of(chain, group)
+            sizes.append(
+                predicted_group(needs, layers, tiles.rows, tiles.columns, predictor.inputs)
+            )
     return (predictor.bias if bias is None else bias) + max(sizes)
 
 
 def _predicted_whole(needs: Needs, layer: Layer, inputs: int) -> int:
     """The bytes of a layer by Algorithm 1, as one tile that is its whole output."""
     shape = layer.shape
-    read = sum(one.elements for one in needs.network.input_shapes(layer))
+    read = sum(shape.elements for shape in needs.network.input_shapes(layer))
     scratch = scratch_elements(Scratch.IM2COL, needs.network, layer, shape.height * shape.width)
     return (scratch + shape.elements + inputs * read) * ELEMENT_BYTES
 
@@ -138,21 +140,21 @@ def tiled_sections(chain: TopologicalOrder) -> int:
 
     Raises InvalidNetwork where there is none.
     """
-    upto = found = 0
+    upto = group_start = 0
     while upto < chain.sections and all(
         can_be_tiled(chain.network, layer) for layer in chain.between(upto, upto + 1)
     ):
         upto += 1
         if _most_tiles(chain, upto) >= FEW_TILES:
-            found = upto
-    if not found:
+            group_start = upto
+    if not group_start:
         layer = chain.between(0, 1)[-1]
         raise InvalidNetwork(
             f"network {chain.network.name!r} has no beginning that can be tiled: up to {layer.name!r} "
             f"a layer needs more than a rectangle of its input, or the result is smaller than "
             f"{FEW_TILES}x{FEW_TILES}; without --method, csdf plan fusion works it layer by layer"
         )
-    return found
+    return group_start
 
 
 def _most_tiles(chain: TopologicalOrder, upto: int) -> int:
@@ -222,7 +224,7 @@ def paper_search(
         for top in range(1, MOST_TILES + 1):
             if (cut >= late and top > FEW_TILES) or top > _most_tiles(chain, cut):
                 continue
-            found = paper_configuration(chain, top, None if cut == cuts[0] else cut)
-            if predicted(chain, found, predictor, bias) < memory:
-                return found
-    return found
+            configuration = paper_configuration(chain, top, None if cut == cuts[0] else cut)
+            if predicted(chain, configuration, predictor, bias) < memory:
+                return configuration
+    return configuration

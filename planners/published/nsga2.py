@@ -341,13 +341,13 @@ def sorted_fronts(dominates: Truths, wanted: int) -> list[list[int]]:
     """
     dominators = dominates.sum(axis=0)
     fronts: list[list[int]] = []
-    found = 0
-    while found < wanted:
+    count = 0
+    while count < wanted:
         front = np.flatnonzero(dominators == 0)
         dominators -= dominates[front].sum(axis=0)
         dominators[front] = -1
         fronts.append(front.tolist())
-        found += len(front)
+        count += len(front)
     return fronts
 
 

@@ -106,14 +106,14 @@ def network_memory(
     those of the file. Raises GaveUp if `budget` ended the search before any buffers.
     """
     graph = lower(network, granularity, durations=durations, element_bytes=element_bytes)
-    found = smallest_storage(graph, SearchSpace(unit="bytes"), budget=budget)
-    if found.point is None or found.point.period is None:
-        raise GaveUp(because(MemoryWhy.NO_BUFFERS, network=network.name, end=found.reason))
+    storage = smallest_storage(graph, SearchSpace(unit="bytes"), budget=budget)
+    if storage.point is None or storage.point.period is None:
+        raise GaveUp(because(MemoryWhy.NO_BUFFERS, network=network.name, end=storage.reason))
     return NetworkMemory(
-        graph=with_capacities(graph, found.point.capacities),
-        smallest=found,
-        buffers=found.point.size,
-        pipelined=found.point.period,
+        graph=with_capacities(graph, storage.point.capacities),
+        smallest=storage,
+        buffers=storage.point.size,
+        pipelined=storage.point.period,
         parameters=parameter_bytes(network, element_bytes),
         sequential=sum(sum(actor.durations) for actor in graph.actors),
     )
@@ -167,9 +167,9 @@ def published_memory(
         overlap=Overlap.SELF_LOOP,
         element_bytes=element_bytes,
     )
-    found = smallest_storage(graph, SearchSpace(unit="bytes"), budget=budget)
-    if found.point is None:
-        raise GaveUp(because(MemoryWhy.NO_BUFFERS, network=network.name, end=found.reason))
+    storage = smallest_storage(graph, SearchSpace(unit="bytes"), budget=budget)
+    if storage.point is None:
+        raise GaveUp(because(MemoryWhy.NO_BUFFERS, network=network.name, end=storage.reason))
     overlaps = (
         max(channel.production) * channel.token_size
         for channel in graph.channels
@@ -179,11 +179,11 @@ def published_memory(
     sizes = ElementSizes(network, element_bytes)
     normalised = (layer for layer in network.layers if layer.operator.neighbours)
     return PublishedMemory(
-        buffers=found.point.size,
+        buffers=storage.point.size,
         overlaps=sum(overlaps),
         scratch=sum(2 * layer.shape.elements * sizes.of(layer.name) for layer in normalised),
         parameters=parameter_bytes(network, element_bytes),
         sequential=sum(sum(actor.durations) for actor in graph.actors),
         phases=sum(actor.phases for actor in graph.actors),
-        status=found.status,
+        status=storage.status,
     )

@@ -64,15 +64,18 @@ def read_published_application(path: str | os.PathLike[str], name: str) -> Appli
     table = _table(path)
     if name not in published_applications(path):
         raise UnreadableFile(f"{path}: there is no application {name!r}")
-    found = table[name]
-    found.require_keys(("networks",), OPTIONAL)
-    members = tuple(_member(one, found, Path(path).parent) for one in found["networks"].items())
+    table_read = table[name]
+    table_read.require_keys(("networks",), OPTIONAL)
+    members = tuple(
+        _member(network, table_read, Path(path).parent)
+        for network in table_read["networks"].items()
+    )
     partitions = {
         member.name: [partition.name for partition in member.partitions] for member in members
     }
     parallel = []
-    for group in found["parallel"].items() if "parallel" in found.value else ():
-        names = [one.text() for one in group.items()]
+    for group in table_read["parallel"].items() if "parallel" in table_read.value else ():
+        names = [name.text() for name in group.items()]
         for one in names:
             if one not in partitions:
                 raise group.refusal(f"expected networks of the application, not {one!r}")
@@ -80,7 +83,7 @@ def read_published_application(path: str | os.PathLike[str], name: str) -> Appli
     try:
         return Application(name=name, members=members, parallel=tuple(parallel))
     except InvalidNetwork as error:
-        raise InvalidNetwork(f"{found.where}: {error}") from None
+        raise InvalidNetwork(f"{table_read.where}: {error}") from None
 
 
 def _table(path: str | os.PathLike[str]) -> JsonValue:
@@ -110,10 +113,12 @@ def _partitions(
     if ranges is None or key not in ranges.value:
         yield Partition(name=name, layers=tuple(layers))
         return
-    for number, one in enumerate(ranges[key].items(), start=1):
-        ends = one.naturals()
+    for number, range_read in enumerate(ranges[key].items(), start=1):
+        ends = range_read.naturals()
         if len(ends) != 2 or not ends[0] <= ends[1] < len(layers):
-            raise one.refusal(f"expected the first and the last of {len(layers)} layers, from 0")
+            raise range_read.refusal(
+                f"expected the first and the last of {len(layers)} layers, from 0"
+            )
         yield Partition(name=f"{name}/{number}", layers=tuple(layers[ends[0] : ends[1] + 1]))
 
 
@@ -137,7 +142,9 @@ def published_rates(network: Network, *, keeps_stride: bool = False) -> Network:
 
 def _layer(layer: Layer, *, keeps_stride: bool) -> Layer:
     operator = layer.operator
-    epilogue = tuple(one for one in layer.epilogue if not isinstance(one, op.BatchNormalization))
+    epilogue = tuple(
+        operator for operator in layer.epilogue if not isinstance(operator, op.BatchNormalization)
+    )
     match operator:
         case op.BatchNormalization():
             operator = op.Identity(kind="batch normalization")

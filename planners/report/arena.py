@@ -35,7 +35,7 @@ def arena_contribution(
     arenas = []
     if found is not None:
         plans = {WHOLE_ARENA: found.whole, ROWS_ARENA: found.rows}
-        arenas = [data_of(found.network, *one) for one in plans.items()]
+        arenas = [data_of(found.network, *plan) for plan in plans.items()]
     highest = max((answer.plan.arena_bytes for answer in answers), default=0)
     for answer in answers[::-1]:  # the last is shown first
         bounded = BoundedPlan(answer.plan, answer.fit.lower_bound, 0)

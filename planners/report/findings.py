@@ -158,7 +158,7 @@ def status(findings: NetworkFindings) -> Status | None:
 
 def verdict(findings: NetworkFindings) -> Verdict | None:
     """Return whether the network fits, and what is free; what it needs where no limit was given."""
-    limit, found = findings.limit, status(findings)
+    limit, verdict = findings.limit, status(findings)
     least = findings.shown
     if least is None:
         return None
@@ -170,14 +170,14 @@ def verdict(findings: NetworkFindings) -> Verdict | None:
         return Verdict(", ".join(sizes), "of RAM", "yes")
     if limit is None:
         return Verdict(f"Needs {_needs(findings, least)}", _by(findings, least), "yes")
-    if found is Status.FEASIBLE:
+    if verdict is Status.FEASIBLE:
         spare = limit.room - least.buffers
         free = "" if limit.room == sys.maxsize else f"{free_bytes_in_words(spare)} free"
         return Verdict(f"Fits {limit.title}", free, "yes")
     lacking = f"{bytes_in_words(least.buffers - limit.room)} too much, by the smallest plan found"
     if limit.flash_lacks:
         lacking = f"{bytes_in_words(limit.flash_lacks)} of flash too little for the parameters"
-    if found is Status.UNKNOWN:
+    if verdict is Status.UNKNOWN:
         return Verdict(f"Not known to fit {limit.title}", lacking, "unknown")
     return Verdict(f"Does not fit {limit.title}", lacking, "no")
 
@@ -193,11 +193,11 @@ def _by(findings: NetworkFindings, least: Method) -> str:
 
 def fitting(findings: NetworkFindings) -> Iterator[str]:
     """Yield whether the network fits the limit, or why not, and what may help."""
-    limit, found = findings.limit, status(findings)
+    limit, verdict = findings.limit, status(findings)
     if limit is None:
         return
     least = findings.shown
-    if found is Status.FEASIBLE:
+    if verdict is Status.FEASIBLE:
         if limit.elsewhere is not None and least is not None:
             yield f"It fits {limit.title}: {_sum(least)}."
         elif all(
@@ -210,7 +210,7 @@ def fitting(findings: NetworkFindings) -> Iterator[str]:
         why = f": the parameters alone are {needed_bytes_in_words(findings.flash)} of flash"
     elif findings.answers:
         why = f": {findings.answers[0].fit.reason}"
-    verb = "does not fit" if found is Status.INFEASIBLE else "is not known to fit"
+    verb = "does not fit" if verdict is Status.INFEASIBLE else "is not known to fit"
     yield f"It {verb} {limit.title}{why}."
     if least is not None and limit.elsewhere is not None and least.buffers <= limit.elsewhere:
         yield (
@@ -242,7 +242,7 @@ def facts(findings: NetworkFindings) -> Iterator[str]:
         ("takes the most flash", flash, bytes_in_words),
         ("takes the most time", times, nanoseconds_in_words),
     ):
-        total, name = sum(sizes.values()), max(sizes, key=lambda one: sizes[one])
+        total, name = sum(sizes.values()), max(sizes, key=lambda size: sizes[size])
         if total:
             share = percent(Fraction(sizes[name], total))
             yield f"The layer “{name}” {verb}: {in_words(sizes[name])}, {share} of all."

@@ -68,7 +68,7 @@ def answers_of(
     """
     platform = shared.platform_of(options)
     durations = None if options.durations is None else durations_table(options.durations)
-    found: list[tuple[str, Network, Fit]] = []
+    answers: list[tuple[str, Network, Fit]] = []
     for path, plan in plans:
         network = worked_part(model, plan).network
         told = checked_fit(
@@ -81,7 +81,7 @@ def answers_of(
             durations=durations,
             beside=RamBeside(reserve_bytes=options.reserve),
         )
-        found.append((PurePath(path).name, network, told))
+        answers.append((PurePath(path).name, network, told))
     size = options.element_bytes if options.is_element_given else None
     if not plans:
         network = model.network
@@ -108,7 +108,7 @@ def answers_of(
         except (GaveUp, InvalidNetwork) as end:
             remark("csdf report", f"no plan of csdf fit: {end}")
             return ()
-        found.append((FIT, network, told))
+        answers.append((FIT, network, told))
     return tuple(
         Answer(
             title,
@@ -118,7 +118,7 @@ def answers_of(
                 network, (told.best or told.least).plan, platform=platform, durations=durations
             ),
         )
-        for title, network, told in found
+        for title, network, told in answers
     )
 
 
@@ -127,12 +127,12 @@ def given_plans(options: argparse.Namespace) -> list[tuple[str, StreamingPlan]]:
 
     Raises CsdfError for an option that says something else than a plan.
     """
-    given = {
+    choices = {
         "--input": options.input is not None,
         "--output-memory": options.output_memory is not None,
         "--element-bytes": options.is_element_given,
     }
-    for name, is_given in given.items():
+    for name, is_given in choices.items():
         if options.plans and is_given:
             raise CsdfError(
                 f"{name} is for the search, a plan has its own; leave out {name} or --plan"
@@ -152,27 +152,30 @@ def plans_section(found: Sequence[Answer]) -> Section:
 
 def _figures(found: Sequence[Answer]) -> Html:
     rows: list[tuple[str, Callable[[Answer], int | str | None]]] = [
-        ("RAM: arena, state and stack (bytes)", lambda one: one.fit.needed_ram(one.method)),
-        ("RAM: the arena (bytes)", lambda one: one.method.ram_bytes),
-        ("lower bound of RAM (bytes)", lambda one: one.fit.lower_bound),
-        ("flash (bytes)", lambda one: one.fit.flash_bytes),
+        (
+            "RAM: arena, state and stack (bytes)",
+            lambda answer: answer.fit.needed_ram(answer.method),
+        ),
+        ("RAM: the arena (bytes)", lambda answer: answer.method.ram_bytes),
+        ("lower bound of RAM (bytes)", lambda answer: answer.fit.lower_bound),
+        ("flash (bytes)", lambda answer: answer.fit.flash_bytes),
         (
             "to and from slow memory in a frame (bytes)",
-            lambda one: one.plan.slow_bytes if one.plan.memories else None,
+            lambda answer: answer.plan.slow_bytes if answer.plan.memories else None,
         ),
-        ("MACs of a frame", lambda one: one.plan.multiply_accumulates),
-        ("MACs (1: computed once)", lambda one: f"{float(one.method.mac_ratio):.4g}x"),
-        ("instructions of a frame", lambda one: one.fit.instructions(one.method)),
-        (MILLISECONDS, lambda one: one.method.nanoseconds),
-        ("input", lambda one: one.fit.input),
-        ("output", lambda one: one.fit.output),
-        ("groups of layers", lambda one: len(one.plan.groups)),
+        ("MACs of a frame", lambda answer: answer.plan.multiply_accumulates),
+        ("MACs (1: computed once)", lambda answer: f"{float(answer.method.mac_ratio):.4g}x"),
+        ("instructions of a frame", lambda answer: answer.fit.instructions(answer.method)),
+        (MILLISECONDS, lambda answer: answer.method.nanoseconds),
+        ("input", lambda answer: answer.fit.input),
+        ("output", lambda answer: answer.fit.output),
+        ("groups of layers", lambda answer: len(answer.plan.groups)),
     ]
     is_pair = len(found) == 2
-    head = ["figure", *(one.title for one in found), *(["change"] if is_pair else [])]
+    head = ["figure", *(answer.title for answer in found), *(["change"] if is_pair else [])]
     lines = []
     for title, value_of in rows:
-        values = [value_of(one) for one in found]
+        values = [value_of(answer) for answer in found]
         if all(value is None for value in values):
             continue
         numbers = [Fraction(value) if isinstance(value, int) else None for value in values]
@@ -201,20 +204,20 @@ def _figures(found: Sequence[Answer]) -> Html:
 
 def _layers(found: Sequence[Answer]) -> Iterator[Html]:
     """The layers that the plans work in other ways, or whose output takes another room."""
-    ways, sizes = [_ways(one) for one in found], [_output_bytes(one) for one in found]
-    has_times = all(one.times is not None for one in found)
-    names = dict.fromkeys(layer.name for one in found for layer in one.network.layers)
+    ways, sizes = [_ways(answer) for answer in found], [_output_bytes(answer) for answer in found]
+    has_times = all(answer.times is not None for answer in found)
+    names = dict.fromkeys(layer.name for answer in found for layer in answer.network.layers)
     rows, same = [], 0
     for name in names:
-        worked = [one.get(name, "not worked") for one in ways]
+        worked = [ways_of_answer.get(name, "not worked") for ways_of_answer in ways]
         room = [size.get(name, 0) for size in sizes]
         if len(set(worked)) == len(set(room)) == 1:
             same += 1
             continue
-        cells = [Cell(text=name), *(Cell(text=one) for one in worked)]
-        cells += [Cell(text=f"{one:,}", value=one) for one in room]
+        cells = [Cell(text=name), *(Cell(text=text) for text in worked)]
+        cells += [Cell(text=f"{size:,}", value=size) for size in room]
         if has_times:
-            times = [(one.times or {}).get(name, 0) for one in found]
+            times = [(answer.times or {}).get(name, 0) for answer in found]
             cells += [Cell(text=f"{time / 1000:,.1f}", value=time) for time in times]
         rows.append(Row(cells=tuple(cells)))
     yield element("h3", "Layers that differ")
@@ -223,22 +226,22 @@ def _layers(found: Sequence[Answer]) -> Iterator[Html]:
         return
     yield element("p", f"{counted(same, 'layer')} work in the same way in all plans.")
     headings = ["works in", "output buffer (bytes) in", *(["time (µs) in"] if has_times else [])]
-    titles = [f"{heading} {one.title}" for heading in headings for one in found]
+    titles = [f"{heading} {answer.title}" for heading in headings for answer in found]
     yield sortable("plan-layers", "layer", ("layer", *titles), rows)
 
 
 def _ways(answer: Answer) -> dict[str, str]:
     """How each layer works in a plan, in words."""
     copies = worked_layers(answer.network, answer.plan.rematerialised)[1]
-    found: dict[str, list[str]] = {}
+    methods_of: dict[str, list[str]] = {}
     for group in answer.plan.groups:
         for stage in group.stages:
             for name in stage.stage.layers:
                 origin = copies[name].layer if name in copies else name
-                found.setdefault(origin, []).append(_way(stage.stage, group))
+                methods_of.setdefault(origin, []).append(_way(stage.stage, group))
     return {
         name: " and ".join(dict.fromkeys(ways)) + (", computed again" if len(ways) > 1 else "")
-        for name, ways in found.items()
+        for name, ways in methods_of.items()
     }
 
 
@@ -261,8 +264,8 @@ def _way(stage: Stage, group: PlannedGroup) -> str:
 
 def _output_bytes(answer: Answer) -> dict[str, int]:
     """The bytes of the arena in which the output of each layer lies."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for buffer in answer.plan.buffers:
         if buffer.has_rows and buffer.kind is not Kind.EXTERNAL:
-            found[buffer.tensor] = max(found.get(buffer.tensor, 0), buffer.size)
-    return found
+            sizes[buffer.tensor] = max(sizes.get(buffer.tensor, 0), buffer.size)
+    return sizes

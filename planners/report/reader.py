@@ -73,8 +73,8 @@ def _refuse_plan(path: str) -> None:
     text = read_bytes(path)
     if b'"groups"' not in text:
         return
-    found = JsonValue.parse(decoded(text, path), path).value
-    first = found[0] if isinstance(found, list) and found else found
+    document = JsonValue.parse(decoded(text, path), path).value
+    first = document[0] if isinstance(document, list) and document else document
     if isinstance(first, dict) and {"network", "groups"} <= first.keys():
         raise CsdfError(f"{path}: a plan of csdf fit: give it with --plan, behind its network")
 
@@ -83,5 +83,5 @@ def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:
     """Return the network of the options with its memory as a whole and by parts."""
     if PurePath(options.model).suffix.lower() == ".json" and os.path.isfile(options.model):
         _refuse_plan(options.model)
-    found: NetworkSubject = import_module("planners.report.subject").subject(options, stop)
-    return found
+    subject_read: NetworkSubject = import_module("planners.report.subject").subject(options, stop)
+    return subject_read

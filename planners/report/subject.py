@@ -83,9 +83,9 @@ class NetworkSubject:
 
     def surroundings(self, graph: GraphFindings, added: Sequence[Contribution]) -> Surroundings:
         """Return what the page says about the memory, before and behind the parts about the graph."""
-        network, found = self.value, self.comparison
+        network, comparison = self.value, self.comparison
         flash = flash_bytes(network, _given_size(self.options))
-        methods = () if found is None else found.methods
+        methods = () if comparison is None else comparison.methods
         findings = NetworkFindings(
             name=network.name,
             layers=tuple(_layers(self)),
@@ -93,7 +93,7 @@ class NetworkSubject:
             answers=self.answers,
             basis=f"{'from' if self.options.durations else 'for'} {_platform_name(self.options)}",
             methods=tuple(method._replace(parameters=flash) for method in methods),
-            nanoseconds=None if found is None else found.nanoseconds,
+            nanoseconds=None if comparison is None else comparison.nanoseconds,
             added=tuple(added),
             limit=_limit_of(self.options, flash),
         )
@@ -148,7 +148,7 @@ def network_surroundings(findings: NetworkFindings, graph: GraphFindings) -> Sur
         element("ul", *(element("li", text) for text in words.facts(findings))),
         element("h3", "As a pipeline: a processor for each layer, separate buffers"),
     ]
-    sections = [section for one in added for section in one.sections]
+    sections = [section for part in added for section in part.sections]
     if findings.bars:
         sections.insert(0, Section("memory", "Memory", _memory(findings)))
     if len(findings.answers) > 1:
@@ -160,7 +160,7 @@ def network_surroundings(findings: NetworkFindings, graph: GraphFindings) -> Sur
         before=tuple(sections),
         after=(Section("table", "Layers", _of_layers(findings, graph.critical_actors)),),
         has_actors=False,
-        data={name: value for one in added for name, value in one.data.items()},
+        data={name: value for part in added for name, value in part.data.items()},
         said=(*said, *words.fitting(findings)),
         verdict=words.verdict(findings),
         figures=tuple(_figures(findings)),
@@ -209,12 +209,12 @@ ALIKE = (
 
 
 def _layers(subject: NetworkSubject) -> Iterator[LayerFigures]:
-    network, found, size = subject.value, subject.comparison, subject.options.element_bytes
+    network, comparison, size = subject.value, subject.comparison, subject.options.element_bytes
     whole, rows = (
         {
-            one.tensor: one.size
-            for one in (() if found is None else plans(found).plan.buffers)
-            if one.has_rows and one.kind is not Kind.EXTERNAL
+            buffer.tensor: buffer.size
+            for buffer in (() if comparison is None else plans(comparison).plan.buffers)
+            if buffer.has_rows and buffer.kind is not Kind.EXTERNAL
         }
         for plans in (attrgetter("whole"), attrgetter("rows"))
     )
@@ -228,7 +228,9 @@ def _layers(subject: NetworkSubject) -> Iterator[LayerFigures]:
         times = answer.times or {}
         total = answer.fit.instructions(answer.method)
         if times and total is not None:
-            instructions = apportioned(total, {name: Fraction(one) for name, one in times.items()})
+            instructions = apportioned(
+                total, {name: Fraction(time) for name, time in times.items()}
+            )
     for layer in network.layers:
         inputs = network.input_shapes(layer)
         yield LayerFigures(
@@ -296,7 +298,7 @@ def _bar(title: str, parts: Mapping[str, float], number: str, **more: Any) -> Ht
 
 def _breaking(name: str) -> list[str | Html]:
     """A long name, which may be broken behind each slash."""
-    return [part for one in name.split("/") for part in (Html("/<wbr>"), one)][1:]
+    return [part for word in name.split("/") for part in (Html("/<wbr>"), word)][1:]
 
 
 def _keys(*keys: tuple[str, str], scale: str) -> Html:
@@ -352,19 +354,19 @@ def largest_layers(findings: NetworkFindings) -> Html:
     On the scale of the other bars; where they would be too short to see, some times as long.
     """
     chosen = sorted(findings.layers, key=lambda layer: -layer.whole_buffers)[:BARS]
-    longest = max((max(one.whole_buffers, one.row_buffers) for one in chosen), default=1) or 1
+    longest = max((max(layer.whole_buffers, layer.row_buffers) for layer in chosen), default=1) or 1
     factor = _factor(longest, full_width(findings))
     most = max(full_width(findings), longest) / factor
     rows = [
         _bar(
-            one.name,
-            {"whole": 100 * one.whole_buffers / most, "buffers": 100 * one.row_buffers / most},
-            f"{bytes_in_words(one.whole_buffers)} whole, "
-            f"{bytes_in_words(one.row_buffers)} row by row",
+            layer.name,
+            {"whole": 100 * layer.whole_buffers / most, "buffers": 100 * layer.row_buffers / most},
+            f"{bytes_in_words(layer.whole_buffers)} whole, "
+            f"{bytes_in_words(layer.row_buffers)} row by row",
             rows=True,
-            actor=one.name,
+            actor=layer.name,
         )
-        for one in chosen
+        for layer in chosen
     ]
     scale = "the scale of the bars above"
     scale = scale if factor == 1 else f"{factor} times {scale}"
@@ -429,10 +431,10 @@ def fit_table(answer: Answer) -> Html:
 
 
 def _row(title: str, cells: Sequence[str | Html], kind: str | None = None) -> Html:
-    found = [
+    cells_shown = [
         cell if isinstance(cell, Html) else element("td", cell, class_="number") for cell in cells
     ]
-    return element("tr", element("th", title, scope="row"), *found, class_=kind)
+    return element("tr", element("th", title, scope="row"), *cells_shown, class_=kind)
 
 
 def _plain(titles: Sequence[str], rows: Sequence[Html], label: str) -> Html:

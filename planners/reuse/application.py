@@ -240,7 +240,9 @@ def parse_application(text: str, name: str) -> Application:
     else:
         document = JsonValue.parse(text, name)
     document.require_keys(("networks",), ("name", "parallel"))
-    members = tuple(_member(one, PurePath(name).parent) for one in document["networks"].items())
+    members = tuple(
+        _member(network, PurePath(name).parent) for network in document["networks"].items()
+    )
     groups = _optional(document, "parallel", [])
     try:
         return Application(
@@ -294,23 +296,23 @@ def _member(found: JsonValue, folder: PurePath) -> Member:
 def _partitions(found: JsonValue, layers: Sequence[str]) -> tuple[Partition, ...]:
     partitions: list[Partition] = []
     rest = list(layers)
-    for one in found.items():
-        one.require_keys(("name",), ("layers", "last"))
+    for partition in found.items():
+        partition.require_keys(("name",), ("layers", "last"))
         here = rest
-        if "layers" in one.value:
-            here = _texts(one["layers"])
-        elif "last" in one.value:
-            last = one["last"].text()
+        if "layers" in partition.value:
+            here = _texts(partition["layers"])
+        elif "last" in partition.value:
+            last = partition["last"].text()
             if last not in rest:
-                raise one["last"].refusal("expected a layer behind the partition before")
+                raise partition["last"].refusal("expected a layer behind the partition before")
             here = rest[: rest.index(last) + 1]
-        partitions.append(Partition(name=one["name"].text(), layers=tuple(here)))
+        partitions.append(Partition(name=partition["name"].text(), layers=tuple(here)))
         rest = rest[len(here) :]
     return tuple(partitions)
 
 
 def _texts(found: JsonValue) -> list[str]:
-    return [one.text() for one in found.items()]
+    return [text.text() for text in found.items()]
 
 
 def _optional(found: JsonValue, key: str, default: Any) -> JsonValue:

@@ -129,11 +129,13 @@ class OpenChoices:
         least = [0] * len(self.model.table.edges)
         fixed: list[int | None] = [None] * len(least)
         for number, block in enumerate(self.model.blocks):
-            own = tuple([choices[layer] for layer in block.layers])
-            rows = self._rows.get((number, own))
+            choices_of_block = tuple([choices[layer] for layer in block.layers])
+            rows = self._rows.get((number, choices_of_block))
             if rows is None:
-                rows = self._rows[number, own] = self._block_rows(number, own)
-            is_fixed = all(len(one) == 1 for one in own)
+                rows = self._rows[number, choices_of_block] = self._block_rows(
+                    number, choices_of_block
+                )
+            is_fixed = all(len(choice) == 1 for choice in choices_of_block)
             for edge, count in zip(block.edges, rows, strict=True):
                 least[edge] = count
                 if is_fixed:
@@ -143,8 +145,10 @@ class OpenChoices:
     def _block_rows(self, number: int, choices: Choices) -> tuple[int, ...]:
         block = self.model.blocks[number]
         if prod(map(len, choices)) <= MOST_COMBINED:
-            each = (self.model.storage(number, rows).capacities for rows in product(*choices))
-            return tuple(map(min, zip(*each, strict=True)))
+            capacities_of_rows = (
+                self.model.storage(number, rows).capacities for rows in product(*choices)
+            )
+            return tuple(map(min, zip(*capacities_of_rows, strict=True)))
         alone = [
             Block(
                 edges=(edge,), layers=(block.layers[ends[0]], block.layers[ends[1]]), ends=((0, 1),)
@@ -153,10 +157,10 @@ class OpenChoices:
         ]
         return tuple(
             min(
-                held_rows(block_rates(self.model.table, one, pair))[0][0]
+                held_rows(block_rates(self.model.table, block, pair))[0][0]
                 for pair in product(choices[producer], choices[consumer])
             )
-            for one, (producer, consumer) in zip(alone, block.ends, strict=True)
+            for block, (producer, consumer) in zip(alone, block.ends, strict=True)
         )
 
 
@@ -195,21 +199,21 @@ def begun_before_end(
     for layer, count in enumerate(rows):
         ended = model.above[layer] | 1 << layer
         fired: Ahead = {}
-        for before in (ahead[one] for one in inputs[layer]):
-            for other, firings in before.items():
-                if not ended >> other & 1 and firings > fired.get(other, 0):
-                    fired[other] = firings
+        for before in (ahead[input_] for input_ in inputs[layer]):
+            for layer_before, firings in before.items():
+                if not ended >> layer_before & 1 and firings > fired.get(layer_before, 0):
+                    fired[layer_before] = firings
         changed = [(layer, len(model.table.written(layer, count)))] if count is not None else []
         while changed:
             now, often = changed.pop()
-            for other, each in forces[now]:
-                forced = each[often - 1]
-                if forced > fired.get(other, 0) and not ended >> other & 1:
-                    fired[other] = forced
-                    changed.append((other, forced))
+            for layer_before, forced_at in forces[now]:
+                forced = forced_at[often - 1]
+                if forced > fired.get(layer_before, 0) and not ended >> layer_before & 1:
+                    fired[layer_before] = forced
+                    changed.append((layer_before, forced))
         ahead.append(fired)
-        for other in fired:
-            ended |= model.begun[other] | 1 << other
+        for layer_before in fired:
+            ended |= model.begun[layer_before] | 1 << layer_before
         begun.append(ended)
     return begun
 
@@ -279,11 +283,13 @@ class LiveBound:
         with suppress(*ENDS):
             for _ in range(steps):
                 least = self._evaluator.together([search.bound for search in self.searches])
-                units = [[self.searches[one] for one in unit] for unit in self._evaluator.units]
+                units = [
+                    [self.searches[number] for number in unit] for unit in self._evaluator.units
+                ]
                 units = [unit for unit in units if sum(search.found for search in unit) > least]
                 if not units:
                     return
-                largest = max(units, key=lambda one: sum(search.bound for search in one))
+                largest = max(units, key=lambda unit: sum(search.bound for search in unit))
                 stop.look()
                 max(largest, key=lambda search: search.found - search.bound).step()
 
@@ -334,21 +340,21 @@ class SeparatorPaths:
     @property
     def bound(self) -> int:
         """No choice has fewer live elements."""
-        return max(one.bound for one in self._path)
+        return max(segment.bound for segment in self._path)
 
     @property
     def is_done(self) -> bool:
         """Whether the bound cannot rise."""
-        return all(one.is_known for one in self._path)
+        return all(segment.is_known for segment in self._path)
 
     @property
     def choices(self) -> Choices:
         """The choices of the path, of which no segment needs more than the bound if it is done."""
         choices = list(self._left.all_open)
-        for one in self._path:
-            if one.tree is not None:
-                first, behind = max(one.begin, 0), one.end + 1
-                choices[first:behind] = one.tree.choices[first:behind]
+        for segment in self._path:
+            if segment.tree is not None:
+                first, behind = max(segment.begin, 0), segment.end + 1
+                choices[first:behind] = segment.tree.choices[first:behind]
         return tuple(choices)
 
     def step(self) -> None:
@@ -356,21 +362,23 @@ class SeparatorPaths:
 
         By each end alone, then by both ends, then by the layers between them.
         """
-        unknown = [one for one in self._path if not one.is_known]
-        segment = max(unknown, key=lambda one: one.bound)
+        unknown = [segment for segment in self._path if not segment.is_known]
+        segment = max(unknown, key=lambda segment_: segment_.bound)
         begin, end = segment.begin, segment.end
-        separator = next((one for one in (begin, end) if one in self._separators_left), None)
+        separator = next((end_ for end_ in (begin, end) if end_ in self._separators_left), None)
         if separator is not None:
             self._separators_left.remove(separator)
             choices = list(self._left.all_open)
             choices[separator] = (self._heights[separator],)
-            both = (one for one in self._all() if separator in (one.begin, one.end))
+            both = (segment for segment in self._all() if separator in (segment.begin, segment.end))
             self._note(tuple(choices), both)
         elif segment.tree is None:
             segment.tree = self._tree(segment)
-            longer = (one for one in self._all() if one.begin == begin and one.end >= end)
+            longer = (
+                segment for segment in self._all() if segment.begin == begin and segment.end >= end
+            )
             self._note(self._choices(segment, opened=end), longer)
-            earlier = (one for one in self._ending[end] if one.begin <= begin)
+            earlier = (segment for segment in self._ending[end] if segment.begin <= begin)
             self._note(self._choices(segment, opened=begin), earlier)
         else:
             segment.tree.split()
@@ -414,10 +422,11 @@ class SeparatorPaths:
         best = {-1: 0}
         come: dict[int, _Segment] = {}
         for place in self._places[1:]:
-            reached = [one for one in self._ending[place] if one.begin in best]
+            reached = [segment for segment in self._ending[place] if segment.begin in best]
             if reached:
                 come[place] = min(
-                    reached, key=lambda one: (max(best[one.begin], one.bound), one.begin)
+                    reached,
+                    key=lambda segment: (max(best[segment.begin], segment.bound), segment.begin),
                 )
                 best[place] = max(best[come[place].begin], come[place].bound)
         path = [come[self._layers]]
@@ -475,13 +484,13 @@ class Tree:
 
         Wherever Ctrl-C ends it, the nodes are all choices.
         """
-        node, *others = self._nodes
-        layer = min(self._open(node), key=lambda one: (abs(one - node.fullest), one))
+        node, *rest = self._nodes
+        layer = min(self._open(node), key=lambda layer_: (abs(layer_ - node.fullest), layer_))
         before, behind = node.choices[:layer], node.choices[layer + 1 :]
         parts = [(*before, (rows,), *behind) for rows in node.choices[layer]]
-        others += [self._node(choices, node.bound, node.fixed - 1) for choices in parts]
-        heapify(others)
-        self._nodes = others
+        rest += [self._node(choices, node.bound, node.fixed - 1) for choices in parts]
+        heapify(rest)
+        self._nodes = rest
         return parts
 
     def _open(self, node: _Node) -> Iterator[int]:

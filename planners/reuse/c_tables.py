@@ -164,7 +164,7 @@ def _table(prefix: str, what: str, columns: Columns, remarks: Sequence[str]) -> 
     yield from ("", f"struct {prefix}_{what} {{")
     for name, (values, about) in columns.items():
         most = require_number(f"{prefix}_{what}.{name}", max(values, default=0))
-        kind = next((one for limit, one in TYPES if most < limit), "uint64_t")
+        kind = next((type_name for limit, type_name in TYPES if most < limit), "uint64_t")
         yield f"    {kind} {name};{f' /* {about} */' if about else ''}"
     yield "};"
     if not entries:

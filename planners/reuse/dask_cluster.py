@@ -97,13 +97,13 @@ class _Cluster:
                     stop.look()
                     self._require_scheduler()
                     try:
-                        found = future.result(timeout=TICK)
+                        scores = future.result(timeout=TICK)
                         break
                     except TimeoutError:
                         if tick % NEWS == 0 and not self._client.nthreads():
                             self._require_workers("lost its workers: killed for want of memory?")
                 futures.remove(future)
-                yield from found
+                yield from scores
         except UNTYPED.scheduler.KilledWorker:
             raise LostWorkers(
                 f"{self._address}: workers ended {LOSSES} times in a row without a result: "

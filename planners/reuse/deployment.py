@@ -144,24 +144,29 @@ def deployment(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan) -> Dep
 
 def _require_made_for(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan) -> None:
     """The plan may keep apart more than it has to, but nothing less, and no shorter."""
-    found, wanted = memory.problem, offset_problem(evaluator, plan)
+    offsets_problem, wanted = memory.problem, offset_problem(evaluator, plan)
     either = [
         {(buffer.name, buffer.size, buffer.start, buffer.end) for buffer in problem.buffers}
-        for problem in (found, wanted)
+        for problem in (offsets_problem, wanted)
     ]
     if either[0] != either[1]:
-        raise InvalidPlan(f"{found.name}: the buffers are not those of the chromosome")
-    apart = {frozenset(pair) for pair in found.conflicts}
+        raise InvalidPlan(f"{offsets_problem.name}: the buffers are not those of the chromosome")
+    apart = {frozenset(pair) for pair in offsets_problem.conflicts}
     for pair in wanted.conflicts:
         if frozenset(pair) not in apart:
-            raise InvalidPlan(f"{found.name}: {pair} do not conflict; they run in parallel")
+            raise InvalidPlan(
+                f"{offsets_problem.name}: {pair} do not conflict; they run in parallel"
+            )
     edges = {edge.name: edge for edge in plan.edges}
-    sizes = {buffer.name: buffer.size for buffer in found.buffers}
-    for pair in found.may_overlap:  # the same rows of one tensor in the same places
-        tensors = {(edges[one].member, edges[one].connection.producer) for one in pair}
-        places = {(memory.offsets[one], sizes[one]) for one in pair}
+    sizes = {buffer.name: buffer.size for buffer in offsets_problem.buffers}
+    for pair in offsets_problem.may_overlap:  # the same rows of one tensor in the same places
+        tensors = {
+            (edges[edge_number].member, edges[edge_number].connection.producer)
+            for edge_number in pair
+        }
+        places = {(memory.offsets[edge_number], sizes[edge_number]) for edge_number in pair}
         if len(tensors) > 1 or len(places) > 1:
-            raise InvalidPlan(f"{found.name}: {pair} are used together, but share bytes")
+            raise InvalidPlan(f"{offsets_problem.name}: {pair} are used together, but share bytes")
 
 
 def _buffers(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan) -> Iterator[PlannedBuffer]:
@@ -228,13 +233,17 @@ def concurrent_partitions(found: Deployment) -> dict[str, str]:
         networks[partition.network].add(partition.name)
     words: dict[str, str] = {}
     for group in map(set, found.parallel):
-        partly = [name for name, own in networks.items() if own & group and not own <= group]
+        partly = [
+            name
+            for name, partitions_of in networks.items()
+            if partitions_of & group and not partitions_of <= group
+        ]
         for network in partly:
-            own, others = sorted(networks[network] & group), sorted(group - networks[network])
-            if others:
+            inside, outside = sorted(networks[network] & group), sorted(group - networks[network])
+            if outside:
                 raise ExecutionError(
-                    f"partitions {own} of network {network!r} run in parallel to "
-                    f"{others} of others, but not the whole of {network!r} does"
+                    f"partitions {inside} of network {network!r} run in parallel to "
+                    f"{outside} of others, but not the whole of {network!r} does"
                 )
         if not partly:
             names = [partition.name for partition in found.partitions if partition.name in group]
@@ -258,9 +267,9 @@ def _parts(
         copies[buffer.connection].append(buffer)
     together: dict[tuple[str, int, int, int, str], list[PlannedBuffer]] = defaultdict(list)
     for buffer in buffers:
-        own = buffer.name if len(copies[buffer.connection]) > 1 else ""
+        copy_name = buffer.name if len(copies[buffer.connection]) > 1 else ""
         begin = number[buffer.stays[0].partition]
-        together[buffer.producer, buffer.offset, buffer.size, begin, own].append(buffer)
+        together[buffer.producer, buffer.offset, buffer.size, begin, copy_name].append(buffer)
 
     def name(buffer: PlannedBuffer) -> str:
         return buffer.name.removeprefix(f"{member.name}: ")
@@ -269,13 +278,15 @@ def _parts(
         Ring(
             name=name(same[0]),
             tensor=producer,
-            readers=tuple(dict.fromkeys(one.consumer for one in same)),
+            readers=tuple(dict.fromkeys(copy.consumer for copy in same)),
             size=size,
             offset=offset,
-            last=max(begins[number[one.stays[-1].partition]] + one.stays[-1].last for one in same),
+            last=max(
+                begins[number[copy.stays[-1].partition]] + copy.stays[-1].last for copy in same
+            ),
             begin=begin,
-            end=max(number[one.stays[-1].partition] for one in same) + 1,
-            is_whole=any(home[producer] != home[one.consumer] for one in same),
+            end=max(number[copy.stays[-1].partition] for copy in same) + 1,
+            is_whole=any(home[producer] != home[copy.consumer] for copy in same),
         )
         for (producer, offset, size, begin, _), same in together.items()
     )

@@ -79,11 +79,11 @@ def edge_buffers(application: Application) -> tuple[EdgeBuffer, ...]:
     What a partition receives stands before what it makes.
     """
     groups = partition_groups(application)
-    found: list[EdgeBuffer] = []
+    buffers: list[EdgeBuffer] = []
     begin = 0
     for number, member in enumerate(application.members):
         end = begin + len(member.partitions)
-        found += _member_buffers(number, member, groups[begin:end], begin, application.unit)
+        buffers += _member_buffers(number, member, groups[begin:end], begin, application.unit)
         begin = end
 
     def order(buffer: EdgeBuffer) -> tuple[int, int, int]:
@@ -91,7 +91,7 @@ def edge_buffers(application: Application) -> tuple[EdgeBuffer, ...]:
         first = -1 if stay.first is None else stay.first
         return stay.partition, first, -1 if buffer.inner is None else buffer.inner
 
-    return tuple(sorted(found, key=order))
+    return tuple(sorted(buffers, key=order))
 
 
 def partition_groups(application: Application) -> tuple[int | None, ...]:
@@ -105,8 +105,8 @@ def _member_buffers(
 ) -> Iterator[EdgeBuffer]:
     homes = {
         layer: (partition, place)
-        for partition, one in enumerate(member.partitions)
-        for place, layer in enumerate(one.layers)
+        for partition, partition_ in enumerate(member.partitions)
+        for place, layer in enumerate(partition_.layers)
     }
     names = channel_names(member.network)
     inner = [0] * len(groups)
@@ -115,7 +115,9 @@ def _member_buffers(
         for connection in member.network.connections
         if {connection.producer, connection.consumer} <= set(homes)
     ]
-    for connection in sorted(counted, key=lambda one: (homes[one.producer], homes[one.consumer])):
+    for connection in sorted(
+        counted, key=lambda connection_: (homes[connection_.producer], homes[connection_.consumer])
+    ):
         (source, first), (target, last) = homes[connection.producer], homes[connection.consumer]
         channel = names[connection]
         layer = member.network.layer(connection.producer)
@@ -166,7 +168,9 @@ def shared_largest_first(sizes: Sequence[int], conflicts: Sequence[int]) -> list
 
     conflicts: as for `shared_buffers`.
     """
-    return _in_buffers(sorted(range(len(sizes)), key=lambda one: -sizes[one]), sizes, conflicts)
+    return _in_buffers(
+        sorted(range(len(sizes)), key=lambda number: -sizes[number]), sizes, conflicts
+    )
 
 
 def _in_buffers(

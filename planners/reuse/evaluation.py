@@ -183,10 +183,10 @@ class Evaluator:
         masks = [sum(1 << number for number in here) for here in residents]
         self.parallel = [0] * len(self.edges)
         for own, here in enumerate(residents):
-            for other, group in enumerate(self.groups):
-                if other != own and group is not None and group == self.groups[own]:
+            for number_, group in enumerate(self.groups):
+                if number_ != own and group is not None and group == self.groups[own]:
                     for edge_number in here:
-                        self.parallel[edge_number] |= masks[other]
+                        self.parallel[edge_number] |= masks[number_]
         self.weights = sum(
             parameter_bytes(member.network, self.costs.parameter_bytes)
             for member in application.members
@@ -206,19 +206,19 @@ class Evaluator:
 
     def evaluate(self, genes: Genes) -> Evaluation:
         """Return what a chromosome costs."""
-        known = self._known.get(genes)
-        if known is None:
+        evaluation = self._known.get(genes)
+        if evaluation is None:
             self.count += 1
             if len(self._known) >= MOST_EVALUATIONS:
                 del self._known[next(iter(self._known))]
             states = self._states(genes)
-            known = self._known[genes] = Evaluation(
+            evaluation = self._known[genes] = Evaluation(
                 buffers=self.costs.element_bytes * self._buffers(states).elements,
                 weights=self.weights,
                 periods=self._periods(states),
                 extra_phases=sum(state.extra_phases for state in states.values()),
             )
-        return known
+        return evaluation
 
     def buffers(
         self, genes: Genes, *, member: int | None = None, share: Share | None = None

@@ -166,9 +166,9 @@ class Limited:
         """Yield the score of each chromosome. Raises LimitReached when the last evaluation is used."""
         done = 0
         while done < len(chromosomes):
-            some = chromosomes[done : done + self._left()]
-            done += len(some)
-            yield from _completed(self._known, self._executor, some, stop)
+            batch = chromosomes[done : done + self._left()]
+            done += len(batch)
+            yield from _completed(self._known, self._executor, batch, stop)
 
     def _left(self) -> int:
         if self._most is None:
@@ -222,29 +222,29 @@ class Checkpoint:
         archive.add(points)
         checked = points if len(entry_of) >= self._problem.size else archive.points
         again: list[Point] = []
-        evaluated_points(self._executor, [one.chromosome for one in checked], again, stop)
-        for told, found in zip(checked, again, strict=True):
-            if told != found:
+        evaluated_points(self._executor, [point.chromosome for point in checked], again, stop)
+        for told, rescored in zip(checked, again, strict=True):
+            if told != rescored:
                 entry = entry_of[told.chromosome]
-                raise entry.refusal(f"its score is {_line(found)}; {CHANGED}")
+                raise entry.refusal(f"its score is {_line(rescored)}; {CHANGED}")
         self._known = {point.chromosome: point.score for point in points}
         if len(text) > text.rfind("\n") + 1:
             write_text(self._path, "\n".join([*lines, ""]))
 
     def scores(self, chromosomes: Sequence[Chromosome], stop: Stop) -> Scores:
         """Yield the score of each chromosome; those that are new go into the file."""
-        known = len(self._known)
+        scored = len(self._known)
         try:
             yield from _completed(self._known, self._executor, chromosomes, stop)
         finally:
-            new = islice(self._known.items(), known, None)
-            lines = [_line(Point(chromosome=one, score=score)) for one, score in new]
+            new = islice(self._known.items(), scored, None)
+            lines = [_line(Point(chromosome=chromosome, score=score)) for chromosome, score in new]
             if lines:
                 append_text(self._path, "\n".join([*lines, ""]))
 
     def _point(self, entry: JsonValue) -> Point:
         entry.require_keys(("genes", "objectives"))
-        objectives = tuple(_number(one) for one in entry["objectives"].items())
+        objectives = tuple(_number(number) for number in entry["objectives"].items())
         point = entry["genes"].naturals()
         try:
             score = Score(objectives=objectives)

@@ -83,29 +83,29 @@ def load_front(
     floor = (memory_bound(evaluator, (None, *genes)) - evaluator.weights) // (
         evaluator.costs.element_bytes
     )
-    found = [
+    fronts_of_units = [
         segments(model, genes, floor=floor if group is None else 0, stop=stop)
         for model, group in zip(evaluator.models, evaluator.groups, strict=True)
     ]
-    fronts = [partition_front(one) for one in found]
+    fronts = [partition_front(members_fronts) for members_fronts in fronts_of_units]
     joined = []
-    for first, *others in evaluator.units:
+    for first, *rest in evaluator.units:
         front = fronts[first]
-        for other in others:  # loads add up, the slowest decides
+        for second in rest:  # loads add up, the slowest decides
             both = (
                 LoadPoint(
-                    one.load + also.load,
-                    max(one.nanoseconds, also.nanoseconds),
-                    one.genes + also.genes,
+                    point.load + also.load,
+                    max(point.nanoseconds, also.nanoseconds),
+                    point.genes + also.genes,
                 )
-                for one, also in product(front, fronts[other])
+                for point, also in product(front, fronts[second])
             )
             front = improving(both, _load_and_time)
         joined.append(front[::-1])  # from the largest load on
     chosen: dict[tuple[LoadPoint, ...], None] = {}
     for limit in sorted({point.load for front in joined for point in front}, reverse=True):
-        within = [next((one for one in front if one.load <= limit), None) for front in joined]
-        points = tuple(one for one in within if one is not None)
+        within = [next((point for point in front if point.load <= limit), None) for front in joined]
+        points = tuple(point for point in within if point is not None)
         if len(points) == len(joined):
             chosen[points] = None
     partitions = list(application.partitions)
@@ -119,13 +119,14 @@ def load_front(
                 gene_of |= zip([(name, layer) for layer in partition.layers], gene, strict=True)
         chromosomes.append(tuple(gene_of[layer] for layer in application.layers))
     pairs = zip(evaluator.groups, partitions, strict=True)
-    networks = Counter(group for group, _ in {(group, one[0]) for group, one in pairs})
+    networks = Counter(group for group, _ in {(group, pair[0]) for group, pair in pairs})
     del networks[None]  # these take turns
     return LoadFront(
         genes=tuple(genes),
         chromosomes=tuple(chromosomes),
-        loads=tuple(max(one.load for one in point) for point in chosen),
-        is_exact=all(one.is_complete for one in found) and max(networks.values(), default=1) == 1,
+        loads=tuple(max(segment.load for segment in point) for point in chosen),
+        is_exact=all(front_of_member.is_complete for front_of_member in fronts_of_units)
+        and max(networks.values(), default=1) == 1,
     )
 
 
@@ -160,9 +161,11 @@ def partition_front(found: Segments) -> list[LoadPoint]:
     front: list[LoadPoint] = []
     limit = None
     while path := _fastest(found.ending, limit):
-        load = max(one.load for one in path)
-        genes = [gene for one in path for gene in (*one.genes, None)]  # None for each separator
-        time = sum(one.nanoseconds for one in path)
+        load = max(segment.load for segment in path)
+        genes = [
+            gene for segment in path for gene in (*segment.genes, None)
+        ]  # None for each separator
+        time = sum(segment.nanoseconds for segment in path)
         front.append(LoadPoint(load, time, (tuple(genes[:-1]),)))
         limit = load - 1
     return improving(front, _load_and_time)
@@ -173,12 +176,12 @@ def _fastest(ending: dict[int, list[Segment]], limit: int | None) -> list[Segmen
     best: dict[int, tuple[int, int]] = {-1: (0, 0)}  # nanoseconds, and the largest load on the way
     come: dict[int, Segment] = {}
     for place in sorted(ending):
-        for one in ending[place]:
-            if one.begin in best and (limit is None or one.load <= limit):
-                time, load = best[one.begin]
-                candidate = (time + one.nanoseconds, max(load, one.load))
+        for segment in ending[place]:
+            if segment.begin in best and (limit is None or segment.load <= limit):
+                time, load = best[segment.begin]
+                candidate = (time + segment.nanoseconds, max(load, segment.load))
                 if place not in best or candidate < best[place]:
-                    best[place], come[place] = candidate, one
+                    best[place], come[place] = candidate, segment
     path: list[Segment] = []
     end = max(ending)
     while end in come:
@@ -203,13 +206,19 @@ def segments(model: PartitionModel, genes: Sequence[Gene], *, floor: int, stop: 
         different.append((None, *rows.values()))
     # The first layer, with nothing before it, ends no segment: it may be whole. Others are not.
     inner = [
-        some[1:] if layer in model.separators and layer else some
-        for layer, some in enumerate(different)
+        rows_choices[1:] if layer in model.separators and layer else rows_choices
+        for layer, rows_choices in enumerate(different)
     ]
     places = [-1, *(separator for separator in model.separators if separator), layers]
     quickest = [
-        min((model.nanoseconds(layer, _rows(model, layer, one)) for one in some), default=0)
-        for layer, some in enumerate(inner)
+        min(
+            (
+                model.nanoseconds(layer, _rows(model, layer, rows_choice))
+                for rows_choice in rows_choices
+            ),
+            default=0,
+        )
+        for layer, rows_choices in enumerate(inner)
     ]
     fastest: dict[tuple[int, int], int] = {}  # of those that need no more than the floor
     ending: dict[int, list[Segment]] = {place: [] for place in places}
@@ -219,7 +228,7 @@ def segments(model: PartitionModel, genes: Sequence[Gene], *, floor: int, stop: 
             begin, end = places[low], places[low + width]
             stop.look()
             between = places[low + 1 : low + width]
-            halves = [((begin, one), (one, end)) for one in between]
+            halves = [((begin, middle), (middle, end)) for middle in between]
             apart = [
                 fastest[left] + fastest[right]
                 for left, right in halves
@@ -234,10 +243,12 @@ def segments(model: PartitionModel, genes: Sequence[Gene], *, floor: int, stop: 
             is_all = prod(map(len, choices)) <= MOST_CHOICES
             is_complete &= is_all
             tried = product(*choices) if is_all else _uniform(choices)
-            segments = (_segment(model, begin, end, one) for one in tried)
-            found = improving(segments, _load_and_time)
-            ending[end] += found
-            times = [one.nanoseconds for one in found if one.load <= floor] + apart
+            segments = (_segment(model, begin, end, choice) for choice in tried)
+            segments_found = improving(segments, _load_and_time)
+            ending[end] += segments_found
+            times = [
+                segment.nanoseconds for segment in segments_found if segment.load <= floor
+            ] + apart
             if times:
                 fastest[begin, end] = min(times)
     return Segments(ending, is_complete)

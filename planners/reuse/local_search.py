@@ -145,8 +145,8 @@ def local_search(
         gains=lambda chromosome: gains(evaluator, evaluator.buffers(genes_at(chromosome))),
     )
     alone = smallest_of_each(evaluator, problem, limited, random=random, stop=stop)
-    found = search.run(chain(seeds, exact_seeds(), alone), stop)
-    return LocalFront(problem, found, tuple(fronts))
+    points = search.run(chain(seeds, exact_seeds(), alone), stop)
+    return LocalFront(problem, points, tuple(fronts))
 
 
 class LocalSearch:
@@ -213,10 +213,10 @@ class LocalSearch:
         """Evaluate in order; what was evaluated before an end stays in the archive."""
         rest = iter(chromosomes)
         found: list[Point] = []
-        while some := list(islice(rest, BATCH)):
+        while batch := list(islice(rest, BATCH)):
             points: list[Point] = []
             try:
-                evaluated_points(self._executor, some, points, stop)
+                evaluated_points(self._executor, batch, points, stop)
             finally:
                 self.archive.add(points)
             found += points
@@ -263,8 +263,8 @@ class LocalSearch:
                     _set(self._problem, genes, free[begin : begin + width], allele)
                     nearby[tuple(genes)] = None
             least = now.score.objectives[0]
-            found = self._look_at(nearby, stop)
-            smaller = [one for one in found if one.score.objectives[0] < least]
+            evaluated = self._look_at(nearby, stop)
+            smaller = [point for point in evaluated if point.score.objectives[0] < least]
             if not smaller:
                 return
             now = min(smaller, key=price)
@@ -273,13 +273,13 @@ class LocalSearch:
         """Walk a round from an archive that has a point."""
         settings = self._settings
         front = self.archive.by_objectives()
-        others = len(front[0].score.objectives) - 1
+        periods = len(front[0].score.objectives) - 1
         walks = []
         for number in range(settings.walks):
             if number < settings.memory_walks:
-                weights = [MEMORY_ALONE, *(1 for _ in range(others))]
+                weights = [MEMORY_ALONE, *(1 for _ in range(periods))]
             else:
-                weights = [self._random.randint(1, HEAVIEST) for _ in range(others + 1)]
+                weights = [self._random.randint(1, HEAVIEST) for _ in range(periods + 1)]
             walks.append(_Walk(front, weights, self._random.choice(front) if number % 2 else None))
         free = self._problem.free_genes
         met: list[Point] = []
@@ -345,7 +345,9 @@ def neighbour(
 
 
 def _change(problem: Problem, genes: list[int], gene: int, random: Random) -> None:
-    genes[gene] = random.choice([one for one in problem.alleles[gene] if one != genes[gene]])
+    genes[gene] = random.choice(
+        [allele for allele in problem.alleles[gene] if allele != genes[gene]]
+    )
 
 
 def _change_run(problem: Problem, genes: list[int], free: Sequence[int], random: Random) -> None:
@@ -387,7 +389,7 @@ def climbed(
         left = random.sample(genes, len(genes))
         first = gains(now)
         while left:
-            gene = max(left, key=lambda one: first.get(one, 0))
+            gene = max(left, key=lambda gene_: first.get(gene_, 0))
             left.remove(gene)
             changed = list(now)
             if idle == 0:
@@ -397,13 +399,13 @@ def climbed(
             else:
                 for one in random.sample(genes, min(len(genes), random.randint(2, FEW))):
                     _change(problem, changed, one, random)
-            other = tuple(changed)
-            found = memory(other)
-            if found < least:
+            chromosome = tuple(changed)
+            memory_now = memory(chromosome)
+            if memory_now < least:
                 is_better = True
-                yield other
-            if found <= least:
-                now, least, first = other, found, gains(other)
+                yield chromosome
+            if memory_now <= least:
+                now, least, first = chromosome, memory_now, gains(chromosome)
         idle = 0 if is_better else idle + 1
 
 
@@ -415,7 +417,7 @@ def gains(evaluator: Evaluator, buffers: Buffers) -> dict[int, int]:
     layers that fill no buffer are left out, and so are edges that are cut: these are always whole.
     """
     gene_of = {layer: gene for gene, layer in enumerate(evaluator.application.layers)}
-    found: dict[int, int] = {}
+    gain_of: dict[int, int] = {}
     for buffer in buffers.shared:
         smaller = [
             buffers.sizes[edge] for edge in buffer.edges if buffers.sizes[edge] < buffer.size
@@ -427,8 +429,8 @@ def gains(evaluator: Evaluator, buffers: Buffers) -> dict[int, int]:
                 name = evaluator.application.members[edge.member].name
                 for layer in (edge.connection.producer, edge.connection.consumer):
                     gene = gene_of[name, layer]
-                    found[gene] = max(gain, found.get(gene, 0))
-    return found
+                    gain_of[gene] = max(gain, gain_of.get(gene, 0))
+    return gain_of
 
 
 def smallest_of_each(
@@ -491,7 +493,10 @@ class _Climbs:
             [0, *accumulate(len(member.layers) for member in evaluator.application.members)]
         )
         self._own = [range(begin, end) for begin, end in ends]
-        self._genes = [[one for one in own if len(problem.alleles[one]) > 1] for own in self._own]
+        self._genes = [
+            [gene for gene in genes_of_member if len(problem.alleles[gene]) > 1]
+            for genes_of_member in self._own
+        ]
         self._known: list[dict[Chromosome, int]] = [{} for _ in self._own]
         self._left = 0  # calls
 
@@ -518,17 +523,17 @@ class _Climbs:
                     return
                 before = self._left
                 start = list(self.found)  # layers work by parts, a few as a whole
-                for one in self._genes[largest]:
+                for gene in self._genes[largest]:
                     is_whole = self._random.randrange(WHOLE_OF) == 0
-                    start[one] = self._problem.alleles[one][0 if is_whole else 1]
-                other = self._climbed(largest, tuple(start), most_idle=AGAIN_IDLE)
-                if self._least(largest, other) < self._least(largest, self.found):
-                    self.found = other
+                    start[gene] = self._problem.alleles[gene][0 if is_whole else 1]
+                climbed = self._climbed(largest, tuple(start), most_idle=AGAIN_IDLE)
+                if self._least(largest, climbed) < self._least(largest, self.found):
+                    self.found = climbed
                 idle = 0 if self._left < before else idle + 1
 
     def _climbed(self, member: int, start: Chromosome, *, most_idle: int = IDLE) -> Chromosome:
         """The end of a climb of one network, or where it was when its calls were used."""
-        found = start
+        best = start
         climb = climbed(
             start,
             self._genes[member],
@@ -540,16 +545,16 @@ class _Climbs:
         )
         with suppress(Enough):
             for better in climb:
-                found = better
-        return found
+                best = better
+        return best
 
     def _least(self, member: int, chromosome: Chromosome) -> int:
         """Return what the network needs: a call, unless it is known. Raises Enough after the last."""
-        own = tuple([chromosome[gene] for gene in self._own[member]])
-        known = self._known[member].get(own)
-        if known is None:
+        own_genes = tuple([chromosome[gene] for gene in self._own[member]])
+        memory = self._known[member].get(own_genes)
+        if memory is None:
             if self._stop.is_over() or not self._left:
                 raise Enough
             self._left -= 1
-            known = self._known[member][own] = self._memory(member, chromosome)
-        return known
+            memory = self._known[member][own_genes] = self._memory(member, chromosome)
+        return memory

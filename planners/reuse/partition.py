@@ -67,17 +67,18 @@ def layer_times(
         )
         if measured is None:
             return {name: sum(times) for name, times in predicted.items()}
-        found = {}
+        time_of = {}
         for name, times in predicted.items():
-            known = measured.get(name, {})
-            if len(times) not in known:
+            times_of_phases = measured.get(name, {})
+            if len(times) not in times_of_phases:
                 raise InvalidNetwork(
                     f"network {network.name!r}, layer {name!r}: no measured times of "
-                    f"{len(times)} phases, only of {', '.join(map(str, sorted(known))) or 'none'}; "
+                    f"{len(times)} phases, only of "
+                    f"{', '.join(map(str, sorted(times_of_phases))) or 'none'}; "
                     "give a table for each number of rows, as csdf cnn measure writes them"
                 )
-            found[name] = known[len(times)]
-        return found
+            time_of[name] = times_of_phases[len(times)]
+        return time_of
 
     return lambda layer, rows: of_all(rows)[layer]
 
@@ -302,9 +303,9 @@ class PartitionModel:
 def _reached(layers: int, edges: Sequence[Edge]) -> tuple[list[int], list[int]]:
     """For each layer, as bits, the layers it depends on, and the layers that depend on it."""
     above, below = [0] * layers, [0] * layers
-    for edge in sorted(edges, key=lambda one: one.consumer):
+    for edge in sorted(edges, key=lambda edge: edge.consumer):
         above[edge.consumer] |= above[edge.producer] | 1 << edge.producer
-    for edge in sorted(edges, key=lambda one: -one.producer):
+    for edge in sorted(edges, key=lambda edge: -edge.producer):
         below[edge.producer] |= below[edge.consumer] | 1 << edge.consumer
     return above, below
 

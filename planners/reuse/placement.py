@@ -48,10 +48,10 @@ def offset_problem(evaluator: Evaluator, plan: ReusePlan) -> Problem:
         for edge, elements, spans in zip(plan.edges, plan.capacities, plan.spans, strict=True)
     )
     conflicts = tuple(
-        (edge.name, plan.edges[other].name)
+        (edge.name, plan.edges[second].name)
         for number, edge in enumerate(plan.edges)
-        for other in range(number + 1, len(plan.edges))
-        if evaluator.parallel[number] >> other & 1
+        for second in range(number + 1, len(plan.edges))
+        if evaluator.parallel[number] >> second & 1
     )
     return Problem(name=evaluator.application.name, buffers=buffers, conflicts=conflicts)
 
@@ -89,12 +89,12 @@ def tensor_places(evaluator: Evaluator, plan: ReusePlan) -> TensorPlaces:
         groups[tensor if is_only else edge.name].append(edge.name)
     place_of = dict.fromkeys(buffers, "")
     for same in groups.values():
-        longest = max(same, key=lambda one: buffers[one].end)
+        longest = max(same, key=lambda number_: buffers[number_].end)
         for name in same:
             place_of[name] = name if apart.intersection(same) else longest
     tensors = tuple(buffers[name] for name in dict.fromkeys(place_of.values()))
     conflicts = dict.fromkeys(
-        (place_of[one], place_of[other]) for one, other in problem.conflicts
+        (place_of[first], place_of[second]) for first, second in problem.conflicts
     )  # each pair once
     return TensorPlaces(
         edges=problem,

@@ -140,10 +140,12 @@ def search_problem(evaluator: Evaluator, alleles: Sequence[int] = PUBLISHED_ALLE
     useful: dict[tuple[str, str], tuple[int, ...]] = {}
     for model, (number, partition) in zip(evaluator.models, application.partitions, strict=True):
         for place, layer in enumerate(partition.layers):
-            found: dict[int, int] = {}  # the first allele of each number of rows that it really has
+            allele_of_rows: dict[
+                int, int
+            ] = {}  # the first allele of each number of rows that it really has
             for allele in alleles:
-                found.setdefault(model.table.part_rows(place, allele or None), allele)
-            useful[application.members[number].name, layer] = tuple(found.values())
+                allele_of_rows.setdefault(model.table.part_rows(place, allele or None), allele)
+            useful[application.members[number].name, layer] = tuple(allele_of_rows.values())
     # A text that only the same application at the same costs has; sets in a fixed order.
     members = [
         (member.network, member.partitions, sorted(member.outside))
@@ -164,8 +166,8 @@ def genes_at(chromosome: Chromosome) -> Genes:
 
 def score(evaluator: Evaluator, chromosome: Chromosome) -> Score:
     """Return the objectives of a chromosome; with functools.partial, what a search calls."""
-    found = evaluator.evaluate(genes_at(chromosome))
-    return Score(objectives=(found.memory, *found.periods))
+    evaluation = evaluator.evaluate(genes_at(chromosome))
+    return Score(objectives=(evaluation.memory, *evaluation.periods))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,15 +233,15 @@ class Archive:
             return
         everything = [*self.points, *points]
         ranks = ranks_of([point.score.objectives for point in everything])
-        known = len(self.points)
-        fresh = ranks[known:]
+        count = len(self.points)
+        fresh = ranks[count:]
         places = np.arange(len(everything))
         below = at_most(fresh, ranks)  # (fresh, everything)
         equal = below & at_most(ranks, fresh).T
-        later = places[known:, None] < places[None, :]
+        later = places[count:, None] < places[None, :]
         drops = np.zeros(len(everything), dtype=bool)
         drops |= (below & (~equal | later)).any(axis=0)
-        drops[known:] |= at_most(ranks[:known], fresh).any(axis=0)
+        drops[count:] |= at_most(ranks[:count], fresh).any(axis=0)
         self.points = tuple(everything[place] for place in np.flatnonzero(~drops))
 
     def by_objectives(self) -> tuple[Point, ...]:

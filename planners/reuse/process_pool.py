@@ -115,10 +115,10 @@ class _ProcessPool:
                         futures = [self._executor.submit(_answer, part) for part in parts[done:]]
                     stop.look()
                     if wait(futures[:1], timeout=TICK).done:
-                        found = futures[0].result()
+                        scores = futures[0].result()
                         del futures[0]
                         losses, done = 0, done + 1
-                        yield from found
+                        yield from scores
                 except BrokenProcessPool:
                     futures = []
                     losses += 1

@@ -46,13 +46,13 @@ class Constraints:
     def met_by(self, application: Application, points: Sequence[Point]) -> list[Point]:
         """Return the points that meet them, in whole buffers."""
         names = [member.name for member in application.members]
-        found = []
+        nearest_points = []
         for point in points:
             periods = dict(zip(names, point.periods, strict=True))
             if self.memory is None or point.memory <= self.memory:
                 if all(periods[name] * rate <= 1 for name, rate in self.throughput.items()):
-                    found.append(point)
-        return found
+                    nearest_points.append(point)
+        return nearest_points
 
 
 def selected(
@@ -67,8 +67,8 @@ def selected(
     """
     fitting = constraints.met_by(application, points)
     if constraints.memory is None:
-        return min(fitting, key=lambda one: (one.memory, one.time), default=None)
-    return min(fitting, key=lambda one: (one.time, one.memory), default=None)
+        return min(fitting, key=lambda point: (point.memory, point.time), default=None)
+    return min(fitting, key=lambda point: (point.time, point.memory), default=None)
 
 
 def uniform_points(evaluator: Evaluator, rows: Sequence[int]) -> tuple[Point, ...]:
@@ -87,8 +87,8 @@ def least_points(evaluator: Evaluator, rows: Sequence[int], stop: Stop) -> tuple
     if stop.is_over():
         return ()
     problem = search_problem(evaluator, tuple(dict.fromkeys((WHOLE, *rows))))
-    found = least_live(evaluator, problem, random=Random(SEED), stop=stop)
-    return (Point(chromosome=found, score=score(evaluator, found)),)
+    live = least_live(evaluator, problem, random=Random(SEED), stop=stop)
+    return (Point(chromosome=live, score=score(evaluator, live)),)
 
 
 class PlacedPoint(NamedTuple):
@@ -121,8 +121,8 @@ def placed_front(
     stop = stop_of(budget)
     simple = uniform_points(evaluator, rows)
     nearest = sorted(points, key=lambda point: (point.memory, point.time))
-    waiting = list({one.chromosome: one for one in (*simple, *nearest)}.values())
-    waiting += [one for one in least_points(evaluator, rows, stop) if one not in waiting]
+    waiting = list({point.chromosome: point for point in (*simple, *nearest)}.values())
+    waiting += [point for point in least_points(evaluator, rows, stop) if point not in waiting]
     front: list[PlacedPoint] = []
     for point in waiting:
         if point not in simple and stop.is_over():
@@ -133,15 +133,17 @@ def placed_front(
         if any(_dominates(placed, bound) for placed in front):
             continue
         placed = PlacedPoint(point, evaluator.weights + place(point))
-        if not any(_dominates(other, placed) for other in front):
-            front = [other for other in front if not _dominates(placed, other)] + [placed]
+        if not any(_dominates(placed_point, placed) for placed_point in front):
+            front = [
+                placed_point for placed_point in front if not _dominates(placed, placed_point)
+            ] + [placed]
     return tuple(sorted(front, key=lambda placed: placed.objectives))
 
 
 def _dominates(first: PlacedPoint, second: PlacedPoint) -> bool:
     """Whether no objective of the first is larger; so of two equal points the earlier remains."""
     pairs = zip(first.objectives, second.objectives, strict=True)
-    return all(mine <= others for mine, others in pairs)
+    return all(mine <= theirs for mine, theirs in pairs)
 
 
 def chosen_point(
@@ -153,8 +155,20 @@ def chosen_point(
     by the sum of the periods.
     """
     only_speed = replace(constraints, memory=None)
-    fast = [one for one in front if only_speed.met_by(application, [one.point])]
+    fast = [
+        placed_point
+        for placed_point in front
+        if only_speed.met_by(application, [placed_point.point])
+    ]
     if constraints.memory is None:
-        return min(fast, key=lambda one: (one.memory, one.point.time), default=None)
-    fitting = [one for one in fast if one.memory <= constraints.memory]
-    return min(fitting, key=lambda one: (one.point.time, one.memory), default=None)
+        return min(
+            fast,
+            key=lambda placed_point: (placed_point.memory, placed_point.point.time),
+            default=None,
+        )
+    fitting = [placed_point for placed_point in fast if placed_point.memory <= constraints.memory]
+    return min(
+        fitting,
+        key=lambda placed_point: (placed_point.point.time, placed_point.memory),
+        default=None,
+    )

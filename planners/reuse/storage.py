@@ -233,8 +233,8 @@ def held_rows(rates: BlockRates) -> tuple[Rows, Rows]:
     waits: list[dict[int, Sequence[int]]] = [{} for _ in rates.written]  # for firings, by layer
 
     def wait(layer: int, other: int, firings: Sequence[int]) -> None:
-        known = waits[layer].get(other, firings)
-        waits[layer][other] = [max(pair) for pair in zip(known, firings, strict=True)]
+        previous = waits[layer].get(other, firings)
+        waits[layer][other] = [max(pair) for pair in zip(previous, firings, strict=True)]
 
     for layer in range(len(waits)):
         for edge in rates.edges:
@@ -302,13 +302,13 @@ def block_storage(
     if least == used:
         return BlockStorage(used, size(used), size(used))
     graph = _graph(rates, row_elements)
-    found = smallest_storage(graph, SearchSpace(unit="bytes"), budget=Stop(steps=EFFORT))
-    if found.reason.has(Ended.INTERRUPTED):
+    storage = smallest_storage(graph, SearchSpace(unit="bytes"), budget=Stop(steps=EFFORT))
+    if storage.reason.has(Ended.INTERRUPTED):
         raise KeyboardInterrupt  # it ends all the work around the search
-    bound = max(size(least), found.lower_bound)
-    if found.point is None or found.point.size > size(used):
+    bound = max(size(least), storage.lower_bound)
+    if storage.point is None or storage.point.size > size(used):
         return BlockStorage(used, size(used), bound)
-    capacities = tuple(found.point.capacities[str(number)] for number in range(len(rates.edges)))
+    capacities = tuple(storage.point.capacities[str(number)] for number in range(len(rates.edges)))
     return BlockStorage(capacities, size(capacities), bound)
 
 

@@ -81,7 +81,7 @@ def read_source(
         if options.state:
             try:
                 pairs = _paired_names(model.network, options.state)
-                names = [given for given, _ in pairs]
+                names = [pattern for pattern, _ in pairs]
                 for name in names:
                     if names.count(name) > 1:
                         raise CsdfError(
@@ -101,20 +101,20 @@ def read_source(
 
 def _paired_names(network: Network, pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return the names of inputs and outputs; a star in both of a pair stands for any characters."""
-    found = []
+    pairs_matched = []
     for given, taken in pairs:
         before, star, behind = given.partition("*")
         if not star or "*" not in taken:
-            found.append((given, taken))
+            pairs_matched.append((given, taken))
             continue
         pattern = re.compile(f"{re.escape(before)}(.*){re.escape(behind)}")
-        matches = [pattern.fullmatch(one.name) for one in network.inputs]
-        some = [(one[0], taken.replace("*", one[1], 1)) for one in matches if one]
-        if not some:
-            listed = ", ".join(repr(one.name) for one in network.inputs)
+        matches = [pattern.fullmatch(input_.name) for input_ in network.inputs]
+        names_matched = [(match[0], taken.replace("*", match[1], 1)) for match in matches if match]
+        if not names_matched:
+            listed = ", ".join(repr(input_.name) for input_ in network.inputs)
             raise InvalidNetwork(f"state {given!r}: no input has such a name, only {listed}")
-        found += some
-    return found
+        pairs_matched += names_matched
+    return pairs_matched
 
 
 def granularity_of(options: argparse.Namespace) -> Granularity:

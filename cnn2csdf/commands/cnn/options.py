@@ -108,10 +108,10 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
 
 def _paired(text: str) -> tuple[str, str]:
     """Two names with an equals sign between."""
-    given, sign, taken = text.partition("=")
-    if not (given and sign and taken):
+    name, sign, taken = text.partition("=")
+    if not (name and sign and taken):
         raise argparse.ArgumentTypeError(f"{text!r}; expected IN=OUT, an input and an output")
-    return given, taken
+    return name, taken
 
 
 def add_granularity_options(parser: argparse.ArgumentParser, *, is_by_tensor: bool = True) -> None:
@@ -212,13 +212,13 @@ def remark_on_platform(
 
     measured: the networks whose times are not predicted, where others are.
     """
-    given = [name for name in FIGURES if getattr(options, name, None) is not None]
-    if "is_platform_given" in options or len(given) == len(FIGURES):
+    options_stated = [name for name in FIGURES if getattr(options, name, None) is not None]
+    if "is_platform_given" in options or len(options_stated) == len(FIGURES):
         return
     if not measured and getattr(options, "durations", None):
         return
     but = [f"but those of {' and '.join(measured)}"] if measured else []
-    but += [f"with --{name} as given" for name in given]
+    but += [f"with --{name} as given" for name in options_stated]
     which = "".join(f", {words}" for words in but)
     remark(command, f"times are predicted for {options.platform}{which}; --platform chooses")
 

@@ -71,13 +71,13 @@ class Assembly:
         InvalidNetwork where the last shape is not what the onnx package says.
         """
         inputs = (self.dynamic(node, 0),) if inputs is None else inputs
-        if inputs and all(one in self._raised for one in inputs):
+        if inputs and all(input_ in self._raised for input_ in inputs):
             lines = [on_lines(step) for step in steps]
-            found = [step for step in lines if step is not None]
-            if len(found) == len(steps):
+            steps_left = [step for step in lines if step is not None]
+            if len(steps_left) == len(steps):
                 self.add_raised(
                     node,
-                    *found,
+                    *steps_left,
                     inputs=inputs,
                     output=output,
                     name=name,
@@ -149,15 +149,17 @@ class Assembly:
 
     def _reshaped(self, tensor: str, layer: str, dims: Dims, what: str) -> str:
         """The layer that gives a tensor other dims; of one that is made real the integers, before."""
-        known, element = self.builder.layer(layer), self.values.element(tensor)
-        is_made_real = isinstance(known.operator, op.Conversion) and known.quantization is None
-        given = self.builder.layer(known.inputs[0]) if is_made_real else known
+        last_layer, element = self.builder.layer(layer), self.values.element(tensor)
+        is_made_real = (
+            isinstance(last_layer.operator, op.Conversion) and last_layer.quantization is None
+        )
+        source_layer = self.builder.layer(last_layer.inputs[0]) if is_made_real else last_layer
         moved = self.builder.add(
             op.Reshape(dims=dims),
-            given.name,
-            name=f"{given.name} {what}",
-            element=given.element if is_made_real else element,
-            quantization=given.quantization,
+            source_layer.name,
+            name=f"{source_layer.name} {what}",
+            element=source_layer.element if is_made_real else element,
+            quantization=source_layer.quantization,
         )
         if not is_made_real:
             return moved
@@ -188,7 +190,8 @@ class Assembly:
     ) -> str:
         step = step if isinstance(step, Weighted) else Weighted(step, {})
         stored = [
-            self.values.stored(role, one.tensor, one.axis) for role, one in step.weights.items()
+            self.values.stored(role, weight.tensor, weight.axis)
+            for role, weight in step.weights.items()
         ]
         source = self.builder.layer(sources[0]).quantization
         if source is not None and source.element is self.values.element(tensor):
@@ -211,10 +214,10 @@ class Assembly:
     def quantize(self, tensor: str, quantization: Quantization) -> Quantization:
         """Return how a tensor of integers is quantised: so, if nothing before it has said how."""
         layer = self._raised.get(tensor) or self._plain(tensor)
-        known = self.builder.layer(layer).quantization
-        if known is None:
+        known_quantization = self.builder.layer(layer).quantization
+        if known_quantization is None:
             self.builder.quantize(layer, quantization)
-        return known or quantization
+        return known_quantization or quantization
 
     def has(self, tensor: str) -> bool:
         """Whether a layer writes the tensor."""
@@ -260,17 +263,17 @@ class Assembly:
 
     def frame_axis(self, node: Node, tensor: str, axis: int) -> int:
         """Return which axis of the layer that axis of the tensor is; a negative one from the end."""
-        if (found := self.frame_axis_or_batch(node, tensor, axis)) is None:
+        if (frame_axis := self.frame_axis_or_batch(node, tensor, axis)) is None:
             raise unsupported(node, "works along the batch axis")
-        return found
+        return frame_axis
 
     def frame_axis_or_batch(self, node: Node, tensor: str, axis: int) -> int | None:
         """Return which axis of the layer that axis of the tensor is; None if it is the batch."""
         rank = len(self.values.dims(tensor))
         if not -rank <= axis < rank:
             raise unsupported(node, f"axis {axis} of a tensor with {rank} axes")
-        found = axis % rank - self.batch_axes(tensor)
-        return None if found < 0 else found
+        axis_in_frame = axis % rank - self.batch_axes(tensor)
+        return None if axis_in_frame < 0 else axis_in_frame
 
     def batch_axes(self, tensor: str) -> int:
         """Return 1 if the tensor has a batch axis, else 0."""
@@ -283,7 +286,7 @@ class Assembly:
             return None
         if value.dtype.kind not in "iub":
             raise unsupported(node, f"{what} {node.input(index)!r} are not integers")
-        return tuple(int(one) for one in value.reshape(-1))
+        return tuple(int(number) for number in value.reshape(-1))
 
     def reals(self, node: Node, index: int, what: str) -> tuple[float, ...] | None:
         """Return the static numbers of an input; None where it is left out."""
@@ -292,7 +295,7 @@ class Assembly:
             return None
         if np.isnan(value.astype(np.float64)).any():
             raise unsupported(node, f"{what} {node.input(index)!r} is not a number")
-        return tuple(shortest_decimal(float(one)) for one in value.reshape(-1))
+        return tuple(shortest_decimal(float(number)) for number in value.reshape(-1))
 
     def trained(self, node: Node, index: int, what: str) -> tuple[str, Dims]:
         """Return the name and dims of an input that must be static: weights."""
@@ -363,14 +366,14 @@ Step = Weighted | op.Operator
 
 def on_lines(step: Step) -> Weighted | None:
     """Return the step on maps of one column; None where it is no function of single elements."""
-    found = step if isinstance(step, Weighted) else Weighted(step, {})
-    match found.operator:
+    weighted = step if isinstance(step, Weighted) else Weighted(step, {})
+    match weighted.operator:
         case op.Activation() | op.BatchNormalization() | op.Conversion() | op.Identity():
-            return found
+            return weighted
         case op.Elementwise(constant=None):
-            return found
+            return weighted
         case op.Elementwise(constant=tuple(dims)) as operator:
-            numbers = found.weights["constant"]
+            numbers = weighted.weights["constant"]
             column = Numbers(numbers.tensor, lambda: numbers.read()[..., None])
             wide = replace(operator, constant=(*dims, 1))
             return Weighted(wide, {"constant": column})

@@ -29,11 +29,11 @@ def dynamic_quantization(node: Node, assembly: Assembly) -> None:
 
 def zero_points(node: Node, assembly: Assembly, places: Sequence[int]) -> list[str]:
     """Return the zero points at those inputs that are there; they must depend on the frame."""
-    found = [name for place in places if (name := node.input(place)) is not None]
-    for name in found:
+    names_present = [name for place in places if (name := node.input(place)) is not None]
+    for name in names_present:
         if assembly.is_static(name):
             raise unsupported(node, f"a constant zero point {name!r} of what depends on the frame")
-    return found
+    return names_present
 
 
 def without_zero_point(
@@ -46,10 +46,10 @@ def without_zero_point(
     zero = node.input(place)
     if zero is None:
         return numbers
-    found = assembly.integers(node, place, "the zero point of the weights") or ()
-    if len(found) not in (1, channels):
+    zero_points = assembly.integers(node, place, "the zero point of the weights") or ()
+    if len(zero_points) not in (1, channels):
         raise UnreadableFile(
-            f"{node}: {len(found)} zero points of weights for {counted(channels, 'channel')}"
+            f"{node}: {len(zero_points)} zero points of weights for {counted(channels, 'channel')}"
         )
 
     def centred() -> Array:
@@ -95,7 +95,7 @@ def dequantize(node: Node, assembly: Assembly) -> None:
 
 
 def _one_scale(node: Node, assembly: Assembly, tensor: str) -> Quantization:
-    found = assembly.values.quantization(node, tensor)
-    if found is None:
+    quantization = assembly.values.quantization(node, tensor)
+    if quantization is None:
         raise unsupported(node, "several scales or zero points of what depends on the frame")
-    return found
+    return quantization

@@ -206,8 +206,8 @@ def cast(node: Node, assembly: Assembly) -> None:
 
 
 def _type_name(target: int) -> str:
-    known = onnx.TensorProto.DataType.values()
-    return onnx.TensorProto.DataType.Name(target) if target in known else str(target)
+    type_values = onnx.TensorProto.DataType.values()
+    return onnx.TensorProto.DataType.Name(target) if target in type_values else str(target)
 
 
 EXTREMES = {"ArgMax": "max", "ArgMin": "min"}

@@ -37,7 +37,7 @@ def extended(node: Node, assembly: Assembly) -> None:
 def _operator(node: Node) -> Operator:
     module = extension_of(node)
     assert module is not None
-    values = {name: attribute_value(found) for name, found in node.attributes.items()}
+    values = {name: attribute_value(attribute) for name, attribute in node.attributes.items()}
     attributes = {
         name: shortest_decimal(value) if isinstance(value, float) else value
         for name, value in values.items()

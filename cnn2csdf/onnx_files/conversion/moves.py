@@ -103,18 +103,18 @@ def slices(node: Node, assembly: Assembly) -> None:
     tensor = assembly.dynamic(node, 0)
     dims = assembly.values.dims(tensor)
     assembly.values.dims(node.outputs[0])  # refuses to keep nothing
-    found: list[op.Operator] = []
+    operators: list[op.Operator] = []
     for axis, (start, stop, step) in _ranges(node, assembly, tensor).items():
         if (start, stop, step) == (0, dims[axis], 1):
             continue
         ours = assembly.frame_axis(node, tensor, axis)
         places = range(start, stop, step)
-        found.append(
+        operators.append(
             op.Slice(axis=ours, start=start, stop=stop, step=step)
             if step > 0
             else picked(ours, tuple(places))
         )
-    assembly.add(node, *(found or [op.Identity()]))
+    assembly.add(node, *(operators or [op.Identity()]))
 
 
 def _ranges(node: Node, assembly: Assembly, tensor: str) -> dict[int, Range]:
@@ -132,7 +132,7 @@ def _ranges(node: Node, assembly: Assembly, tensor: str) -> dict[int, Range]:
     if starts is None or stops is None:
         raise UnreadableFile(f"{node}: starts or ends are missing")
     lists = [starts, stops, axes or tuple(range(len(starts))), steps or (1,) * len(starts)]
-    if len({len(one) for one in lists}) > 1:
+    if len({len(values_of_list) for values_of_list in lists}) > 1:
         raise UnreadableFile(f"{node}: starts, ends, axes and steps differ in number")
     ranges: dict[int, Range] = {}
     for start, stop, axis, step in zip(*lists, strict=True):

@@ -57,8 +57,8 @@ def _affine(
         ("add", Numbers(weights["shift"].tensor, lambda: shift().reshape(dims))),
     )
     return [
-        Weighted(op.Elementwise(function=function, constant=dims), {"constant": one})
-        for function, one in numbers
+        Weighted(op.Elementwise(function=function, constant=dims), {"constant": array})
+        for function, array in numbers
     ]
 
 
@@ -88,12 +88,12 @@ def layer_normalization(node: Node, assembly: Assembly) -> None:
 
 
 def _spread(node: Node, assembly: Assembly, index: int, dims: tuple[int, ...]) -> Numbers:
-    tensor, found = assembly.trained(node, index, "the scale or shift")
-    fits = len(found) <= len(dims) and all(
-        size in (1, wanted) for size, wanted in zip(reversed(found), reversed(dims), strict=False)
+    tensor, dims_of = assembly.trained(node, index, "the scale or shift")
+    fits = len(dims_of) <= len(dims) and all(
+        size in (1, wanted) for size, wanted in zip(reversed(dims_of), reversed(dims), strict=False)
     )
     if not fits:
-        raise unsupported(node, f"a scale or shift of shape {found}, expected {dims}")
+        raise unsupported(node, f"a scale or shift of shape {dims_of}, expected {dims}")
     return Numbers(tensor, lambda: np.broadcast_to(assembly.values.value(tensor), dims))
 
 
@@ -143,8 +143,8 @@ def reduction(node: Node, assembly: Assembly) -> None:
         if node.integer("noop_with_empty_axes", 0):
             raise unsupported(node, "a reduction over no axis")
         listed = tuple(range(len(assembly.values.dims(tensor))))
-    found = {assembly.frame_axis_or_batch(node, tensor, axis) for axis in listed}
-    axes = tuple(sorted(axis for axis in found if axis is not None))
+    frame_axes = {assembly.frame_axis_or_batch(node, tensor, axis) for axis in listed}
+    axes = tuple(sorted(axis for axis in frame_axes if axis is not None))
     if not axes:
         raise unsupported(node, "a reduction over the batch only")
     shape = assembly.shape(tensor)

@@ -107,10 +107,12 @@ def einsum(node: Node, assembly: Assembly) -> None:
     constants, weights = assembly.constant_operands(node.inputs, assembly.values.dims)
     left = "".join(letter for letter in result if letter in "".join(ours))
     operator = op.TensorProduct(terms=tuple(ours), result=left, constants=constants)
-    found = assembly.values.dims(node.outputs[0])
-    frame = (found[1:] if len(found) > 1 and found[0] == 1 else found) or (1,)
+    output_dims = assembly.values.dims(node.outputs[0])
+    frame = (output_dims[1:] if len(output_dims) > 1 and output_dims[0] == 1 else output_dims) or (
+        1,
+    )
     made = operator.output_dims([assembly.shape(name) for name in tensors])
-    ends = () if made in (frame, found) else (op.Reshape(dims=frame),)
+    ends = () if made in (frame, output_dims) else (op.Reshape(dims=frame),)
     assembly.add(node, Weighted(operator, weights), *ends, inputs=tensors)
 
 
@@ -125,7 +127,9 @@ def _letters(node: Node) -> tuple[list[str], str]:
         raise unsupported(node, f"equation {equation!r} for {counted(len(node.inputs), 'input')}")
     if not arrow:
         everything = "".join(terms)
-        result = "".join(sorted(one for one in set(everything) if everything.count(one) == 1))
+        result = "".join(
+            sorted(letter for letter in set(everything) if everything.count(letter) == 1)
+        )
     for term in (*terms, result):
         if len(set(term)) != len(term) or (not term.isalpha() and term):
             raise unsupported(node, f"equation {equation!r} is not supported")
@@ -162,13 +166,13 @@ def recurrence(node: Node, assembly: Assembly) -> None:
     lengths = assembly.integers(node, 4, "the lengths")
     if lengths is not None and set(lengths) != {dims[0]}:
         raise unsupported(node, "sequences shorter than the tensor are not supported")
-    weights, given, inputs = {}, [], [assembly.with_dims(node, tensor, dims)]
+    weights, roles_given, inputs = {}, [], [assembly.with_dims(node, tensor, dims)]
     for index, role in ROLES:
         if node.input(index) is not None and (role != "cell" or kind == "lstm"):
             if role in ("state", "cell") and assembly.has(node.inputs[index]):
                 state = assembly.values.dims(node.inputs[index])
                 inputs.append(assembly.with_dims(node, node.inputs[index], state))
-                given.append(role)
+                roles_given.append(role)
                 continue
             numbers, _ = assembly.trained(node, index, f"the {role}")
             weights[role] = assembly.numbers(numbers)
@@ -185,9 +189,13 @@ def recurrence(node: Node, assembly: Assembly) -> None:
                 has_bias="bias" in weights,
                 has_state="state" in weights,
                 has_cell="cell" in weights,
-                given=tuple(given),
+                given=tuple(roles_given),
             )
             layer = Weighted(operator, weights)
-            found = assembly.values.dims(output)
-            ends = (op.Reshape(dims=found[1:]),) if found[0] == 1 and gives == "all" else ()
+            output_dims = assembly.values.dims(output)
+            ends = (
+                (op.Reshape(dims=output_dims[1:]),)
+                if output_dims[0] == 1 and gives == "all"
+                else ()
+            )
             assembly.add(node, layer, *ends, inputs=inputs, output=output, name=name)

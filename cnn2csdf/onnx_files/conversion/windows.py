@@ -141,10 +141,10 @@ def _padded(node: Node, shape: Shape, window: op.Window) -> op.Window:
 
 
 def _auto_pad(node: Node) -> str:
-    found = node.text("auto_pad", "NOTSET") or "NOTSET"
-    if found not in ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"):
-        raise unsupported(node, f"auto_pad {found!r} is not supported")
-    return found
+    auto_pad = node.text("auto_pad", "NOTSET") or "NOTSET"
+    if auto_pad not in ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"):
+        raise unsupported(node, f"auto_pad {auto_pad!r} is not supported")
+    return auto_pad
 
 
 def _pads(node: Node) -> Padding:
@@ -244,11 +244,11 @@ def _scales(
     for scale in scales:
         if not 0 < scale < inf:
             raise UnreadableFile(f"{node}: a scale of {scale}; expected a positive number")
-    given = {axis % 4: scale for axis, scale in zip(axes, scales, strict=True)}
-    found = (given.get(2, 1.0), given.get(3, 1.0))
+    scale_of = {axis % 4: scale for axis, scale in zip(axes, scales, strict=True)}
+    scales_of = (scale_of.get(2, 1.0), scale_of.get(3, 1.0))
     single = partial(np.array, dtype=np.float32)
-    is_plain = np.array_equal(single(found), single(size) / single(shape.dims[1:]))
-    return None if is_plain else found
+    is_plain = np.array_equal(single(scales_of), single(size) / single(shape.dims[1:]))
+    return None if is_plain else scales_of
 
 
 Converter = Callable[[Node, Assembly], None]
@@ -314,10 +314,10 @@ def _with_column(node: Node) -> Node:
     """The node with attributes for rows and one column."""
     attributes = dict(node.attributes)
     for name in (*ONES, *ZEROS):
-        found = node.integers(name)
-        if found is not None and len(found) == 1:
-            one = int(name in ONES)
-            attributes[name] = onnx.helper.make_attribute(name, [*found, one])
+        integers_of = node.integers(name)
+        if integers_of is not None and len(integers_of) == 1:
+            filler = int(name in ONES)
+            attributes[name] = onnx.helper.make_attribute(name, [*integers_of, filler])
     pads = node.integers("pads")
     if pads is not None and len(pads) == 2:
         attributes["pads"] = onnx.helper.make_attribute("pads", [pads[0], 0, pads[1], 0])

@@ -85,7 +85,7 @@ class Assembly:
             if tensor >= 0 and len(self.graph.tensors[tensor].dims) >= 4
         ]
         is_free = node.kind in WITH_ANY_AXES
-        dynamic = [one for one in wide if not self.graph.tensors[one].is_constant]
+        dynamic = [tensor for tensor in wide if not self.graph.tensors[tensor].is_constant]
         return node.kind != MATRICES and not (is_free and not all(map(self.is_map, dynamic)))
 
     def axes(self, node: Node, dims: Dims) -> tuple[int, ...]:
@@ -156,8 +156,10 @@ class Assembly:
     def _require_alike(self, node: Node, name: str, tensor: Tensor) -> None:
         """Raise UnsupportedOperator unless a tensor is stored as the first value of a variable."""
         initial = self.graph.initial[name]
-        found, wanted = ((one.dims, one.element, quantization_of(one)) for one in (tensor, initial))
-        if found != wanted:
+        tensor_ends, wanted = (
+            (state.dims, state.element, quantization_of(state)) for state in (tensor, initial)
+        )
+        if tensor_ends != wanted:
             raise refusal(
                 node,
                 f"variable {name!r} begins as {initial.name!r} with other sizes, type or scale than "
@@ -166,12 +168,12 @@ class Assembly:
 
     def add_variables(self) -> None:
         """Add the layers that take what variables hold behind the frame."""
-        given = [
+        layers_before = [
             layer.name
             for layer in self.builder.network().layers
             if isinstance(layer.operator, op.Previous)
         ]
-        for layer in given:
+        for layer in layers_before:
             operator = self.builder.layer(layer).operator
             assert isinstance(operator, op.Previous)
             source = self.builder.layer(self._variables[operator.variable])
@@ -214,7 +216,7 @@ class Assembly:
 
     def integers(self, node: Node, index: int) -> tuple[int, ...]:
         """Return a constant input as whole numbers."""
-        return tuple(int(one) for one in self.constant(node, index).reshape(-1))
+        return tuple(int(number) for number in self.constant(node, index).reshape(-1))
 
     def shape(self, node: Node, index: int) -> Shape:
         """Return the shape of an input that depends on the frame, as the node sees it."""
@@ -299,12 +301,12 @@ class Assembly:
         if turns and len(tensor.dims) == 4 and self.is_map(number) != self.works_on_maps(node):
             turn = TO_MAP if self.is_map(number) else TO_MATRIX
             steps = (*steps, op.Transpose(permutation=turn))
-        found = _dims_after(steps, shapes)
-        if found != wanted:
+        dims_after = _dims_after(steps, shapes)
+        if dims_after != wanted:
             # A reshape where only axes of size one come or go, so that the order of elements
             # stays.
-            if [size for size in found if size > 1] != [size for size in wanted if size > 1]:
-                raise refusal(node, f"its output would be {found}, but the file says {wanted}")
+            if [size for size in dims_after if size > 1] != [size for size in wanted if size > 1]:
+                raise refusal(node, f"its output would be {dims_after}, but the file says {wanted}")
             steps = (*steps, op.Reshape(dims=wanted))
         for place, step in enumerate(steps):
             is_first = place == 0
@@ -313,12 +315,12 @@ class Assembly:
                 *names,
                 name=tensor.name if place == len(steps) - 1 else f"{tensor.name} {step.in_words()}",
                 element=_element(tensor),
-                stored=tuple(one.stored for one in trained) if is_first else (),
+                stored=tuple(array.stored for array in trained) if is_first else (),
                 quantization=quantization,
                 epilogue=FUSED[fused] if is_first else (),
             )
             if is_first and trained:
-                self.weights[name] = {one.stored.role: one.array for one in trained}
+                self.weights[name] = {array.stored.role: array.array for array in trained}
             names = [name]
         self._layers[node.outputs[output]] = names[0]
 
@@ -331,9 +333,9 @@ class Assembly:
             *sources,
             name=f"{self.output(node).name} {operator.in_words()}",
             element=Element.FLOAT32,
-            stored=tuple(each.stored for each in trained),
+            stored=tuple(array.stored for array in trained),
         )
-        self.weights[name] = {each.stored.role: each.array for each in trained}
+        self.weights[name] = {array.stored.role: array.array for array in trained}
         return name
 
     def prepared(self, node: Node, source: str, *steps: op.Operator) -> str:
@@ -358,16 +360,23 @@ class Assembly:
         """Raise UnsupportedOperator where a node computes integers that others only store."""
         if node.kind in ENDS:
             return
-        for one in found:
-            if one is not None and one.element in AT_ENDS:
+        for quantization in found:
+            if quantization is not None and quantization.element in AT_ENDS:
                 raise refusal(
                     node,
-                    f"quantised {one.element.value}; int8 and int16 are supported, as converters "
+                    f"quantised {quantization.element.value}; int8 and int16 are "
+                    "supported, as converters "
                     "of TensorFlow 2 write",
                 )
-            if one is not None and one.element is Element.INT16 and one.zero_point:
+            if (
+                quantization is not None
+                and quantization.element is Element.INT16
+                and quantization.zero_point
+            ):
                 if node.kind != "SOFTMAX":
-                    raise refusal(node, f"int16 with a zero point of {one.zero_point}; expected 0")
+                    raise refusal(
+                        node, f"int16 with a zero point of {quantization.zero_point}; expected 0"
+                    )
 
 
 def layer_axes(dims: Dims, *, is_map: bool) -> tuple[int, ...]:
@@ -390,27 +399,27 @@ def _batches_of_matrices(graph: Graph) -> frozenset[int]:
             around.setdefault(number, []).append(node)
     ends = {*graph.inputs, *graph.outputs}
     waiting = [node for node in graph.nodes if node.kind == MATRICES]
-    found: set[int] = set()
+    numbers_found: set[int] = set()
     while waiting:
         node = waiting.pop()
-        for number in {*node.inputs, *node.outputs} - found - ends:
-            kinds = {one.kind for one in around[number]}
+        for number in {*node.inputs, *node.outputs} - numbers_found - ends:
+            kinds = {node.kind for node in around[number]}
             is_wide = number >= 0 and len(graph.tensors[number].dims) == 4
             if is_wide and kinds <= WITH_ANY_AXES | RESHAPES | {MATRICES}:
-                found.add(number)
-                waiting += [one for one in around[number] if one.kind in WITH_ANY_AXES]
-    return frozenset(found)
+                numbers_found.add(number)
+                waiting += [node for node in around[number] if node.kind in WITH_ANY_AXES]
+    return frozenset(numbers_found)
 
 
 def quantization_of(tensor: Tensor) -> Quantization | None:
     """Return how a tensor is quantised. Raises UnsupportedOperator for types that nobody computes."""
-    found = tensor.quantization()
-    if found is not None and found.element not in QUANTIZED:
+    quantization = tensor.quantization()
+    if quantization is not None and quantization.element not in QUANTIZED:
         raise UnsupportedOperator(
-            f"tensor {tensor.name!r} is quantised as {found.element.value}; int8 and int16 are "
+            f"tensor {tensor.name!r} is quantised as {quantization.element.value}; int8 and int16 are "
             "supported"
         )
-    return found
+    return quantization
 
 
 def _element(tensor: Tensor) -> Element:

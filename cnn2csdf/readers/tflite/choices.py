@@ -52,7 +52,7 @@ def _opened(graph: Graph) -> Graph:
             ]
             continue
         placed = [_placed(branch, node, tensors) for branch in branches]
-        nodes += [each for inner, _ in placed for each in inner]
+        nodes += [node for inner, _ in placed for node in inner]
         for output, first, second in zip(node.outputs, placed[0][1], placed[1][1], strict=True):
             nodes.append(_node(node, "SELECT_V2", (node.inputs[0], first, second), output))
         if len(nodes) > MOST_NODES:

@@ -186,14 +186,14 @@ def parse_graph(content: bytes) -> Graph:
     Raises UnreadableFile for a file that is damaged, UnsupportedOperator for first values of variables
     that are no constants.
     """
-    first, *others = graphs_of(content)
+    first, *rest = graphs_of(content)
     initial: dict[str, Tensor] = {}
     for node in first.nodes:
         if node.kind == "CALL_ONCE":
             place = 0 if node.options is None else node.options.integer(0, "i")
-            if not 1 <= place <= len(others):
-                raise UnreadableFile(f"{node} calls graph {place} of {1 + len(others)}")
-            initial |= _initial_values(others[place - 1], place)
+            if not 1 <= place <= len(rest):
+                raise UnreadableFile(f"{node} calls graph {place} of {1 + len(rest)}")
+            initial |= _initial_values(rest[place - 1], place)
     for node in first.nodes:
         if node.kind == "VAR_HANDLE":
             name = first.handles.get(node.outputs[0])
@@ -203,7 +203,7 @@ def parse_graph(content: bytes) -> Graph:
                 raise UnsupportedOperator(
                     f"{node}: no CALL_ONCE gives variable {name!r} a first value"
                 )
-    return replace(first, initial=initial, others=tuple(others))
+    return replace(first, initial=initial, others=tuple(rest))
 
 
 def graphs_of(content: bytes) -> list[Graph]:
@@ -218,9 +218,9 @@ def graphs_of(content: bytes) -> list[Graph]:
 
 
 def _graph(record: Record, buffers: Sequence[NDArray[np.generic]], kinds: Sequence[str]) -> Graph:
-    nodes = tuple(_node(number, found, kinds) for number, found in enumerate(record.records(3)))
+    nodes = tuple(_node(number, record_, kinds) for number, record_ in enumerate(record.records(3)))
     graph = Graph(
-        tensors=tuple(_tensor(found, buffers) for found in record.records(0)),
+        tensors=tuple(_tensor(record_, buffers) for record_ in record.records(0)),
         nodes=nodes,
         inputs=record.integers(1),
         outputs=record.integers(2),
@@ -236,7 +236,7 @@ def _graph(record: Record, buffers: Sequence[NDArray[np.generic]], kinds: Sequen
 
 def _initial_values(graph: Graph, number: int) -> dict[str, Tensor]:
     """The constants that a graph assigns to variables, by their names; it does nothing else."""
-    found = {}
+    initial_values = {}
     for node in graph.nodes:
         if node.kind == "VAR_HANDLE":
             continue
@@ -247,8 +247,8 @@ def _initial_values(graph: Graph, number: int) -> dict[str, Tensor]:
         handle, value = node.inputs
         if handle not in graph.handles or not graph.tensors[value].is_constant:
             raise UnsupportedOperator(f"graph {number}, {node}: expected a variable and a constant")
-        found[graph.handles[handle]] = graph.tensors[value]
-    return found
+        initial_values[graph.handles[handle]] = graph.tensors[value]
+    return initial_values
 
 
 def _kind(code: Record) -> str:
@@ -352,8 +352,8 @@ class Record:
     def _number(self, form: str, position: int) -> float:
         if not 0 <= position <= len(self._content) - struct.calcsize(f"<{form}"):
             raise UnreadableFile(CORRUPT)
-        found: float = struct.unpack_from(f"<{form}", self._content, position)[0]
-        return found
+        number: float = struct.unpack_from(f"<{form}", self._content, position)[0]
+        return number
 
     def _place(self, field: int) -> int | None:
         """Return the position of the field; None where the file leaves it out."""

@@ -91,8 +91,11 @@ def _add_concatenation(
         if index in dynamic:
             source = assembly.source(node, index)
             if dims is not None:
-                shape, given = assembly.builder.shape(source), assembly.tensor(node, index).dims
-                steps = with_axes_of(node, assembly, shape, given, dims)
+                shape, input_dims = (
+                    assembly.builder.shape(source),
+                    assembly.tensor(node, index).dims,
+                )
+                steps = with_axes_of(node, assembly, shape, input_dims, dims)
                 source = assembly.prepared(node, source, *steps)
             sources.append(source)
             continue
@@ -171,8 +174,8 @@ def gather(node: Node, assembly: Assembly) -> None:
         raise refusal(node, f"places of shape {places.shape}, or one list for each batch")
     axis = our_axis(node, assembly, dims, options.integer(0, "i"))
     size = assembly.shape(node, 0).dims[axis]
-    chosen = tuple(int(one) for one in places.reshape(-1))
-    if not all(0 <= one < size for one in chosen):
+    chosen = tuple(int(place) for place in places.reshape(-1))
+    if not all(0 <= place < size for place in chosen):
         raise UnreadableFile(f"{node}: a place of {chosen[:4]} in an axis of {size}")
     operator = op.Gather(axis=axis, places=chosen)
     shape = operator.output_shape([assembly.shape(node, 0)])
@@ -265,9 +268,9 @@ def transpose(node: Node, assembly: Assembly) -> None:
     is_order = sorted(order) == list(range(len(dims))) and len(dims) > 1
     if not is_order or ((1 in (dims[0], result[0])) and order[0] != 0):
         raise refusal(node, f"a transposition by {order}")
-    given = layer_axes(dims, is_map=assembly.is_map(node.inputs[0]))
+    input_axes = layer_axes(dims, is_map=assembly.is_map(node.inputs[0]))
     made = layer_axes(result, is_map=assembly.is_map(node.outputs[0]))
-    operator = op.Transpose(permutation=tuple(given.index(order[axis]) for axis in made))
+    operator = op.Transpose(permutation=tuple(input_axes.index(order[axis]) for axis in made))
     assembly.add(node, operator, sources=[assembly.as_written(node, 0)], turns=False)
 
 
@@ -288,12 +291,12 @@ def split_by_sizes(node: Node, assembly: Assembly) -> None:
 
 
 def _add_pieces(node: Node, assembly: Assembly, *, source: int, axis: tuple[int, ...]) -> None:
-    given, begin = assembly.tensor(node, source).dims, 0
-    rank = len(given)
+    input_dims, begin = assembly.tensor(node, source).dims, 0
+    rank = len(input_dims)
     if len(node.outputs) == 1:  # the batch of one may be split too
         assembly.add(node, op.Identity(), sources=[assembly.source(node, source)])
         return
-    place = our_axis(node, assembly, given, axis[0] if axis else rank)
+    place = our_axis(node, assembly, input_dims, axis[0] if axis else rank)
     for number in range(len(node.outputs)):
         dims = assembly.output(node, number).dims
         if len(dims) != rank:
@@ -339,14 +342,14 @@ def strided_slice(node: Node, assembly: Assembly) -> None:
 def _add_slices(node: Node, assembly: Assembly, spans: Sequence[tuple[int, int, int]]) -> None:
     """spans: begin, end and step along each axis of the tensor."""
     dims, shape = assembly.tensor(node, 0).dims, assembly.shape(node, 0)
-    found: list[op.Operator] = []
+    operators: list[op.Operator] = []
     for axis, (span, size) in enumerate(zip(spans, dims, strict=True)):
         if span != (0, size, 1) and not (size == 1 and span[:2] == (0, 1)):
             begin, end, step = span
             place = our_axis(node, assembly, dims, axis)
-            found.append(op.Slice(axis=place, start=begin, stop=end, step=step))
-            shape = found[-1].output_shape([shape])
+            operators.append(op.Slice(axis=place, start=begin, stop=end, step=step))
+            shape = operators[-1].output_shape([shape])
     wanted = assembly.output(node).dims
     if len(wanted) != len(dims):
-        found += with_axes_of(node, assembly, shape, dims, wanted)
-    assembly.add(node, *(found or [op.Identity()]), sources=[assembly.source(node, 0)])
+        operators += with_axes_of(node, assembly, shape, dims, wanted)
+    assembly.add(node, *(operators or [op.Identity()]), sources=[assembly.source(node, 0)])

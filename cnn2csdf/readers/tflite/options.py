@@ -100,9 +100,9 @@ def require_scales(node: Node, trained: Trained, channels: int) -> None:
     """Raise UnreadableFile where weights have scales for another number of channels."""
     quantization = trained.stored.quantization
     if quantization is not None and len(quantization.scales) not in (1, channels):
-        found = len(quantization.scales)
+        scales = len(quantization.scales)
         raise UnreadableFile(
-            f"{node}: {found} scales of weights for {counted(channels, 'channel')}"
+            f"{node}: {scales} scales of weights for {counted(channels, 'channel')}"
         )
 
 

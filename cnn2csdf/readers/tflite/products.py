@@ -105,10 +105,10 @@ def _add(
     trained: list[Trained],
 ) -> None:
     """Add a product whose result has the axes of the file."""
-    found = operator.output_shape([assembly.builder.shape(source) for source in sources]).dims
+    output_dims = operator.output_shape([assembly.builder.shape(source) for source in sources]).dims
     wanted = frame_dims(assembly.output(node).dims, is_map=False)
     steps: list[op.Operator] = [operator]
-    if found != wanted and prod(found) == prod(wanted):
+    if output_dims != wanted and prod(output_dims) == prod(wanted):
         steps.append(op.Reshape(dims=wanted))
     if assembly.is_map(node.outputs[0]):
         steps.append(op.Transpose(permutation=TO_MAP))

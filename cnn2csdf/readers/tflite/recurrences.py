@@ -93,10 +93,10 @@ def _require_at_rest(node: Node, assembly: Assembly, index: int) -> None:
 def _require(
     node: Node, assembly: Assembly, index: int, wanted: tuple[int, ...], gate: str
 ) -> None:
-    found = assembly.constant(node, index).shape
-    if found != wanted:
+    gate_dims = assembly.constant(node, index).shape
+    if gate_dims != wanted:
         raise UnreadableFile(
-            f"{node}: the {gate} gate reads {found} of input {index}, not {wanted}"
+            f"{node}: the {gate} gate reads {gate_dims} of input {index}, not {wanted}"
         )
 
 
@@ -108,7 +108,9 @@ def _add_quantized(node: Node, assembly: Assembly, units: int) -> None:
     if hidden != quantization_of(assembly.output(node)) or hidden is None:
         raise refusal(node, "a state that is stored in another way than the output")
     if {
-        one.element.value for one in (hidden, quantization_of(assembly.tensor(node, 0))) if one
+        types_of_state.element.value
+        for types_of_state in (hidden, quantization_of(assembly.tensor(node, 0)))
+        if types_of_state
     } != {"int8"}:
         raise refusal(node, "an input or a state of other than int8")
     clip = options_of(node).real(1)
@@ -124,18 +126,18 @@ def _add_quantized(node: Node, assembly: Assembly, units: int) -> None:
             (FIRST_MATRIX, "matrix"),
             (FIRST_RECURRENT, "recurrent matrix"),
         ):
-            found = _as_stored(node, assembly, first + place, f"{gate} {role}")
-            require_centred(node, found)
-            trained.append(found)
+            array_stored = _as_stored(node, assembly, first + place, f"{gate} {role}")
+            require_centred(node, array_stored)
+            trained.append(array_stored)
         trained.append(_as_stored(node, assembly, FIRST_BIAS + place, f"{gate} bias"))
     assembly.add(node, operator, sources=[assembly.source(node, 0)], trained=trained)
 
 
 def _as_stored(node: Node, assembly: Assembly, index: int, role: str) -> Trained:
-    found = assembly.trained(node, index, role, assembly.constant(node, index))
-    if not role.endswith("bias") and found.stored.quantization is None:
+    array_trained = assembly.trained(node, index, role, assembly.constant(node, index))
+    if not role.endswith("bias") and array_trained.stored.quantization is None:
         raise refusal(node, f"weights without a scale (input {index}) for quantised integers")
-    return found
+    return array_trained
 
 
 def svdf(node: Node, assembly: Assembly) -> None:

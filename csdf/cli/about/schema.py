@@ -48,8 +48,8 @@ def command_parser() -> argparse.ArgumentParser:
 
 def schema(name: str) -> dict[str, Any]:
     """Return a schema as a JSON value. Raises CsdfError where there is none of that name."""
-    found: dict[str, Any] = json.loads(_text(name))
-    return found
+    schema: dict[str, Any] = json.loads(_text(name))
+    return schema
 
 
 def schema_names() -> list[str]:
@@ -68,9 +68,9 @@ def _text(name: str) -> str:
 
 def _homes() -> dict[str, Traversable]:
     """The file of each schema by its name; the schemas of this project come first."""
-    found: dict[str, Traversable] = {}
+    schemas: dict[str, Traversable] = {}
     for entry in entries.every(SCHEMAS).values():
         for file in files(entry.module).iterdir():
             if file.name.endswith(SUFFIX):
-                found.setdefault(file.name.removesuffix(SUFFIX), file)
-    return found
+                schemas.setdefault(file.name.removesuffix(SUFFIX), file)
+    return schemas

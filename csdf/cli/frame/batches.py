@@ -107,17 +107,17 @@ class _Worker:
 
 def _answer(work: Work, options: argparse.Namespace, path: str, *, is_json: bool) -> FileAnswer:
     """Return the answer about one file; remarks go to standard error."""
-    own = argparse.Namespace(**vars(options))
-    own.file = path
-    if is_json and not hasattr(own, "json"):
-        own.format = "json"  # of a command whose --json means the same
-    own.json = is_json
+    own_options = argparse.Namespace(**vars(options))
+    own_options.file = path
+    if is_json and not hasattr(own_options, "json"):
+        own_options.format = "json"  # of a command whose --json means the same
+    own_options.json = is_json
     ended, output = Ended(), io.StringIO()
     ended.program = options.program
     if not is_json:
         output.write(f"{path}\n")
     with redirect_stdout(output):
-        run_guarded(ended, lambda: work(own))
+        run_guarded(ended, lambda: work(own_options))
     return FileAnswer(ended.exit_code, output.getvalue(), "")
 
 

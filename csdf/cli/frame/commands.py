@@ -86,9 +86,9 @@ def program_of(name: str) -> str:
 
 def find(words: Sequence[str]) -> Found:
     """Return the command that the words begin with, of this project or of another package."""
-    found = _longest(entries.own(COMMANDS), words)
-    is_ours = not found.is_group or not found.rest or found.rest[0].startswith("-")
-    return found if is_ours else _longest(entries.every(COMMANDS), words)
+    match = _longest(entries.own(COMMANDS), words)
+    is_ours = not match.is_group or not match.rest or match.rest[0].startswith("-")
+    return match if is_ours else _longest(entries.every(COMMANDS), words)
 
 
 def _longest(known: Mapping[str, Entry], words: Sequence[str]) -> Found:
@@ -103,13 +103,15 @@ def _longest(known: Mapping[str, Entry], words: Sequence[str]) -> Found:
 def below(name: str, order: Sequence[str] = ()) -> dict[str, Entry]:
     """Return the commands of a group by their last words; of the root, whose name is empty, too."""
     head = f"{name}." if name else ""
-    found = {
-        other.removeprefix(head): entry
-        for other, entry in entries.every(COMMANDS).items()
-        if other.startswith(head) and "." not in other.removeprefix(head)
+    commands_known = {
+        path.removeprefix(head): entry
+        for path, entry in entries.every(COMMANDS).items()
+        if path.startswith(head) and "." not in path.removeprefix(head)
     }
-    first = [word for word in order if word in found]
-    return {word: found[word] for word in (*first, *sorted(set(found) - set(first)))}
+    first = [word for word in order if word in commands_known]
+    return {
+        word: commands_known[word] for word in (*first, *sorted(set(commands_known) - set(first)))
+    }
 
 
 def listing_of(group: Entry) -> Listing:

@@ -124,7 +124,7 @@ def _refuse_inputs_as_outputs(parser: Parser, options: Namespace) -> None:
         texts = [text for text in _flat(value) if isinstance(text, str)]
         (written if getattr(action.type, "writes_a_file", False) else read).extend(texts)
     for number, path in enumerate(written):
-        if any(is_same_file(path, other) for other in read):
+        if any(is_same_file(path, read_path) for read_path in read):
             options.refuse(f"{path} is read by this command; name another file to write")
         if path in written[:number]:
             options.refuse(f"{path} would be written twice; name two files")
@@ -144,15 +144,15 @@ def _without_command(found: Found) -> int:
     if listing.version and list(found.rest) in (["--version"], ["-V"]):
         print(f"{listing.version}, {import_module('csdf.kernels.compile').choice()}")
         return ANSWERED
-    known = below("" if found.entry is None else found.entry.name, listing.order)
+    names_known = below("" if found.entry is None else found.entry.name, listing.order)
     if found.rest and found.rest[0] not in HELP:
         from difflib import get_close_matches  # slow to import, and seldom needed
 
-        near = get_close_matches(found.rest[0], known, 1)
-        meant = f"did you mean {near[0]}?" if near else f"one of {', '.join(known)}"
+        near = get_close_matches(found.rest[0], names_known, 1)
+        meant = f"did you mean {near[0]}?" if near else f"one of {', '.join(names_known)}"
         remark(found.program, f"there is no command {found.rest[0]!r}; {meant}")
         return UNUSABLE
-    rows = (f"  {word:<12}{entries.purpose(entry)}" for word, entry in known.items())
+    rows = (f"  {word:<12}{entries.purpose(entry)}" for word, entry in names_known.items())
     listed = "\n".join(wrapped(rows))
     print(
         f"usage: {found.program} COMMAND ...\n\n{listing.about}\n\ncommands:\n{listed}\n\n"
@@ -245,8 +245,8 @@ class InterruptsBetweenImports(AbstractContextManager["InterruptsBetweenImports"
     def _interrupt(self, _number: int, frame: FrameType | None) -> None:
         self._forget()
         self._count += 1
-        inside = (one for one in _frames(frame) if one not in self._outside)
-        if not any(IMPORTING in one.f_code.co_filename for one in inside):
+        inside = (frame_ for frame_ in _frames(frame) if frame_ not in self._outside)
+        if not any(IMPORTING in frame_.f_code.co_filename for frame_ in inside):
             raise KeyboardInterrupt
         self._later = threading.Timer(SOON, os.kill, (os.getpid(), signal.SIGINT))
         self._later.daemon = True

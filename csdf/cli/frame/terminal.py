@@ -56,9 +56,9 @@ def coloured(text: str) -> str:
 
 def _coloured_line(line: str) -> str:
     for verdict, colour in VERDICTS:
-        found = verdict.search(line)
-        if found:
-            begin, end = found.span(found.lastindex or 0)
+        match = verdict.search(line)
+        if match:
+            begin, end = match.span(match.lastindex or 0)
             return f"{line[:begin]}{colour}{line[begin:end]}{PLAIN}{line[end:]}"
     return line
 

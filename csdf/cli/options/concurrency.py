@@ -81,9 +81,9 @@ def limited_scenarios(graph: ScenarioGraph, options: argparse.Namespace) -> Scen
     A limit holds from one scenario to the next where each of them has the actor without a loop of its
     own; else within each scenario. Raises CsdfError for an actor that no scenario has.
     """
-    known = {actor.name for scenario in graph.scenarios for actor in scenario.graph.actors}
+    actor_names = {actor.name for scenario in graph.scenarios for actor in scenario.graph.actors}
     for name, _ in options.limit:
-        if name not in known:
+        if name not in actor_names:
             raise CsdfError(f"--limit {name}: no scenario of {graph.name!r} has such an actor")
     limited_ones = [_limited_part(scenario.graph, options) for scenario in graph.scenarios]
     added = [
@@ -93,15 +93,15 @@ def limited_scenarios(graph: ScenarioGraph, options: argparse.Namespace) -> Scen
     everywhere = set.intersection(*added)
     scenarios = []
     for scenario, part, loops in zip(graph.scenarios, limited_ones, added, strict=True):
-        own = {
+        moves = {
             name: ("",) * part.channel(name).initial_tokens for name in sorted(loops - everywhere)
         }
         scenarios.append(
             replace(
                 scenario,
                 graph=part,
-                consumed={**scenario.consumed, **own},
-                produced={**scenario.produced, **own},
+                consumed={**scenario.consumed, **moves},
+                produced={**scenario.produced, **moves},
             )
         )
     return replace(graph, scenarios=tuple(scenarios))
@@ -117,8 +117,8 @@ def _limited_part(graph: Graph, options: argparse.Namespace) -> Graph:
 
 def added_loops(before: Graph, after: Graph) -> list[str]:
     """Return the self-loops that limits have added: they are no storage."""
-    known = {channel.name for channel in before.channels}
-    return [channel.name for channel in after.channels if channel.name not in known]
+    channel_names = {channel.name for channel in before.channels}
+    return [channel.name for channel in after.channels if channel.name not in channel_names]
 
 
 def hint(graph: Graph) -> str | None:

@@ -90,7 +90,7 @@ class GraphSubject:
         """Return what others add, behind all parts about the graph."""
         return Surroundings(
             name=self.graph.name,
-            after=tuple(section for one in added for section in one.sections),
-            data={name: value for one in added for name, value in one.data.items()},
+            after=tuple(section for part in added for section in part.sections),
+            data={name: value for part in added for name, value in part.data.items()},
             said=(f"{self.graph.name}: {advice.headline(graph)}",),
         )

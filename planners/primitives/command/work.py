@@ -197,17 +197,17 @@ def _profile(network: Network, options: argparse.Namespace) -> Profile:
 def _begun(network: Network, path: str | None) -> Profile | None:
     """Return the unfinished profile of the network on this machine that a file holds, if it does."""
     try:
-        found = read_profile(path) if path and Path(path).exists() else None
+        profile_read = read_profile(path) if path and Path(path).exists() else None
     except UnreadableFile:  # which is written anew
         return None
-    if found is None or found.is_whole:
+    if profile_read is None or profile_read.is_whole:
         return None
-    if (found.network, found.machine) != (network.name, this_machine(THREADS)):
+    if (profile_read.network, profile_read.machine) != (network.name, this_machine(THREADS)):
         output.remark(PROGRAM, f"{path} is of another network or machine; measuring all layers")
         return None
-    count = len({layer.layer for layer in found.layers})
+    count = len({layer.layer for layer in profile_read.layers})
     output.remark(PROGRAM, f"{path} has {count} of {len(network.layers)} layers; going on")
-    return found
+    return profile_read
 
 
 def _answer(
@@ -234,17 +234,17 @@ def _baselines(
             yield "greedy", greedy(front, constraint.memory)
             yield "in order", in_order(problem, constraint.objective, constraint.memory)
         yield "time only", front.selection(front.fastest)
-        for one in single_families(problem, constraint.objective, stop):
-            yield f"all {one.name}", one.selection
+        for family in single_families(problem, constraint.objective, stop):
+            yield f"all {family.name}", family.selection
 
-    found: list[Baseline] = []
+    baselines: list[Baseline] = []
     try:
         for name, selection in each():
             if selection is not None:
-                found.append(Baseline(name=name, selection=selection))
+                baselines.append(Baseline(name=name, selection=selection))
     except ENDS:
         output.remark(PROGRAM, "not all of what others choose was found")
-    return found
+    return baselines
 
 
 def _measured_run(model: Model, selection: Selection, options: argparse.Namespace) -> MeasuredRun:
@@ -255,20 +255,20 @@ def _measured_run(model: Model, selection: Selection, options: argparse.Namespac
     plan = streaming_plan(network, selection) if options.output else None
     frame = random_frame(network, options.seed)
     with answers.working("running the plan, and the whole network"):
-        found = run_measured(model, ways, frame, repeats=options.repeats)
+        run = run_measured(model, ways, frame, repeats=options.repeats)
         maps = run_layers(model, frame)
         written = None if plan is None else run_planned(model, plan, frame)
     expected = {layer.name: maps[layer.name] for layer in network.outputs}
-    difference = largest_difference(found.outputs, expected)
+    difference = largest_difference(run.outputs, expected)
     if written is not None:
         difference = max(difference, largest_difference(written, expected))
     return MeasuredRun(
-        nanoseconds=found.nanoseconds,
+        nanoseconds=run.nanoseconds,
         is_equal=difference <= TOLERANCE,
         relative_difference=difference,
-        map_bytes=found.arena_bytes,
-        workspace_bytes=found.workspace_bytes,
-        weight_bytes=found.parameter_bytes,
+        map_bytes=run.arena_bytes,
+        workspace_bytes=run.workspace_bytes,
+        weight_bytes=run.parameter_bytes,
         arena_bytes=None if plan is None else plan.arena_bytes,
     )
 
@@ -288,8 +288,8 @@ def _lines(report: Report) -> list[str]:
         more = f", {count} of them below; --json has all" if count < len(pairs) else ""
         lines.append(f"  front: {answers.counted(len(pairs), 'point')}{more}")
         for step in range(count):
-            one = pairs[step * (len(pairs) - 1) // max(1, count - 1)]
-            lines.append(f"  {one.memory:>12} bytes  {_milliseconds(one.nanoseconds):>11}")
+            pair = pairs[step * (len(pairs) - 1) // max(1, count - 1)]
+            lines.append(f"  {pair.memory:>12} bytes  {_milliseconds(pair.nanoseconds):>11}")
     return [*lines, answers.Detail(f"  search              {time_in_words(report.seconds)}")]
 
 
@@ -318,22 +318,22 @@ def _layer_lines(selection: Selection) -> list[str]:
             "",
         )
         changes.setdefault(link.consumer, []).append(cells)
-    for number, one in enumerate(selection.chosen):
-        if one.primitive != LAYER or number in changes:
+    for number, choice in enumerate(selection.chosen):
+        if choice.primitive != LAYER or number in changes:
             cells = (
-                one.layer,
-                "" if one.primitive == LAYER else one.primitive,
-                f"{one.input_layout} -> {one.output_layout}",
-                _milliseconds(one.nanoseconds),
-                bytes_in_words(one.workspace_bytes),
-                bytes_in_words(one.parameter_bytes),
+                choice.layer,
+                "" if choice.primitive == LAYER else choice.primitive,
+                f"{choice.input_layout} -> {choice.output_layout}",
+                _milliseconds(choice.nanoseconds),
+                bytes_in_words(choice.workspace_bytes),
+                bytes_in_words(choice.parameter_bytes),
             )
             rows += [cells, *changes.get(number, [])]
     return terminal.aligned(rows, texts=(0, 1, 2), indent="  ")
 
 
 def _total_lines(report: Report, selection: Selection) -> list[str]:
-    convolutions = sum(one.primitive != LAYER for one in selection.chosen)
+    convolutions = sum(choice.primitive != LAYER for choice in selection.chosen)
     transformations = answers.counted(len(list(selection.changes)), "layout transformation")
     return [
         f"  chosen              {answers.counted(convolutions, 'convolution')}, {transformations}, "
@@ -355,12 +355,12 @@ def _baseline_lines(report: Report, selection: Selection) -> list[str]:
     width = max((len(baseline.name) for baseline in report.baselines), default=0)
     what = "time" if constraint.nanoseconds is None else "memory"
     for baseline in report.baselines:
-        other = baseline.selection.pair(constraint.objective)
+        pair = baseline.selection.pair(constraint.objective)
         times = constraint.cost(baseline.selection)[0] / max(1, constraint.cost(selection)[0])
         fits = "" if constraint.is_met_by(baseline.selection) else "  does not fit"
         lines.append(
-            f"    {baseline.name:<{width}}  {_milliseconds(other.nanoseconds):>11}  "
-            f"{bytes_in_words(other.memory):>9}  {times:.3g} times the {what}{fits}"
+            f"    {baseline.name:<{width}}  {_milliseconds(pair.nanoseconds):>11}  "
+            f"{bytes_in_words(pair.memory):>9}  {times:.3g} times the {what}{fits}"
         )
     return lines if report.baselines else []
 
@@ -392,7 +392,7 @@ def _milliseconds(nanoseconds: int) -> str:
 def _as_json(report: Report) -> dict[str, Any]:
     """Return all of the answer under keys that stay; times in nanoseconds."""
     answer, objective = report.answer, report.constraint.objective
-    found: dict[str, Any] = {
+    answer_row: dict[str, Any] = {
         "network": report.network.name,
         "objective": objective.value,
         "status": answer.status,
@@ -407,12 +407,12 @@ def _as_json(report: Report) -> dict[str, Any]:
     }
     if answer.selection is not None:
         maps = {"map_bytes": alive_map_bytes(report.network)}
-        found["plan"] = answer.selection.to_json(objective) | maps
+        answer_row["plan"] = answer.selection.to_json(objective) | maps
     if report.shows_front:
-        found["front"] = [pair.to_json() for pair in report.pairs]
+        answer_row["front"] = [pair.to_json() for pair in report.pairs]
     if report.run is not None:
-        found["run"] = report.run._asdict()
-    return {**found, "seconds": round(report.seconds, 6)}
+        answer_row["run"] = report.run._asdict()
+    return {**answer_row, "seconds": round(report.seconds, 6)}
 
 
 def _plot(path: str, report: Report, front: TradeOff) -> None:

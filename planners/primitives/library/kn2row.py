@@ -54,8 +54,8 @@ class Shifted(Primitive):
         return sizes.is_dense and sizes.kernel != (1, 1)
 
     def workspace_bytes(self, sizes: ConvolutionSizes) -> int:
-        one = next(self.products(sizes))
-        rows, taps = one.rows[1] - one.rows[0], one.taps[1] - one.taps[0]
+        product = next(self.products(sizes))
+        rows, taps = product.rows[1] - product.rows[0], product.taps[1] - product.taps[0]
         return float_bytes(taps * sizes.filters * rows * sizes.width)
 
     def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Prepared:

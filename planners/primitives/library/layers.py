@@ -45,7 +45,10 @@ PRIMITIVES: tuple[Primitive, ...] = (
     *(*DIRECT, *LOWERED, *POINTWISE, *SHIFTED, *MEMORY_EFFICIENT, *TILED, *TILED_ROWS),
 )
 _BY_WAY: Mapping[Way, Primitive] = MappingProxyType(
-    {(one.name, one.input_layout, one.output_layout): one for one in PRIMITIVES}
+    {
+        (primitive.name, primitive.input_layout, primitive.output_layout): primitive
+        for primitive in PRIMITIVES
+    }
 )
 AXES = {CHW: {0: 0, 1: 1, 2: 2}, HWC: {0: 2, 1: 0, 2: 1}}  # where an axis of a map lies
 FUNCTIONS: dict[str, np.ufunc] = {
@@ -82,7 +85,7 @@ def primitive_of(way: Way) -> Primitive:
 
 def applicable(sizes: ConvolutionSizes) -> tuple[Primitive, ...]:
     """Return the primitives that can compute a convolution of these sizes."""
-    return tuple(one for one in PRIMITIVES if one.applies(sizes))
+    return tuple(primitive for primitive in PRIMITIVES if primitive.applies(sizes))
 
 
 def ways_of(network: Network, layer: Layer) -> tuple[Way, ...]:
@@ -94,7 +97,10 @@ def ways_of(network: Network, layer: Layer) -> tuple[Way, ...]:
         raise InvalidPlan(f"layer {layer.name!r} is quantised; primitives compute real numbers")
     if isinstance(layer.operator, op.Convolution):
         sizes = convolution_sizes(layer, network.input_shapes(layer)[0])
-        return tuple((one.name, one.input_layout, one.output_layout) for one in applicable(sizes))
+        return tuple(
+            (primitive.name, primitive.input_layout, primitive.output_layout)
+            for primitive in applicable(sizes)
+        )
     return tuple((LAYER, layout, layout) for layout in layouts_of(network, layer))
 
 
@@ -105,8 +111,11 @@ def layout_changes(
 
     ways: of all layers, each the layer with its input layout and output layout.
     """
-    known = list(ways)
-    reads, writes = {(name, source) for name, source, _ in known}, {(n, to) for n, _, to in known}
+    variants = list(ways)
+    reads, writes = (
+        {(name, source) for name, source, _ in variants},
+        {(n, to) for n, _, to in variants},
+    )
     for link in network.connections:
         for source, target in (LAYOUTS, LAYOUTS[::-1]):
             is_asked = (link.producer, source) in writes and (link.consumer, target) in reads
@@ -197,8 +206,8 @@ def _computed(model: Model, layer: Layer, layout: str) -> Computed:
             run = _copy
         case op.Pooling(window=window) as operator if is_plain(window):
             source = model.network.input_shapes(layer)[0]
-            known, parameter_bytes = _pooling(operator, source, layer.shape)
-            run = partial(pool, layout, known)
+            pooling, parameter_bytes = _pooling(operator, source, layer.shape)
+            run = partial(pool, layout, pooling)
         case op.GlobalPooling(function=function):
             axes = (1, 2) if layout == CHW else (0, 1)
             run = partial(_reduce, np.max if function == "max" else np.mean, axes)
@@ -229,17 +238,19 @@ def _computed(model: Model, layer: Layer, layout: str) -> Computed:
 
 def _executed(model: Model, layer: Layer) -> Computed:
     """As the executor of cnn2csdf computes it, without what is fused behind."""
-    own = computation(model, layer).own
+    layer_computation = computation(model, layer).own
     shapes = model.network.input_shapes(layer)
 
     def run(inputs: Sequence[Array], _: Array, output: Array) -> None:
         readers = [
             HeldRows(shape=shape, array=array) for shape, array in zip(shapes, inputs, strict=True)
         ]
-        part = Part(readers, own.weights, layer.shape, 0, layer.shape.rows)
-        output[...] = own.operator.computed(part)
+        part = Part(readers, layer_computation.weights, layer.shape, 0, layer.shape.rows)
+        output[...] = layer_computation.operator.computed(part)
 
-    parameters = (array for role, array in own.weights.items() if not role[0].isdigit())
+    parameters = (
+        array for role, array in layer_computation.weights.items() if not role[0].isdigit()
+    )
     return Computed(run, sum(array.nbytes for array in parameters), allocates=True)
 
 
@@ -249,8 +260,8 @@ def _copy(inputs: Sequence[Array], output: Array) -> None:
 
 def _elementwise(function: np.ufunc, inputs: Sequence[Array], output: Array) -> None:
     np.copyto(output, inputs[0])
-    for one in inputs[1:]:
-        function(output, one, out=output)
+    for input_map in inputs[1:]:
+        function(output, input_map, out=output)
 
 
 def _concatenate(axis: int, inputs: Sequence[Array], output: Array) -> None:

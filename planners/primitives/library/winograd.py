@@ -41,7 +41,7 @@ from planners.primitives.profile import CHW, LAYOUTS
 ROUNDING = 1e-4  # of the largest output, at most, by any primitive
 MOST_PARAMETER_BYTES = 1 << 28  # transformed weights beyond that are not worth their time
 STRIP_TILES = 2  # rows of tiles at a time in strips
-POINTS = tuple(Fraction(*one) for one in ((0,), (1,), (-1,), (2,), (-2,), (1, 2), (-1, 2)))
+POINTS = tuple(Fraction(*point) for point in ((0,), (1,), (-1,), (2,), (-2,), (1, 2), (-1, 2)))
 
 
 class Transform(NamedTuple):
@@ -149,12 +149,12 @@ class Transformed(Primitive):
     ) -> None:
         """Transform tiles from a row of them on; tiles: by points, then in the input's layout."""
         spacing = (len(domain.row.back), len(domain.column.back))
-        known = (source, domain.row.forth, domain.column.forth, spacing, sizes.steps[4:], first)
+        arguments = (source, domain.row.forth, domain.column.forth, spacing, sizes.steps[4:], first)
         near, forwards = line[: domain.line], kernels.forwards_by_channels
         if self.input_layout != CHW:
             near = line[: domain.line * sizes.channels].reshape(domain.line, sizes.channels)
             forwards = kernels.forwards_by_places
-        compiled(forwards, sizes.largest)(*known, near, tiles)
+        compiled(forwards, sizes.largest)(*arguments, near, tiles)
 
     def backwards(
         self,
@@ -169,8 +169,8 @@ class Transformed(Primitive):
         points, width = len(domain.column.forth), products.shape[4]
         near = line[: points * width].reshape(points, width)
         backwards = kernels.backwards_by_channels if is_by_maps else kernels.backwards_by_places
-        known = (domain.row.back, domain.column.back, first)
-        compiled(backwards)(products, *known, near, output)
+        arguments = (domain.row.back, domain.column.back, first)
+        compiled(backwards)(products, *arguments, near, output)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,30 +295,31 @@ def toom_cook(results: int, taps: int) -> Transform:
             f"F({results}, {taps}) wants more points than the {len(POINTS)} there are"
         )
     points = POINTS[: results + taps - 2]
-    zero, one = Fraction(0), Fraction(1)
+    zero, unit = Fraction(0), Fraction(1)
     forth, kernel, back = [], [], []
     for point in points:
-        others = [other for other in points if other != point]
-        scale = prod((point - other for other in others), start=one)
-        forth.append((*_with_roots(others), zero))
+        roots = [other for other in points if other != point]
+        scale = prod((point - root for root in roots), start=unit)
+        forth.append((*_with_roots(roots), zero))
         kernel.append(tuple(point**power / scale for power in range(taps)))
         back.append(tuple(point**power for power in range(results)))
     forth.append(_with_roots(points))
     # The point at infinity sees the highest power alone.
-    kernel.append((*(zero,) * (taps - 1), one))
-    back.append((*(zero,) * (results - 1), one))
+    kernel.append((*(zero,) * (taps - 1), unit))
+    back.append((*(zero,) * (results - 1), unit))
     return Transform(tuple(forth), tuple(kernel), tuple(zip(*back, strict=True)))
 
 
 def _with_roots(roots: Sequence[Fraction]) -> tuple[Fraction, ...]:
     """Coefficients, from that of the lowest power, of the product of (x - root)."""
-    found = [Fraction(1)]
+    coefficients = [Fraction(1)]
     for root in roots:
-        shifted = [Fraction(0), *found]
-        found = [
-            high - root * low for high, low in zip(shifted, [*found, Fraction(0)], strict=True)
+        shifted = [Fraction(0), *coefficients]
+        coefficients = [
+            high - root * low
+            for high, low in zip(shifted, [*coefficients, Fraction(0)], strict=True)
         ]
-    return tuple(found)
+    return tuple(coefficients)
 
 
 @lru_cache(maxsize=64)
@@ -416,7 +417,10 @@ TILED = (
 TILED_ROWS = tuple(
     TiledRows(input_layout=source, output_layout=target, **kind)
     for kind, source, target in product(
-        (*(_winograd_rows(*one) for one in ((2, 3), (4, 3), (2, 5), (4, 5))), _fourier_rows(16)),
+        (
+            *(_winograd_rows(*size_pair) for size_pair in ((2, 3), (4, 3), (2, 5), (4, 5))),
+            _fourier_rows(16),
+        ),
         LAYOUTS,
         LAYOUTS,
     )

@@ -109,8 +109,8 @@ def best_selection(
             front.fastest if constraint.memory is None else front.within_memory(constraint.memory)
         )
         least = front.smallest.memory
-    found = None if goal is None else front.selection(goal)
-    return replace(proved_answer(constraint, found, least), front=front)
+    selection = None if goal is None else front.selection(goal)
+    return replace(proved_answer(constraint, selection, least), front=front)
 
 
 def proved_answer(
@@ -139,11 +139,15 @@ def quick_answer(
     """
     memory = MOST if constraint.memory is None else constraint.memory
     quick = [in_order(problem, constraint.objective, memory)]
-    for key in (lambda one: one.nanoseconds, constraint.objective.of_layer):
+    for key in (lambda candidate: candidate.nanoseconds, constraint.objective.of_layer):
         chosen = tuple(min(candidates, key=key) for candidates in problem.candidates)
         quick.append(Selection(problem=problem, chosen=chosen))
-    found = (one for one in quick if one is not None and constraint.is_met_by(one))
-    best = min(found, key=constraint.cost, default=None)
+    feasible = (
+        selection
+        for selection in quick
+        if selection is not None and constraint.is_met_by(selection)
+    )
+    best = min(feasible, key=constraint.cost, default=None)
     status = Status.UNKNOWN if best is None else Status.FEASIBLE
     return SelectionAnswer(selection=best, status=status, reason=reason)
 
@@ -235,17 +239,17 @@ def without(problem: SelectionProblem, names: Collection[str]) -> SelectionProbl
 
     Raises InvalidPlan for a family that there is not, and for a layer that keeps no primitive.
     """
-    known = families(problem)
+    family_names = families(problem)
     for name in names:
-        if name not in known:
-            raise InvalidPlan(f"no primitive is called {name!r}, only {', '.join(known)}")
-    left_out = frozenset[str]().union(*(known[name] for name in names))
+        if name not in family_names:
+            raise InvalidPlan(f"no primitive is called {name!r}, only {', '.join(family_names)}")
+    left_out = frozenset[str]().union(*(family_names[name] for name in names))
     kept = tuple(
-        tuple(one for one in candidate if one.primitive not in left_out)
+        tuple(primitive for primitive in candidate if primitive.primitive not in left_out)
         for candidate in problem.candidates
     )
-    for layer, found in zip(problem.layers, kept, strict=True):
-        if not found:
+    for layer, candidates_left in zip(problem.layers, kept, strict=True):
+        if not candidates_left:
             raise InvalidPlan(f"layer {layer!r} has no primitive but {', '.join(names)}")
     return replace(problem, candidates=kept)
 
@@ -265,7 +269,9 @@ def family(primitive: str) -> str:
 
 def families(problem: SelectionProblem) -> dict[str, frozenset[str]]:
     """Return the names of primitives that some convolution has, by family."""
-    names = {one.primitive for candidate in problem.candidates for one in candidate} - {LAYER}
+    names = {primitive.primitive for candidate in problem.candidates for primitive in candidate} - {
+        LAYER
+    }
     kinds = sorted({family(name) for name in names})
     return {kind: frozenset(name for name in names if family(name) == kind) for kind in kinds}
 
@@ -278,9 +284,9 @@ def single_families(
     Layouts and variants are the best ones; where the family cannot compute a layer, FALLBACK does,
     and where that cannot either, the fastest.
     """
-    known, stop = families(problem), stop_of(budget)
-    for name, kind in known.items():
-        front = trade_off(only(problem, (kind, known.get(FALLBACK, kind))), objective, stop)
+    family_map, stop = families(problem), stop_of(budget)
+    for name, kind in family_map.items():
+        front = trade_off(only(problem, (kind, family_map.get(FALLBACK, kind))), objective, stop)
         chosen = front.selection(front.fastest).chosen
         yield Baseline(name=name, selection=Selection(problem=problem, chosen=chosen))
 
@@ -304,31 +310,38 @@ def greedy_steps(front: TradeOff) -> Iterator[Selection]:
     Layout transformations follow from the choices; the printed rule does not look at them.
     """
     of_layer, problem = front.objective.of_layer, front.problem
-    found = front.selection(front.fastest)
+    selection = front.selection(front.fastest)
     while True:
-        yield found
-        chosen = list(found.chosen)
-        for place in sorted(range(len(chosen)), key=lambda one: (-of_layer(chosen[one]), one)):
+        yield selection
+        chosen = list(selection.chosen)
+        for place in sorted(
+            range(len(chosen)),
+            key=lambda layer_number: (-of_layer(chosen[layer_number]), layer_number),
+        ):
             smaller = [
-                one for one in problem.candidates[place] if of_layer(one) < of_layer(chosen[place])
+                candidate
+                for candidate in problem.candidates[place]
+                if of_layer(candidate) < of_layer(chosen[place])
             ]
             if smaller:
-                chosen[place] = min(smaller, key=lambda one: (one.nanoseconds, of_layer(one)))
+                chosen[place] = min(
+                    smaller, key=lambda candidate: (candidate.nanoseconds, of_layer(candidate))
+                )
                 break
         else:
             return
-        found = replace(found, chosen=tuple(chosen))
+        selection = replace(selection, chosen=tuple(chosen))
 
 
 def greedy(front: TradeOff, memory: int) -> Selection | None:
     """Return the first of the greedy steps within a memory; None where there is none."""
-    fitting = (one for one in greedy_steps(front) if one.memory(front.objective) <= memory)
+    fitting = (step for step in greedy_steps(front) if step.memory(front.objective) <= memory)
     return next(fitting, None)
 
 
 def greedy_pairs(front: TradeOff, memories: Iterable[int]) -> Iterator[Pair]:
     """Yield the time at each memory within which a greedy step is."""
-    steps = [one.pair(front.objective) for one in greedy_steps(front)]
+    steps = [step.pair(front.objective) for step in greedy_steps(front)]
     for memory in memories:
         time = next((time for time, needed in steps if needed <= memory), None)
         if time is not None:

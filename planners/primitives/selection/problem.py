@@ -109,10 +109,10 @@ class SelectionProblem:
             for candidates in self.candidates
         )
         for link in self.links:
-            known = {change.source_layout for change in link.changes}
+            layouts = {change.source_layout for change in link.changes}
             for source in self.output_layouts(link.producer):
                 for target in self.input_layouts(link.consumer):
-                    if source not in {target, *known}:
+                    if source not in {target, *layouts}:
                         raise InvalidPlan(
                             f"input {link.index} of {self.layers[link.consumer]!r}, from "
                             f"{self.layers[link.producer]!r}: no entry for {source} to {target}"
@@ -124,11 +124,11 @@ class SelectionProblem:
 
     def input_layouts(self, layer: int) -> tuple[str, ...]:
         """Layouts in which a layer can read."""
-        return tuple(dict.fromkeys(one.input_layout for one in self.candidates[layer]))
+        return tuple(dict.fromkeys(candidate.input_layout for candidate in self.candidates[layer]))
 
     def output_layouts(self, layer: int) -> tuple[str, ...]:
         """Layouts in which a layer can write."""
-        return tuple(dict.fromkeys(one.output_layout for one in self.candidates[layer]))
+        return tuple(dict.fromkeys(candidate.output_layout for candidate in self.candidates[layer]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +150,7 @@ class Selection(Shown):
     @property
     def nanoseconds(self) -> int:
         """Time of a frame: of all layers and all layout transformations."""
-        return sum(one.nanoseconds for one in self.chosen) + self.changing_nanoseconds
+        return sum(choice.nanoseconds for choice in self.chosen) + self.changing_nanoseconds
 
     @property
     def changing_nanoseconds(self) -> int:
@@ -160,7 +160,7 @@ class Selection(Shown):
     @property
     def parameter_bytes(self) -> int:
         """Weights, as the chosen primitives keep them."""
-        return sum(one.parameter_bytes for one in self.chosen)
+        return sum(choice.parameter_bytes for choice in self.chosen)
 
     @property
     def transformed_tensor_bytes(self) -> int:
@@ -171,11 +171,11 @@ class Selection(Shown):
     def workspaces(self) -> tuple[int, ...]:
         """Workspace of each layer and of each layout transformation."""
         changes = (change.workspace_bytes for _, change in self.changes)
-        return (*(one.workspace_bytes for one in self.chosen), *changes)
+        return (*(choice.workspace_bytes for choice in self.chosen), *changes)
 
     def memory(self, objective: Objective) -> int:
         """Bytes of what the objective counts."""
-        layers = (objective.of_layer(one) for one in self.chosen)
+        layers = (objective.of_layer(choice) for choice in self.chosen)
         changes = (objective.of_change(link, change) for link, change in self.changes)
         return objective.total((*layers, *changes))
 
@@ -201,7 +201,7 @@ class Selection(Shown):
 
     def to_records(self) -> list[dict[str, Any]]:
         """Return a row for each layer, as for a data frame."""
-        return [one.to_json() for one in self.chosen]
+        return [choice.to_json() for choice in self.chosen]
 
 
 @public
@@ -217,18 +217,20 @@ def selection_problem(network: Network, profile: Profile) -> SelectionProblem:
             "with its file goes on"
         )
     numbers = {layer.name: number for number, layer in enumerate(network.layers)}
-    found: dict[str, list[LayerProfile]] = {name: [] for name in numbers}
+    profiles_of: dict[str, list[LayerProfile]] = {name: [] for name in numbers}
     for layer in profile.layers:
-        if layer.layer not in found:
+        if layer.layer not in profiles_of:
             raise InvalidPlan(
                 f"the profile of {profile.network!r} has a layer {layer.layer!r}, which network "
                 f"{network.name!r} has not"
             )
-        found[layer.layer].append(layer)
+        profiles_of[layer.layer].append(layer)
     changes: dict[Connection, list[TransformProfile]] = {
         connection: [] for connection in network.connections
     }
-    for change in sorted(profile.transforms, key=lambda one: (one.consumer, one.index)):
+    for change in sorted(
+        profile.transforms, key=lambda transform: (transform.consumer, transform.index)
+    ):
         ends = Connection(producer=change.producer, consumer=change.consumer, index=change.index)
         if ends not in changes:
             raise InvalidPlan(
@@ -239,7 +241,7 @@ def selection_problem(network: Network, profile: Profile) -> SelectionProblem:
     return SelectionProblem(
         name=network.name,
         layers=tuple(numbers),
-        candidates=tuple(tuple(candidates) for candidates in found.values()),
+        candidates=tuple(tuple(candidates) for candidates in profiles_of.values()),
         links=tuple(
             Link(
                 producer=numbers[ends.producer],

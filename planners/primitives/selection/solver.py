@@ -105,14 +105,14 @@ def solved_selection(
     stop, objective, nanoseconds = stop_of(budget), constraint.objective, constraint.nanoseconds
     try:
         if nanoseconds is not None:
-            found = smallest(problem, objective, nanoseconds, budget=stop)
+            solved = smallest(problem, objective, nanoseconds, budget=stop)
         else:
-            found = fastest(problem, objective, constraint.memory, budget=stop)
+            solved = fastest(problem, objective, constraint.memory, budget=stop)
     except KeyboardInterrupt as end:
         return quick_answer(problem, constraint, reason_of(end))
-    if found.status == Status.UNKNOWN:
+    if solved.status == Status.UNKNOWN:
         return quick_answer(problem, constraint, because(ProgramWhy.TIME_LIMIT))
-    if found.selection is None:  # then the least that a limit must allow, if it is found in time
+    if solved.selection is None:  # then the least that a limit must allow, if it is found in time
         if nanoseconds is not None:
             best, what = fastest(problem, objective, budget=stop), "nanoseconds"
         else:
@@ -121,13 +121,13 @@ def solved_selection(
         if best.selection is not None and best.status == Status.OPTIMAL:
             least = _amount(best.selection, objective, what)
         return proved_answer(constraint, None, least)
-    if found.status == Status.OPTIMAL:
-        return proved_answer(constraint, found.selection, None)
-    quick = quick_answer(problem, constraint, because(ProgramWhy.BOUND, bound=found.bound))
-    cost = constraint.cost(found.selection)
+    if solved.status == Status.OPTIMAL:
+        return proved_answer(constraint, solved.selection, None)
+    quick = quick_answer(problem, constraint, because(ProgramWhy.BOUND, bound=solved.bound))
+    cost = constraint.cost(solved.selection)
     if quick.selection is not None and constraint.cost(quick.selection) < cost:
         return quick
-    return replace(quick, selection=found.selection, status=found.status)
+    return replace(quick, selection=solved.selection, status=solved.status)
 
 
 def solved_front(
@@ -137,7 +137,7 @@ def solved_front(
 
     Without what others improve on; only what was proved, within the time limit and before an interrupt.
     """
-    stop, found = stop_of(budget), list[Pair]()
+    stop, pairs = stop_of(budget), list[Pair]()
     with suppress(KeyboardInterrupt):
         low = smallest(problem, objective, MOST, budget=stop).selection
         high = fastest(problem, objective, budget=stop).selection
@@ -149,9 +149,9 @@ def solved_front(
             best = fastest(problem, objective, memory, budget=stop)
             if best.selection is not None and best.status == Status.OPTIMAL:
                 pair = best.selection.pair(objective)
-                if not found or pair.nanoseconds < found[-1].nanoseconds:
-                    found.append(pair)
-    return tuple(found)
+                if not pairs or pair.nanoseconds < pairs[-1].nanoseconds:
+                    pairs.append(pair)
+    return tuple(pairs)
 
 
 def fastest(
@@ -189,10 +189,10 @@ def smallest(
     best, ended = None, False
     while low < high:
         middle = (low + high) // 2
-        found = fastest(problem, objective, sizes[middle], budget=stop)
-        ended |= found.status in (Status.FEASIBLE, Status.UNKNOWN)
-        if found.selection is not None and found.selection.nanoseconds <= nanoseconds:
-            high, best = middle, found.selection
+        solved = fastest(problem, objective, sizes[middle], budget=stop)
+        ended |= solved.status in (Status.FEASIBLE, Status.UNKNOWN)
+        if solved.selection is not None and solved.selection.nanoseconds <= nanoseconds:
+            high, best = middle, solved.selection
         else:
             low = middle + 1
     if best is None:
@@ -210,17 +210,17 @@ def variables_of(
 
     Candidates that another of the same layouts improves on are left out.
     """
-    found: list[BinaryVariable] = []
+    variables: list[BinaryVariable] = []
     for number, candidates in enumerate(problem.candidates):
         least: dict[tuple[str, str], int] = {}
         for candidate in sorted(
-            candidates, key=lambda one: (objective.of_layer(one), one.nanoseconds)
+            candidates, key=lambda candidate: (objective.of_layer(candidate), candidate.nanoseconds)
         ):
             ends = candidate.input_layout, candidate.output_layout
             if ends not in least or candidate.nanoseconds < least[ends]:
                 least[ends] = candidate.nanoseconds
                 memory = objective.of_layer(candidate)
-                found.append(
+                variables.append(
                     BinaryVariable(number, *ends, candidate.nanoseconds, memory, candidate)
                 )
     for number, link in enumerate(problem.links):
@@ -229,8 +229,8 @@ def variables_of(
                 change = link.change(source, target)
                 time = 0 if change is None else change.nanoseconds
                 memory = 0 if change is None else objective.of_change(link, change)
-                found.append(BinaryVariable(number, source, target, time, memory, None))
-    return [one for one in found if most is None or one.memory <= most]
+                variables.append(BinaryVariable(number, source, target, time, memory, None))
+    return [variable for variable in variables if most is None or variable.memory <= most]
 
 
 def _solved(
@@ -284,12 +284,12 @@ def _solved(
         )
         if limit is None or _amount(selection, objective, limit.what) <= limit.most:
             bound = least + ceil(result.mip_dual_bound * scale - max(ROUNDING, GAP * scale))
-            found = _amount(selection, objective, what)
-            is_proved = result.status == 0 and bound >= found
+            amount = _amount(selection, objective, what)
+            is_proved = result.status == 0 and bound >= amount
             return Solution(
                 selection=selection,
                 status=Status.OPTIMAL if is_proved else Status.FEASIBLE,
-                bound=min(bound, found),
+                bound=min(bound, amount),
             )
         rows.append(SumBetween(dict.fromkeys(places, 1), -inf, len(places) - 1))
     return Solution(selection=None, status=Status.UNKNOWN, bound=None)
@@ -305,7 +305,8 @@ def _least_cost(problem: SelectionProblem, objective: Objective, what: str) -> i
     free: dict[str, Any] = {"nanoseconds": 0} if is_memory else {"workspace_bytes": 0}
     weightless = free if is_memory else free | {"parameter_bytes": 0}
     candidates = (
-        tuple(replace(one, **weightless) for one in candidate) for candidate in problem.candidates
+        tuple(replace(candidate_, **weightless) for candidate_ in candidate)
+        for candidate in problem.candidates
     )
     links = (
         replace(
@@ -316,8 +317,8 @@ def _least_cost(problem: SelectionProblem, objective: Objective, what: str) -> i
         for link in problem.links
     )
     part = replace(problem, candidates=tuple(candidates), links=tuple(links))
-    found = trade_off(part, objective).smallest
-    return found.memory if is_memory else found.nanoseconds
+    smallest_pair = trade_off(part, objective).smallest
+    return smallest_pair.memory if is_memory else smallest_pair.nanoseconds
 
 
 def _rows(problem: SelectionProblem, variables: Sequence[BinaryVariable]) -> list[SumBetween]:
@@ -400,10 +401,10 @@ def _digits(row: SumBetween, most: list[int], bits: int) -> Iterator[SumBetween]
     base = 1 << bits
     while row.low == -inf and max(row.factors.values(), default=0) >= base:
         above, limit = divmod(int(row.high), base)
-        low = {place: one % base for place, one in row.factors.items() if one % base}
-        high = {place: one // base for place, one in row.factors.items() if one >= base}
+        low = {place: factor % base for place, factor in row.factors.items() if factor % base}
+        high = {place: factor // base for place, factor in row.factors.items() if factor >= base}
         carry = len(most)
-        most.append(sum(one * most[place] for place, one in low.items()) // base + 1)
+        most.append(sum(factor * most[place] for place, factor in low.items()) // base + 1)
         yield SumBetween(low | {carry: -base}, -inf, limit)
         row = SumBetween(high | {carry: 1}, -inf, above)
     yield row

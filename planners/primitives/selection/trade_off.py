@@ -110,25 +110,25 @@ class TradeOff(Shown):
     def selection(self, goal: Pair) -> Selection:
         """Return a selection of that time and memory. Raises InvalidPlan for a pair of no front."""
         constants = [self.relations[number].fronts[()] for number in self.constants]
-        found = _contributions(constants, goal, self.objective)
-        if found is None:
+        contributions = _contributions(constants, goal, self.objective)
+        if contributions is None:
             raise InvalidPlan(
                 f"no selection takes {goal.nanoseconds} ns and {goal.memory} bytes; take a pair of "
                 "the front"
             )
-        goals = dict(zip(self.constants, found, strict=True))
+        goals = dict(zip(self.constants, contributions, strict=True))
         layouts: dict[int, str] = {}
         for decision in reversed(self.decisions):
             near = [self.relations[number] for number in decision.relations]
-            known = {
+            fixed_layouts = {
                 variable: layouts[variable]
                 for variable in self.relations[decision.result].variables
             }
-            for assignment, fronts in _combinations(near, known):
-                found = _contributions(fronts, goals[decision.result], self.objective)
-                if found is not None:
+            for assignment, fronts in _combinations(near, fixed_layouts):
+                contributions = _contributions(fronts, goals[decision.result], self.objective)
+                if contributions is not None:
                     layouts[decision.variable] = assignment[decision.variable]
-                    goals.update(zip(decision.relations, found, strict=True))
+                    goals.update(zip(decision.relations, contributions, strict=True))
                     break
         chosen: list[LayerProfile] = []
         for number, candidates in enumerate(self.problem.candidates):
@@ -154,37 +154,39 @@ class TradeOff(Shown):
 def trade_off(problem: SelectionProblem, objective: Objective, budget: Budget = None) -> TradeOff:
     """Return the complete front. budget: looked at before each combination; ends it by GaveUp."""
     stop = stop_of(budget)
-    found = _relations(problem, objective)
-    left = set(range(len(found)))
+    relations = _relations(problem, objective)
+    left = set(range(len(relations)))
     decisions: list[Decision] = []
 
     def shortest_last(number: int) -> tuple[int, int]:
-        return -max(len(front.memory) for front in found[number].fronts.values()), number
+        return -max(len(front.memory) for front in relations[number].fronts.values()), number
 
     for _ in range(2 * len(problem.layers)):
         # The first variable that is related to at most two others; else one related to the fewest.
         # From the front to the back, a long front meets short ones only.
-        others: dict[int, set[int]] = {}
+        neighbours: dict[int, set[int]] = {}
         for number in left:
-            for one in found[number].variables:
-                others.setdefault(one, set()).update(found[number].variables)
-        variable = min(others, key=lambda one: (max(len(others[one]), 3), one))
-        near = sorted((n for n in left if variable in found[n].variables), key=shortest_last)
-        remaining = tuple(sorted(others[variable] - {variable}))
+            for variable_ in relations[number].variables:
+                neighbours.setdefault(variable_, set()).update(relations[number].variables)
+        variable = min(
+            neighbours, key=lambda variable_: (max(len(neighbours[variable_]), 3), variable_)
+        )
+        near = sorted((n for n in left if variable in relations[n].variables), key=shortest_last)
+        remaining = tuple(sorted(neighbours[variable] - {variable}))
         best: dict[Layouts, list[PairFront]] = {}
-        for assignment, fronts in _combinations([found[number] for number in near], {}):
+        for assignment, fronts in _combinations([relations[number] for number in near], {}):
             stop.look()
-            key = tuple(assignment[one] for one in remaining)
+            key = tuple(assignment[variable_] for variable_ in remaining)
             best.setdefault(key, []).append(_together(fronts, objective))
-        decisions.append(Decision(variable, tuple(near), len(found)))
-        left = left.difference(near) | {len(found)}
-        found.append(Relation(remaining, {key: _least(fronts) for key, fronts in best.items()}))
+        decisions.append(Decision(variable, tuple(near), len(relations)))
+        left = left.difference(near) | {len(relations)}
+        relations.append(Relation(remaining, {key: _least(fronts) for key, fronts in best.items()}))
     constants = tuple(sorted(left, key=shortest_last))
     return TradeOff(
         problem=problem,
         objective=objective,
-        front=_together([found[number].fronts[()] for number in constants], objective),
-        relations=tuple(found),
+        front=_together([relations[number].fronts[()] for number in constants], objective),
+        relations=tuple(relations),
         decisions=tuple(decisions),
         constants=constants,
     )
@@ -192,20 +194,23 @@ def trade_off(problem: SelectionProblem, objective: Objective, budget: Budget = 
 
 def _relations(problem: SelectionProblem, objective: Objective) -> list[Relation]:
     """Return what relates the layouts of a problem: each layer and each link."""
-    found: list[Relation] = []
+    relations: list[Relation] = []
     for number, candidates in enumerate(problem.candidates):
         alike: dict[Layouts, list[LayerProfile]] = {}
-        for candidate in sorted(candidates, key=lambda one: (one.input_layout, one.output_layout)):
+        for candidate in sorted(
+            candidates, key=lambda candidate: (candidate.input_layout, candidate.output_layout)
+        ):
             alike.setdefault((candidate.input_layout, candidate.output_layout), []).append(
                 candidate
             )
         fronts = {
             layouts: front_of(
-                [one.nanoseconds for one in same], [objective.of_layer(one) for one in same]
+                [candidate_.nanoseconds for candidate_ in same],
+                [objective.of_layer(candidate_) for candidate_ in same],
             )
             for layouts, same in alike.items()
         }
-        found.append(Relation((2 * number, 2 * number + 1), fronts))
+        relations.append(Relation((2 * number, 2 * number + 1), fronts))
     for link in problem.links:
         fronts = {}
         for source in problem.output_layouts(link.producer):
@@ -216,26 +221,26 @@ def _relations(problem: SelectionProblem, objective: Objective) -> list[Relation
                     if change is None
                     else front_of([change.nanoseconds], [objective.of_change(link, change)])
                 )
-        found.append(Relation((2 * link.producer + 1, 2 * link.consumer), fronts))
-    return found
+        relations.append(Relation((2 * link.producer + 1, 2 * link.consumer), fronts))
+    return relations
 
 
 def _combinations(
     relations: Sequence[Relation], fixed: Mapping[int, str]
 ) -> list[tuple[dict[int, str], tuple[PairFront, ...]]]:
     """Return all layouts on which the relations agree, with the front of each relation."""
-    found: list[tuple[dict[int, str], tuple[PairFront, ...]]] = [(dict(fixed), ())]
+    combined: list[tuple[dict[int, str], tuple[PairFront, ...]]] = [(dict(fixed), ())]
     for relation in relations:
-        found = [
+        combined = [
             (assignment | dict(zip(relation.variables, layouts, strict=True)), (*fronts, front))
-            for assignment, fronts in found
+            for assignment, fronts in combined
             for layouts, front in relation.fronts.items()
             if all(
                 assignment.get(variable, layout) == layout
                 for variable, layout in zip(relation.variables, layouts, strict=True)
             )
         ]
-    return found
+    return combined
 
 
 def _contributions(
@@ -245,7 +250,7 @@ def _contributions(
 
     None if there are none. Quick where all fronts but the first are short.
     """
-    found: list[Pair] = []
+    pairs: list[Pair] = []
     for number in range(len(fronts) - 1, 0, -1):
         before = _together(fronts[:number], objective)
         for place in range(len(fronts[number].memory)):
@@ -257,20 +262,20 @@ def _contributions(
         else:
             return None
         goal = rest
-        found.append(mine)
+        pairs.append(mine)
     first = fronts[0].within(goal.memory)
     if first is None or first.nanoseconds != goal.nanoseconds:
         return None
-    return [first, *reversed(found)]
+    return [first, *reversed(pairs)]
 
 
 def front_of(nanoseconds: Sequence[int] | Numbers, memory: Sequence[int] | Numbers) -> PairFront:
     """Return the pairs that no other improves on, of equal ones one."""
     times, sizes = (
-        one
-        if isinstance(one, np.ndarray)
-        else np.array(one, ranges.number_type(max(one, default=0)))
-        for one in (nanoseconds, memory)
+        column
+        if isinstance(column, np.ndarray)
+        else np.array(column, ranges.number_type(max(column, default=0)))
+        for column in (nanoseconds, memory)
     )
     order = np.argsort(sizes, kind="stable")
     times, sizes = times[order], sizes[order]
@@ -306,17 +311,17 @@ def added(first: PairFront, second: PairFront, objective: Objective) -> PairFron
     largest = max(int(column.max()) for column in (*first, *second))
     if ranges.number_type(2 * largest) is object:  # sums leave the range of 64 bits
         first, second = (
-            PairFront(*(column.astype(object) for column in one)) for one in (first, second)
+            PairFront(*(column.astype(object) for column in pair)) for pair in (first, second)
         )
     if objective is Objective.WORKSPACE:  # at each size the best of each that fits
         sizes = np.union1d(first.memory, second.memory)
         sizes = sizes[sizes >= max(first.memory[0], second.memory[0])]
         times = sum(
-            one.nanoseconds[np.searchsorted(one.memory, sizes, side="right") - 1]
-            for one in (first, second)
+            pair_front.nanoseconds[np.searchsorted(pair_front.memory, sizes, side="right") - 1]
+            for pair_front in (first, second)
         )
         return front_of(times, sizes)
-    small, large = sorted((first, second), key=lambda one: len(one.memory))
+    small, large = sorted((first, second), key=lambda pair_front: len(pair_front.memory))
     if len(small.memory) == 1:
         return PairFront(large.nanoseconds + small.nanoseconds, large.memory + small.memory)
     return front_of(

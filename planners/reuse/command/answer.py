@@ -258,7 +258,7 @@ def plot(path: str, answer: ReusePlans) -> None:
     draw = loading.drawing("planners.reuse.command.picture")
     layers = len(answer.application.layers)
     whole, rows = (answer.evaluator.evaluate((gene,) * layers) for gene in (None, 1))
-    others = [
+    objectives_after = [
         draw.DrawnPlan(whole.memory, float(sum(whole.periods)), "reuse only"),
         draw.DrawnPlan(rows.memory, float(sum(rows.periods)), "all by rows"),
         draw.DrawnPlan(
@@ -276,7 +276,7 @@ def plot(path: str, answer: ReusePlans) -> None:
     picture = draw.tradeoff_picture(
         f"{answer.application.name}: memory against time",
         sorted(front),
-        others,
+        objectives_after,
         chosen=chosen,
         bound=answer.bound,
         suffix=loading.suffix_of(path),

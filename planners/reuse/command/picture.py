@@ -84,4 +84,4 @@ def _limits(values: Sequence[float]) -> tuple[float, float]:
 
 def _outline(front: Sequence[DrawnPlan]) -> list[DrawnPlan]:
     """The places that no other one beats in both, the smallest first."""
-    return improving(sorted(front), lambda one: (one.memory, one.seconds))
+    return improving(sorted(front), lambda point: (point.memory, point.seconds))

@@ -168,8 +168,8 @@ def _is_application(name: str) -> bool:
     suffix = PurePath(name).suffix.lower()
     if suffix != ".json":
         return suffix in YAML_SUFFIXES
-    found = JsonValue.parse(read_bytes(name).decode("utf-8", "replace"), name).value
-    return not (isinstance(found, dict) and LAYERS in found)
+    document = JsonValue.parse(read_bytes(name).decode("utf-8", "replace"), name).value
+    return not (isinstance(document, dict) and LAYERS in document)
 
 
 def measured_times(
@@ -180,7 +180,7 @@ def measured_times(
     Raises CsdfError for a network that is not there, and what reading raises.
     """
     names = [member.name for member in application.members]
-    found: dict[str, dict[str, dict[int, int]]] = {}
+    measured: dict[str, dict[str, dict[int, int]]] = {}
     for name, path in files:
         if name not in names:
             raise CsdfError(
@@ -188,8 +188,8 @@ def measured_times(
                 f"{', '.join(names)}"
             )
         for layer, times in durations_table(path).items():
-            found.setdefault(name, {}).setdefault(layer, {})[len(times)] = sum(times)
-    return dict(found)
+            measured.setdefault(name, {}).setdefault(layer, {})[len(times)] = sum(times)
+    return dict(measured)
 
 
 def searched(evaluator: Evaluator, options: argparse.Namespace, stop: Stop) -> Front:
@@ -393,7 +393,7 @@ def plans_of(
 ) -> tuple[StreamingPlan, ...]:
     """Return the plan in the form of all plans, one for each network."""
     if isinstance(plan, Together):
-        return tuple((each.best or each.least).plan for each in plan.fits)
+        return tuple((fit.best or fit.least).plan for fit in plan.fits)
     size = plan.element_bytes if options.is_element_given else None
     return streaming_plans(application, plan, element_bytes=size)
 
@@ -407,9 +407,9 @@ def _largest_difference(
         for member in application.members
     ]
     frames = [random_frames(member.network, 2, options.seed) for member in application.members]
-    found = run_in_turn(models, plans_of(application, plan, options), frames)
+    outputs_of_models = run_in_turn(models, plans_of(application, plan, options), frames)
     worst = 0.0
-    for model, given, outputs in zip(models, frames, found, strict=True):
+    for model, given, outputs in zip(models, frames, outputs_of_models, strict=True):
         for frame, ours in zip(given, outputs, strict=True):
             for name, expected in run_layer_by_layer(model, frame).items():
                 worst = max(worst, difference(ours[name], expected).relative)

@@ -21,10 +21,10 @@ def work(options: argparse.Namespace) -> int:
     model = Model(network=network, weights=calibrated_weights(network, options.seed))
     graph = lower(network, chosen.granularity_of(options), element_bytes=options.element_bytes)
     with answers.working(f"timing the phases of {network.name}"):
-        found = measure_phases(model, graph, repeats=options.repeats, seed=options.seed)
-    write_text(options.output, format_durations(found))
-    total = sum(sum(times) for times in found.values())
-    phases = answers.counted(sum(map(len, found.values())), "phase")
+        durations = measure_phases(model, graph, repeats=options.repeats, seed=options.seed)
+    write_text(options.output, format_durations(durations))
+    total = sum(sum(times) for times in durations.values())
+    phases = answers.counted(sum(map(len, durations.values())), "phase")
     said = f"wrote {options.output}: {phases}, {total / 1e6:.4g} ms/frame"
     remark("csdf cnn measure", said)
     return answers.ANSWERED

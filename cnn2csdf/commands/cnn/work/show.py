@@ -28,9 +28,9 @@ def work(options: argparse.Namespace) -> int:
     """Print the layers; return the exit code."""
     if options.supported:
         readers: dict[str, dict[str, str]] = {}
-        for one in supported():
-            readers.setdefault(one.reader, {})[one.operator] = one.in_words()
-        width = max(len(name) for known in readers.values() for name in known)
+        for operator in supported():
+            readers.setdefault(operator.reader, {})[operator.operator] = operator.in_words()
+        width = max(len(name) for reader in readers.values() for name in reader)
         lines = []
         for reader, said in GENERAL.items():
             lines.append(f"{reader}: {said}")
@@ -39,7 +39,7 @@ def work(options: argparse.Namespace) -> int:
         return answers.ANSWERED
     network = chosen.read(options, knows_state=True).network
     rows = _rows(network, options.element_bytes, has_scales=options.scales)
-    found = _as_json(network, rows, options.element_bytes)
+    document = _as_json(network, rows, options.element_bytes)
     sizes = f"{answers.counted(options.element_bytes or 0, 'byte')} each (--element-bytes)"
     if not options.is_element_given:
         layers = sorted({layer.element.value for layer in network.layers})
@@ -47,12 +47,12 @@ def work(options: argparse.Namespace) -> int:
         sizes = f"elements {', '.join(layers)}; parameters {', '.join(arrays) or 'none'}"
     ends = {"input": network.inputs, "output": network.outputs}
     in_words = [
-        f"{end} {stored_as(one).in_words()}"
+        f"{end} {stored_as(layer).in_words()}"
         for end, layers in ends.items()
-        for one in layers
-        if one.quantization is not None
+        for layer in layers
+        if layer.quantization is not None
     ]
-    answers.show(found, [*_lines(found, sizes), *in_words], options)
+    answers.show(document, [*_lines(document, sizes), *in_words], options)
     return answers.ANSWERED
 
 
@@ -73,17 +73,17 @@ def _rows(network: Network, element_bytes: int | None, *, has_scales: bool) -> l
 
 def _quantization(layer: Layer) -> dict[str, Any]:
     """How the output and the parameters of a layer are quantised, by role."""
-    found = {one.role: one.quantization for one in layer.stored}
+    quantizations = {stored.role: stored.quantization for stored in layer.stored}
     if not layer.is_output:
-        found = {"output": layer.quantization, **found}
+        quantizations = {"output": layer.quantization, **quantizations}
     return {
         role: {
-            "element": one.element.value,
-            "scales": list(one.scales),
-            "zero_point": one.zero_point,
+            "element": quantization.element.value,
+            "scales": list(quantization.scales),
+            "zero_point": quantization.zero_point,
         }
-        for role, one in found.items()
-        if one is not None
+        for role, quantization in quantizations.items()
+        if quantization is not None
     }
 
 
@@ -112,8 +112,8 @@ def _as_json(
     parameters = sum(array.elements for array in stored_arrays(network))
     return {
         "network": network.name,
-        "inputs": [stored_as(one).to_json() for one in network.inputs],
-        "outputs": [stored_as(one).to_json() for one in network.outputs],
+        "inputs": [stored_as(input_).to_json() for input_ in network.inputs],
+        "outputs": [stored_as(output).to_json() for output in network.outputs],
         "layers": rows,
         "parameters": parameters,
         "shared_parameters": used - parameters,

@@ -89,16 +89,22 @@ class AnsweredNetwork(NamedTuple):
     @property
     def sizes(self) -> tuple[int, ...]:
         """Bytes, in the order of the columns."""
-        found = self.comparison
-        buffers = (method.buffers for method in found.methods)
-        return (found.parameters, *buffers, found.least.total)
+        comparison = self.comparison
+        buffers = (method.buffers for method in comparison.methods)
+        return (comparison.parameters, *buffers, comparison.least.total)
 
     @property
     def rates(self) -> tuple[Fraction, ...]:
         """Parts of one and frames a second, in the order of the columns."""
-        found = self.comparison
-        whole, rows = (Fraction(NANOSECONDS, time) for time in found.nanoseconds)
-        return (found.reduction, whole, rows, found.loss, Fraction(NANOSECONDS, found.pipelined))
+        comparison = self.comparison
+        whole, rows = (Fraction(NANOSECONDS, time) for time in comparison.nanoseconds)
+        return (
+            comparison.reduction,
+            whole,
+            rows,
+            comparison.loss,
+            Fraction(NANOSECONDS, comparison.pipelined),
+        )
 
 
 class PublishedPair(NamedTuple):
@@ -112,7 +118,7 @@ class PublishedPair(NamedTuple):
     @property
     def has_gap(self) -> bool:
         """Whether the search ended before the buffers were proved the smallest."""
-        return any(one.status is not Status.OPTIMAL for one in (self.whole, self.rows))
+        return any(storage.status is not Status.OPTIMAL for storage in (self.whole, self.rows))
 
     @property
     def shares(self) -> tuple[Fraction, Fraction]:
@@ -129,7 +135,9 @@ class PublishedPair(NamedTuple):
     def rates(self) -> tuple[Fraction, ...]:
         """Parts of one and frames a second, in the order of the columns."""
         less, lost = self.shares
-        whole, rows = (Fraction(NANOSECONDS, one.sequential) for one in (self.whole, self.rows))
+        whole, rows = (
+            Fraction(NANOSECONDS, storage.sequential) for storage in (self.whole, self.rows)
+        )
         return (less, whole, rows, lost)
 
     def cells(self) -> tuple[str, ...]:
@@ -246,16 +254,16 @@ def _lines(rows: Sequence[AnsweredNetwork]) -> list[str]:
                 f"{pipelined:.4g}",
             )
         )
-        found = row.comparison
-        if kept := found.plan().kept_bytes:
+        comparison = row.comparison
+        if kept := comparison.plan().kept_bytes:
             words = bytes_in_words(kept)
             notes.append(
                 f"{row.name}: {words} of the buffers stay between frames, which come as a whole"
             )
-        stored = flash_bytes(found.network, found.element_bytes)
-        if stored != found.parameters:
-            parameters = bytes_in_words(found.parameters)
-            in_flash = and_in_flash(found.parameters, stored)
+        stored = flash_bytes(comparison.network, comparison.element_bytes)
+        if stored != comparison.parameters:
+            parameters = bytes_in_words(comparison.parameters)
+            in_flash = and_in_flash(comparison.parameters, stored)
             notes.append(f"{row.name}: {parameters} of parameters{in_flash}")
     details = map(answers.Detail, (MIN_TOTAL, ROW_WISE))
     return [*verdicts, *terminal.aligned(table), *notes, *details]
@@ -274,24 +282,24 @@ def _as_published(options: argparse.Namespace) -> int:
     """Print what networks need in the accounting of SAMOS 2020; return the exit code."""
     if options.simplify is None:
         options.simplify = PUBLISHED_STEPS
-    found = [_published_pair(model, options) for model in (options.model, *options.more)]
+    pairs = [_published_pair(model, options) for model in (options.model, *options.more)]
     shared.remark_on_platform("csdf cnn memory", options)
     if options.json:
-        networks = [pair.to_json() for pair in found]
+        networks = [pair.to_json() for pair in pairs]
         print(json.dumps({"kind": PUBLISHED_KIND, "networks": networks}, indent=2))
     elif options.csv:
-        rates = [(f"{float(rate):.6g}" for rate in pair.rates) for pair in found]
-        lines = ((one.name, *one.sizes, *rate) for one, rate in zip(found, rates, strict=True))
+        rates = [(f"{float(rate):.6g}" for rate in pair.rates) for pair in pairs]
+        lines = ((pair.name, *pair.sizes, *rate) for pair, rate in zip(pairs, rates, strict=True))
         print(csv_text([tuple(PUBLISHED_COLUMNS), *lines]).rstrip("\n"))
     else:
-        table = [tuple(PUBLISHED_COLUMNS.values()), *(pair.cells() for pair in found)]
-        gaps = [f"{pair.name}: buffers not proved the smallest" for pair in found if pair.has_gap]
+        table = [tuple(PUBLISHED_COLUMNS.values()), *(pair.cells() for pair in pairs)]
+        gaps = [f"{pair.name}: buffers not proved the smallest" for pair in pairs if pair.has_gap]
         print(answers.in_words([*terminal.aligned(table), *gaps, PUBLISHED_KIND], options))
     if options.plot:
         bars = [
-            (pair.name, title, one.parameters, one.total - one.parameters)
-            for pair in found
-            for title, one in (("layer by layer", pair.whole), ("row by row", pair.rows))
+            (pair.name, title, storage.parameters, storage.total - storage.parameters)
+            for pair in pairs
+            for title, storage in (("layer by layer", pair.whole), ("row by row", pair.rows))
         ]
         _draw(bars, options.plot)
     return answers.ANSWERED

@@ -25,12 +25,19 @@ CUSTOM = re.compile(r"CUSTOM:'(.*)'")
 def work(options: argparse.Namespace) -> int:
     """Print the tables; return the exit code."""
     formats = READERS if options.format is None else (options.format,)
-    known = supported()
+    supported_operators = supported()
     for number, name in enumerate(formats):
         reader = READERS[name]
         if number:
             print()
-        print("\n".join(_lines(reader, [one for one in known if one.reader == reader])))
+        print(
+            "\n".join(
+                _lines(
+                    reader,
+                    [operator for operator in supported_operators if operator.reader == reader],
+                )
+            )
+        )
     return answers.ANSWERED
 
 

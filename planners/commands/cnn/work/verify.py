@@ -68,8 +68,8 @@ def work(options: argparse.Namespace) -> int:
         runtime is None or _is_near(runtime, model.network, options)
     )
     if options.json:
-        found = _as_json(model.network, memory, result, runtime, is_equal, seconds)
-        print(json.dumps(found, indent=2))
+        document = _as_json(model.network, memory, result, runtime, is_equal, seconds)
+        print(json.dumps(document, indent=2))
     else:
         print(_as_text(model.network, memory, result, runtime, is_equal, options, seconds))
     return answers.ANSWERED if is_equal else answers.NO
@@ -88,7 +88,7 @@ def _stateful(model: Model, options: argparse.Namespace, begin: float) -> int:
         wanted = [run_layer_by_layer(model, frame, states) for frame in frames]
     worst = worst_of(differences([run.outputs for run in runs], wanted))
     is_equal, seconds = worst.relative <= options.tolerance, time.perf_counter() - begin
-    found = {
+    document = {
         "network": network.name,
         "equal": is_equal,
         "frames": len(frames),
@@ -112,7 +112,7 @@ def _stateful(model: Model, options: argparse.Namespace, begin: float) -> int:
         f"  largest difference  {worst.largest:.3g}, {worst.relative:.3g} of the largest output",
         answers.Detail(f"  time                {time_in_words(seconds)}"),
     ]
-    answers.show(found, lines, options)
+    answers.show(document, lines, options)
     return answers.ANSWERED if is_equal else answers.NO
 
 
