@@ -11,7 +11,7 @@ DAC 2016, sections 3 and 4.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
@@ -48,7 +48,8 @@ class PeriodicSolution:
     """The smallest period of a schedule with the given copies, or None where there is no schedule.
 
     starts: scaled start times of each phase of each copy, actor by actor: divide by `scale`.
-    others: the actors of further cycles that stand in the way, unless it is exact.
+    others: the actors of further cycles that stand in the way, unless it is exact. circuits: further
+    cycles above the lower bound, where they are asked for.
     is_exact: whether its period, or its lack of one, is that of the graph.
     """
 
@@ -63,6 +64,7 @@ class PeriodicSolution:
     choice: (
         Any  # (nodes,) the constraint that decides each start, from which another search may begin
     )
+    circuits: tuple[Circuit, ...] = ()
 
 
 class PeriodicProblem:
@@ -105,11 +107,13 @@ class PeriodicProblem:
         durations: Sequence[int] | None = None,
         unit_times: bool = False,
         nearby: PeriodicSolution | None = None,
+        with_circuits: bool = False,
         budget: Budget = None,
     ) -> PeriodicSolution:
         """Return the smallest period with so many copies of each actor.
 
-        low: a proven lower bound of the period; cycles above it are reported as `others`.
+        low: a lower bound of the period; cycles above it are reported as `others`, and as `circuits`
+        with_circuits.
         tokens: initial tokens of each channel, durations: of each phase, actor by actor; instead of
         the graph's own.
         unit_times: every firing lasts one unit, whatever the graph says.
@@ -131,7 +135,9 @@ class PeriodicProblem:
             if durations is not None:
                 durations_of_nodes = backend.array(self._times(copies, durations))
                 layout = layout._replace(times=durations_of_nodes)
-            solution = self._solve(copies, low, tokens, backend, layout, nearby, stop)
+            solution = self._solve(
+                copies, low, tokens, backend, layout, nearby, stop, with_circuits=with_circuits
+            )
             if solution is not None:
                 return solution
         raise GaveUp(f"sums of more than {compiler.UNBOUNDED.bit_length()} bits")
@@ -145,6 +151,8 @@ class PeriodicProblem:
         layout: NodeArrays,
         nearby: PeriodicSolution | None,
         stop: Stop,
+        *,
+        with_circuits: bool,
     ) -> PeriodicSolution | None:
         """Solve on one backend; None where its numbers do not hold the sums."""
         edges = self._edges(layout, tokens, backend, stop)
@@ -167,15 +175,7 @@ class PeriodicProblem:
             return None
         # Edges come from consumer to producer; in the order of time they read backwards.
         critical = [int(edge) for edge in cycle[: policy.length]][::-1]
-        nodes = backend.take(edges.source, critical)
-        circuit = self.circuit(
-            nodes,
-            backend.take(edges.channel, critical),
-            layout.starts,
-            backend.take(layout.owner, nodes),
-            time=policy.time,
-            height=policy.height,
-        )
+        circuit = self._circuit_of(critical, layout, edges, backend)
         exact = self.is_exact(copies, circuit)
         reported = backend.take(spare, range(policy.reported))
         feasible = status == periodic.OPTIMAL
@@ -190,6 +190,25 @@ class PeriodicProblem:
             is_exact=exact,
             work=edges.number + policy.work,
             choice=choice,
+            circuits=tuple(
+                self._circuit_of(listed[::-1], layout, edges, backend)
+                for listed in (_split(reported) if with_circuits else ())
+            ),
+        )
+
+    def _circuit_of(
+        self, cycle: Sequence[int], layout: NodeArrays, edges: EdgeArrays, backend: compiler.Backend
+    ) -> Circuit:
+        """Return the circuit of these edges, in the order of time."""
+        nodes, channels = backend.take(edges.source, cycle), backend.take(edges.channel, cycle)
+        times = zip(backend.take(layout.times, nodes), channels, strict=True)
+        return self.circuit(
+            nodes,
+            channels,
+            layout.starts,
+            backend.take(layout.owner, nodes),
+            time=sum(time for time, channel in times if channel >= 0),
+            height=sum(backend.take(edges.height, cycle)),
         )
 
     def circuit(
@@ -371,15 +390,20 @@ def _rounded(numbers: Sequence[int], bits: int) -> list[int]:
 
 def _separated(edges: list[int], source: Any, owner: Any) -> tuple[tuple[int, ...], ...]:
     """The distinct sets of actors on cycles whose edges are listed one after the other."""
-    groups: dict[frozenset[int], None] = {}
-    actors: set[int] = set()
-    for edge in edges:
-        if edge >= 0:
-            actors.add(int(owner[source[edge]]))
-        else:
-            groups[frozenset(actors)] = None
-            actors = set()
-    return tuple(tuple(sorted(group)) for group in groups)
+    groups = (frozenset(int(owner[source[edge]]) for edge in cycle) for cycle in _split(edges))
+    return tuple(tuple(sorted(group)) for group in dict.fromkeys(groups))
+
+
+def _split(edges: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the distinct cycles of a list in which -1 ends each cycle."""
+    begin, seen = 0, set[tuple[int, ...]]()
+    for end, edge in enumerate(edges):
+        if edge < 0:
+            cycle = list(edges[begin:end])
+            begin = end + 1
+            if (key := tuple(cycle)) not in seen:
+                seen.add(key)
+                yield cycle
 
 
 class EdgeArrays(NamedTuple):

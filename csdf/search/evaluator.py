@@ -9,10 +9,10 @@ from typing import NamedTuple, Protocol
 
 from csdf.analysis.bound_channels import bound_channels
 from csdf.analysis.consistency import cycle_vector
-from csdf.analysis.periodic import PeriodicProblem, PeriodicSolution, require_room
+from csdf.analysis.periodic import Circuit, PeriodicProblem, PeriodicSolution, require_room
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
-from csdf.search.learned_bounds import Cycle, Rounds
+from csdf.search.learned_bounds import Cycle, Rounds, Sufficient
 from csdf.search.variables import Variable, with_searched_spaces
 from csdf.status import Why, because
 from csdf.time_limit import Stop
@@ -41,6 +41,17 @@ class Evaluation(NamedTuple):
     holding: tuple[int, ...]
     cycles: tuple[Cycle, ...] = ()
     deep: tuple[tuple[int, int], ...] = ()
+
+
+class Obstacles(NamedTuple):
+    """Why capacities do not suffice: nothing of both where they suffice.
+
+    holding: groups of variables, of each of which a variable has to get more. cycles: of all firings
+    whose order K-periodic schedules fix, where the actors have one phase each.
+    """
+
+    holding: tuple[tuple[int, ...], ...]
+    cycles: tuple[Cycle, ...]
 
 
 class Evaluates(Protocol):
@@ -117,6 +128,14 @@ class Evaluator:
             evaluation = self._known[capacities] = self._systems[bounded].evaluate(capacities)
         return evaluation
 
+    def obstacles(self, capacities: tuple[int, ...], is_sufficient: Sufficient) -> Obstacles:
+        """Return all cycles that one evaluation meets and that make the period too long."""
+        self.count += 1
+        bounded = tuple(range(len(capacities)))
+        if bounded not in self._systems:
+            self._systems[bounded] = self._system(bounded)
+        return self._systems[bounded].obstacles(capacities, is_sufficient)
+
     def _system(self, bounded: tuple[int, ...]) -> _System:
         """The graph with a space channel for each bounded channel."""
         owners = [place for place in bounded for _ in self._groups[place]]
@@ -183,21 +202,77 @@ class _System:
 
     def evaluate(self, capacities: tuple[int | None, ...]) -> Evaluation:
         """Return the exact period under these capacities and what holds it back."""
-        self._tokens[self._first :] = [
-            (capacities[owner] or 0) - occupied
-            for owner, occupied in zip(self._owners, self._occupied, strict=True)
-        ]
+        self._place(capacities)
         needs_units = self._has_zero_times or self._only_live
         solution = self._refined(unit_times=True) if needs_units else None
         if solution is None or (solution.period is not None and not self._only_live):
             solution = self._refined(unit_times=False)
-        holding = {
-            self._owners[channel - self._first]
-            for channel in solution.circuit.channels
-            if channel >= self._first
-        }
         rounds = self._rounds.of(solution.circuit, self._stop)
-        return Evaluation(solution.period, tuple(sorted(holding)), rounds)
+        return Evaluation(solution.period, self._holding(solution.circuit), rounds)
+
+    def obstacles(self, capacities: tuple[int | None, ...], is_sufficient: Sufficient) -> Obstacles:
+        """Return the cycles of schedules that are not fast enough, the critical cycle first.
+
+        Cycles that only schedules with these copies have say nothing of `holding`.
+        """
+        self._place(capacities)
+        needs_units = self._has_zero_times and not self._only_live
+        for unit_times in (True, False) if needs_units else (self._only_live,):
+            while True:
+                self._look(self._problem.nodes(self._copies))
+                solution = self._problem.solve(
+                    self._copies,
+                    tokens=self._tokens,
+                    unit_times=unit_times,
+                    with_circuits=True,
+                    budget=self._stop,
+                )
+                period = solution.period
+                if is_sufficient(period) or (unit_times and period is not None):
+                    break  # with these copies; with more the period may be shorter
+                if self._is_fixed or solution.is_exact:
+                    return self._standing_in_the_way(
+                        solution, (lambda _: True) if unit_times else is_sufficient
+                    )
+                require_room(self._problem, copies := self._problem.refined(solution))
+                self._copies = copies
+        return Obstacles((), ())
+
+    def _standing_in_the_way(
+        self, solution: PeriodicSolution, is_sufficient: Sufficient
+    ) -> Obstacles:
+        """Return the circuits of a solution that block or are too slow; the critical one is exact."""
+        slow = [
+            circuit
+            for circuit in solution.circuits
+            if circuit.height <= 0 or not is_sufficient(Fraction(circuit.time) / circuit.height)
+        ]
+        holding = [self._holding(solution.circuit)]
+        cycles = dict.fromkeys(self._rounds.of(solution.circuit, self._stop))
+        for circuit in slow:
+            if self._is_fixed or self._problem.is_exact(solution.copies, circuit):
+                holding.append(self._holding(circuit))
+            cycles |= dict.fromkeys(self._rounds.of(circuit, self._stop))
+        return Obstacles(tuple(dict.fromkeys(holding)), tuple(cycles))
+
+    def _place(self, capacities: Sequence[int | None]) -> None:
+        """Give each searched channel the space that its capacity leaves."""
+        self._tokens[self._first :] = [
+            (capacities[owner] or 0) - occupied
+            for owner, occupied in zip(self._owners, self._occupied, strict=True)
+        ]
+
+    def _holding(self, circuit: Circuit) -> tuple[int, ...]:
+        """Return the variables whose space lies on a circuit."""
+        return tuple(
+            sorted(
+                {
+                    self._owners[channel - self._first]
+                    for channel in circuit.channels
+                    if channel >= self._first
+                }
+            )
+        )
 
     def is_simply_live(self) -> bool:
         """Whether there is a schedule with one copy of each actor's cycle."""

@@ -181,7 +181,7 @@ class Cycle(NamedTuple):
         return {place for place, _ in self.shares}
 
 
-class _Demand(NamedTuple):
+class Demand(NamedTuple):
     """A sum of capacities, each times its factor, that is at least `least`.
 
     unit: the sum changes in multiples of it. row: where the table has it.
@@ -203,8 +203,8 @@ class Cycles:
         self._steps = list(steps)
         self._weights = list(weights)
         self._turns: dict[Cycle, list[int]] = {}  # least whole firings, for each of its `firings`
-        self._demands: dict[tuple[tuple[int, int], ...], _Demand] = {}
-        self._rows: list[_Demand] = []
+        self._demands: dict[tuple[tuple[int, int], ...], Demand] = {}
+        self._rows: list[Demand] = []
         self._is_sufficient: Sufficient | None = None
         self._factors = 0  # the largest sum of a demand's factors and unit
         self._cost = max((0, *steps, *weights))  # the largest of a demand, met from nothing
@@ -217,6 +217,10 @@ class Cycles:
 
     def __iter__(self) -> Iterator[Cycle]:
         return iter(self._turns)
+
+    def demands(self) -> Iterator[Demand]:
+        """Yield what the cycles demand for the periods that are searched."""
+        yield from self._rows
 
     def add(self, cycle: Cycle) -> None:
         """Take note of a cycle, if it leads over a capacity."""
@@ -245,9 +249,9 @@ class Cycles:
         if previous is None or previous.least < least:
             unit = gcd(*(factor * self._steps[place] for place, factor in terms))
             row = len(self._rows) if previous is None else previous.row
-            self._take(_Demand(terms, least, unit, row))
+            self._take(Demand(terms, least, unit, row))
 
-    def _take(self, demand: _Demand) -> None:
+    def _take(self, demand: Demand) -> None:
         """Put a demand in the place of a weaker one, or add it."""
         self._demands[demand.terms] = demand
         self._rows[demand.row : demand.row + 1] = [demand]
@@ -279,7 +283,7 @@ class Cycles:
         total, first, missing = self._table.meeting_cost(capacities)
         return total, None if missing <= 0 else self._split(capacities, missing, self._rows[first])
 
-    def _split(self, capacities: Sequence[int], missing: int, demand: _Demand) -> Cut:
+    def _split(self, capacities: Sequence[int], missing: int, demand: Demand) -> Cut:
         """A cut where all that is missing, but for a step, is added to the largest capacity."""
         limits = {place: capacities[place] for place, _ in demand.terms}
         place, factor = max(demand.terms, key=lambda term: term[1] * capacities[term[0]])
@@ -292,7 +296,7 @@ class _Table:
     """The demands as the kernel wants them, with room for as many again."""
 
     def __init__(
-        self, backend: compiler.Backend, weights: Sequence[int], rows: Sequence[_Demand]
+        self, backend: compiler.Backend, weights: Sequence[int], rows: Sequence[Demand]
     ) -> None:
         self._backend = backend
         self._variables = len(weights)
@@ -308,7 +312,7 @@ class _Table:
         for demand in rows:
             self.take(demand)
 
-    def take(self, demand: _Demand) -> bool:
+    def take(self, demand: Demand) -> bool:
         """Write a demand into its row; False if there is no room left."""
         if demand.row >= self._room:
             return False

@@ -13,9 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from itertools import pairwise
+from importlib import import_module
+from itertools import islice, pairwise
+from math import inf
+from typing import TYPE_CHECKING
 
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
@@ -32,9 +36,15 @@ from csdf.search.variables import Distribution, SearchSpace, Variable, size_of
 from csdf.status import Reason, Status, because
 from csdf.time_limit import ENDS, Progress, Stop
 
+if TYPE_CHECKING:
+    from csdf.search.cutting_planes import Bounds, CuttingPlanes
+
 ALONE = 30  # evaluations of a search before narrowing begins beside it,
 LONG_WORK = 1_000_000  # or fewer if they have so many firings;
 SHARE = 4  # then one evaluation of every so many is for narrowing
+PLANES_CHANNELS = 40  # at least; a search of fewer proves most answers before a linear program pays
+PLANES_WORK = 200_000  # of a search before cutting planes: that of loading SciPy, about
+PLANES_SHARE = 10  # variables for an evaluation of cutting planes beside each step of the search
 PATIENCE = 300  # evaluations after which a search goes on in parts, where it has some
 MUCH_WORK = 2_000_000  # firings of the distributions evaluated before linear programs are worth it
 MOST_FIRINGS = 20_000  # of an iteration that goes into them
@@ -48,6 +58,19 @@ class _Impatient(Exception):
 
 class _Proved(Exception):
     """The live capacities at hand are proved to be the smallest."""
+
+
+class _TooLarge(Exception):
+    """No sufficient distribution is within the limit."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    """The question at hand: a test, a limit of the size, and the cutting planes for both."""
+
+    is_sufficient: Sufficient
+    limit: int | None
+    bounds: Iterator[Bounds] | None = None
 
 
 class NamedSearch:
@@ -75,6 +98,8 @@ class NamedSearch:
         self._narrowing: Iterator[Distribution | None] | None = None
         self._narrowed: Distribution | None = None
         self._turn = 0  # evaluations after which narrowing goes on
+        self._planes: CuttingPlanes | None = None
+        self._asked: _Asked | None = None
 
     @property
     def bare(self) -> Graph:
@@ -97,6 +122,11 @@ class NamedSearch:
     def _between(self) -> None:
         """Look at the stop and at the parts, and give narrowing its share of the evaluations."""
         self._look()
+        is_large = len(self._variables) >= PLANES_CHANNELS
+        if is_large and self._planes is None and self.evaluations >= self._planes_after:
+            self._planes = self._cutting_planes()
+        if self._planes is not None and self._asked is not None:
+            self._step_planes(self._planes, self._asked)
         if self.evaluations >= PATIENCE and self._may_part:
             self._may_part = False
             self._symmetries = Symmetries(self.bare, self._variables)
@@ -109,6 +139,39 @@ class NamedSearch:
         if self._narrowing is not None and self.evaluations >= self._turn:
             self._narrowed = next(self._narrowing, self._narrowed)
             self._turn = self.evaluations + SHARE
+
+    @property
+    def _planes_after(self) -> int:
+        """Evaluations after which cutting planes are worth a linear program."""
+        # A step evaluates all firings once, and looks up a candidate for each channel of a cut.
+        return min(PATIENCE, PLANES_WORK // (self._evaluator.firings + len(self._variables) ** 2))
+
+    def _cutting_planes(self) -> CuttingPlanes:
+        def seconds() -> float:
+            """How long a linear program may take."""
+            left = self._stop.seconds_of_all
+            return inf if left is None else left
+
+        # which loads SciPy, and that only here
+        made: type[CuttingPlanes] = import_module("csdf.search.cutting_planes").CuttingPlanes
+        return made(self._evaluator, self._variables, seconds=seconds, look=self._look)
+
+    def _step_planes(self, planes: CuttingPlanes, asked: _Asked) -> None:
+        """Give cutting planes their share of the evaluations; end where they settle the question."""
+        if asked.bounds is None:
+            self._narrowing = None
+            asked.bounds = planes.bounds(asked.is_sufficient, self._narrowed or self._start)
+        share = 1 + len(self._variables) // PLANES_SHARE
+        for bounds in islice(asked.bounds, share):
+            self._floor = max(self._floor, bounds.lower_bound)
+            candidates = [one for one in (self._narrowed, bounds.capacities) if one is not None]
+            if candidates:
+                self._narrowed = min(candidates, key=partial(size_of, self._variables))
+                bound = max(self._exploration.lower_bound, self._floor)
+                if size_of(self._variables, self._narrowed) == bound:
+                    raise _Proved
+            if asked.limit is not None and self._floor > asked.limit:
+                raise _TooLarge
 
     def _bound_by_markings(self, run: SequentialRun) -> None:
         """Look, once, for a bound and live capacities that are close to each other."""
@@ -196,11 +259,16 @@ class NamedSearch:
     ) -> Distribution | None:
         """Return the cheapest sufficient distribution, None if there is none up to the size."""
         limit = None if max_size is None else max_size - self._searched.fixed_size
+        self._asked = _Asked(is_sufficient, limit)
+        if self.points:
+            self._narrowed = None  # it suffices for the points before
         while True:
             try:
                 return self._exploration.cheapest(is_sufficient, limit)
             except _Proved:
                 return self._narrowed
+            except _TooLarge:
+                return None
             except _Impatient:
                 before = self._exploration
                 self._exploration = PartedExploration(
@@ -436,6 +504,7 @@ class PartedExploration:
         self._variables = evened(variables, self._alike)
         self._look = look
         self._floor = before.lower_bound
+        self._orbits = _orbits(len(variables), self._alike)
         self._parts: list[_Part] = []
         knowledge = before.known()
         for places in independent_parts(len(variables), knowledge.joined):
@@ -453,7 +522,11 @@ class PartedExploration:
 
     def _like(self, places: Sequence[int]) -> tuple[_Part | None, list[int]]:
         """A part that is like these places, and them in its order; None without any."""
+        orbits = sorted(self._orbits[place] for place in places)
         for part in self._parts if self._alike else ():
+            self._look()
+            if sorted(self._orbits[place] for place in part.images[0]) != orbits:
+                continue
             taken = self._symmetries.onto(part.images[0], places)
             if taken is not None:
                 return part, [taken[place] for place in part.images[0]]
@@ -531,6 +604,16 @@ class PartedExploration:
             part.images.remove(image)
         self._parts = [part for part in self._parts if part.images]
         self._take(sorted(place for _, image in touched for place in image), new)
+
+
+def _orbits(variables: int, generators: Sequence[Permutation]) -> list[int]:
+    """Return for each variable the number of its orbit: the variables that symmetries take it to."""
+    moves = [move for permutation in generators for move in enumerate(permutation)]
+    orbit = [0] * variables
+    for number, places in enumerate(independent_parts(variables, moves)):
+        for place in places:
+            orbit[place] = number
+    return orbit
 
 
 def _together(parts: Sequence[_Part]) -> Known:

@@ -1,0 +1,241 @@
+"""Small sufficient capacities and a lower bound of their size, by cutting planes (LP relaxation).
+
+For graphs of hundreds of actors, in which a best-first search meets too many distributions. Each
+evaluation that does not suffice yields linear constraints, by cycles and by cuts, that hold for all
+sufficient distributions. The minimum of a linear program under all of them is a lower bound of the
+whole graph at once, where a best-first search adds up only constraints without a common variable. Its
+solution, rounded up to useful capacities, is evaluated next, so that new constraints are those that
+the bound lacks. Sufficient distributions come from the same evaluations: capacities that are rounded
+up, raised as far as the constraints say, and reduced by groups of channels.
+
+The solver computes in floating point; the bound is computed again in integers from its prices. Work is
+counted in evaluations and rounds, so that the same graph has the same answer under any load.
+
+Source: Kelley, The cutting-plane method for solving convex programs, J. SIAM 8(4), 1960; the
+constraints are those of `csdf.search.learned_bounds`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import ceil, lcm
+from typing import NamedTuple
+
+from csdf.search.evaluator import Evaluator, Obstacles
+from csdf.search.learned_bounds import Cycles, Demand, Sufficient
+from csdf.search.liveness_bounds.linear_programs import LinearProgram, solved
+from csdf.search.variables import Distribution, Variable, size_of
+
+ROUNDS = 200  # linear programs, at most; most graphs of 100 actors end after 20
+ROUND_EVALUATIONS = 40  # of one round: half and double cost 5% more time on 300 actors
+LARGEST_FACTOR = (
+    1 << 30
+)  # of a cut as a linear constraint, so that the solver does not round it away
+NEAR = 1e-6  # above a useful capacity that the solver means
+
+
+class Bounds(NamedTuple):
+    """A lower bound of the size of all sufficient distributions, and the smallest one so far."""
+
+    lower_bound: int
+    capacities: Distribution | None
+
+
+class CuttingPlanes:
+    """The constraints learned so far, for tests of sufficiency that only become stricter.
+
+    seconds: of a linear program, at most. look: called between steps; may end the search by raising.
+    """
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        variables: Sequence[Variable],
+        *,
+        seconds: Callable[[], float],
+        look: Callable[[], None],
+    ) -> None:
+        self._evaluator, self._variables = evaluator, variables
+        self._seconds, self._look = seconds, look
+        self._least = [variable.least for variable in variables]
+        self._steps = [variable.step for variable in variables]
+        self._weights = [variable.weight for variable in variables]
+        self._cycles = Cycles(self._steps, self._weights)
+        self._cuts: dict[tuple[tuple[int, int], ...], None] = {}
+        self._is_sufficient: Sufficient = lambda _: False
+        self._bound = size_of(variables, self._least)
+        self._best: Distribution | None = None
+
+    def bounds(self, is_sufficient: Sufficient, start: Distribution | None) -> Iterator[Bounds]:
+        """Yield the bounds after each evaluation, until they meet or no constraint is new.
+
+        start: capacities to begin with, which need not suffice; it must be known that large enough
+        capacities do.
+        """
+        self._is_sufficient, self._best = is_sufficient, None
+        self._cycles.tighten(is_sufficient)
+        for _ in self._grow(start or self._least):
+            yield Bounds(self._bound, self._best)
+        for _ in range(ROUNDS):
+            relaxed = self._relaxed()
+            yield Bounds(self._bound, self._best)
+            if relaxed is None or self._best is None or self._size(self._best) <= self._bound:
+                return
+            learned = self._learned
+            for _ in self._round(self._rounded_up(relaxed)):
+                yield Bounds(self._bound, self._best)
+            if self._learned == learned:
+                return
+
+    @property
+    def _learned(self) -> int:
+        """How much is known, to tell whether a round has learned anything."""
+        return self._cycles.changes + len(self._cuts)
+
+    def _size(self, capacities: Sequence[int]) -> int:
+        return size_of(self._variables, capacities)
+
+    def _grow(self, start: Sequence[int]) -> Iterator[None]:
+        """Double the capacities on slow cycles until they suffice, then reduce them."""
+        capacities = list(start)
+        while holding := self._evaluated(capacities).holding:
+            for place in {place for group in holding for place in group}:
+                steps = (capacities[place] - self._least[place]) // self._steps[place]
+                capacities[place] += max(1, steps) * self._steps[place]
+            yield
+        yield from self._reduce(tuple(capacities), self._least)
+
+    def _round(self, capacities: list[int]) -> Iterator[None]:
+        """Raise the capacities as far as the constraints say; reduce them if they suffice."""
+        target = list(capacities)
+        for _ in range(ROUND_EVALUATIONS):
+            holding = self._evaluated(capacities).holding
+            if not holding:
+                yield from self._reduce(tuple(capacities), target)
+                return
+            self._raise(capacities, holding)
+            yield
+
+    def _evaluated(self, capacities: Sequence[int]) -> Obstacles:
+        """Return the obstacles of a distribution, and learn a constraint of each."""
+        self._look()
+        obstacles = self._evaluator.obstacles(tuple(capacities), self._is_sufficient)
+        for cycle in obstacles.cycles:
+            self._cycles.add(cycle)
+        for group in obstacles.holding:
+            self._cuts[tuple((place, capacities[place]) for place in group)] = None
+        return obstacles
+
+    def _raise(self, capacities: list[int], holding: Sequence[Sequence[int]]) -> None:
+        """Meet each demand, and leave each cut, at the channel where that costs least."""
+        before = list(capacities)
+        for demand in self._cycles.demands():
+            lacking = demand.least - sum(
+                factor * capacities[place] for place, factor in demand.terms
+            )
+            if lacking > 0:
+                steps = {
+                    place: -(-lacking // (factor * self._steps[place]))
+                    for place, factor in demand.terms
+                }
+                self._raise_cheapest(capacities, steps)
+        for group in holding:
+            if all(capacities[place] == before[place] for place in group):
+                self._raise_cheapest(capacities, dict.fromkeys(group, 1))
+
+    def _raise_cheapest(self, capacities: list[int], steps: Mapping[int, int]) -> None:
+        """Add the steps of one channel; of a channel that the best distribution raises, if any."""
+        best = self._best or capacities
+        place = min(
+            steps,
+            key=lambda place: (
+                capacities[place] + steps[place] * self._steps[place] > best[place],
+                steps[place] * self._steps[place] * self._weights[place],
+            ),
+        )
+        capacities[place] += steps[place] * self._steps[place]
+
+    def _reduce(self, capacities: Distribution, target: Sequence[int]) -> Iterator[None]:
+        """Reduce sufficient capacities by groups of channels, towards the target of each.
+
+        A group that does not reach its targets is halved; a single channel is bisected.
+        """
+        self._keep(capacities)
+        wide = [place for place, low in enumerate(target) if capacities[place] > low]
+        wide.sort(key=lambda place: (capacities[place] - target[place]) * self._weights[place])
+        groups = [wide] if wide else []
+        while groups:
+            group = groups.pop()
+            trial = list(capacities)
+            for place in group:
+                trial[place] = target[place]
+            if not self._evaluated(trial).holding:
+                capacities = tuple(trial)
+                self._keep(capacities)
+            elif len(group) > 1:
+                middle = len(group) // 2
+                groups += [group[:middle], group[middle:]]
+            else:
+                for better in self._bisect(capacities, group[0], target[group[0]]):
+                    capacities = better
+                    yield
+            yield
+
+    def _bisect(self, capacities: Distribution, place: int, low: int) -> Iterator[Distribution]:
+        """Yield the capacities with less and less on one channel, for which `low` is too little."""
+        step = self._steps[place]
+        high = capacities[place]
+        while high - low > step:
+            middle = low + (high - low) // (2 * step) * step
+            trial = (*capacities[:place], middle, *capacities[place + 1 :])
+            if self._evaluated(trial).holding:
+                low = middle
+            else:
+                high, capacities = middle, trial
+                self._keep(capacities)
+            yield capacities
+
+    def _keep(self, capacities: Distribution) -> None:
+        """Let the smallest sufficient distribution be the best."""
+        if self._best is None or self._size(capacities) < self._size(self._best):
+            self._best = capacities
+
+    def _rounded_up(self, relaxed: Sequence[float]) -> list[int]:
+        """The useful capacities that are no less than those of the linear program."""
+        return [
+            least + max(0, ceil((value - least) / step - NEAR)) * step
+            for value, least, step in zip(relaxed, self._least, self._steps, strict=True)
+        ]
+
+    def _relaxed(self) -> Sequence[float] | None:
+        """Solve the linear program of all constraints and raise the lower bound; None without time."""
+        program = LinearProgram()
+        for weight, least in zip(self._weights, self._least, strict=True):
+            program.add_column(weight, least, None)
+        for demand in self._constraints():
+            terms = [(place, -factor) for place, factor in demand.terms]
+            program.add_row(terms, -demand.least)
+        relaxed = solved(program, self._seconds(), self._look)
+        if relaxed is None:
+            return None
+        self._bound = max(self._bound, relaxed.lower_bound)
+        return relaxed.columns
+
+    def _constraints(self) -> Iterator[Demand]:
+        """Yield the demands of cycles, rounded up to useful sums, and of cuts."""
+        for demand in self._cycles.demands():
+            sum_of_least = self._sum_of_least(demand.terms)
+            lacking = demand.least - sum_of_least
+            if lacking > 0:
+                useful = -(-lacking // demand.unit) * demand.unit
+                yield demand._replace(least=sum_of_least + useful)
+        for number, cut in enumerate(self._cuts):
+            # The shares of the way out of the cut, of all its channels, sum up to at least 1.
+            ways = {place: limit + self._steps[place] - self._least[place] for place, limit in cut}
+            whole = lcm(*ways.values())
+            if whole <= LARGEST_FACTOR:
+                terms = tuple((place, whole // way) for place, way in ways.items())
+                yield Demand(terms, self._sum_of_least(terms) + whole, unit=1, row=number)
+
+    def _sum_of_least(self, terms: Sequence[tuple[int, int]]) -> int:
+        return sum(factor * self._least[place] for place, factor in terms)
