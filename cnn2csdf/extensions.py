@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any, TypeVar
 
+import csdf.entries as entries
 from cnn2csdf.operators.operator import Operator
 from cnn2csdf.shape import Shape
-from csdf import entries
 from csdf.errors import CsdfError, UnreadableFile, counted
 
 Constant = TypeVar("Constant")

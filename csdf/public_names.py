@@ -20,7 +20,8 @@ def named(package: str, name: str) -> Any:
     if name == "__all__":
         return sorted(homes_of_names)
     if name not in homes_of_names:
-        is_python = name.startswith("_")  # Python itself asks for such names
+        # Python asks for names of its own, and for a submodule before it imports that.
+        is_python = name.startswith("_") or find_spec(f"{package}.{name}") is not None
         near = "" if is_python else meant(name, homes_of_names)
         raise AttributeError(f"module {package!r} has no attribute {name!r}{near}")
     return getattr(import_module(homes_of_names[name]), name)

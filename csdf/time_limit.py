@@ -31,10 +31,12 @@ from types import FrameType, TracebackType
 from typing import Any, NamedTuple, cast
 
 from csdf.errors import CsdfError, GaveUp
+from csdf.log import Log
 from csdf.memory_limit import exceeded_limit
 from csdf.status import Ended, Reason, because, told
 from csdf.units import bytes_in_words
 
+LOG = Log("csdf.progress")
 MICROSECONDS = 10**6  # of a second of effort
 LEAST_GRACE = 0.4  # seconds, or
 LOOKS_AT_MEMORY = 16  # a look at the memory takes 5 us, as long as a short step of a search
@@ -95,17 +97,22 @@ class Stop:
         self._ended: Reason | None = None
         self._outer: Callable[[Progress], None] | None = None
         self._whole: Stop | None = None
+        self._logged: Progress | None = NOTHING_KNOWN if LOG.hears_steps else None
 
     def look(self, progress: Progress = NOTHING_KNOWN) -> None:
         """Report the progress. Raises GaveUp, with the reason, when the work has to end."""
         try:
             self._look(progress)
         except ENDS as end:
+            if self._outer is None and self._ended is None:
+                LOG.info("ended: %s", reason_of(end))
             self._ended = reason_of(end)
             raise
 
     def _look(self, progress: Progress) -> None:
         self._look_outside(progress)
+        if self._logged is not None and self._outer is None:
+            self._log(progress, self._logged)
         if self._effort is not None and self._spent > self._effort:
             raise GaveUp(self._out_of_effort)
         if self._looks % LOOKS_AT_MEMORY == 0 and (limit := exceeded_limit()) is not None:
@@ -116,6 +123,17 @@ class Stop:
         self._looks += 1
         if self._report is not None:
             self._report(progress)
+
+    def _log(self, progress: Progress, before: Progress) -> None:
+        """Log bounds and answers that are new, not each step."""
+        if progress._replace(done=before.done, total=before.total) != before:
+            known = [
+                f"{name.replace('_', ' ')} {value}"
+                for name, value in progress._asdict().items()
+                if value not in (None, "", 0)
+            ]
+            LOG.debug("%s", ", ".join(known))
+            self._logged = progress
 
     def _look_outside(self, progress: Progress) -> None:
         """Look at what ends the work other than its own count: the clock, an interrupt, the whole."""

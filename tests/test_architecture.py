@@ -12,7 +12,14 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("csdf", "cnn2csdf", "planners")
 
 VALUES = {"csdf.errors", "csdf.status", "csdf.model", "csdf.model.shown"}
-VALUES |= {"csdf.entries", "csdf.arguments", "csdf.gc_pause", "csdf.names", "csdf.units"}
+VALUES |= {
+    "csdf.entries",
+    "csdf.arguments",
+    "csdf.gc_pause",
+    "csdf.log",
+    "csdf.names",
+    "csdf.units",
+}
 ANALYSES = VALUES | {"csdf.analysis", "csdf.search", "csdf.time_limit"}
 ANALYSES |= {"csdf.mapping", "csdf.parameters", "csdf.scenarios"}
 ENGINE = ANALYSES | {
@@ -26,7 +33,10 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "csdf.status": set(),
     "csdf.errors": {"csdf.status"},
     "csdf.memory_limit": {"csdf.errors", "csdf.units"},
-    "csdf.time_limit": {"csdf.errors", "csdf.memory_limit", "csdf.status", "csdf.units"},
+    "csdf.log": set(),
+    "csdf.time_limit": {
+        *("csdf.errors", "csdf.log", "csdf.memory_limit", "csdf.status", "csdf.units"),
+    },
     "csdf.arguments": {"csdf.errors", "csdf.model", "csdf.time_limit"},
     "csdf.entries": {"csdf.errors"},
     "csdf.gc_pause": set(),

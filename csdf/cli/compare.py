@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
-from csdf import entries
+import csdf.entries as entries
 from csdf.cli import answers, parsers
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after

@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
-from csdf import names
+import csdf.names as names
 from csdf.arguments import SIZE_UNITS, TIME_UNITS
 from csdf.cli import answers
-from csdf.cli.frame.output import UNUSABLE, remark
+from csdf.cli.frame.output import UNUSABLE, refusal
+from csdf.cli.frame.streams import Remarks
 from csdf.draw.column import WIDTHS
 from csdf.errors import UnwritableFile
 from csdf.io.files import require_folder, require_writable, suffix_of
@@ -56,9 +58,9 @@ class Parser(argparse.ArgumentParser):
         from difflib import get_close_matches  # slow to import, and seldom needed
 
         meant = get_close_matches(name, option_names, 1, LIKENESS) if name.startswith("--") else []
-        refusal = f"{message}; did you mean {meant[0]}?" if meant else message
-        hint = " See" if refusal.endswith("?") else "; see"
-        remark(self.prog, f"{refusal}{hint} {self.prog} --help")
+        words = f"{message}; did you mean {meant[0]}?" if meant else message
+        hint = " See" if words.endswith("?") else "; see"
+        refusal(self.prog, f"{words}{hint} {self.prog} --help")
         self.exit(UNUSABLE)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -105,7 +107,32 @@ def new_parser(
     parser._negative_number_matcher = NEGATIVE  # a wrong size is refused as such, not as an option
     parser.work, parser.check, parser.project_result = work, check, project_result
     parser.set_defaults(program=program, refuse=parser.error)
+    _add_remark_options(parser)
     return parser
+
+
+def _add_remark_options(parser: argparse.ArgumentParser) -> None:
+    """Add how much is said on standard error besides the answer."""
+    said = parser.add_mutually_exclusive_group()
+    said.add_argument(
+        "-v",
+        "--verbose",
+        action="count",
+        default=0,
+        help="log answers and ends of searches on standard error; -vv: bounds and cuts, too",
+    )
+    said.add_argument(
+        "-q", "--quiet", action=_Quiet, nargs=0, help="no remarks and no progress, only refusals"
+    )
+
+
+class _Quiet(argparse.Action):
+    """Silences remarks, those about later options too."""
+
+    def __call__(self, *_: object) -> None:
+        """Show neither remarks nor progress from now on."""
+        if isinstance(sys.stderr, Remarks):
+            sys.stderr.is_quiet = True
 
 
 def takes_words(action: argparse.Action, words: Iterable[str]) -> None:

@@ -22,7 +22,8 @@ from operator import gt
 from pathlib import PurePath
 from types import ModuleType
 
-from csdf import __version__, entries
+import csdf.entries as entries
+from csdf import __version__
 from csdf.analysis.bound_channels import bound_channels, why_unlimited, with_capacities
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.execution import SteadyState, first_starts, recurrence, repeated

@@ -29,8 +29,11 @@ from csdf.kernels import compile as compiler
 from csdf.kernels import cuts as cut_kernel
 from csdf.kernels import cycles as kernel
 from csdf.kernels import ranges
+from csdf.log import Log
 from csdf.model.indexed import IndexedGraph
 from csdf.time_limit import Stop
+
+LOG = Log("csdf.search")
 
 Sufficient = Callable[[Fraction | None], bool]
 MOST_TURNS = 1 << 60  # firings that a demand counts at most
@@ -79,6 +82,7 @@ class Cuts:
         """Take note of one more region."""
         number = len(self._cuts)
         self._cuts.append(cut)
+        LOG.debug("cut %d: one of the variables above %s", number + 1, cut.limits)
         key = (len(cut.limits), number)
         place = bisect(self._order, key)
         self._order.insert(place, key)

@@ -22,6 +22,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from csdf.errors import GaveUp
+from csdf.log import Log
 from csdf.model.graph import Graph
 from csdf.search.evaluator import Evaluates, Evaluation
 from csdf.search.exploration import Exploration, Known
@@ -38,6 +39,8 @@ from csdf.time_limit import ENDS, Progress, Stop
 
 if TYPE_CHECKING:
     from csdf.search.cutting_planes import Bounds, CuttingPlanes
+
+LOG = Log("csdf.search")
 
 ALONE = 30  # evaluations of a search before narrowing begins beside it,
 LONG_WORK = 1_000_000  # or fewer if they have so many firings;
@@ -297,6 +300,8 @@ class NamedSearch:
         if self.points and self.points[-1].size == point.size:
             self.points.pop()
         self.points.append(point)
+        bound, count = self.lower_bound, self.evaluations
+        LOG.info("point %s: period %s; %s evaluated, bound %s", point.size, period, count, bound)
         return period
 
     def finished(self, point: ParetoPoint) -> ParetoPoint:

@@ -98,7 +98,12 @@ class Package:
 
 PLAIN = Package()
 # Options of a command that change no generated file: where the files go, and what is printed.
-_WITHOUT_EFFECT = {"-o": 1, "--output": 1, "--json": 0, "-q": 0, "--quiet": 0}
+_WITHOUT_EFFECT = {
+    "-o": 1,
+    "--output": 1,
+    "--json": 0,
+    **dict.fromkeys(("-q", "--quiet", "-v", "-vv", "--verbose"), 0),
+}
 
 
 def source_of(path: str) -> Source:

@@ -16,6 +16,8 @@ from fractions import Fraction
 
 from cnn2csdf.operators import AttentionProduct
 from cnn2csdf.parameters import multiply_accumulates
+from csdf.errors import counted
+from csdf.log import Log
 from csdf.status import Reason
 from csdf.time_limit import ENDS, Stop, reason_of
 from planners.memory.answer import (
@@ -48,6 +50,8 @@ from planners.plan.rematerialisation import (
     done_twice,
     heads_between,
 )
+
+LOG = Log("csdf.planners.memory")
 
 ANY_BYTES = 2**62  # more than any arena has
 SMALL_GAP = 256  # part of the bytes counted; no other chain is looked for
@@ -128,6 +132,10 @@ class Finding:
             name = HEADS if any(span.by_heads for span in plan.rematerialised) else LINES_AGAIN
         work = Fraction(plan.multiply_accumulates, max(self._once, 1))
         nanoseconds = None if self._times is None else self._times.of(plan)
+        groups = counted(len(plan.groups), "group")
+        LOG.info(
+            "%s: arena of %d bytes, %.4gx MACs, %s", name, plan.arena_bytes, float(work), groups
+        )
         self.methods.append(
             FitMethod(
                 name=name,
@@ -194,6 +202,8 @@ class Finding:
             others=others,
             budget=self._stop,
         )
+        count, end = len(found.plans), "complete" if found.is_complete else "cut short"
+        LOG.debug("%s: %d candidates with %d labels a state, %s", name, count, labels, end)
         gaps: list[tuple[int, int]] = []
         for way in found.plans:
             plan = self._tried(name, way)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, cast
 from zlib import crc32
 
-from csdf import entries
+import csdf.entries as entries
 from csdf.cli import answers, parsers
 from csdf.cli.frame import commands
 from csdf.cli.frame.output import remark

@@ -9,7 +9,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
 
-from csdf import entries
+import csdf.entries as entries
 from csdf.cli import answers, parsers
 from csdf.errors import CsdfError
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from csdf import __version__, entries
+import csdf.entries as entries
+from csdf import __version__
 from csdf.entries import COMMANDS, Entry
 
 

@@ -13,7 +13,16 @@ from csdf.names import quoted
 
 
 def remark(program: str, text: str) -> None:
-    """Say on standard error, in one line, what is not part of the answer; the same thing once."""
+    """Say on standard error, in one line, what is not part of the answer; the same thing once.
+
+    With --quiet nothing is said.
+    """
+    if not (isinstance(sys.stderr, Remarks) and sys.stderr.is_quiet):
+        refusal(program, text)
+
+
+def refusal(program: str, text: str) -> None:
+    """Say on standard error, in one line, why there is no answer."""
     line = f"{program}: {quoted(text)}"
     if isinstance(sys.stderr, Remarks):
         sys.stderr.say_once(line)

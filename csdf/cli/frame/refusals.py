@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from csdf.cli.frame.output import ANSWERED, FAULT, NO, UNKNOWN, UNUSABLE, remark
+from csdf.cli.frame.output import ANSWERED, FAULT, NO, UNKNOWN, UNUSABLE, refusal
 from csdf.errors import CsdfError, Deadlocked, GaveUp, InconsistentGraph
 
 REPORT = "please report it, with the lines above, the command and its files"
@@ -48,7 +48,7 @@ def run_guarded(ended: Ended, work: Callable[[], int]) -> None:
 
 def _refuse(ended: Ended, exit_code: int, text: str) -> None:
     ended.exit_code = exit_code
-    remark(ended.program, text)
+    refusal(ended.program, text)
 
 
 def refusal_as_json(remarked: str, exit_code: int) -> dict[str, object]:

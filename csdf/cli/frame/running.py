@@ -13,15 +13,15 @@ import sys
 import threading
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
 from types import FrameType, ModuleType, TracebackType
 from typing import cast
 
-from csdf import entries
+import csdf.entries as entries
 from csdf.cli.frame import batches
 from csdf.cli.frame.commands import ROOT, Found, below, find, listing_of
-from csdf.cli.frame.output import ANSWERED, UNKNOWN, UNUSABLE, remark
+from csdf.cli.frame.output import ANSWERED, UNKNOWN, UNUSABLE, refusal
 from csdf.cli.frame.refusals import Ended, refusal_as_json, run_guarded
 from csdf.cli.frame.streams import Answers, Remarks, own_streams
 from csdf.cli.frame.terminal import wrapped
@@ -64,7 +64,7 @@ def _exit_code(words: Sequence[str], output: Answers, interrupts: InterruptsBetw
             output.flush()  # of --help too, which ends by SystemExit
     except OSError as error:
         output.silence()
-        remark(ended.program, f"the output cannot be written: {error.strerror}")
+        refusal(ended.program, f"the output cannot be written: {error.strerror}")
         return UNUSABLE
     return ended.exit_code
 
@@ -95,10 +95,31 @@ def _done(module: ModuleType, words: Sequence[str], interrupts: InterruptsBetwee
         work = entries.loaded(entries.Entry(parser.prog, work, entries.PROJECT)).work
     limit, workers = (getattr(options, name, None) for name in ("memory_limit", "workers"))
     column = getattr(options, "column", None)
-    with in_column(column), memory_limited(limit, processes=workers or 1):
+    log = _log(options.verbose) if options.verbose else nullcontext()
+    with log, in_column(column), memory_limited(limit, processes=workers or 1):
         if batches.is_batch(options):
             return batches.work_on_all(work, options, parser, interrupts.were_any)
         return int(work(options))
+
+
+@contextmanager
+def _log(verbosity: int) -> Iterator[None]:
+    """Within the block, write what loggers `csdf.*` say on standard error."""
+    import logging  # slow to import, and for --verbose alone
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+    logger = logging.getLogger("csdf")
+    level, propagates = logger.level, logger.propagate
+    logger.setLevel(logging.INFO if verbosity == 1 else logging.DEBUG)
+    logger.propagate = False
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = propagates
+        logger.setLevel(level)
 
 
 def _parsed(parser: Parser, words: Sequence[str]) -> Namespace:
@@ -150,7 +171,7 @@ def _without_command(found: Found) -> int:
 
         near = get_close_matches(found.rest[0], names_known, 1)
         meant = f"did you mean {near[0]}?" if near else f"one of {', '.join(names_known)}"
-        remark(found.program, f"there is no command {found.rest[0]!r}; {meant}")
+        refusal(found.program, f"there is no command {found.rest[0]!r}; {meant}")
         return UNUSABLE
     rows = (f"  {word:<12}{entries.purpose(entry)}" for word, entry in names_known.items())
     listed = "\n".join(wrapped(rows))

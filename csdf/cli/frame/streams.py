@@ -96,6 +96,7 @@ class Remarks(Answers):
         super().__init__(stream)
         self._is_in_place = False  # whether the last line is one of progress
         self._said: set[str] = set()
+        self.is_quiet = False  # whether neither remarks nor progress are shown
 
     def say_once(self, line: str) -> None:
         """Write a line, unless the command has said the same before."""
@@ -105,7 +106,7 @@ class Remarks(Answers):
 
     def show_in_place(self, line: str) -> None:
         """Show a line of progress on a terminal in the place of the one before; elsewhere nothing."""
-        if terminal.moves(self._stream):
+        if terminal.moves(self._stream) and not self.is_quiet:
             cut = quoted(line)[: terminal.columns() - 1]
             self._put(f"{terminal.CLEAR}{cut}")
             self._is_in_place = True

@@ -1,0 +1,38 @@
+"""Log of searches: nodes, bounds and cuts, by loggers `csdf.*` of the standard library.
+
+`logging` is not loaded here, because that takes a tenth of the start of a command: where nobody has
+loaded it, nobody listens. The library configures no handler; `-v` and `-vv` of a command do.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+class Log:
+    """A logger by its name; messages are formatted as by `logging`, and only where they are heard."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def info(self, message: str, *values: object) -> None:
+        """Log an answer of a search, or its end."""
+        logging = sys.modules.get("logging")
+        if logging is not None:
+            logging.getLogger(self._name).info(message, *values)
+
+    def debug(self, message: str, *values: object) -> None:
+        """Log a step of a search."""
+        logging = sys.modules.get("logging")
+        if logging is not None:
+            logging.getLogger(self._name).debug(message, *values)
+
+    @property
+    def hears_steps(self) -> bool:
+        """Whether somebody listens to steps."""
+        logging = sys.modules.get("logging")
+        return logging is not None and bool(
+            logging.getLogger(self._name).isEnabledFor(logging.DEBUG)
+        )
