@@ -36,6 +36,17 @@ ALIGNMENT = 16  # MicroArenaBufferAlignment
 MOST_REQUESTS = 12  # kMaxScratchBuffersPerOp: room that is kept for the requests of the next kernel
 PLANNER_BYTES = 40  # GreedyMemoryPlanner::per_buffer_size
 TABLE = 513  # entries of a table of int16_t, LUTSize<int16_t>
+METHODS = {  # of MicroMutableOpResolver, whose names are not those of the operators in words
+    "BATCH_MATMUL": "AddBatchMatMul",
+    "CUMSUM": "AddCumSum",
+    "PADV2": "AddPadV2",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": "AddUnidirectionalSequenceLSTM",
+}
+CUSTOM_METHODS = {
+    "CIRCULAR_BUFFER": "AddCircularBuffer",
+    "TFLite_Detection_PostProcess": "AddDetectionPostprocess",
+    "ethos-u": "AddEthosU",
+}
 Pair = tuple[int, int]  # bytes on a device, bytes in the package
 DEVICE, PACKAGE = 0, 1  # their places
 
@@ -93,7 +104,7 @@ class InterpreterArena:
     problem: tensors by their numbers, graph after graph, and scratch by kernel; sizes are rounded up
     as the interpreter does. tensors: how many the file has. persistent: bytes at the tail. temporary:
     bytes that must be free in its place, and between, while the arena is filled. not_known: kinds of
-    kernels whose data is a guess.
+    kernels whose data is a guess. kinds: of all operators, which a program registers.
     """
 
     problem: Problem
@@ -101,6 +112,7 @@ class InterpreterArena:
     persistent: int
     temporary: int
     not_known: tuple[str, ...]
+    kinds: tuple[str, ...]
 
     def size(self, head: int) -> int:
         """Return the least arena, of which tensors and scratch take `head` bytes."""
@@ -115,6 +127,7 @@ class InterpreterArena:
             "own_bytes": self.persistent,
             "filling_bytes": self.temporary,
             "guessed": list(self.not_known),
+            "register": [registration(kind) for kind in self.kinds],
         }
 
     def in_words(self, head: int) -> str:
@@ -126,6 +139,11 @@ class InterpreterArena:
         if self.temporary > head:
             text += f"; while it is filled {self.temporary} beside these"
         return text + (f"; a guess for {', '.join(self.not_known)}" if self.not_known else "")
+
+    def resolver_in_words(self) -> str:
+        """Return the methods of MicroMutableOpResolver that register the operators of the file."""
+        methods = ", ".join(f"{registration(kind)}()" for kind in self.kinds)
+        return f"MicroMutableOpResolver<{len(self.kinds)}>: {methods}"
 
     def placed(self, offsets: Mapping[str, int]) -> dict[str, int]:
         """Return what the interpreter's planner adds to offsets of the file, which stay.
@@ -176,6 +194,18 @@ class InterpreterWhy(Why):
     SCRATCH = "the interpreter places scratch by itself; before: {end}"
 
 
+def registration(kind: str) -> str:
+    """Return the method of MicroMutableOpResolver that registers an operator, or AddCustom.
+
+    Source: tflite-micro, tensorflow/lite/micro/micro_mutable_op_resolver.h.
+    """
+    if kind.startswith("CUSTOM:"):
+        name = kind.removeprefix("CUSTOM:").strip("'")
+        return CUSTOM_METHODS.get(name, f'AddCustom "{name}"')
+    words = [word if word[0].isdigit() else word.capitalize() for word in kind.split("_")]
+    return METHODS.get(kind, f"Add{''.join(words)}")
+
+
 def interpreter_arena(content: bytes, name: str, build: int = DEVICE) -> InterpreterArena:
     """Return what TensorFlow Lite Micro takes for a file, on a DEVICE or in its PACKAGE for Python.
 
@@ -222,6 +252,7 @@ class _Count:
             persistent=persistent,
             temporary=temporary,
             not_known=tuple(sorted(kinds - set(KERNELS))),
+            kinds=tuple(sorted(kinds)),
         )
 
     def _mark(self, number: int, within: Collection[int]) -> None:

@@ -106,7 +106,7 @@ def test_rows_that_no_layer_reads_are_named_where_macs_are_below_one(run):
     build.add(op.Pooling(function="max", window=halves), "c", name="p")
     build.output("p")
     both = Together(fits=(fit(build.network()),), flash=None, longest=None)
-    lines = as_lines(both, [], 0.0, [None])
+    lines = as_lines(both, [], 0.0, [()])
     assert any("  0.8x" in line for line in lines)
     assert "  MACs     below 1x: rows that no layer reads are not computed" in lines
     assert "below 1x" not in run("fit", "samos_example")[1]

@@ -118,15 +118,15 @@ def verified(model: Model, plan: StreamingPlan, seed: int) -> Check:
 
 
 def as_lines(
-    all_of: Together, checks: Sequence[Check], seconds: float, interpreted: Sequence[str | None]
+    all_of: Together, checks: Sequence[Check], seconds: float, interpreted: Sequence[Sequence[str]]
 ) -> list[str]:
     """Return the answer in one line, then the methods, for each network; then what runs showed.
 
-    interpreted: of each network, in words, the arena of an interpreter.
+    interpreted: of each network, in words, the arena of an interpreter, and what a program registers.
     """
     lines: list[str] = []
     fits = all_of.fits
-    for fit, arena in zip(fits, interpreted, strict=True):
+    for fit, of_interpreter in zip(fits, interpreted, strict=True):
         if fit.slow is not None:
             lines += [headline(fit), *list(_in_memories(fit))[1:], f"  reason   {fit.reason}"]
         else:
@@ -144,7 +144,7 @@ def as_lines(
         if fit.hop is not None:
             lines.append(_hop(fit.hop))
         lines += alternatives(fit)
-        lines += [] if arena is None else [f"  TFLM     {arena}"]
+        lines += [f"  TFLM     {text}" for text in of_interpreter]
     if len(fits) > 1:
         lines += _together(all_of)
     for fit, check in zip(fits, checks, strict=False):

@@ -82,7 +82,10 @@ def work(options: argparse.Namespace) -> int:
             value |= {} if arena is None else {"interpreter": arena[0].to_json(arena[1])}
         print(json.dumps(document, indent=2))
     else:
-        interpreted = [None if one is None else one[0].in_words(one[1]) for one in arenas]
+        interpreted = [
+            () if one is None else (one[0].in_words(one[1]), one[0].resolver_in_words())
+            for one in arenas
+        ]
         print(answers.in_words(as_lines(all_of, checks, seconds, interpreted), options))
     if options.output:
         output.write("csdf fit", options.output, text)

@@ -24,6 +24,7 @@ from planners.formats.tflite_micro_arena import (
     PACKAGE,
     InterpreterArena,
     interpreter_arena,
+    registration,
     with_offline_plan,
 )
 from tests.cnn2csdf.readers.tflite_cases import NAMES, case
@@ -137,7 +138,7 @@ def test_a_plan_is_never_larger_than_that_of_the_interpreter(found):
     ]
     problem = Problem(name="random", buffers=tuple(named))
     arena = InterpreterArena(
-        problem=problem, tensors=len(named), persistent=0, temporary=0, not_known=()
+        problem=problem, tensors=len(named), persistent=0, temporary=0, not_known=(), kinds=()
     )
     plan = arena.settled(plan_arena(problem))
     check_plan(plan)
@@ -223,3 +224,25 @@ def test_the_installed_kernels_take_what_is_predicted(kind, dtype, interpreter):
     one.invoke()
     arena = interpreter_arena(content, kind, PACKAGE)
     assert records(one) == (own_plan(arena), arena.persistent)
+
+
+def test_operators_are_registered_by_the_names_of_the_resolver():
+    # As micro_mutable_op_resolver.h has them.
+    names = {
+        "CONV_2D": "AddConv2D", "DEPTHWISE_CONV_2D": "AddDepthwiseConv2D", "ADD_N": "AddAddN",
+        "FULLY_CONNECTED": "AddFullyConnected", "AVERAGE_POOL_2D": "AddAveragePool2D",
+        "L2_NORMALIZATION": "AddL2Normalization", "SPLIT_V": "AddSplitV", "PADV2": "AddPadV2",
+        "GATHER_ND": "AddGatherNd", "SPACE_TO_BATCH_ND": "AddSpaceToBatchNd", "RELU6": "AddRelu6",
+        "CUMSUM": "AddCumSum", "RESIZE_NEAREST_NEIGHBOR": "AddResizeNearestNeighbor",
+        "CUSTOM:'TFLite_Detection_PostProcess'": "AddDetectionPostprocess", "SVDF": "AddSvdf",
+        "CUSTOM:'mine'": 'AddCustom "mine"', "SELECT_V2": "AddSelectV2",
+    }  # fmt: skip
+    assert {kind: registration(kind) for kind in names} == names
+
+
+def test_a_file_names_each_kind_of_operator_once():
+    arena = interpreter_arena(small_network(), "small")
+    assert arena.kinds == tuple(sorted(set(arena.kinds)))
+    words = arena.resolver_in_words()
+    assert words.startswith(f"MicroMutableOpResolver<{len(arena.kinds)}>: Add")
+    assert words.count("AddConv2D()") == 1
