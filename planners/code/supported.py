@@ -15,7 +15,10 @@ from planners.code.c_text import Tables
 from planners.code.calls.by_data_type import DYNAMIC, LayerCalls
 from planners.code.calls.integer_layers import INTEGER_KINDS
 from planners.code.calls.layers import REAL_KINDS
+from planners.code.layer_descriptor import Described
+from planners.code.unsigned_as_signed import as_signed
 
+MOST_NAMED = 12  # layers in one message
 TYPES = (Element.FLOAT32, Element.INT8, Element.INT16)
 DIMS = (4, 4, 4)  # of the input of a layer that is tried
 MOVES_BESIDE = (op.Identity, op.Repeat, op.Reshape, op.Slice, op.Transpose)  # around a layer
@@ -61,6 +64,35 @@ def kinds_without_c(kinds: Sequence[type[Operator]]) -> list[type[Operator]]:
     """Return the kinds that no type has in C."""
     known = REAL_KINDS | INTEGER_KINDS | {*DYNAMIC}
     return [kind for kind in kinds if kind not in known]
+
+
+def require_c(model: Model) -> None:
+    """Raise UnsupportedOperator, naming all layers that no kernel of C computes."""
+    signed = as_signed(model)
+    calls = LayerCalls(signed, Tables("tried"))
+    refusals = []
+    for layer in signed.network.layers:
+        if layer.operator.is_input or layer.operator.is_state:
+            continue
+        described = calls.described(layer)
+        try:
+            calls.steps_behind(described)
+            if not _accumulates(calls, described):
+                calls.of_stage("BY_ROWS", [described], {})
+        except UnsupportedOperator as error:
+            refusals.append(str(error))
+    if refusals:
+        others = f" (and {len(refusals) - MOST_NAMED} more)" if len(refusals) > MOST_NAMED else ""
+        raise UnsupportedOperator("; ".join(refusals[:MOST_NAMED]) + others)
+
+
+def _accumulates(calls: LayerCalls, described: Described) -> bool:
+    """Whether a layer has a call that adds up its input row by row."""
+    try:
+        calls.of_stage("INTO_SUMS", [described], {})
+    except UnsupportedOperator:
+        return False
+    return True
 
 
 def _is_in_c(kind: type[Operator], attributes: Attributes, element: Element) -> bool:

@@ -8,6 +8,7 @@ import pytest
 
 from planners.memory.answer import INPUTS, OUTPUT_MEMORIES
 from tests.cli.running import files_in, run
+from tests.cnn2csdf.readers.tflite_models import Node, Tensor, tflite_bytes
 from tests.shared_data import SHARED
 
 __all__ = ["run"]
@@ -196,3 +197,15 @@ def test_a_bench_of_one_network_is_written(run, tmp_path):
     code, _, error = run("deploy", "resnet8", *words[1:])
     assert code == 2
     assert "give one model, without --plan" in error
+
+
+def test_all_layers_without_c_are_named_before_the_search(run, tmp_path):
+    quotients = [Tensor(name, (1, 4), "int8", (0.5,)) for name in ("x", "half", "quarter")]
+    nodes = [Node("DIV", [0, 0], [1], [(0, "b", 0)]), Node("DIV", [1, 1], [2], [(0, "b", 0)])]
+    path = tmp_path / "quotients.tflite"
+    path.write_bytes(tflite_bytes(quotients, nodes, [0], [2]))
+    code, _, remarks = run("deploy", path, "-o", tmp_path / "c")
+    assert code == 2
+    assert "layer 'half': no C code for Elementwise" in remarks
+    assert "layer 'quarter': no C code for Elementwise" in remarks
+    assert not (tmp_path / "c").exists()

@@ -32,6 +32,7 @@ from planners.code.parts import OWN
 from planners.code.primitives.bench import bench
 from planners.code.several import Member, together
 from planners.code.sources import Written, cmsis_nn_of
+from planners.code.supported import require_c
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitMethod
 from planners.memory.command.answer import alternatives, ram_in_words, taken
 from planners.memory.command.main import take_memories
@@ -63,7 +64,10 @@ def work(options: argparse.Namespace) -> int:
     planned: list[Planned] = []
     for number, chosen_model in enumerate(options.models):
         model = _model(chosen_model, options)
-        model = worked_part(model, plans[number]) if plans else model
+        if plans:
+            model = worked_part(model, plans[number])
+        else:
+            require_c(model)  # before the search, which may take minutes
         found = (
             _checked(model, plans[number], options)
             if plans
