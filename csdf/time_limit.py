@@ -250,6 +250,12 @@ class Stop:
         return left_over if left is None else min(left_over, left)
 
     @property
+    def effort_left(self) -> float | None:
+        """Seconds of effort until the end of this or of the work that it is a part of."""
+        left = self._effort_left
+        return None if left is None else left / MICROSECONDS
+
+    @property
     def seconds_left(self) -> float | None:
         """Seconds until the end, at least 0; None where they are not limited."""
         if self.seconds is None:

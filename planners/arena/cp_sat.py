@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from ortools.sat.python import cp_model
 
-from csdf.status import Status, Why, because
-from csdf.time_limit import Budget, stop_of
+from csdf.status import Ended, Reason, Status, Why, because
+from csdf.time_limit import Budget, Stop, stop_of
 from planners.arena.blocks import Blocks, blocks_of, clique_bound, cliques_of
 from planners.arena.problem import MemoryPlan, Problem
+
+# Deterministic time for a second of effort: of 60 and 80 random buffers, one unit takes 6 to 9 seconds.
+UNITS_PER_SECOND = 0.15
 
 
 class CpSatWhy(Why):
     """The reasons for the status of a plan of CP-SAT."""
 
     PROVED = "CP-SAT proved it"
-    FOUND = "CP-SAT, {seconds:g} s"
-    NONE = "none in {seconds:g} s"
+    ENDED = "CP-SAT: {end}"
+    SOLVER = "CP-SAT ended by itself"
 
 
 def plan_with_cp_sat(problem: Problem, *, budget: Budget) -> MemoryPlan:
-    """Return the best plan that CP-SAT finds within the time limit, pairs in place apart.
+    """Return the best plan that CP-SAT finds within the budget, pairs in place apart.
 
-    One Boolean for each conflict says who lies above; offsets and the peak count in units.
+    An effort is counted by the deterministic time of OR-Tools: with one worker and one seed the same
+    problem gets the same plan under any load. Seconds of the clock are a limit besides. One Boolean
+    for each conflict says who lies above; offsets and the peak count in units.
     """
     stop = stop_of(budget)
     blocks = blocks_of(problem)
@@ -40,16 +45,20 @@ def plan_with_cp_sat(problem: Problem, *, budget: Budget) -> MemoryPlan:
                 model.add(offsets[block] >= offsets[upper] + lift).only_enforce_if(~is_above)
     model.minimize(peak)
     solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = 1
+    if (effort := stop.effort_left) is not None:
+        solver.parameters.max_deterministic_time = effort * UNITS_PER_SECOND
     if (left := stop.seconds_left) is not None:
         solver.parameters.max_time_in_seconds = left
-    solver.parameters.num_workers = 1
     outcome = solver.solve(model)
+    end = _end(solver, stop, effort)
     if outcome not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return MemoryPlan(
             problem=problem,
             lower_bound=bound,
             status=Status.UNKNOWN,
-            reason=because(CpSatWhy.NONE, seconds=stop.seconds),
+            reason=end,
         )
     resting_offsets = {b.name: b.offset or 0 for b in problem.buffers if not b.takes_bytes}
     for (buffer,), offset in zip(blocks.members, offsets, strict=True):
@@ -60,8 +69,18 @@ def plan_with_cp_sat(problem: Problem, *, budget: Budget) -> MemoryPlan:
         offsets=resting_offsets,
         lower_bound=solver.value(peak) if proved else bound,
         status=Status.OPTIMAL if proved else Status.FEASIBLE,
-        reason=because(CpSatWhy.PROVED if proved else CpSatWhy.FOUND, seconds=stop.seconds),
+        reason=because(CpSatWhy.PROVED) if proved else end,
     )
+
+
+def _end(solver: cp_model.CpSolver, stop: Stop, effort: float | None) -> Reason:
+    """Return why a search without a proof ended: its effort first, then the clock."""
+    spent = solver.response_proto.deterministic_time
+    if effort is not None and spent >= effort * UNITS_PER_SECOND:
+        return because(CpSatWhy.ENDED, end=because(Ended.EFFORT, seconds=effort))
+    if stop.seconds is not None:
+        return because(CpSatWhy.ENDED, end=because(Ended.TIME_LIMIT, seconds=stop.seconds))
+    return because(CpSatWhy.SOLVER)
 
 
 def _offset(

@@ -263,7 +263,7 @@ def _stop(options: argparse.Namespace, what: str | Describe) -> Stop:
 
 
 def _by_cp_sat(problem: Problem, options: argparse.Namespace) -> MemoryPlan:
-    """The plan of another solver, which counts seconds; what it plans, the checker sees too."""
+    """Return the plan of OR-Tools within the same effort and time limit, checked like our own plans."""
     if problem.banks or options.capacity is not None:
         raise CsdfError("--method cp-sat finds the smallest single arena only")
     try:
@@ -273,9 +273,8 @@ def _by_cp_sat(problem: Problem, options: argparse.Namespace) -> MemoryPlan:
             "--method cp-sat needs ortools: pip install '.[cp]' in the checkout"
         ) from None
     with answers.working(f"{problem.name}: OR-Tools is searching"):
-        plan: MemoryPlan = module.plan_with_cp_sat(
-            problem, budget=options.time_limit or options.effort
-        )
+        budget = stop_after(options.time_limit, effort=options.effort)
+        plan: MemoryPlan = module.plan_with_cp_sat(problem, budget=budget)
     if plan.has_offsets:
         check_plan(plan)
     return plan
