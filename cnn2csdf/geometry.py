@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from itertools import product
 from typing import NamedTuple
 
 from csdf.errors import InvalidNetwork
@@ -125,6 +126,19 @@ class Axis(NamedTuple):
         total = max(0, (-(-length // self.stride) - 1) * self.stride + self.extent - length)
         small, large = total // 2, total - total // 2
         return (large, small) if extra_first else (small, large)
+
+    def scatters_all(self, inputs: int, outputs: int) -> bool:
+        """Return whether each input place, and each tap, adds to some output place.
+
+        Of a window that scatters: input `place` adds to place * stride + tap * dilation - before.
+        """
+        pairs = [
+            (place, tap)
+            for place, tap in product(range(inputs), range(self.kernel))
+            if 0 <= place * self.stride + tap * self.dilation - self.before < outputs
+        ]
+        reached = (len(set(places)) for places in zip(*pairs, strict=True))
+        return list(reached) == [inputs, self.kernel]
 
     def ceil_overhang(self, length: int) -> int:
         """Return the overhang with which no window is lost to rounding down."""

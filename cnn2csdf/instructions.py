@@ -31,7 +31,6 @@ GUESSED = "other"  # the kernel that stands for those that were not counted
 Counts = dict[str, int]
 Loops = Mapping[tuple[str, str], int]  # by kernel and loop
 LIMITS = ("relu", "clip", "prelu")  # functions of integers of 8 bits that do not go by a table
-TRAINED = (op.Convolution, op.FullyConnected, op.MatrixProduct)
 
 
 def loops(
@@ -169,7 +168,7 @@ def _of_types(kernel: str, layer: Layer, element_bytes: int, source: Layer | Non
     if kernel == TABLE or (operator.moves and not isinstance(operator, op.Concatenation)):
         return kernel
     kinds = [stored.quantization for stored in layer.stored]
-    has_zeros = isinstance(operator, TRAINED) and any(kind and kind.zero_point for kind in kinds)
+    has_zeros = operator.weight_role is not None and any(kind and kind.zero_point for kind in kinds)
     return kernel + single + (".zeros" if has_zeros else "")
 
 

@@ -87,6 +87,7 @@ class Elementwise(Broadcast):
     `constant_first`), None where there is none.
     """
 
+    depends_on_all = True
     is_elementwise = True
     reads_once = True
     by_pixels = True
@@ -182,6 +183,7 @@ def _matching_rows(tensor: Array, part: Part) -> Array:
 class Reduction(Operator):
     """A reduction to one element along some axes; the axes stay, with size one, where `keeps`."""
 
+    depends_on_all = True
     by_pixels = True
     function: str
     axes: tuple[int, ...]
@@ -258,6 +260,7 @@ class Choice(Broadcast):
     constants: operands that are parameters.
     """
 
+    depends_on_all = True
     words = "where"
     element_operations = 1
     constants: Constants = ()
@@ -319,6 +322,7 @@ class ExtremePlace(AlongOneAxis):
     takes_last: which of several that are equal, the last one or the first.
     """
 
+    depends_on_all = True
     function: str  # "max" or "min"
     axis: int
     takes_last: bool = False
@@ -350,6 +354,7 @@ class Ranking(AlongOneAxis):
     Of elements that are equal the one at the lower place comes first.
     """
 
+    depends_on_all = True
     axis: int
     count: int
     takes_largest: bool = True
@@ -379,6 +384,7 @@ class RunningSum(AlongOneAxis):
     is_exclusive: without the element itself. is_reversed: counted from the end.
     """
 
+    depends_on_all = True
     axis: int
     is_exclusive: bool = False
     is_reversed: bool = False

@@ -45,6 +45,10 @@ class HybridProduct(Operator):
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
         return self.product.multiply_accumulates(inputs, output)
 
+    @property
+    def window_taps(self) -> tuple[int, int]:
+        return self.product.window_taps
+
     def scratch_elements(self, inputs: Sequence[Shape]) -> int:
         """Return the bytes of the values that are multiplied at a time, in single precision."""
         return -(-self.values_at_once(inputs) // SINGLE_BYTES)

@@ -175,6 +175,7 @@ class _RescaledRows:
 class Concatenation(Move):
     """The inputs one after another along an axis."""
 
+    depends_on_all = True
     is_view = True
     reads_once = True
     by_pixels = True
@@ -284,6 +285,7 @@ class Slice(Move):
 class ChannelShuffle(RowMove):
     """Feature maps of `groups` groups, dealt out in turn."""
 
+    depends_on_all = True
     by_pixels = True
     groups: int
 
@@ -315,6 +317,7 @@ class SpaceToDepth(Move):
     "darknet" (the reorg layer of YOLOv2).
     """
 
+    depends_on_all = True
     by_pixels = True
     block: int
     order: str = "block first"
@@ -353,6 +356,7 @@ class DepthToSpace(Move):
     order: "block first" (ONNX mode DCR) or "channel first" (mode CRD).
     """
 
+    depends_on_all = True
     by_pixels = True
     block: int
     order: str = "block first"
@@ -383,6 +387,7 @@ class DepthToSpace(Move):
 class Reshape(Move):
     """The same elements in the same order under other dims."""
 
+    depends_on_all = True
     is_view = True
     dims: Dims
 
@@ -474,6 +479,7 @@ def in_dims(elements: Array, dims: Dims) -> Array:
 class Transpose(Move):
     """Axes in another order."""
 
+    depends_on_all = True
     permutation: tuple[int, ...]
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
@@ -493,6 +499,7 @@ class Transpose(Move):
 class Repeat(Move):
     """The tensor several times, one after another along an axis."""
 
+    depends_on_all = True
     axis: int
     times: int
 
@@ -597,6 +604,7 @@ class Embedding(Operator):
     A negative number counts from the end of the table; one beyond its ends is that of the end.
     """
 
+    depends_on_all = True
     entries: int
     width: int
 
@@ -635,6 +643,7 @@ class Embedding(Operator):
 class ConstantConcatenation(Operator):
     """Inputs and parameters one after another along an axis, as a token in front of others."""
 
+    depends_on_all = True
     words = "concat with constants"
     constants: Constants
     axis: int = 0
@@ -673,6 +682,7 @@ class TensorProduct(Operator):
     terms: the letters of each operand's axes. constants: operands that are parameters.
     """
 
+    depends_on_all = True
     terms: tuple[str, ...]
     result: str
     constants: Constants = ()

@@ -52,6 +52,7 @@ class BatchNormalization(Pointwise):
 class LocalResponseNormalization(RowByRow):
     """Each element over a power of the squares of its neighbours in `size` feature maps."""
 
+    depends_on_all = True
     words = "local response norm"
     can_be_fused = True
     by_pixels = True
@@ -88,6 +89,7 @@ class LocalResponseNormalization(RowByRow):
 class InstanceNormalization(SameDims):
     """Each feature map normalised by its own mean and variance, then scaled and shifted."""
 
+    depends_on_all = True
     element_operations = 3  # two for the statistics, one to apply them
     epsilon: float = 1e-5
 
@@ -109,6 +111,7 @@ class LayerNormalization(SameDims):
     They are those from `axis` to `last`, by default to the last of all.
     """
 
+    depends_on_all = True
     element_operations = 3
     axis: int
     last: int | None = None
@@ -175,6 +178,7 @@ def _standard(values: Array, axes: tuple[int, ...], epsilon: float) -> Array:
 class Softmax(SameDims):
     """Exponentials over their sum, over the axes from `axis` to `last` (by default that axis)."""
 
+    depends_on_all = True
     element_operations = 3
     axis: int
     last: int | None = None

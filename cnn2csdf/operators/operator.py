@@ -39,6 +39,8 @@ class Operator(ABC):
     moves: ClassVar[bool] = False  # whether it only moves elements and changes none
     converts: ClassVar[bool] = False  # whether it stores the same numbers in another type
     is_view: ClassVar[bool] = False  # whether its output can be the memory of its inputs
+    # Whether the whole output depends on the whole of each input, as far as is certain.
+    depends_on_all: ClassVar[bool] = False
     # Whether an output element is a function of the input elements of its index, and parameters.
     is_elementwise: ClassVar[bool] = False
     reads_once: ClassVar[bool] = False  # whether it reads no element of an input twice
@@ -147,6 +149,33 @@ class Operator(ABC):
     def stride(self) -> tuple[int, int]:
         """Rows and columns of the input between two neighbouring pixels of the output."""
         return 1, 1
+
+    @property
+    def window_taps(self) -> tuple[int, int]:
+        """Rows and columns of the kernel that slides over the input; 0 where there is no window."""
+        return 0, 0
+
+    @property
+    def weight_role(self) -> str | None:
+        """The role of the trained factors of its products; None without products of weights."""
+        return None
+
+    @property
+    def mixes_channels(self) -> bool:
+        """Whether each output channel is a sum over all input channels, with trained factors."""
+        return False
+
+    def of_one_group(self) -> Operator:
+        """Return the operator for one group of tokens."""
+        return self
+
+    def reads_all(self, source: Shape, output: Shape) -> bool:
+        """Return whether the whole output depends on the whole input of this shape."""
+        return self.depends_on_all
+
+    def reads_all_weights(self, source: Shape, output: Shape) -> bool:
+        """Return whether the whole output depends on all parameters."""
+        return True
 
     @property
     def neighbours(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,6 +34,14 @@ class FullyConnected(Operator):
 
     units: int
     has_bias: bool = True
+
+    @property
+    def weight_role(self) -> str:
+        return "matrix"
+
+    @property
+    def mixes_channels(self) -> bool:
+        return True
 
     def accumulates_rows(self, source: Shape, output: Shape) -> bool:
         return True
@@ -115,8 +123,13 @@ class MatrixProduct(Operator):
     for each column of weights is added.
     """
 
+    depends_on_all = True
     units: int | None = None
     has_bias: bool = False
+
+    @property
+    def weight_role(self) -> str | None:
+        return None if self.units is None else "matrix"
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         """Return the rows of the first input, the columns of the matrix."""
@@ -194,6 +207,9 @@ class AttentionProduct(Operator):
     gives: str  # "scores" or "values"
     heads: int
     groups: int = 1
+
+    def of_one_group(self) -> AttentionProduct:
+        return replace(self, groups=1)
 
     @property
     def is_tileable(self) -> bool:
@@ -289,6 +305,7 @@ STEPS = 255  # between the least and the largest of 8 bits
 class DynamicRange(Operator):
     """The scale in which all elements of the tensor are 8-bit integers, or their zero point."""
 
+    depends_on_all = True
     gives: str  # "scale" or "zero point"
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
@@ -313,6 +330,7 @@ class DynamicRange(Operator):
 class DynamicQuantization(Operator):
     """The first input as 8-bit integers, by the scale and the zero point that follow it."""
 
+    depends_on_all = True
     element_operations = 2
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
@@ -345,6 +363,10 @@ class IntegerConvolution(Operator):
     window: Window
     groups: int = 1
     has_zero: bool = True
+
+    @property
+    def window_taps(self) -> tuple[int, int]:
+        return self.window.kernel
 
     @property
     def _real(self) -> Convolution:
@@ -382,6 +404,7 @@ class IntegerProduct(Operator):
     units: columns of a trained matrix, which has no zero point any more; None for a second input.
     """
 
+    depends_on_all = True
     words = "integer matrix product"
     units: int | None = None
     has_zeros: tuple[bool, bool] = (True, False)

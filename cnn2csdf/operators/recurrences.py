@@ -45,6 +45,7 @@ class Recurrence(Operator):
     "state" and "cell" come in behind the sequence, as first states of the frame.
     """
 
+    depends_on_all = True
     kind: str
     units: int
     direction: str = "forward"
@@ -183,6 +184,7 @@ class QuantizedLstm(_InIntegers):
     frame; None where each frame begins at rest.
     """
 
+    depends_on_all = True
     words = "lstm"
     units: int
     cell_scale: float

@@ -40,6 +40,9 @@ class Pad(Operator):
     value: float = 0.0
     channels: Pair = (0, 0)
 
+    def reads_all(self, source: Shape, output: Shape) -> bool:
+        return min(self.padding) >= 0
+
     def turned(self) -> Pad:
         top, left, bottom, right = self.padding
         return replace(self, padding=(left, top, right, bottom))
@@ -174,6 +177,9 @@ class Resize(Operator):
     scales: tuple[float, float] | None = None
     cubic: float = -0.75
     skips_outside: bool = False
+
+    def reads_all(self, source: Shape, output: Shape) -> bool:
+        return source.height <= output.height and source.width <= output.width
 
     def enlargement(self, source: Shape) -> tuple[int, int] | None:
         """Return the factors of a nearest-neighbour resize to whole multiples of both sizes."""

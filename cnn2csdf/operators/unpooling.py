@@ -30,6 +30,10 @@ class PlaceOfMaximum(Operator):
     words = "place of maximum"
     window: Window
 
+    @property
+    def window_taps(self) -> tuple[int, int]:
+        return self.window.kernel
+
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         channels, height, width = map_dims(self, inputs)
         return (channels, *window_places(self.window, height, width))

@@ -45,6 +45,18 @@ class Convolution(Operator):
     has_bias: bool = True
     block: int | None = None
 
+    @property
+    def window_taps(self) -> tuple[int, int]:
+        return self.window.kernel
+
+    @property
+    def mixes_channels(self) -> bool:
+        return self.groups == 1
+
+    @property
+    def weight_role(self) -> str:
+        return "kernel"
+
     def turned(self) -> Convolution:
         return replace(self, window=self.window.turned)
 
@@ -158,6 +170,21 @@ class TransposedConvolution(Operator):
     has_bias: bool = True
     extra: Pair = (0, 0)
 
+    def reads_all(self, source: Shape, output: Shape) -> bool:
+        """Return whether each input pixel, and each pixel of the kernel, adds to some output."""
+        sizes = (source.height, output.height), (source.width, output.width)
+        return all(
+            axis.scatters_all(*lengths)
+            for axis, lengths in zip((self.window.rows, self.window.columns), sizes, strict=True)
+        )
+
+    def reads_all_weights(self, source: Shape, output: Shape) -> bool:
+        return self.reads_all(source, output)
+
+    @property
+    def weight_role(self) -> str:
+        return "kernel"
+
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         channels, height, width = map_dims(self, inputs)
         require_groups(channels, self.filters, self.groups)
@@ -240,6 +267,10 @@ class Pooling(Operator):
     window: Window
     counts_padding: bool = False  # whether padding counts in the mean
     rounds_up: bool = False
+
+    @property
+    def window_taps(self) -> tuple[int, int]:
+        return self.window.kernel
 
     def turned(self) -> Pooling:
         return replace(self, window=self.window.turned)
@@ -344,6 +375,7 @@ class Pooling(Operator):
 class GlobalPooling(Operator):
     """The maximum or the average of each feature map: one element a map."""
 
+    depends_on_all = True
     by_pixels = True
     function: str  # "max" or "average"
 

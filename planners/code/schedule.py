@@ -449,14 +449,8 @@ class Schedule:
         placed = PlacedLayer(len(self._layers), call.parameters, stage.group, stage.number)
         self._placed_layers[layer.name] = placed
         self._layers.append(f"{{{', '.join(map(str, fields))}}}, /* {comment(layer.name)} */")
-        operator = layer.operator
-        if isinstance(operator, op.HybridProduct):
-            operator = operator.product
-        if isinstance(
-            operator, op.Convolution | op.Pooling | op.PlaceOfMaximum | op.IntegerConvolution
-        ):
-            self.most_taps = max(self.most_taps, operator.window.kernel[0])
-        if isinstance(layer.operator, op.Convolution) and not one.is_real:
+        self.most_taps = max(self.most_taps, layer.operator.window_taps[0])
+        if not one.is_real:
             self.most_gathered = max(self.most_gathered, gathered_values(self.network, layer))
         self.most_neighbours = max(self.most_neighbours, most_neighbours(one))
         taken = self.calls.slots(one) * layer.operator.scratch_elements(one.inputs)

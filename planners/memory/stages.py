@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from cnn2csdf import operators as op
 from cnn2csdf.geometry import Range
 from cnn2csdf.granularity import require_few_columns, require_few_parts
 from cnn2csdf.network import Layer, Network
@@ -306,7 +305,7 @@ class StageTable:
             layer = self.network.layer(name)
             if layer.inputs != (before,) or self._readers[before] != (name,):
                 return None
-            if isinstance(layer.operator, op.Convolution) and layer.operator.groups == 1:
+            if layer.operator.splits_filters and layer.operator.mixes_channels:
                 return None if has_wide_sums(self.network, layer) else name
             if not works_by_channels(layer, is_first=False):
                 return None

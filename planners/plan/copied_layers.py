@@ -261,7 +261,7 @@ def _columns_read(layer: Layer, column: int, width: int) -> list[int]:
 
 
 def _of_group(operator: op.Operator) -> op.Operator:
-    return replace(operator, groups=1) if isinstance(operator, op.AttentionProduct) else operator
+    return operator.of_one_group()
 
 
 def _is_of_head(pair: _Pair, origin: _Origin, sources: list[_Origin]) -> bool:
@@ -280,9 +280,9 @@ def _is_of_head(pair: _Pair, origin: _Origin, sources: list[_Origin]) -> bool:
         _does_a_head(*operator_pair, axis, heads) for operator_pair in zip(*operators, strict=True)
     ):
         return False
-    if isinstance(original.operator, op.Convolution):
+    if original.operator.splits_filters:
         return sources == [_Origin(name, origin.group) for name in original.inputs]
-    is_attention = isinstance(original.operator, op.AttentionProduct)
+    is_attention = original.operator.rereads_rows
     is_even = all(shape.dims == whole for shape in pair.network.input_shapes(original))
     of_head = [_Origin(name, origin.group, head) for name in original.inputs]
     return sources == of_head and (is_attention or is_even)

@@ -81,7 +81,7 @@ def head_by_head(network: Network, inside: Sequence[str]) -> HeadByHead | None:
     if [operator.gives for operator in attention] != ["scores", "values"]:
         return None
     groups, stored = attention[0].groups, parameter_bytes(network)
-    if groups > 1 and isinstance(network.layer(inside[-1]).operator, op.AttentionProduct):
+    if groups > 1 and network.layer(inside[-1]).operator.rereads_rows:
         return None  # its rows would lie in a tensor of columns in one of rows
     copies: dict[str, Copy] = {}
     spans: list[tuple[tuple[str, ...], tuple[str, ...]]] = [((), tuple(inside))]
@@ -228,9 +228,7 @@ class _Groups:
 
 def _alone(operator: op.Operator) -> op.Operator:
     """The operator of a single group."""
-    if isinstance(operator, op.AttentionProduct):
-        return replace(operator, groups=1)
-    return operator
+    return operator.of_one_group()
 
 
 class _Heads:
@@ -274,7 +272,7 @@ class _Heads:
             raise _Whole
         axis = COLUMNS if shape.width == self._count else CHANNELS
         kinds = IN_COLUMNS if axis == COLUMNS else ANYWHERE
-        is_product = isinstance(operator, op.Convolution) and operator.groups == 1
+        is_product = operator.splits_filters and operator.mixes_channels
         if shape.dims[axis] % self._count or (axis == CHANNELS and shape.width > 1):
             raise _Whole
         if not all(

@@ -198,13 +198,10 @@ class LayerCalls:
         return first, len(found)
 
 
-SUMMING = op.Convolution | op.TransposedConvolution | op.FullyConnected | op.MatrixProduct
-
-
 def _has_zeros(layer: Layer) -> bool:
     """Whether it sums up products with trained integers that have a zero point."""
     kinds = [one.quantization for one in layer.stored]
-    return isinstance(layer.operator, SUMMING) and any(
+    return layer.operator.weight_role is not None and any(
         types is not None and types.zero_point != 0 for types in kinds
     )
 

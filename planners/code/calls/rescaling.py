@@ -110,8 +110,7 @@ def stored_types(one: Described, role: str, element: Element = Element.INT8) -> 
 def rounds_once(layer: Layer) -> bool:
     """Whether a layer rounds its sums once, as fully connected layers with weights of uint8."""
     types = layer.stored_as("matrix").quantization
-    is_product = isinstance(layer.operator, op.FullyConnected | op.MatrixProduct)
-    return is_product and types is not None and types.is_unsigned
+    return layer.operator.weight_role == "matrix" and types is not None and types.is_unsigned
 
 
 def scaling(one: Described, role: str) -> tuple[object, ...]:

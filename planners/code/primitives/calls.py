@@ -128,7 +128,7 @@ class WayCalls:
             function, numbers = self._other(one, inputs, output)
         self.tables.wanted.add(function)
         bias = NULL
-        if isinstance(operator, op.Convolution | op.FullyConnected) and "bias" in one.weights:
+        if operator.weight_role is not None and "bias" in one.weights:
             bias = one.symbol("bias", one.weights["bias"])
         first, count = self._calls.steps_behind(one)
         self.most_neighbours = max(self.most_neighbours, most_neighbours(one))

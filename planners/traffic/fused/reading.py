@@ -9,42 +9,10 @@ Layers of a network as windows that slide over feature maps.
 
 from __future__ import annotations
 
-from itertools import product
-
 from cnn2csdf import operators as op
 from cnn2csdf.geometry import Places, places
 from cnn2csdf.network import Layer, Network, Shape
 from planners.traffic.fused.group import Box, Boxes, FusedLayer, count, union
-
-_ALL_OF_ALL = (  # the whole of the output depends on the whole of each input
-    op.ChannelShuffle,
-    op.Choice,
-    op.Concatenation,
-    op.ConstantConcatenation,
-    op.DepthToSpace,
-    op.DynamicQuantization,
-    op.DynamicRange,
-    op.Elementwise,
-    op.Embedding,
-    op.ExtremePlace,
-    op.GlobalPooling,
-    op.InstanceNormalization,
-    op.IntegerProduct,
-    op.LayerNormalization,
-    op.LocalResponseNormalization,
-    op.MatrixProduct,
-    op.QuantizedLstm,
-    op.Ranking,
-    op.Recurrence,
-    op.Reduction,
-    op.Repeat,
-    op.Reshape,
-    op.RunningSum,
-    op.Softmax,
-    op.SpaceToDepth,
-    op.TensorProduct,
-    op.Transpose,
-)
 
 
 def whole_of(shape: Shape) -> Boxes:
@@ -68,7 +36,7 @@ def read_of(network: Network, layer: Layer, index: int, own: Boxes) -> Boxes:
         return union((maps >> sum(before) & mask, *area) for maps, *area in own)
     if isinstance(operator, op.Slice) and source.is_map:
         return union(_before_slice(operator, box) for box in own)
-    is_whole = own == whole_of(layer.shape) and _reads_all(operator, source, layer.shape)
+    is_whole = own == whole_of(layer.shape) and operator.reads_all(source, layer.shape)
     return whole_of(source) if is_whole else ()
 
 
@@ -79,9 +47,8 @@ def parameters_read(network: Network, layer: Layer, own: Boxes, parameters: int)
     """
     window = window_of(network, layer)
     if window is None:
-        is_plain = not isinstance(layer.operator, op.TransposedConvolution) or _reads_all(
-            layer.operator, network.input_shapes(layer)[0], layer.shape
-        )
+        source = network.input_shapes(layer)[0]
+        is_plain = layer.operator.reads_all_weights(source, layer.shape)
         return parameters if own == whole_of(layer.shape) and is_plain else 0
     if not window.has_weights:
         return 0
@@ -122,37 +89,6 @@ def _before_slice(operator: op.Slice, box: Box) -> Box:
         if box[operator.axis] >> place & 1
     )
     return (*box[: operator.axis], wanted, *box[operator.axis + 1 :])
-
-
-def _reads_all(operator: op.Operator, source: Shape, result: Shape) -> bool:
-    """Whether the whole of the output depends on the whole of an input, and of the weights."""
-    match operator:
-        case op.Resize():
-            return source.height <= result.height and source.width <= result.width
-        case op.Pad(padding=padding):
-            return min(padding) >= 0
-        case op.TransposedConvolution(window=window):
-            return all(
-                _adds_all(window, axis, size, made)
-                for axis, (size, made) in enumerate(
-                    [(source.height, result.height), (source.width, result.width)]
-                )
-            )
-    return isinstance(operator, _ALL_OF_ALL)
-
-
-def _adds_all(window: op.Window, axis: int, inputs: int, outputs: int) -> bool:
-    """Whether along an axis each input place, and each kernel place, adds to some output."""
-    kernel, stride = window.kernel[axis], window.stride[axis]
-    pairs = [
-        (place, step)
-        for place, step in product(range(inputs), range(kernel))
-        if 0 <= place * stride + step * window.dilation[axis] - window.padding[axis] < outputs
-    ]
-    return (
-        len({place for place, _ in pairs}) == inputs
-        and len({offset for _, offset in pairs}) == kernel
-    )
 
 
 def window_of(network: Network, layer: Layer) -> FusedLayer | None:
