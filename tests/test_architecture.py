@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from cnn2csdf import operators
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("csdf", "cnn2csdf", "planners")
 
@@ -323,6 +325,111 @@ def test_no_module_has_more_than_800_lines():
         module_name(path, ROOT): len(path.read_text().splitlines()) for path in modules(ROOT)
     }
     assert {name: lines for name, lines in lengths.items() if lines > 800} == {}
+
+
+# Reasons why a module outside `cnn2csdf.operators`, readers and writers of files asks for the class
+# of an operator. Operators answer other questions themselves: see "How to add an operator" in
+# CONTRIBUTING.md.
+PATTERN = "a rewriting rule matches operators and builds others"
+CALL_IN_C = "a call in C is chosen by the operator, and its numbers are read from it"
+OWN_RULES = "a checker decides by its own rules"
+KERNEL = "loops and constants of the C kernel of an operator"
+READS = "a lower bound follows the elements that an operator reads"
+CONVOLUTIONS = "convolutions alone have this"
+TYPE = "narrows the type of a value"
+PLACES = "a plan places slices, sums or concatenations"
+CLASS_TESTS = {  # module: isinstance and match on operators, at most, and why
+    "cnn2csdf.extensions": (1, TYPE),
+    "cnn2csdf.fixed_point.flash": (16, KERNEL),
+    "cnn2csdf.instructions": (8, KERNEL),
+    "cnn2csdf.masks": (1, PATTERN),
+    "cnn2csdf.network": (2, TYPE),
+    "cnn2csdf.quantized_layers": (4, PATTERN),
+    "cnn2csdf.rings": (14, PATTERN),
+    "cnn2csdf.simplify": (20, PATTERN),
+    "cnn2csdf.streams": (5, PATTERN),
+    "cnn2csdf.tokens": (10, PATTERN),
+    "planners.code.calls.by_data_type": (3, CALL_IN_C),
+    "planners.code.calls.cmsis_nn": (4, CALL_IN_C),
+    "planners.code.calls.integer_layers": (14, CALL_IN_C),
+    "planners.code.calls.layers": (8, CALL_IN_C),
+    "planners.code.calls.rescaling": (4, CALL_IN_C),
+    "planners.code.primitives.calls": (7, CALL_IN_C),
+    "planners.code.schedule": (1, CALL_IN_C),
+    "planners.code.unsigned_as_signed": (4, PATTERN),
+    "planners.code.vectors": (1, CALL_IN_C),
+    "planners.memory.making": (1, PLACES),
+    "planners.memory.moves": (2, PLACES),
+    "planners.memory.order": (1, PLACES),
+    "planners.memory.search": (1, PLACES),
+    "planners.memory.stateful": (2, PLACES),
+    "planners.memory.tiles": (1, CONVOLUTIONS),
+    "planners.memory.waiting": (13, READS),
+    "planners.plan.aliases": (1, PLACES),
+    "planners.plan.checked_geometry": (1, OWN_RULES),
+    "planners.plan.checked_rules": (10, OWN_RULES),
+    "planners.plan.checked_traffic": (5, OWN_RULES),
+    "planners.plan.checker": (3, OWN_RULES),
+    "planners.plan.column_tiles": (2, PATTERN),
+    "planners.plan.computing": (4, PLACES),
+    "planners.plan.copied_layers": (7, PATTERN),
+    "planners.plan.executor": (6, OWN_RULES),
+    "planners.plan.head_by_head": (6, PATTERN),
+    "planners.plan.shadow_arena": (1, OWN_RULES),
+    "planners.plan.weight_reads": (4, CONVOLUTIONS),
+    "planners.primitives.library.layers": (7, CONVOLUTIONS),
+    "planners.primitives.library.primitive": (1, CONVOLUTIONS),
+    "planners.published.todaes": (2, CONVOLUTIONS),
+    "planners.traffic.convolution": (1, READS),
+    "planners.traffic.fused.bounds": (1, READS),
+    "planners.traffic.fused.reading": (3, READS),
+    "planners.traffic.fused.stages": (2, READS),
+}
+KNOW_OPERATORS = ("cnn2csdf.operators", "cnn2csdf.onnx_files", "cnn2csdf.readers")
+
+
+def class_tests(text):
+    """How often a module asks for the class of an operator: by isinstance, or by match."""
+    kinds = {name for name, kind in vars(operators).items() if isinstance(kind, type)}
+    kinds -= {"Pair", "Window"}
+    asked = [
+        [case.pattern for case in node.cases] if isinstance(node, ast.Match) else [*node.args]
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Match)
+        or (isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance")
+    ]
+    names = [
+        {
+            getattr(part, "attr", getattr(part, "id", None))
+            for node in nodes
+            for part in ast.walk(node)
+            if isinstance(part, ast.Attribute | ast.Name)
+        }
+        for nodes in asked
+    ]
+    return sum(not kinds.isdisjoint(found) for found in names)
+
+
+def test_modules_ask_operators_and_do_not_test_their_classes():
+    found = {
+        name: count
+        for path in modules(ROOT)
+        if not any(is_within(name := module_name(path, ROOT), room) for room in KNOW_OPERATORS)
+        and "cnn2csdf" in path.read_text()  # others have classes of the same names
+        and (count := class_tests(path.read_text()))
+    }
+    more = {
+        name: f"{count} tests of the class of an operator, at most {CLASS_TESTS.get(name, (0,))[0]}"
+        for name, count in found.items()
+        if count > CLASS_TESTS.get(name, (0,))[0]
+    }
+    assert more == {}
+    assert CLASS_TESTS.keys() <= found.keys()  # a module without such tests leaves the list
+
+
+def test_tests_of_classes_are_counted():
+    text = "isinstance(layer.operator, op.Slice)\nmatch one.operator:\n    case op.Pad():\n        pass"
+    assert (class_tests(text), class_tests("isinstance(shape, Shape)")) == (2, 0)
 
 
 def test_there_are_modules_to_look_at():
