@@ -5,7 +5,7 @@
     model = cnn2csdf.read_model("model.onnx")
     graph = cnn2csdf.lower(model.network)
 
-Names are loaded when they are first used, so that importing the package costs next to nothing.
+This package loads names when they are first used, so that its import costs next to nothing.
 """
 
 from __future__ import annotations

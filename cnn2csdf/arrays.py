@@ -1,7 +1,4 @@
-"""The arrays that feature maps and weights are computed in.
-
-Numbers in single precision; integers, stored as in the file, where a tensor is quantised.
-"""
+"""The arrays of feature maps and weights: single precision, or integers as stored in the file."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class NetworkBuilder:
     ) -> str:
         """Add a layer. Raises InvalidNetwork, naming it, where its inputs do not fit.
 
-        element: of what it writes; by default that of its first input.
+        element: of what it writes; by default the element of its first input.
         """
         free = self.free_name(type(operator).__name__.lower() if name is None else name)
         missing = [source for source in inputs if source not in self._layers]
@@ -85,7 +85,7 @@ class NetworkBuilder:
         return self._layers[name].shape
 
     def free_name(self, wanted: str) -> str:
-        """Return the name, with a number behind it where it is taken."""
+        """Return the name, with a number after it where it is taken."""
         return free_name(wanted, self._layers)
 
     def network(self) -> Network:

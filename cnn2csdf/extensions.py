@@ -6,7 +6,7 @@ node of a domain of its own, or the code of a custom operator of TensorFlow Lite
     operator_of(attributes)   the operator of a node, given the attributes of the node by name
     C                         its C: planners.code.extensions.StepInC or KernelInC; may be missing
 
-The class of the operator is defined in that module too.
+It defines the class of the operator, too.
 """
 
 from __future__ import annotations

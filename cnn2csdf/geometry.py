@@ -110,7 +110,7 @@ class Axis(NamedTuple):
         return Span(*self.covered(outputs), limit=min(length, length + self.after))
 
     def scattered(self, length: int) -> int:
-        """Return the places that windows going out from so many inputs reach, less the padding."""
+        """Return the places that windows going out from this many inputs reach, less the padding."""
         return (length - 1) * self.stride + self.extent - self.before - self.after
 
     def scattering(self, outputs: Range) -> Range:
@@ -288,7 +288,7 @@ class ReceptiveField:
 
 
 def places(first: int, upto: int) -> Places:
-    """Return the places of a range as bits."""
+    """Return the positions of a range as bits."""
     return (1 << upto) - (1 << first)
 
 

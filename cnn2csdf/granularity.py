@@ -1,7 +1,4 @@
-"""The granularity of each layer's output: whole, row by row, or several rows a firing.
-
-Rates of one connection, phase by phase, in rows of the tensor that it carries.
-"""
+"""Granularity of each layer's output (whole, some rows a firing), and the rates that follow from it."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from csdf.errors import InvalidNetwork
 class Granularity:
     """Rows of a part: one number for all layers, other numbers for some. None is the whole tensor.
 
-    A layer that needs all of an input at once works as a whole, whatever is said here.
+    A layer that needs all of an input at once is executed whole, whatever is said here.
     joins_wait: additions and concatenations write their whole output with their last part, as in
     the published accounting of SAMOS 2020; a graph for counting, not one that can run, since the
     rows in between would be nowhere.
@@ -123,7 +120,7 @@ def totals(amounts: Sequence[int]) -> tuple[int, ...]:
 class ReadingRates:
     """The rows of an input that each phase of its consumer consumes, releases and keeps.
 
-    A phase consumes rows when it first needs them, releases those that no later phase needs, and
+    A phase consumes rows when it first needs them, releases rows that no later phase needs, and
     keeps the rest for the next phase. Over a cycle it consumes and releases every row once.
     """
 

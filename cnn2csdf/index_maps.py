@@ -190,7 +190,7 @@ def varying_dims(constant: Dims, form: Form, shape: Shape) -> Dims:
 
 
 def renumbered(one: Digits, cut: Digits, count: int) -> Digits:
-    """Return digits of a map of which places along some digits are left."""
+    """Return digits of a map whose positions along some digits are selected."""
     if one.axis != "C" or one.step < cut.step * cut.size:
         return one
     return Digits("C", one.step // cut.size * count, one.size)

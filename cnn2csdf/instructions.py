@@ -122,7 +122,7 @@ def work(platform: Platform, layer: Layer, inputs: Sequence[Shape], element_byte
 def known_loops(
     layer: Layer, inputs: Sequence[Shape], found: Loops, table: Mapping[str, object]
 ) -> Loops:
-    """Return the loops; operations and elements in place of kernels that a table does not have."""
+    """Return the loops; operations and elements instead of kernels that a table does not have."""
     unknown = {kernel for kernel, _ in found} - table.keys()
     if not unknown:
         return found
@@ -327,7 +327,7 @@ def _fully_connected(
 
 
 def _filters(places: int, rows: int, count: int, filters: int) -> Counts:
-    """The loops in which filters meet rows of so many values, at so many places."""
+    """The loops in which filters meet rows of this many values, at this many places."""
     blocks, single = places * (filters // BLOCK), places * (filters % BLOCK)
     return {
         "places": places,
@@ -365,7 +365,7 @@ def _real_filters(places: int, rows: int, count: int, filters: int) -> Counts:
 
 
 def _bare(blocks: int, runs: int, count: int) -> Counts:
-    """The loops that take the zero point from what weights add, in runs of so many weights."""
+    """The loops that take the zero point from what weights add, in runs of this many weights."""
     return {
         "bare blocks": blocks,
         "bare runs": blocks * runs,

@@ -151,7 +151,7 @@ def rescaled_sums(
 ) -> Array:
     """Return sums of integer products as stored integers of another scale.
 
-    ratios: steps of the output that one is worth, one or one for each place of the first axis.
+    ratios: steps of the output that one is worth, one or one for each position of the first axis.
     is_wide: whether the sums have 64 bits, as those of 16-bit integers without a bias of 32.
     rounds_once: whether products are rounded once, as of fully connected layers of uint8.
     """

@@ -1,6 +1,6 @@
 """Masks of tokens: layers that work on nothing else are copied for each layer that reads them.
 
-Then nothing but the mask itself lies in memory from one block of attention to the next.
+So only the mask itself is stored from one attention block to the next.
 """
 
 from __future__ import annotations

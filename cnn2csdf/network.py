@@ -20,8 +20,8 @@ from csdf.model.shown import Shown
 class Layer:
     """An operator with where its inputs come from and the shape of what it writes.
 
-    epilogue: operators fused behind it, each applied to the output of the one before; all of them
-    work on one element or one column of elements at a time. element: of what it writes; stored: how
+    epilogue: operators fused after it, each applied to the output of the one before; all of them
+    work on one element or one column of elements at a time. element: of its output; stored: how
     its parameters are stored, where that is not in single precision and for itself alone.
     quantization: of what it writes, where that is quantised integers; also between the operators of
     its epilogue.

@@ -25,7 +25,7 @@ class StoredArray(NamedTuple):
 def parameter_shapes(layer: Layer, inputs: Sequence[Shape]) -> dict[str, Dims]:
     """Return the dims of each array of parameters, by its role.
 
-    Roles of fused operators have the place in the epilogue in front: "0.scale" is the scale of
+    Roles of fused operators have the position in the epilogue in front: "0.scale" is the scale of
     the first operator behind the layer's own.
     """
     roles = dict(layer.operator.trained(inputs))
@@ -50,7 +50,7 @@ def layer_parameters(network: Network) -> Mapping[str, int]:
 
 
 def stored_arrays(network: Network) -> Sequence[StoredArray]:
-    """Return the arrays of parameters; one that several layers share is there once."""
+    """Return the arrays of parameters; an array that several layers share is stored once."""
     arrays: dict[str | tuple[str, str], StoredArray] = {}
     for layer in network.layers:
         shapes = parameter_shapes(layer, network.input_shapes(layer))

@@ -26,7 +26,7 @@ class Reader(Protocol):
         """Return rows [first, upto): (channels, rows, width), or the tensor if it is no map.
 
         The array may be a view that is valid until the end of the firing; never write into it.
-        Raises ExecutionError where a row is not there.
+        Raises ExecutionError where a row does not exist.
         """
 
 
@@ -39,7 +39,7 @@ class HeldRows:
     begin: int = 0
 
     def rows(self, first: int, upto: int) -> Array:
-        """Return rows [first, upto), a view. Raises ExecutionError where a row is not there."""
+        """Return rows [first, upto), a view. Raises ExecutionError where a row does not exist."""
         if not self.shape.is_map:
             return self.array
         if not self.begin <= first <= upto <= self.begin + self.array.shape[1]:

@@ -64,7 +64,7 @@ class Core:
         return INSTRUCTIONS[self.kernels]
 
     def at_best(self, nanoseconds: int) -> int:
-        """Return the fast end of a predicted time, of which the slow end is given."""
+        """Return the minimum of a predicted time whose maximum is given."""
         return int(nanoseconds * self.least / self.most)
 
     def in_words(self) -> str:
@@ -196,7 +196,7 @@ class Platform:
             )
 
     def nanoseconds(self, work: Fraction, moved: Fraction) -> int:
-        """Time of so many operations and bytes, rounded up, at least one nanosecond."""
+        """Time of this many operations and bytes, rounded up, at least one nanosecond."""
         busy = max(work / self.operations_per_second, moved / self.bytes_per_second)
         return max(1, ceil((self.launch + busy) * NANOSECONDS))
 
@@ -369,7 +369,7 @@ class PlatformNames:
 
 
 def platform_named(name: str) -> Platform:
-    """Return the platform of that name, or that of a file, which has the fields of a Core.
+    """Return the platform of that name, or the platform of a file, which has the fields of a Core.
 
     Raises UnreadableFile for a file that says no such core, InvalidArgument for another name.
     """

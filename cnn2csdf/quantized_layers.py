@@ -1,4 +1,4 @@
-"""Layers between integers: those that make them real, compute, and store the result as integers.
+"""Layers between integers: they dequantise, compute, and quantise the result.
 
 Files often say so in three steps. As one layer, nothing but integers is kept in buffers, and the
 numbers of convolutions and fully connected layers are summed as integers.

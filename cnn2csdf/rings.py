@@ -6,7 +6,7 @@ reads; joining and cutting move nothing:
 
     window = previous rows, then new ones; next = the last rows of the window
 
-Variables of other forms stay whole.
+Here variables of other forms are stored whole.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
     """Return the model with inputs as variables: an output of a frame is the input of the next.
 
     pairs: outputs by inputs. A variable begins with zeros; of an output with more rows it has the last
-    ones, as of keys and values with those of a new token behind them. Where both are stored as integers
-    at once, so is the variable. Raises InvalidNetwork, naming what is there, for an input or output
+    ones, as of keys and values that end with those of a new token. Where both are stored as integers at
+    once, so is the variable. Raises InvalidNetwork, naming the existing ones, for an input or output
     that the network has not, and for two of different shapes or types.
     """
     network = model.network
@@ -135,8 +135,8 @@ def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
 def _with_stored_states(network: Network) -> Network:
     """The network whose variables are integers where these are made real and stored as before.
 
-    Scales of a calibration differ in their last bits: what is joined in a window has that of the window
-    where its integers stay the same.
+    Scales of a calibration differ in their last bits: joined tensors have the scale of the window where
+    its integers stay the same.
     """
     consumers = network.consumers
     changed: dict[str, Layer] = {}
@@ -504,7 +504,7 @@ def _part(tensor: Array, layer: Layer) -> Part:
 
 
 def _without_unread_moves(model: Model) -> Model:
-    """The model without moves that nobody reads, and with inputs as their only reader views them."""
+    """The model without moves that no layer reads, and with inputs as their only reader views them."""
     layers = list(model.network.layers)
     while True:
         read = {name for layer in layers for name in layer.inputs}

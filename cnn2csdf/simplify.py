@@ -1,11 +1,10 @@
-"""Rewrites that leave what a network computes as it is: fewer layers, or layers that work by rows.
+"""Rewrites that keep the function of a network: fewer layers, or layers executed row by row.
 
-Maps with their channels behind (rows x columns x channels) turned, so that layers work by rows.
-
-Work by rows cuts the second axis of a tensor. Between two transpositions, as around the layer
+Maps with their channels behind (rows x columns x channels) turned, so that layers are executed row by
+row. Work by rows cuts the second axis of a tensor. Between two transpositions, as around the layer
 normalisations of ConvNeXt, that axis is the columns: a transposition from channels x rows x columns
-needs the whole tensor then. Where all layers between treat rows and columns alike, the tensors may as
-well be columns x rows x channels, and both transpositions keep the rows where they are.
+needs the whole tensor then. Where all layers between treat rows and columns alike, the tensors may
+as well be columns x rows x channels, and both transpositions keep the rows where they are.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def turn_maps(model: Model) -> Model:
 
 
 def _region(network: Network, entry: str, consumers: Mapping[str, Sequence[str]]) -> set[str]:
-    """The layers whose outputs are turned together with that of an entry; none if one minds."""
+    """The layers whose outputs are turned together with the output of an entry; none if one minds."""
     region, waiting = {entry}, [entry]
     while waiting:
         layer = network.layer(waiting.pop())
@@ -107,7 +106,7 @@ def _is_turnable(layer: Layer) -> bool:
 
 
 def _turned(layer: Layer, turned: set[str]) -> Layer:
-    """A layer whose output or inputs are among those that are turned."""
+    """A layer whose output or inputs are turned."""
     operator = layer.operator
     if isinstance(operator, op.Transpose):
         axes = operator.permutation
@@ -223,7 +222,7 @@ def _merged(model: Model, merge: Merge) -> Model:
 def _self_padded(
     alike: Set[str], before: Layer, layer: Layer, weights: Weights | None
 ) -> Merged | None:
-    """The convolution behind a padding that is among those that store alike on both sides."""
+    """The convolution after a padding whose layers store alike on both sides."""
     match before.operator, layer.operator:
         case (
             op.Pad(mode="constant", value=0.0, padding=added, channels=(0, 0)),

@@ -35,7 +35,7 @@ class Sliding(NamedTuple):
 def as_stream(model: Model, hop: Positive) -> Model:
     """Return the network whose frames are a hop of new rows of the window of a network.
 
-    The inputs have `hop` rows. What is there before the first frame are zeros, also behind each layer:
+    The inputs have `hop` rows. All state is zero before the first frame, after each layer as well:
     results count from the frame on in which as many rows have come as the window has. Raises
     InvalidNetwork, naming the layers, where rows of a window are padded, or where a hop is no whole
     number of rows of some layer.
@@ -78,7 +78,7 @@ def _with_maps(model: Model) -> Model:
 
 
 class _Streaming:
-    """A network of windows on its way to one of hops."""
+    """A network of windows while it is rewritten to hops."""
 
     def __init__(self, model: Model, hop: int) -> None:
         self._model, self._network, self._hop = model, model.network, hop

@@ -2,12 +2,11 @@
 
 Files write attention with matrices (tokens x width), cut into heads by reshapes and transpositions.
 Here a matrix is a map of one column, which lies in memory as the matrix does; a reshape or
-transposition moves nothing any more, but says where the elements of its result lie in a map: an index
-map. Products with weights become convolutions of one place, products of two tensors work head by head
-(column by column), and every layer needs one row for a row, or all keys and values. What has no such
-form keeps the dims of the file; a view or moves lie in front of it.
-
-Scores, softmax and weighed values are computed as in the file: nothing changes the result.
+transposition moves nothing any more, but says where the elements of its result lie in a map: an
+index map. Products with weights become convolutions of one place, products of two tensors work head
+by head (column by column), and every layer needs one row for a row, or all keys and values. What
+has no such form keeps the dims of the file; a view or moves lie in front of it. Scores, softmax and
+weighed values are computed as in the file: nothing changes the result.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ def tokens_as_rows(model: Model) -> Model:
 
 
 class _Rewriting:
-    """The layers of a network on their way to maps."""
+    """The layers of a network while they are rewritten as maps."""
 
     def __init__(self, model: Model) -> None:
         self._given = model
@@ -127,7 +126,7 @@ class _Rewriting:
             self._put(behind, layer.epilogue[0], [held.layer], held.form)
 
     def _put_tokens_on_rows(self, layer: Layer) -> None:
-        """View the places of an image as rows where a matrix has them as its tokens.
+        """View the pixels of an image as rows where a matrix has them as its tokens.
 
         One view behind the patches of a vision transformer serves all its layers. Without it each
         attention would put its operands into rows, and no group of layers would span two of them.
@@ -158,7 +157,7 @@ class _Rewriting:
         stored: tuple[Stored, ...] | None = None,
         is_move: bool = False,
     ) -> str:
-        """Add a layer in the place of one of the file; return its name.
+        """Add a layer instead of one of the file; return its name.
 
         form: of the tensor of the file in its result. is_move: it moves what the layer has made.
         """
@@ -181,7 +180,7 @@ class _Rewriting:
         return made.name
 
     def _moved(self, source: str, operator: op.Operator, what: str) -> str:
-        """Add a move behind a layer that is there already."""
+        """Add a move behind a layer that exists already."""
         layer = self._layers[source]
         name = longer_name(f"{source} {what}", {*self._names, *self._layers}, by=" ")
         return self._put(layer, operator, [source], name=name, is_move=True)
@@ -287,7 +286,7 @@ class _Rewriting:
         return self._held[name]
 
     def _reordered(self, held: Held, places: Sequence[Digits], size: tuple[int, int]) -> str:
-        """The layer with the places of a map in another order, on a map of that height and width."""
+        """The layer with the positions of a map in another order, on a map of this height and width."""
         shape = self.shape_of(held)
         if any(place.axis == "C" for place in places):
             raise NoForm
@@ -722,7 +721,7 @@ def _reduction(at: _Rewriting, layer: Layer, operator: op.Reduction) -> None:
 
 
 def _concatenation(at: _Rewriting, layer: Layer, operator: Any) -> None:
-    """Tensors, and constants, one after another along tokens or along the numbers of each."""
+    """Tensors, and constants, in sequence along tokens or along the numbers of each."""
     if isinstance(operator, op.Concatenation) and len(layer.shape.dims) == 3:
         sources = [at.held(name) for name in layer.inputs]
         rests = {

@@ -6,7 +6,7 @@
     csdf.repetition_vector(graph)
     csdf.throughput(graph).period
 
-Names are loaded when they are first used, so that importing the package costs next to nothing.
+This package loads names when they are first used, so that its import costs next to nothing.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ def require_integers(what: str, refusal: type[CsdfError], **values: object) -> N
 
 
 def public(function: Function) -> Function:
-    """Make a function, or the making of a class, check its arguments before each call."""
+    """Make a function, or the constructor of a class, check its arguments before each call."""
     if isinstance(function, type):
         function.__init__ = public(function.__init__)  # type: ignore[misc]
         return cast(Function, function)

@@ -2,7 +2,7 @@
 
 An entry point is a line in a project's pyproject.toml: a name and the module that it stands for.
 The lines of this project are read from the pyproject.toml beside its packages, where they lie in a
-checkout, or else from the metadata that an installer wrote beside them: both belong to the code
+checkout, or else from the metadata that an installer wrote next to them: both belong to the code
 that runs, whatever else is installed. Modules are imported when they are used, and the packages of
 others are looked through only where this project has no entry of that name, or where all are asked
 for.

@@ -84,7 +84,7 @@ class UnreadableFile(CsdfError):
 
 
 class MissingFile(UnreadableFile, FileNotFoundError):
-    """A file that is not there: the same error as that of `open`, for programs that tell it apart."""
+    """A missing file: the same error as from `open`, for programs that tell it apart."""
 
 
 class UnwritableFile(CsdfError):
@@ -92,7 +92,7 @@ class UnwritableFile(CsdfError):
 
 
 class Deadlocked(CsdfError):
-    """A graph that deadlocks, of which something was asked that only live graphs have."""
+    """A graph that deadlocks where a property of live graphs was asked for."""
 
 
 class StuckStart(Deadlocked):
@@ -110,8 +110,8 @@ class InvalidSchedule(CsdfError):
 class GaveUp(CsdfError):
     """An analysis that ended without an answer because its limit was reached.
 
-    reason: why, in words or as a value. low, high: what was proved by then, in the units of the user;
-    None where nothing was.
+    reason: why, in words or as a value. low, high: what was proved until then, in the units of the
+    user; None where nothing was.
     """
 
     def __init__(

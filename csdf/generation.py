@@ -324,7 +324,7 @@ class SampledShape:
 
     degree: channels at an actor, in and out, without self-loops. rate: the mean of both rates of a
     channel; where the repetition vector asks for larger ones, it is larger. repetition_sum: firings in
-    one iteration, exactly. tokens: of each channel, before those that the graph takes to be live;
+    one iteration, exactly. tokens: of each channel, before the tokens that make the graph live;
     an acyclic graph takes none. has_self_loops: one firing of an actor at a time.
     """
 

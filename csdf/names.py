@@ -30,7 +30,7 @@ def quoted_lines(text: str) -> str:
 
 
 def free_name(wanted: str, taken: Container[str], *, between: str = " ") -> str:
-    """Return the name, with the first number from 2 on behind it where it is taken."""
+    """Return the name, with the first number from 2 on after it where it is taken."""
     numbered = (f"{wanted}{between}{number}" for number in count(2))
     return wanted if wanted not in taken else next(name for name in numbered if name not in taken)
 

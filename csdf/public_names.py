@@ -14,7 +14,7 @@ from csdf.names import meant
 def named(package: str, name: str) -> Any:
     """Return what a public name of a package stands for, loaded when it is first asked for.
 
-    The names are those that the package imports for type checkers. Raises AttributeError.
+    The names are the package's imports for type checkers. Raises AttributeError.
     """
     homes_of_names = homes(package)
     if name == "__all__":

@@ -37,7 +37,7 @@ class Ended(Why):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reason:
-    """Why a search ended as it did: a kind, and values for the places in its sentence.
+    """Why a search ended as it did: a kind, and values for the gaps in its sentence.
 
     A value may be a reason itself: of a search that was part of the work. Two reasons are equal that
     say the same, as one that was read from a file, which has only its words; code asks `has`.
@@ -67,5 +67,5 @@ def because(kind: Why, **values: Any) -> Reason:
 
 
 def told(text: str) -> Reason:
-    """Return a reason of which only the words are known: read from a file, or given by a caller."""
+    """Return a reason with known words only: read from a file, or given by a caller."""
     return because(Ended.TOLD, text=text)

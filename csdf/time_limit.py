@@ -1,7 +1,7 @@
 """Time limits: stops that searches poll and report to, and a signal for code that does not look.
 
-A search asks its stop between steps (`look`), and answers the exception that ends it with the best it
-has found by then:
+A search asks its stop between steps (`look`), and answers the exception that ends it with the best
+found until then:
 
     try:
         while not done:
@@ -10,7 +10,7 @@ has found by then:
     except ENDS as end:
         reason = reason_of(end)
 
-Ctrl-C ends a search in the same way: KeyboardInterrupt is one of ENDS. No other module looks at a
+Ctrl-C also ends a search: KeyboardInterrupt is one of ENDS. No other module looks at a
 clock to find out whether work has to end.
 
 A budget that does not depend on the load of the machine is an effort: a search spends it where it
@@ -64,13 +64,13 @@ Report = Callable[[Progress], object]
 
 
 class Stop:
-    """When work has to end: after some seconds, after some steps, or when somebody says so.
+    """When work has to end: after some seconds, after some steps, or when the caller says so.
 
-    seconds: count from the making of the stop. effort: seconds that the computation takes on a usual
-    machine, as searches spend them; no clock is asked. steps: as the work counts them itself in its
-    progress; where it counts none, every look is followed by one step. report: is called with the
-    progress at each look, and may end the work by raising GaveUp. reason: to be given in place of
-    the usual one. One stop may be given to several searches, which then share its seconds.
+    seconds: count from the construction of the stop. effort: seconds that the computation takes on a
+    usual machine, as searches spend them; no clock is asked. steps: as the work counts them itself in
+    its progress; where it counts none, every look is followed by one step. report: is called with the
+    progress at each look, and may end the work by raising GaveUp. reason: instead of the usual one. One
+    stop may be given to several searches, which then share its seconds.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class Stop:
         """Return the stop of a part of the work: it ends with the whole, or before.
 
         share: of the effort that is left; where none limits the work, of the seconds. effort: of the
-        part, in seconds. as_whole: makes of the progress of the part that of the whole.
+        part, in seconds. as_whole: converts the progress of the part to progress of the whole.
         """
         seconds, usual = None, None
         if share is not None and (left := self._effort_left) is not None:
@@ -232,8 +232,8 @@ class Stop:
     def end_whole(self, reason: Reason | None) -> None:
         """End the whole as well, if it was more than its own limit that ended a part of it.
 
-        reason: why the part ended. Searches answer an end with the best by then; where that search is
-        a part, the work around it must end too. Raises GaveUp or KeyboardInterrupt.
+        reason: why the part ended. Searches answer an end with the best result until then; where that
+        search is a part, the work around it must end too. Raises GaveUp or KeyboardInterrupt.
         """
         if reason is not None and reason.has(Ended.INTERRUPTED):
             raise KeyboardInterrupt

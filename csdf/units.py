@@ -10,7 +10,7 @@ TIMES = (("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1))  # nanoseconds
 
 
 def exact(value: Fraction | int) -> str:
-    """Return the exact value, with a decimal beside it where it is a fraction."""
+    """Return the exact value, with a decimal next to it where it is a fraction."""
     value = Fraction(value)
     if value.denominator == 1:
         return str(value.numerator)
@@ -31,7 +31,7 @@ def percent(value: Fraction) -> str:
 
 
 def rounded_to(value: Fraction, digits: int) -> str:
-    """Return the value with so many digits, without an exponent where it has few."""
+    """Return the value with this many digits, without an exponent where it has few."""
     try:
         number = float(value)
     except OverflowError:
@@ -64,7 +64,7 @@ def needed_bytes_in_words(count: int) -> str:
 
 
 def free_bytes_in_words(count: int) -> str:
-    """Return bytes rounded down to four digits: so many are free."""
+    """Return bytes rounded down to four digits: this many are free."""
     return _four_digits(count, is_rounded_up=False)
 
 
@@ -92,7 +92,7 @@ def size_as_given(count: int) -> str:
 
 
 def rounded_integer(value: int, digits: int) -> int:
-    """Return the nearest integer with so many digits before its zeros."""
+    """Return the nearest integer with this many digits before its zeros."""
     step: int = 10 ** max(0, len(str(abs(value))) - digits)
     return (value + step // 2) // step * step
 
@@ -113,17 +113,17 @@ def listed(names: Sequence[str]) -> str:
 
 
 def time_in_words(seconds: Fraction | float, digits: int = 3) -> str:
-    """Return a time with a unit of its size and so many digits, never with an exponent."""
+    """Return a time with a unit of its size and this many digits, never with an exponent."""
     return nanoseconds_in_words(Fraction(seconds) * 10**9, digits)
 
 
 def duration(value: Fraction | int, unit: str, digits: int = 4) -> str:
-    """Return a time with its unit; nanoseconds with a unit of their size and so many digits."""
+    """Return a time with its unit; nanoseconds with a unit of their size and this many digits."""
     return nanoseconds_in_words(value, digits) if unit == "ns" else f"{exact(value)} {unit}"
 
 
 def nanoseconds_in_words(nanoseconds: Fraction | float, digits: int = 3) -> str:
-    """Return a time with a unit of its size and so many digits, never with an exponent."""
+    """Return a time with a unit of its size and this many digits, never with an exponent."""
     exact = Fraction(nanoseconds)
     if not exact:
         return "0 s"

@@ -1,21 +1,17 @@
-"""GoogLeNet, the first Inception network, without its auxiliary classifiers.
+"""Networks with concatenations: GoogLeNet, Inception V2, SqueezeNet 1.0 and 1.1, DenseNet-121.
 
 Source: Szegedy et al., Going Deeper with Convolutions, CVPR 2015, table 1. Poolings round up, as
 the sizes of the table ask for.
 
-Inception V2, its successor with batch normalisation and 3x3 convolutions only.
+Here Inception V2 is the successor of GoogLeNet with batch normalisation and 3x3 convolutions only.
 
 Source: Ioffe and Szegedy, Batch Normalization, ICML 2015, figure 5, with 96 filters behind the pooling
-of 4c, of which its 576 maps follow (printed 128). Nothing is padded in front of strided poolings.
-
-SqueezeNet 1.0 and 1.1.
+of 4c, which gives its 576 maps (printed 128). Nothing is padded in front of strided poolings.
 
 Source: Iandola et al., SqueezeNet: AlexNet-Level Accuracy with 50x Fewer Parameters and <0.5 MB
 Model Size, arXiv 1602.07360, 2016, table 1; version 1.1 is of the authors' release, which gives its
 differences: a smaller first convolution and poolings further in front. Poolings round up, as in
-the release; 227 x 227 is the image of which the sizes of the table follow.
-
-DenseNet-121.
+the release; 227 x 227 is the image size that gives the sizes of the table.
 
 Source: Huang et al., Densely Connected Convolutional Networks, CVPR 2017, table 1 (growth rate 32,
 bottlenecks of four times the growth rate, compression 1/2).

@@ -1,12 +1,10 @@
-"""Networks that run on microcontrollers.
+"""Networks for microcontrollers, among them MobileNets of any width and resolution.
 
 Sources: Banbury et al., MLPerf Tiny Benchmark, NeurIPS 2021 (datasets and benchmarks), table 1,
 with the layers of its reference models; Zhang et al., Hello Edge: Keyword Spotting on
 Microcontrollers, arXiv 1711.07128, 2017, section 4 (DS-CNN); Chowdhery et al., Visual Wake Words
 Dataset, arXiv 1906.05721, 2019 (person detection with MobileNetV1 0.25). The reference models keep
 the bias of a convolution in front of its batch normalisation.
-
-MobileNets of any width and resolution.
 
 Sources: Howard et al., MobileNets: Efficient Convolutional Neural Networks for Mobile Vision
 Applications, arXiv 1704.04861, 2017, table 1; Sandler et al., MobileNetV2: Inverted Residuals and

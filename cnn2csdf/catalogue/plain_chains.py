@@ -1,11 +1,9 @@
-"""AlexNet.
+"""Networks that are chains of layers: AlexNet, VGG-16 and VGG-19.
 
 Source: Krizhevsky, Sutskever, Hinton, ImageNet Classification with Deep Convolutional Neural
 Networks, NIPS 2012, sections 3.3 to 3.5. The second, fourth and fifth convolution have two groups,
-one for each of the two processors of the paper; 227 x 227 is the image of which its sizes follow.
+one for each of the two processors of the paper; 227 x 227 is the image size that gives its sizes.
 Normalisation comes before pooling, its parameters are those of section 3.3.
-
-VGG-16 and VGG-19.
 
 Source: Simonyan and Zisserman, Very Deep Convolutional Networks for Large-Scale Image Recognition,
 ICLR 2015, table 1, configurations D and E.

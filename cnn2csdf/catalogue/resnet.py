@@ -1,7 +1,7 @@
 """Residual networks.
 
 Source: He et al., Deep Residual Learning for Image Recognition, CVPR 2016, table 1; shortcuts of
-option B (section 3.3). The stride of a bottleneck is that of its first convolution.
+option B (section 3.3). The first convolution of a bottleneck has its stride.
 """
 
 from __future__ import annotations

@@ -44,9 +44,9 @@ def run_layer_by_layer(
 ) -> dict[str, Array]:
     """Return the output of each output layer, by name.
 
-    frame: an array without batch for each input layer, by name. states: what stays from the frame
-    before, changed to what stays for the next one; by default that of the first frame. Raises
-    ExecutionError where an input is missing or has another shape.
+    frame: an array without batch for each input layer, by name. states: the state after the previous
+    frame, changed to the state for the next one; by default the initial state. Raises ExecutionError
+    where an input is missing or has another shape.
     """
     maps = run_layers(model, frame, states)
     return {layer.name: maps[layer.name].copy() for layer in model.network.outputs}
@@ -148,7 +148,7 @@ class Computation:
         """Return output rows [begin, end), or the whole tensor if it is no stack of maps.
 
         May be a view of an input. kept: of a layer that keeps something from frame to frame, changed.
-        Raises ExecutionError where an input row is not there.
+        Raises ExecutionError where an input row does not exist.
         """
         rows_computed = self.own.rows(inputs, self.shape, begin, end, kept)
         for step in self.epilogue:

@@ -2,7 +2,7 @@
 
 The run is the checker of rates, schedule and capacities. It takes from the graph how many rows each
 phase consumes, writes and releases, computes the rows that a phase writes, and refuses every access
-to a row that is not there. It shares no row arithmetic with what made the graph.
+to a row that does not exist. It shares no row arithmetic with what made the graph.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ def run_row_by_row(
     """Return the outputs of the frames, computed firing by firing.
 
     graph: one actor for each layer, one channel with a capacity for each connection, a token for
-    each tensor element. schedule: firings of exactly so many frames, in any order. storage: where
+    each tensor element. schedule: firings of exactly this many frames, in any order. storage: where
     the elements of a channel lie, as views of an arena; by default each has an array of its own.
     Raises ExecutionError, naming actor, phase and channel, where a firing starts without its tokens
-    or its space or out of its order, where it reads a row that is not there, or where the schedule
+    or its space or out of its order, where it reads a row that does not exist, or where the schedule
     ends before the last frame does or goes on after it.
     """
     run = _Run(model, graph, frames, storage or {})
@@ -176,7 +176,7 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class ConsumedRows:
-    """The rows of one frame in a buffer, as far as a firing has consumed them."""
+    """The rows of one frame in a buffer that a firing has consumed."""
 
     buffer: RingBuffer
     origin: int  # number in the buffer of the frame's first row
@@ -265,7 +265,7 @@ class RunningLayer:
         """Write and release, and return how many tokens of space are released.
 
         A firing that ends before an earlier one waits for it. Raises ExecutionError for an access
-        to a row that is not there.
+        to a row that does not exist.
         """
         self._ended.add(firing.index)
         released = 0
@@ -369,11 +369,11 @@ class RingBuffer:
         return self.claimed - self.released
 
     def can_claim(self, rows: int) -> bool:
-        """Whether there is space for so many rows."""
+        """Whether there is space for this many rows."""
         return self.occupied + rows <= self.capacity
 
     def can_consume(self, rows: int) -> bool:
-        """Whether so many rows were written and not yet consumed."""
+        """Whether this many rows were written and not yet consumed."""
         return self.consumed + rows <= self.written
 
     def claim(self, rows: int) -> None:
@@ -441,14 +441,14 @@ class RingBuffer:
         self.released += rows
 
     def lack_of_rows(self, rows: int) -> str:
-        """Say what a firing that consumes so many rows finds."""
+        """Say what a firing that consumes this many rows finds."""
         return (
             f"channel {self.name!r} holds {self._described(self.written - self.consumed)}, "
             f"{self._described(rows)} are needed"
         )
 
     def lack_of_space(self, rows: int) -> str:
-        """Say what a firing that writes so many rows finds."""
+        """Say what a firing that writes this many rows finds."""
         free = self.capacity - self.occupied
         return (
             f"channel {self.name!r} has space for {self._described(free)}, "
@@ -456,7 +456,7 @@ class RingBuffer:
         )
 
     def tokens(self, rows: int) -> int:
-        """Return the tokens of so many rows."""
+        """Return the tokens of this many rows."""
         return rows * self.shape.row_elements
 
     def _described(self, rows: int) -> str:

@@ -56,7 +56,7 @@ def flash_by_layer(network: Network, number_bytes: int | None = None) -> dict[st
 
 
 def _parameters(network: Network) -> Arrays:
-    """The parameters as C has them; what layers share in the file is there once."""
+    """The parameters as C has them; arrays that layers share in the file are stored once."""
     arrays: Arrays = {}
     for layer in network.layers:
         chain = (layer.operator, *layer.epilogue)
@@ -125,10 +125,10 @@ def _rescaling(network: Network) -> Arrays:
 
 
 def _beginnings(network: Network) -> Arrays:
-    """The numbers with which what stays from frame to frame begins.
+    """The initial numbers of the state that persists between frames.
 
     Each is filled with one number, in elements of the arena where those make it up; equal ones are
-    there once. Numbers that differ are parameters.
+    stored once. Numbers that differ are parameters.
     """
     kinds = [layer.quantization for layer in network.layers if layer.quantization is not None]
     is_short = bool(kinds) and all(kind.element is Element.INT16 for kind in kinds)
@@ -226,10 +226,10 @@ def _sizes_of_short(layer: Layer) -> dict[object, int]:
 
 
 def _sizes_in_single(network: Network, layer: Layer, result: Quantization) -> dict[object, int]:
-    """Return the bytes of tables that change scales on the way, and of normalisations.
+    """Return the bytes of tables that rescale, and of normalisations.
 
     A layer that moves integers has a table for each input of another scale. A normalisation has a
-    factor and an offset for each channel in place of its parameters.
+    factor and an offset for each channel instead of its parameters.
     """
     inputs = network.input_shapes(layer)
     if isinstance(layer.operator, op.BatchNormalization):

@@ -262,7 +262,7 @@ DIFFERENCE_BITS = 5  # before the point of what a softmax takes to the exponenti
 
 
 def exponential(values: Integers, whole_bits: int = DIFFERENCE_BITS) -> Integers:
-    """Return e ** x for x <= 0, as fractions of 2 ** 31; x has so many bits before the point.
+    """Return e ** x for x <= 0, as fractions of 2 ** 31; x has this many bits before the point.
 
     A polynomial around -1/8 below a quarter, times a factor for each bit above.
     """
@@ -307,7 +307,7 @@ def input_radius(whole_bits: int, exponent: int) -> int:
 
 
 def softmax_of(values: Integers, scale: float, axis: Any, bits: int = 8) -> Integers:
-    """Return a softmax of 8-bit integers along axes, as stored in so many bits.
+    """Return a softmax of 8-bit integers along axes, as stored in this many bits.
 
     The scale of the result is 1 / 2 ** bits, its zero point the least integer.
     """

@@ -6,7 +6,7 @@ then operations that IEEE 754 defines to the last bit.
 
 A product of matrices that were made real is summed as integers as well, and only where rounding in
 between might lead to another integer it is summed as the runtime does: with fused multiply-adds, in
-blocks of columns. The bound is that of Higham, Accuracy and Stability of Numerical Algorithms, 3.1.
+blocks of columns. Bound: Higham, Accuracy and Stability of Numerical Algorithms, 3.1.
 Read from microsoft/onnxruntime, onnxruntime/core/mlas/lib (sgemm.cpp), and compared with it.
 """
 
@@ -26,7 +26,7 @@ POWERS = 256  # how far an 8-bit integer lies below the largest one
 
 
 def averaged(sums: Integers, counts: ArrayLike, given: Quantization, result: Quantization) -> Array:
-    """Return the means of so many integers each, as stored; sums are without zero points."""
+    """Return the means of this many integers each, as stored; sums are without zero points."""
     steps = np.float32(result.scale) * np.asarray(counts).astype(np.float32)
     ratios = np.float32(given.scale) / steps
     rounded: Array = np.rint(sums.astype(np.float32) * ratios)

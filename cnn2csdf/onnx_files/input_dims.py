@@ -202,7 +202,7 @@ IMAGE_SIZES = ("imgsz", "image_size", "input_size", "img_size")  # keys of metad
 def usual_sizes(
     open_sizes: OpenSizes, metadata: Mapping[str, str]
 ) -> Iterator[dict[str, list[int]]]:
-    """Yield sizes of all inputs with open dims: those that the metadata name, then usual sizes."""
+    """Yield sizes of all inputs with open dims: the sizes that the metadata name, then usual sizes."""
     said = [
         tuple(map(int, numbers))
         for key in IMAGE_SIZES

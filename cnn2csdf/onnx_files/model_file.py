@@ -101,7 +101,7 @@ def opset_versions(model: onnx.ModelProto) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Links:
-    """The tensors of a node, those that its inner graphs read included."""
+    """The tensors of a node, including the tensors that its inner graphs read."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -124,7 +124,7 @@ def between(
 ) -> onnx.ModelProto:
     """Return the part of a model between tensors of these names; by default the whole model.
 
-    Types and dims of inputs are those that the file stores for the tensors, or floating point of open
+    Types and dims of inputs are the stored ones, or floating point of open
     dims. Raises UnreadableFile for a name that no tensor has.
     """
     if not inputs and not outputs:

@@ -27,7 +27,7 @@ class Context:
     values: GraphValues
 
     def behind(self, tensor: str, *op_types: str) -> Node | None:
-        """Return the node of one of these types that writes a tensor nobody else reads."""
+        """Return the node of one of these types that writes a tensor that no other node reads."""
         node = self.writers.get(tensor)
         if node is None or node.op_type not in op_types or self.readers[tensor] != 1:
             return None
@@ -64,7 +64,7 @@ def layer_nodes(
 ) -> tuple[list[Node], set[str]]:
     """Return the nodes that become layers, in running order, and the tensors that are read.
 
-    Nodes that no frame changes are left out, as are those that became part of another.
+    Nodes that no frame changes are left out, as are nodes that became part of another node.
     finds_patterns: whether several nodes may become one.
     """
     context = Context(
@@ -86,13 +86,13 @@ def layer_nodes(
 
 
 def _one(node: Node, op_type: str, *sources: str, **attributes: Any) -> Node:
-    """A node in place of the last one of a pattern."""
+    """A node instead of the last one of a pattern."""
     proto = onnx.helper.make_node(op_type, sources, node.outputs[:1], name=node.name, **attributes)
     return node_of(proto, {"": node.opset})
 
 
 def bias_addition(node: Node, context: Context) -> Node | None:
-    """A product without a bias, and the addition of one constant a channel behind it."""
+    """A product without a bias, and the addition of one constant a channel after it."""
     for source, constant in (node.inputs, node.inputs[::-1]):
         product = context.behind(source, *PRODUCTS)
         if product is None or product.input(2) is not None:
@@ -258,7 +258,7 @@ def _scaled_error_function(tensor: str, context: Context) -> str | None:
 
 
 def channel_shuffle(node: Node, context: Context) -> Node | None:
-    """Channels cut into groups, groups and places in them exchanged, and joined again."""
+    """Channels cut into groups, groups and positions in them exchanged, and joined again."""
     swap = context.behind(node.inputs[0], "Transpose")
     cut = None if swap is None else context.behind(swap.inputs[0], "Reshape")
     if swap is None or cut is None:
@@ -307,7 +307,7 @@ def _listed(node: Node, context: Context, rank: int) -> tuple[int, ...] | None:
 
 
 def zero_for_nan(node: Node, context: Context) -> Node | None:
-    """The zero that exporters put in the place of the softmax of a token that meets no key."""
+    """The zero that exporters write instead of the softmax of a token that meets no key."""
     test = context.behind(node.inputs[0], "IsNaN")
     if test is None or test.inputs[0] != node.inputs[2] or context.scalar(node.inputs[1]) != 0:
         return None

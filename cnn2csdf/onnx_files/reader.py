@@ -74,7 +74,7 @@ def read_onnx(
 ) -> Model:
     """Return the network in an ONNX file, of opset 7 or newer, for frames one at a time.
 
-    shapes: dims of graph inputs, the batch of one in front, in place of those in the file; or the
+    shapes: dims of graph inputs, the batch of one in front, instead of those in the file; or the
     size of a dim by the name that the file gives it. Needed where the file leaves dims other than
     the batch open. constants: inputs that have the same number in all elements of every frame.
     inputs, outputs: tensors, to read the network between these tensors. Layers are called as their
@@ -218,9 +218,9 @@ KNOWN = ("Shape", "Size", "IsNaN")  # whose outputs have known types, though non
 def learned(
     nodes: Sequence[Node], values: GraphValues, opsets: Mapping[str, int]
 ) -> tuple[list[Node], Set[str]]:
-    """Find out types and constants; put the nodes of a chosen branch in the place of the choice.
+    """Find out types and constants; put the nodes of a chosen branch instead of the choice.
 
-    Returns the nodes and the tensors of which nothing is known, since an operator that is not
+    Returns the nodes and the tensors without known type and dims, since an operator that is not
     supported writes them or something they are computed from.
     """
     nodes_read: list[Node] = []
@@ -471,9 +471,9 @@ class _Steps:
     ) -> Iterator[onnx.NodeProto]:
         """Make inputs real, compute an operator of real numbers, store what it gives.
 
-        reals: the places of the inputs, each with scale and zero point behind it, and the axis of
-        several scales. stored: the place of the scale and zero point of the result. bias: the place
-        of a bias, whose scale is that of the products, which are of inputs 0 and 3.
+        reals: the positions of the inputs, each with scale and zero point after it, and the axis of
+        several scales. stored: the position of the scale and zero point of the result. bias: the
+        position of a bias, whose scale is that of the products, which are of inputs 0 and 3.
         """
         made = [self.name(f"real {number}") for number in range(len(reals))]
         for real, (place, axis) in zip(made, reals, strict=True):

@@ -1,6 +1,6 @@
 """Windows that ONNX Runtime crops: SAME padding with a stride beyond the window.
 
-The runtime computes a negative padding for such a window and leaves out the first places of the
+The runtime computes a negative padding for such a window and leaves out the first positions of the
 input (microsoft/onnxruntime#10086). TensorFlow, TensorFlow Lite and this project pad it by 0. With
 the padding of these nodes written out the runtime computes the same.
 """

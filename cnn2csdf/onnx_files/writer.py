@@ -100,7 +100,7 @@ NOTHING = np.empty(0)  # of an input left out
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A node among those that a layer becomes; each reads what the node before it wrote.
+    """A node of the nodes that a layer becomes; each reads what the node before it wrote.
 
     constants: read behind the tensors; None is an input left out. reads: which inputs of the layer
     it reads as well; by default the first node reads all, a later one none. order: which of all
@@ -162,7 +162,7 @@ class _Drawing:
         self._shared: dict[tuple[str, tuple[int, ...]], str] = {}  # stored name, dims: constant
 
     def _free_name(self, wanted: str) -> str:
-        """Return the name, with a number behind it where it is taken; from now on it is."""
+        """Return the name, with a number after it where it is taken; from now on it is."""
         name = free_name(wanted, self._names)
         self._names.add(name)
         return name

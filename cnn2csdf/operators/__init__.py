@@ -1,6 +1,6 @@
 """Operators of layers: a class for each kind of operator, a module for each family.
 
-A new operator is one class in one of these modules, its name here, and what reads and writes it.
+It takes a class in one of these modules, its name here, and readers and writers to add one.
 """
 
 from cnn2csdf.geometry import Pair as Pair

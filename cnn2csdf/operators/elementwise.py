@@ -1,4 +1,4 @@
-"""Functions of the elements at one place of several tensors, reductions, argmax, top k, cumsum."""
+"""Functions of the elements at one position of several tensors, reductions, argmax, top k, cumsum."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ REDUCTIONS: dict[str, Callable[..., Array]] = {
 
 
 class Broadcast(Operator):
-    """An operator on the elements at one place in all operands; axes of size one are repeated."""
+    """An operator on the elements at one position in all operands; axes of size one are repeated."""
 
     __slots__ = ()
 
@@ -81,7 +81,7 @@ class Broadcast(Operator):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elementwise(Broadcast):
-    """A function of the elements at one place in all inputs.
+    """A function of the elements at one position in all inputs.
 
     constant: dims of a trained operand that comes after the inputs (before them where
     `constant_first`), None where there is none.
@@ -331,7 +331,7 @@ class ExtremePlace(AlongOneAxis):
         return 1
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
-        """Return the places of extremes among stored integers, which are in the order of numbers."""
+        """Return the positions of extremes among stored integers, which are in the order of numbers."""
         if types.output is None and types.inputs[0] is not None:
             return self.computed(part)
         return super(ExtremePlace, self).computed_in_integers(part, types)

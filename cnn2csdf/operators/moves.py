@@ -1,6 +1,6 @@
 """Input and output, and operators that move elements: slices, concatenations, blocks, products.
 
-A tensor product is here too, since transpositions and sums are forms of it.
+It defines the tensor product, too: transpositions and sums are forms of it.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class _RescaledRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Concatenation(Move):
-    """The inputs one after another along an axis."""
+    """The inputs in sequence along an axis."""
 
     depends_on_all = True
     is_view = True
@@ -313,7 +313,7 @@ class ChannelShuffle(RowMove):
 class SpaceToDepth(Move):
     """Blocks of block x block places become channels.
 
-    order: "block first" (ONNX: the place in the block is the slow part of the new channel) or
+    order: "block first" (ONNX: the position in the block is the slow part of the new channel) or
     "darknet" (the reorg layer of YOLOv2).
     """
 
@@ -436,10 +436,10 @@ class View(Move):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceOrder(Move):
-    """The places of a map in another order, each with its channels.
+    """The positions of a map in another order, each with its channels.
 
-    sizes: of the axes that number the places of the input, row by row; the places of the output are
-    numbered by the same axes in the order of `permutation`. height, width: of the output.
+    sizes: of the axes that number the positions of the input, row by row; the positions of the output
+    are numbered by the same axes in the order of `permutation`. height, width: of the output.
     """
 
     scatters_rows = True
@@ -497,7 +497,7 @@ class Transpose(Move):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat(Move):
-    """The tensor several times, one after another along an axis."""
+    """The tensor several times, in sequence along an axis."""
 
     depends_on_all = True
     axis: int
@@ -566,7 +566,7 @@ class GatherPoints(Operator):
     """Elements, or slices behind the first axes, at positions that the second input computes.
 
     The last axis of the positions has a coordinate for each of the first axes of the values. A negative
-    coordinate counts from the end; one beyond the ends is that of the end.
+    coordinate counts from the end; one beyond the ends is the coordinate of the end.
     """
 
     words = "gather points"
@@ -599,9 +599,9 @@ class GatherPoints(Operator):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embedding(Operator):
-    """Rows of a trained table: the element at each place of one map is the number of its row.
+    """Rows of a trained table: the element at each position of one map is the number of its row.
 
-    A negative number counts from the end of the table; one beyond its ends is that of the end.
+    A negative number counts from the end of the table; one beyond its ends is the number of the end.
     """
 
     depends_on_all = True
@@ -641,7 +641,7 @@ class Embedding(Operator):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstantConcatenation(Operator):
-    """Inputs and parameters one after another along an axis, as a token in front of others."""
+    """Inputs and parameters in sequence along an axis, as a token in front of others."""
 
     depends_on_all = True
     words = "concat with constants"

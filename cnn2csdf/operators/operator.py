@@ -27,7 +27,7 @@ class Operator(ABC):
     """The computation of a layer: a frozen value of sizes and attributes, without parameters.
 
     Tensors are those of one frame: (channels, height, width) for feature maps, other ranks
-    otherwise. An attribute that is a float, such as a slope, never takes part in an analysis.
+    otherwise. An attribute that is a float, such as a slope, never participates in an analysis.
     An operator says what it computes as `formula` of rows, where it is the same for all rows and
     for some, else as `computed`.
     """
@@ -70,7 +70,7 @@ class Operator(ABC):
         """Return the rows of the part; the part may be the whole. May be a view of an input.
 
         The formula of the rows that `rows_needed` says, clipped to the inputs; of inputs that are
-        needed whole it gives all rows, of which those of the part are kept.
+        needed whole it gives all rows, and the rows of the part are kept.
         """
         shapes = [reader.shape for reader in part.inputs]
         rules = [self.rows_needed(index, shapes, part.shape) for index in range(len(shapes))]
@@ -89,7 +89,7 @@ class Operator(ABC):
     def formula(self, tensors: Sequence[Array], part: Part) -> Array:
         """Return the rows of the part, or all rows, from those rows of the inputs that it needs.
 
-        An input of which it needs no row is not among the tensors.
+        Inputs without a needed row are not among the tensors.
         """
         raise NotImplementedError
 
@@ -365,7 +365,7 @@ def strided_row(start: int, step: int = 1) -> RowsNeeded:
 
 
 def describe(operator: Operator, epilogue: Sequence[Operator] = ()) -> str:
-    """Return what an operator does, with its window and what is fused behind it."""
+    """Return what an operator does, with its window and what is fused after it."""
     return " + ".join(fused.in_words() for fused in (operator, *epilogue))
 
 
@@ -401,7 +401,7 @@ def operand_readers(part: Part, constants: Constants) -> list[Reader]:
 
 
 def operand_place(index: int, constants: Constants) -> int:
-    """Return the place of input `index` among all operands."""
+    """Return the position of input `index` among all operands."""
     for place, _ in constants:
         index += place <= index
     return index

@@ -78,7 +78,7 @@ class FullyConnected(Operator):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamedProduct(FullyConnected):
-    """A matrix times the input and those of frames before it, so many in all, the oldest first.
+    """A matrix times the inputs of the last frames, the oldest first.
 
     What is kept are sums: of each result of later frames, what the inputs until now add to it. So the
     frames before the first add nothing. The columns of the matrix are frame by frame, in each as the
@@ -399,7 +399,7 @@ class IntegerConvolution(Operator):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntegerProduct(Operator):
-    """A product of matrices of integers, summed exactly; zero points are inputs behind them.
+    """A product of matrices of integers, summed exactly; zero points are inputs after them.
 
     units: columns of a trained matrix, which has no zero point any more; None for a second input.
     """

@@ -294,7 +294,7 @@ def sum_multiplier(given: Quantization, trained: Quantization) -> tuple[int, int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantizedSvdf(_InIntegers):
-    """A filter over time in low rank: each frame gives the newest of so many places.
+    """A filter over time in low rank: each frame gives the newest of a given number of positions.
 
     state: how the places are quantised. keeps: whether those before the newest stay from frame to
     frame; otherwise each frame comes after a pause, and only the newest counts.

@@ -121,7 +121,7 @@ def padding_steps(
     """Return the operators that pad a tensor of any rank: elements before and after along each axis.
 
     Neighbouring axes without padding count as a single axis, and the tensor is viewed as a feature
-    map meanwhile. Where more than three axes are left, axes are padded one after another.
+    map meanwhile. Where more than three axes are left, axes are padded in sequence.
     """
     sizes: list[int] = []
     added: list[Pair] = []
@@ -240,7 +240,7 @@ class Resize(Operator):
     def integer_neighbours(
         self, axis: ResizedAxis, places: Places
     ) -> tuple[Places, Places, NDArray[Any]]:
-        """Return input places before and after output places of integers, and how far from the first.
+        """Return input positions before and after integer output positions, and the share of each.
 
         The share is in 1024ths, or in single precision; those places are among `rows_needed`.
         """
@@ -436,7 +436,7 @@ class ResizedAxis:
         return low + np.where(is_tie, at_tie, (beyond > HALF).astype(np.float32))
 
     def _exact(self, places: Places) -> tuple[Places, int]:
-        """Return the places of the output in the input: numerators, and one denominator."""
+        """Return the positions of the output in the input: numerators, and one denominator."""
         scale = Fraction(self.size, self.length)
         if self.scale is not None:
             scale = Fraction(float(np.float32(self.scale)))

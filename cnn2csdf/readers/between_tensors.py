@@ -1,6 +1,6 @@
 """The part of a graph between tensors: the nodes that outputs need, and cuts around refused nodes.
 
-A graph is a sequence of nodes in running order; a tensor is a name or a number.
+Here a graph is a sequence of nodes in execution order; a tensor is a name or a number.
 """
 
 from __future__ import annotations

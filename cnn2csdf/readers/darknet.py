@@ -1,11 +1,8 @@
 """Networks from Darknet configuration files (.cfg).
 
 Sections, options and their defaults are those of Darknet (Redmon, Darknet: Open Source Neural
-Networks in C, 2013-2018) with the options of later YOLO files that change no shape.
-
-The layers of each kind of section of a Darknet configuration file.
-
-The sections of a Darknet configuration file, with the lines they stand on.
+Networks in C, 2013-2018) with the options of later YOLO files that change no shape. Sections keep
+their line numbers for messages.
 """
 
 from __future__ import annotations

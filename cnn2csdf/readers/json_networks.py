@@ -4,9 +4,7 @@ Source of the format: Minakova and Stefanov, Memory-Throughput Trade-off for CNN
 at the Edge, ACM TODAES 28(1), 2022. A layer there stands for an operator with others fused behind
 it; its sizes are the truth, and its padding follows from them.
 
-The operator that a layer of a JSON network stands for, and what is fused behind it.
-
-The layers and connections that a JSON network states, checked one by one.
+It checks the stated layers and connections and maps each layer to an operator with fused operators.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The operators that each reader takes, what becomes of them, and with which restrictions.
-
-Types of TensorFlow Lite operators: which are computed in integers, and which types are refused.
-"""
+"""Supported operators of each reader, the layers they become, their restrictions, and TFLite types."""
 
 from __future__ import annotations
 

@@ -5,14 +5,14 @@ made from the same blocks.
 
 - The **slower** graph takes all tokens and all space of a block at its start and gives them at its end.
   Whatever it can do, the given graph can do with the same starts of blocks: each phase of the block
-  finds its tokens, and ends no later than the block. So the period of the slower graph is never below
-  that of the given one, its latest tokens are never earlier, and capacities in which it runs are
-  capacities in which the given graph runs at least as fast. It may deadlock where the given graph
-  does not, because tokens that went to and fro within a block now have to be there before it.
+  finds its tokens, and ends no later than the block. So the period of the slower graph is at least the
+  period of the given graph, its latest tokens are never earlier, and capacities in which it runs are
+  capacities in which the given graph runs at least as fast. It may deadlock where the given graph does
+  not, because tokens that went to and fro within a block now have to be there before it.
 - The **faster** graph may start a block with the tokens of its first phase alone, and shows its tokens
   as soon as the first phase may have ended: each channel has as many tokens more as a block lacks
   then. It is never behind the given graph, so that its period is never above it. Where the faster
-  graph deadlocks, the given one does. In a search for capacities, each channel counts so many tokens
+  graph deadlocks, the given one does. In a search for capacities, each channel counts this many tokens
   more than it needs.
 
 How long a block lasts: where the phases of an actor follow one another, the sum of their durations.
@@ -21,17 +21,18 @@ gets tokens from the block, or space, has a longest duration among the phases th
 block lasts as long as the least of these.
 
 Why the faster graph is never behind: let each of its blocks start when the first phase of the block
-starts in the given graph. A block then asks for no token that the given graph did not ask for by then,
-because the channel has those of the other phases more. Let a firing at time t ask for the n-th token of
-a channel, and let B be the last block that has to end for it in the faster graph. The channel has as
-many tokens more as B makes before its last phase. So the given graph asks for a token of that last
-phase or of a later one. Tokens never overtake: all phases of B, and of blocks before it, that give to
-the channel have ended by t. None of them started before its block, and the block lasts no longer than
+starts in the given graph. A block then asks for no token that the given graph did not ask for until
+then, because the channel has the tokens of the other phases in addition. Let a firing at time t ask for
+the n-th token of a channel, and let B be the last block that has to end for it in the faster graph. The
+channel has as many tokens more as B makes before its last phase. So the given graph asks for a token of
+that last phase or of a later one. Tokens never overtake: all phases of B, and of blocks before it, that
+give to the channel have ended by t. None of them started before its block, and the block lasts no
+longer than
 the longest of them: it has ended as well. A phase that gives nothing to the channel may go on after t,
 so that its duration does not count. (Where phases follow one another, the last phase of B has ended
 before a later phase starts.) These starts are therefore possible in the faster graph, and its
-self-timed execution is never behind them. Space is a channel the other way. Self-loops are unbounded in
-all of this.
+self-timed execution is never after them. Space is a channel in the opposite direction. Self-loops are
+unbounded in all of this.
 
 Sources: Geilen, Tripakis, Wiggers, The earlier the better: a theory of timed actor interfaces, HSCC
 2011 (refinement: tokens no later, demands no earlier); Geilen, Reduction techniques for synchronous
@@ -39,11 +40,11 @@ dataflow graphs, DAC 2009, sections 4 and 5; Parks, Pino, Lee, A comparison of s
 cyclo-static dataflow, Asilomar 1995; de Groote et al., Single-rate approximations of cyclo-static
 synchronous dataflow graphs, SCOPES 2014, for bounds on both sides by tokens.
 
-Several actors become one that does their firings one after the other. The order of the firings is that
-of their starts in the self-timed execution, so that it can be carried out by a graph that is live:
-merging actors makes no deadlock. One firing of the merged actor is a firing of one of them; it takes
-the tokens of that firing, lasts as long, and gives its tokens. Each schedule of the new graph is a
-schedule of the given one in which these actors take turns, so that its period is never below that of
+Several actors become one that does their firings in sequence. The firings are ordered by their
+starts in the self-timed execution, so that it can be carried out by a graph that is live: merging
+actors makes no deadlock. One firing of the merged actor is a firing of one of them; it takes the tokens
+of that firing, lasts as long, and gives its tokens. Each schedule of the new graph is a schedule of the
+given one in which these actors take turns, so that its period is never below the period of
 the given graph: it is the period with these actors on one processor in this order. Channels between
 the merged actors are gone, for the order has their tokens ready; their storage is not counted any
 more.
@@ -79,10 +80,10 @@ BEHIND_FIRST, BEFORE_LAST = slice(1, None), slice(None, -1)  # phases of a block
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FasterGraph:
-    """A graph that is never behind the given one.
+    """A graph that is never slower than the given graph.
 
     extra: of each channel between two actors, how many tokens its capacity here is larger than the
-    one that it stands for; so many less are needed by the given graph, at least.
+    one that it stands for; the given graph needs at least that many less.
     """
 
     graph: Graph
@@ -91,12 +92,12 @@ class FasterGraph:
 
 @public
 def slower_graph(graph: Graph, phases: Positive | Mapping[str, Positive] = 1) -> Graph:
-    """Return the graph with at most so many phases for each actor, or for those that are named.
+    """Return the graph with at most this many phases for each actor, or for the named actors.
 
-    Its period is never below that of the given graph, and it never needs less storage; it may deadlock
-    where the given graph does not. Self-loops that would hold up a block are replaced by one that lets
-    one block at a time go on, called "<actor> (limit)".
-    Raises InvalidGraph for an unknown actor or a number below one.
+    Its period is never below the period of the given graph, and it never needs less storage; it may
+    deadlock where the given graph does not. Self-loops that would hold up a block are replaced by one
+    that lets one block at a time go on, called "<actor> (limit)". Raises InvalidGraph for an unknown
+    actor or a number below one.
     """
     blocks = _blocks(graph, phases)
     loops: dict[str, list[Channel]] = defaultdict(list)
@@ -130,9 +131,9 @@ def slower_graph(graph: Graph, phases: Positive | Mapping[str, Positive] = 1) ->
 
 @public
 def faster_graph(graph: Graph, phases: Positive | Mapping[str, Positive] = 1) -> FasterGraph:
-    """Return the graph with at most so many phases for each actor that is never behind the given one.
+    """Return a graph with at most this many phases for each actor that is never slower.
 
-    Its period is never above that of the given graph; where it deadlocks, the given graph does.
+    Its period is never above the period of the given graph; where it deadlocks, the given graph does.
     Raises InvalidGraph for an unknown actor or a number below one.
     """
     blocks = _blocks(graph, phases)
@@ -264,10 +265,10 @@ MOST_PHASES = 100_000  # of a merged actor
 def merge_actors(
     graph: Graph, names: Sequence[str], *, name: str | None = None, budget: Budget = None
 ) -> Graph:
-    """Return the graph with the named actors as one that does their firings one after the other.
+    """Return the graph with the named actors as one that does their firings in sequence.
 
-    name: of the new actor; by default the names with `+` between them. Its period is never below that
-    of the given graph, and it is live where that is. budget: a stop, or seconds.
+    name: of the new actor; by default the names with `+` between them. Its period is never below the
+    period of the given graph, and it is live where the given graph is. budget: a stop, or seconds.
     Raises InvalidGraph for an unknown actor, one given twice, or actors that no channels connect;
     Deadlocked; CsdfError for a graph with too many firings per iteration.
     """
@@ -338,7 +339,7 @@ def _order(graph: Graph, chosen: Mapping[str, None], budget: Budget) -> list[tup
 
 
 def _in_turn(graph: Graph, firings: Sequence[Firing]) -> Iterator[Firing]:
-    """Yield the firings by their starts; of those that start together, those that wait last."""
+    """Yield the firings by their starts; of firings that start together, the waiting ones last."""
     numbers = indexed(graph)
     number = {name: index for index, name in enumerate(numbers.actor_names)}
     run = UntimedRun(numbers, [len(firings)] * len(number))

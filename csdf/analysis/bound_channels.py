@@ -1,6 +1,6 @@
 """Capacities and limits on auto-concurrency, written as channels of the graph.
 
-Auto-concurrency: actors of which several firings may go on at once, and how to forbid it.
+It represents limits on auto-concurrency (overlapping firings of one actor) as self-loops.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def with_capacities(graph: Graph, capacities: Mapping[str, int]) -> Graph:
 
 @public
 def limit_concurrency(graph: Graph, limits: Mapping[str, int]) -> Graph:
-    """Return the graph in which each named actor has at most so many firings at once.
+    """Return the graph in which each named actor has at most this many firings at once.
 
-    A limit is a self-loop with that many tokens, of which each firing holds one; it is named
+    A limit is a self-loop with that many tokens; each firing holds one; it is named
     "<actor> (limit)", numbered where that is taken. Raises InvalidGraph for an unknown actor or a
     limit below one.
     """
@@ -82,7 +82,7 @@ def without_auto_concurrency(graph: Graph, limits: Mapping[str, int] | None = No
     """Return the graph in which one firing of an actor at a time goes on.
 
     Each actor without such a self-loop gets one with one token, called "<actor> (limit)".
-    limits: actors of which so many firings may go on at once instead. Raises InvalidGraph for an
+    limits: actors with another limit of overlapping firings. Raises InvalidGraph for an
     unknown actor or a limit below one.
     """
     limits = limits or {}

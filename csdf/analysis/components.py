@@ -12,7 +12,7 @@ from csdf.model.indexed import IndexedGraph
 def strong_components(actors: int, successors: Sequence[Sequence[int]]) -> list[int]:
     """Return for each actor the number of its strongly connected component.
 
-    successors: for each actor those that it feeds. Numbers are in reverse topological order: no
+    successors: for each actor its consumers. Numbers are in reverse topological order: no
     channel leads from a component to one with a larger number. O(actors + channels).
     Source: Tarjan, Depth-first search and linear graph algorithms, SIAM J. Computing 1(2), 1972;
     the recursion is written out, so depth has no limit.

@@ -62,7 +62,7 @@ def named_cycle(
 
 
 def critical_circuit(graph: IndexedGraph, state: SteadyState) -> Circuit:
-    """Return a cycle of firings each of which started as soon as the one before it ended.
+    """Return a cycle of firings in which each started as soon as its predecessor ended.
 
     graph: the one that was executed. Such a cycle exists, since every start has a cause, and its time
     over its iterations is the period. Actors and channels are named once each.

@@ -55,7 +55,7 @@ class _Rings(NamedTuple):
 
 
 def fits(graph: IndexedGraph, firings: Sequence[int]) -> bool:
-    """Whether 64 bits hold the tokens and times of very many iterations of so many firings."""
+    """Whether 64 bits hold the tokens and times of very many iterations of this many firings."""
     time = ranges.iteration_time(graph, firings) << ITERATION_BITS
     return max(time, ranges.execution(graph, firings)) <= compiler.SAFE
 
@@ -123,7 +123,7 @@ class Execution:
     def _grow(self, full: int) -> None:
         """Move the rings that one firing filled to free room of four times their size.
 
-        full: one of them. Where there is too little room, all rings are laid out anew; those that are
+        full: one of them. Where there is too little room, all rings are laid out anew; rings that are
         half full grow, too.
         """
         rings, graph = self._rings, self._graph
@@ -147,7 +147,7 @@ class Execution:
         self._queues = self._backend.kernel(self_timed.Queues)(rings)
 
     def recorded(self, iterations: int) -> Any:
-        """Carry out so many iterations; return the start times, or None in a deadlock.
+        """Carry out this many iterations; return the start times, or None in a deadlock.
 
         The times stand actor by actor, firing by firing, in one array of the kernel's kind.
         Raises NoRecurrence where times would leave 64 bits.
@@ -160,7 +160,7 @@ class Execution:
         return record if all(self._advance() for _ in range(iterations)) else None
 
     def caused(self, iterations: int) -> CauseRecord | None:
-        """Carry out so many iterations; return what decided the starts, or None in a deadlock.
+        """Carry out this many iterations; return what decided the starts, or None in a deadlock.
 
         Raises NoRecurrence where times would leave 64 bits.
         """
@@ -256,7 +256,7 @@ Times = Sequence[Sequence[tuple[int, int]]]  # of each queue, its runs of equal 
 
 
 def growth_bounds(before: Times, after: Times, iterations: int) -> tuple[Fraction, Fraction]:
-    """Return a lower and an upper bound of the period from states so many iterations apart."""
+    """Return a lower and an upper bound of the period from states this many iterations apart."""
     grown = [
         growth
         for earlier, later in zip(before, after, strict=True)
@@ -300,7 +300,7 @@ class CauseRecord(NamedTuple):
 def blank_record(
     graph: IndexedGraph, firings: Sequence[int], backend: compiler.Backend
 ) -> CauseRecord:
-    """Return room for the causes of so many firings of each actor, in arrays of the backend."""
+    """Return room for the causes of this many firings of each actor, in arrays of the backend."""
     actors = range(len(graph.phases))
     ports = [graph.input_start[actor + 1] - graph.input_start[actor] for actor in actors]
     bits = [max(1, count.bit_length()) for count in ports]
@@ -355,7 +355,7 @@ def steady_state(
 
     graph: without capacities. States are compared after whole iterations; in a strongly connected
     graph one recurs in the end, in another only where no part runs ahead for ever.
-    on_bounds: is told lower and upper bounds of the period on the way.
+    on_bounds: is told lower and upper bounds of the period during the search.
     limit: most iterations to try. Raises NoRecurrence when it, or the memory for states, is used
     up. budget: ends the work by GaveUp.
     """
@@ -403,7 +403,7 @@ def recurrence(
     limit: int,
     budget: Budget = None,
 ) -> SteadyState | None:
-    """Return the steady part, or None where no state recurs within so many iterations.
+    """Return the steady part, or None where no state recurs within this many iterations.
 
     The graph has no deadlock. budget: ends the wait by GaveUp.
     """

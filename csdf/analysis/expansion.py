@@ -106,7 +106,7 @@ class _Expansion:
 
 
 def needed_firings(channel: Channel, firings: int) -> Iterator[tuple[int, int]]:
-    """Yield for each of so many firings that consume the last firing of the producer it needs.
+    """Yield for each of this many firings that consume the last firing of the producer it needs.
 
     The producer's firings count from the first of the same iteration; earlier ones are negative.
     """
@@ -123,7 +123,7 @@ def needed_firings(channel: Channel, firings: int) -> Iterator[tuple[int, int]]:
 def awaited_firings(
     producer: Actor, channel: Channel, firings: int, *, is_single: bool
 ) -> Iterator[tuple[int, int]]:
-    """Yield for each of so many firings that consume those of the producer that must have ended.
+    """Yield for each of this many consuming firings the firings of the producer that must have ended.
 
     As `needed_firings`; but where firings of the producer may overlap and differ in time, an earlier
     one may end later, and its tokens come first. is_single: whether it fires one at a time.

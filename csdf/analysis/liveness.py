@@ -39,7 +39,7 @@ class Blocked(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deadlock(Shown):
-    """A cycle of actors each of which waits for the next; the last one for the first."""
+    """A cycle of actors: each waits for the next, the last for the first."""
 
     cycle: tuple[Blocked, ...]
 
@@ -91,7 +91,7 @@ def deadlock(graph: Graph, *, budget: Budget = None) -> Deadlock | None:
 
 
 class IterationRun(UntimedRun):
-    """An iteration by counting tokens, whole cycles at once; it stops where nobody can fire."""
+    """An iteration by counting tokens, whole cycles at once; it stops where no actor can fire."""
 
     def __init__(self, graph: IndexedGraph, cycles: Sequence[int], stop: Stop) -> None:
         super().__init__(graph, [a * b for a, b in zip(cycles, graph.phases, strict=True)])
@@ -102,9 +102,9 @@ class IterationRun(UntimedRun):
         self._consumed = [graph.consumed(channel) for channel in channels]
 
     def completes(self, ready: Sequence[int] | None = None) -> bool:
-        """Fire until all actors have completed their cycles, or nobody can fire: then False.
+        """Fire until all actors have completed their cycles, or no actor can fire: then False.
 
-        ready: actors that may be able to fire by now, after nobody could; by default any.
+        ready: actors that may be enabled now, after none was; by default any.
         """
         self._steps = 0
         self.exhaust(ready, self._stop.look)

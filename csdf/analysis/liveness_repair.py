@@ -1,8 +1,8 @@
 """Initial tokens that make a graph live: one blocking cycle after the other gets the tokens it lacks.
 
 One untimed execution continues after each repair: tokens only enable firings, so the execution of the
-repaired graph extends that of the blocked one. The search for a blocking cycle continues from the
-part of the previous search that no firing has changed.
+repaired graph extends the execution of the blocked graph. The search for a blocking cycle continues
+from the part of the previous search that no firing has changed.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Every cycle of the graph asks for a period that is linear in the parameters; the
 of these, so it is convex and piecewise linear. With one parameter, two cycles that are critical at both
 ends of an interval either are the whole truth between them, or meet where a third one is above both.
 With two, each cycle is a plane, the highest in its region. Where the period at every corner of every
-region is that of its plane, no plane is missing: between the corners the period is at least its plane
-and, being convex, at most what the corners say, which is the plane again.
+region is the region of its plane, no plane is missing: between the corners the period is at least its
+plane and, being convex, at most what the corners say, which is the plane again.
 
 Source: Ghamarian, Geilen, Basten, Stuijk, Parametric throughput analysis of synchronous data flow
 graphs, DATE 2008 (divide and conquer); Eisner, Severance, JACM 23(4), 1976 (its number of steps).
@@ -160,7 +160,7 @@ def parametric_period(
 
     With n segments it takes about 2 n + log(range) computations of a period.
     Where the budget, a stop or seconds, ends the computation, or Ctrl-C does, the segments from the
-    least value on that are known by then are returned. Raises InconsistentGraph; CsdfError for a
+    least value on that are known until then are returned. Raises InconsistentGraph; CsdfError for a
     graph that deadlocks; GaveUp where no segment is known.
     """
     stop = stop_of(budget)
@@ -242,7 +242,7 @@ class _Pieces:
 
 
 def _joined(found: list[tuple[Fraction, CycleLine]]) -> list[tuple[Fraction, CycleLine]]:
-    """The segments, those of one function as one; of those that begin at one place the last."""
+    """The segments, joined where the function is the same; of segments with the same start the last."""
     kept: list[tuple[Fraction, CycleLine]] = []
     for start, line in found:
         if kept and kept[-1][1].is_same_function(line):

@@ -48,9 +48,9 @@ class PeriodicSolution:
     """The smallest period of a schedule with the given copies, or None where there is no schedule.
 
     starts: scaled start times of each phase of each copy, actor by actor: divide by `scale`.
-    others: the actors of further cycles that stand in the way, unless it is exact. circuits: further
+    others: the actors of further obstructing cycles, unless it is exact. circuits: further
     cycles above the lower bound, where they are asked for.
-    is_exact: whether its period, or its lack of one, is that of the graph.
+    is_exact: whether its period, or its lack of one, is exact for the graph.
     """
 
     copies: tuple[int, ...]
@@ -110,7 +110,7 @@ class PeriodicProblem:
         with_circuits: bool = False,
         budget: Budget = None,
     ) -> PeriodicSolution:
-        """Return the smallest period with so many copies of each actor.
+        """Return the smallest period with this many copies of each actor.
 
         low: a lower bound of the period; cycles above it are reported as `others`, and as `circuits`
         with_circuits.
@@ -235,19 +235,19 @@ class PeriodicProblem:
         )
 
     def fits(self, copies: Sequence[int]) -> bool:
-        """Whether 64 bits hold the constraints with so many copies, and the times."""
+        """Whether 64 bits hold the constraints with this many copies, and the times."""
         is_short = max(self.graph.duration) <= compiler.SAFE
         return is_short and self._fits(copies, self.graph.initial_tokens)
 
     def constraints(
         self, copies: Sequence[int], backend: compiler.Backend, stop: Stop
     ) -> tuple[NodeArrays, EdgeArrays]:
-        """Return the constraints with so many copies, on a backend that holds them: see `fits`."""
+        """Return the constraints with this many copies, on a backend that holds them: see `fits`."""
         layout = self._layout(copies, backend, unit_times=False)
         return layout, self._edges(layout, self.graph.initial_tokens, backend, stop)
 
     def _fits(self, copies: Sequence[int], tokens: Sequence[int]) -> bool:
-        """Whether 64 bits hold the constraints for so many initial tokens, times apart."""
+        """Whether 64 bits hold the constraints for this many initial tokens, times apart."""
         if self.scale > compiler.SAFE or not all(map(int.__le__, copies, self.cycles)):
             return False
         self._step.adapt(copies)
@@ -305,7 +305,7 @@ class PeriodicProblem:
     def _edges(
         self, layout: NodeArrays, tokens: Sequence[int], backend: compiler.Backend, stop: Stop
     ) -> EdgeArrays:
-        """Return the constraints for so many initial tokens. Raises GaveUp."""
+        """Return the constraints for this many initial tokens. Raises GaveUp."""
         expand, make = backend.kernel(periodic.expand), backend.kernel(periodic.Edges)
         start, initial_tokens = backend.blank(layout.nodes + 1), backend.array(tokens)
         while True:
@@ -383,13 +383,13 @@ def _rounded_choice(edges: EdgeArrays, times: Sequence[int], stop: Stop) -> list
 
 
 def _rounded(numbers: Sequence[int], bits: int) -> list[int]:
-    """Return the numbers in a unit in which the largest has so many bits, rounded to the nearest."""
+    """Return the numbers in a unit in which the largest has this many bits, rounded to the nearest."""
     off = max(0, max(map(abs, numbers)).bit_length() - bits)
     return [(number + (1 << off >> 1)) >> off for number in numbers]
 
 
 def _separated(edges: list[int], source: Any, owner: Any) -> tuple[tuple[int, ...], ...]:
-    """The distinct sets of actors on cycles whose edges are listed one after the other."""
+    """The distinct sets of actors on cycles whose edges are listed in sequence."""
     groups = (frozenset(int(owner[source[edge]]) for edge in cycle) for cycle in _split(edges))
     return tuple(tuple(sorted(group)) for group in dict.fromkeys(groups))
 
@@ -499,7 +499,7 @@ class RoomWhy(Why):
 
 
 def require_room(problem: PeriodicProblem, copies: Sequence[int]) -> None:
-    """Raise GaveUp if a schedule with so many copies of each actor is too large."""
+    """Raise GaveUp if a schedule with this many copies of each actor is too large."""
     nodes = problem.nodes(copies)
     if nodes <= LARGEST_PLAIN_SCHEDULE:
         return

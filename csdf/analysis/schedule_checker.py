@@ -17,7 +17,7 @@ def check_schedule(graph: Graph, firings: Iterable[Firing]) -> None:
     Each actor's firings must be listed from index 0 on without a gap, with their phases and
     durations, none starting before its predecessor. At the start of a firing every token it takes
     must be there: all firings that make it, and those before it in the queue, must have ended. With a
-    capacity, all the space that the firing fills must be free by then. Compares every firing with
+    capacity, all the space that the firing fills must be free at that time. Compares every firing with
     all of its partners: O(n^2) in the firings at one channel.
     """
     by_actor: dict[str, list[Firing]] = {actor.name: [] for actor in graph.actors}
@@ -37,10 +37,10 @@ def check_schedule(graph: Graph, firings: Iterable[Firing]) -> None:
 
 @public
 def check_periodic_schedule(graph: Graph, schedule: PeriodicSchedule, *, firings: Positive) -> None:
-    """Raise InvalidSchedule unless the first so many firings of every actor obey the graph.
+    """Raise InvalidSchedule unless the first this many firings of every actor obey the graph.
 
-    A periodic schedule lists infinitely many; those of one actor that run dry of partners within the
-    list are checked as far as their partners reach.
+    A periodic schedule lists infinitely many; firings of one actor whose partners are not in the list
+    are checked up to the last partner.
     """
     listed = [
         Firing(

@@ -39,9 +39,8 @@ def periodic_schedule(graph: Graph, *, copies: Positive | None = None) -> Period
     """Return a periodic schedule that reaches the graph's own period, or None for a deadlock.
 
     Each actor repeats as many of its cycles as the critical cycles need, no more. Capacities count.
-    copies: the fastest schedule in which so many cycles of each actor repeat, or None if there is none;
-    the graph itself may be faster.
-    Raises InconsistentGraph.
+    copies: the fastest schedule in which this many cycles of each actor repeat, or None if there is
+    none; the graph itself may be faster. Raises InconsistentGraph.
     Source: Bodin et al., DAC 2016, section 4.
     """
     problem = _problem(graph)
@@ -52,13 +51,13 @@ def periodic_schedule(graph: Graph, *, copies: Positive | None = None) -> Period
 
 
 def _copies(problem: PeriodicProblem, most: int) -> list[int]:
-    """So many cycles of each actor, but no more than it has in an iteration."""
+    """The given number of cycles of each actor, but no more than it has in an iteration."""
     return [min(most, count) for count in problem.cycles]
 
 
 @public
 def periodic_throughput(graph: Graph, copies: Positive, *, budget: Budget = None) -> Throughput:
-    """Return the least period of schedules in which so many cycles of each actor repeat.
+    """Return the least period of schedules in which this many cycles of each actor repeat.
 
     An upper bound: the graph is at least as fast, and the answer says where it is exact. It takes one
     computation, where the exact period may take many. Capacities count. Raises InconsistentGraph;

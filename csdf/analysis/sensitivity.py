@@ -60,7 +60,7 @@ class ChannelSensitivity(Shown):
     """The effect of more tokens on a channel, or of more capacity, on the period.
 
     kind: `tokens` at the start, with space for them, or `capacity`. added_tokens: the fewest that can
-    matter: tokens move in steps. period: with so many more; with fewer it is as it was.
+    matter: tokens move in steps. period: with this many more; with fewer it is as it was.
     """
 
     channel: str
@@ -102,9 +102,8 @@ def sensitivity(graph: Graph, *, budget: Budget = None) -> Sensitivity:
     """Return the slack, the reduction and the worth of a token for everything in the graph, exactly.
 
     Capacities count. Each row is about one change alone: two actors may not both use their slack.
-    budget: a stop, or seconds; where it ends the work, as Ctrl-C does, the rows known by then are
-    returned. Raises InconsistentGraph; GaveUp where not even
-    the period is known by then.
+    budget: a stop, or seconds; where it, or Ctrl-C, ends the work, the rows known until then are
+    returned. Raises InconsistentGraph; GaveUp where not even the period is known until then.
     """
     stop = stop_of(budget)
     blocked = deadlock(graph, budget=stop)
@@ -134,7 +133,7 @@ class _Study:
         self._slacks: dict[int, ComponentSlack] = {}
 
     def answer(self) -> Sensitivity:
-        """Return the rows, as far as they are known when the budget ends the work."""
+        """Return the rows that are known when the budget ends the work."""
         actors: list[ActorSensitivity] = []
         channels: list[ChannelSensitivity] = []
         reason = ""
@@ -158,7 +157,7 @@ class _Study:
         )
 
     def _parts(self, critical: Critical) -> tuple[frozenset[int], frozenset[int]]:
-        """The places of the durations on a cycle, and its channels."""
+        """The positions of the durations on a cycle, and its channels."""
         channels = () if critical.circuit is None else critical.circuit.channels
         channels_of_component = () if critical.component is None else critical.component.channels
         return (

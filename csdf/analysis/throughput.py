@@ -1,6 +1,6 @@
 """Exact throughput with its critical cycle: K-periodic refinement, or self-timed state space.
 
-Bounds of the period of each strongly connected component close in on it; the slowest one decides.
+It narrows bounds of the period of each strongly connected component; the slowest one decides.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Throughput(Executed):
 
     period: time of one iteration in the units of the user; 0 if nothing limits the graph (no cycle of
     it takes time); None if it deadlocks. critical_cycle: why it is not less; None if nothing does.
-    method: what found it. is_exact: if not, the period is an upper bound: that of some schedules.
+    method: what found it. is_exact: if not, the period is an upper bound: the period of some schedules.
     """
 
     JSON: ClassVar[tuple[str, ...]] = (
@@ -268,7 +268,7 @@ class ComponentSearch:
             self.bound = repeats * high
 
     def _execute(self, limit: int | None) -> bool:
-        """Execute so many iterations at most; return whether a state recurred, or nothing can fire."""
+        """Execute at most this many iterations; return whether a state recurred or nothing can fire."""
         try:
             state = steady_state(
                 self._graph, self._firings, limit=limit, budget=self._stop, on_bounds=self._narrow

@@ -22,7 +22,7 @@ FULL_SHARE = 8  # if they are no more than so many times the phases
 
 
 class VaryingComponent:
-    """A strongly connected component, its schedules refined as far as was needed so far."""
+    """A strongly connected component, its schedules refined as needed so far."""
 
     def __init__(self, graph: IndexedGraph, component: Component) -> None:
         self.component = component

@@ -40,7 +40,7 @@ MOST_SECONDS = 10**9
 
 
 def number(value: Fraction | int) -> str:
-    """Return the exact value, with a decimal beside it where it is a fraction."""
+    """Return the exact value, with a decimal next to it where it is a fraction."""
     exact = Fraction(value)
     if exact.denominator == 1:
         return str(exact.numerator)
@@ -125,7 +125,7 @@ def cut_short(line: str) -> str:
 
 
 def some(names: Sequence[str], most: int) -> str:
-    """Return so many names as a list with commas; the rest of more as a number."""
+    """Return this many names as a list with commas; the rest of more as a number."""
     listed = ", ".join(names[:most])
     return listed if len(names) <= most else f"{listed} and {len(names) - most} more"
 

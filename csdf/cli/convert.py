@@ -1,7 +1,4 @@
-"""`csdf convert`: SDF3 XML, JSON and Graphviz, and transformations on the way.
-
-Graphs with fewer phases or actors, as options, and what their periods say about the graph.
-"""
+"""`csdf convert`: SDF3 XML, JSON and Graphviz, and graphs with fewer phases or actors."""
 
 from __future__ import annotations
 
@@ -164,7 +161,7 @@ def add_abstraction(parser: argparse._ActionsContainer) -> None:
 def abstracted(graph: Graph, options: argparse.Namespace, stop: Stop) -> tuple[Graph, int]:
     """Return the graph that the options ask for, and the exit code: 1 for a deadlock that it brings.
 
-    Which way its periods err is said on standard error.
+    The direction in which its periods err is printed on standard error.
     """
     if options.abstract_actors and options.abstract_error == FASTER:
         raise CsdfError("--abstract-actors makes a graph slower; leave out --abstract-error faster")

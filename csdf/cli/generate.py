@@ -1,7 +1,4 @@
-"""`csdf generate`: random consistent live graphs from a seed, by limits or by means and variances.
-
-Random graphs by means and variances, as options.
-"""
+"""`csdf generate`: random consistent live graphs from a seed, by limits or by means and variances."""
 
 from __future__ import annotations
 

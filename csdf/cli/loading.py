@@ -1,7 +1,4 @@
-"""Modules that draw pictures, loaded when a command asks for a picture.
-
-The work of a command, loaded once the words of the command line have been understood.
-"""
+"""Modules of commands and of pictures, loaded once a command line asks for them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The `csdf` command: loads the frame that runs all commands, and answers Ctrl-C meanwhile.
 
-Nothing that takes time is imported here, so that Ctrl-C at the start is answered too.
+It imports nothing slow, so that Ctrl-C at the start is answered, too.
 """
 
 from __future__ import annotations

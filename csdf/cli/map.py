@@ -1,7 +1,4 @@
-"""`csdf map`: actors on processors, in static orders, for the least period.
-
-The answer of `csdf map` about a mapping, as text and as JSON.
-"""
+"""`csdf map`: binds actors to processors in static orders for the minimum period, as text and JSON."""
 
 from __future__ import annotations
 
@@ -413,7 +410,7 @@ def _rows(answer: Answer, execution: MappedExecution | None) -> Iterator[tuple[s
 
 
 def _runs(actors: Sequence[str]) -> str:
-    """Return a list of actors, those that follow themselves with their number."""
+    """Return a list of actors; runs of one actor with their number."""
     runs = [(actor, len(list(same))) for actor, same in groupby(actors)]
     shown = [actor if count == 1 else f"{count} {actor}" for actor, count in runs[:RUNS]]
     return ", ".join(shown) + (f" and {len(runs) - RUNS} more" if len(runs) > RUNS else "")

@@ -26,7 +26,7 @@ FUNCTIONS = {"Min": "min", "Max": "max", "ceiling": "ceil"}  # of SymPy, as they
 
 
 def work(options: argparse.Namespace) -> int:
-    """Print what is known of all values of the parameters, and at those that are set."""
+    """Print facts for all values of the parameters, and for the values that are set."""
     if len(options.file) > 1:
         options.refuse("--symbolic and ranges of --set are for one file")
     if options.method != "auto":

@@ -1,11 +1,8 @@
 """How commands are parsed: one shape of help, and options that mean the same in all of them.
 
-What an argument takes is said by its metavar: FILE, or MODEL, which is a file too, or one of the words
-that `takes_words` says. The completion of shells rests on that.
-
-How exact an answer has to be, as an option.
-
-The memory of a device as options: RAM for buffers, flash for parameters.
+What an argument takes is said by its metavar: FILE, or MODEL, which is a file too, or one of the
+words that `takes_words` says. The completion of shells rests on that. How exact an answer has to
+be, as an option. The memory of a device as options: RAM for buffers, flash for parameters.
 """
 
 from __future__ import annotations
@@ -164,7 +161,7 @@ def add_explain_option(parser: argparse._ActionsContainer) -> None:
 def add_output_option(
     parser: argparse._ActionsContainer, what: str, *suffixes: str, required: bool = False
 ) -> None:
-    """Add the file that the result goes to; suffixes: those that it may have, all by default."""
+    """Add the file that the result goes to; suffixes: the permitted suffixes, all by default."""
     kind = output_file(*suffixes)
     parser.add_argument("-o", "--output", type=kind, metavar="FILE", required=required, help=what)
 

@@ -169,7 +169,7 @@ def _words(
 
 
 def _replaced(parser: Parser, words: Sequence[str]) -> Iterator[str]:
-    """Yield the keys that options of the command line take the place of."""
+    """Yield the keys that options of the command line replace."""
     for word in words:
         short = word[:2] if word[:1] == "-" != word[1:2] else word
         action = parser._option_string_actions.get(short.partition("=")[0])
@@ -179,7 +179,7 @@ def _replaced(parser: Parser, words: Sequence[str]) -> Iterator[str]:
 
 
 def _checked(project: Project, parser: Parser, key: str, action: argparse.Action) -> Sequence[str]:
-    """Return the values of a key. Raises UnreadableFile for those that the option does not take."""
+    """Return the values of a key. Raises UnreadableFile for values that the option does not accept."""
     texts = project.texts(key)
     is_repeated = isinstance(action, argparse._AppendAction)
     if isinstance(project.table[key], list) and not is_repeated:

@@ -1,10 +1,10 @@
-"""`csdf report`: one page to look at: bottleneck, schedule, storage, memory.
+"""`csdf report`: an HTML page with the bottleneck, schedule, storage and memory of a graph.
 
-The origin of a page: the command, this version, the files read, and what was assumed.
+It states its origin: the command, the version, the files read, and the assumptions.
 
-Everything a page says about a graph, within a budget.
+It computes all findings within one budget.
 
-Self-timed executions to draw: as many iterations as a page can show.
+It draws as many iterations of the self-timed execution as a page can show.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def origin_of(
 ) -> Origin:
     """Return where the page of these words comes from. Raises UnreadableFile.
 
-    models: names of files or of networks, or None. files: read beside them. terms: what was assumed,
+    models: names of files or of networks, or None. files: read next to them. terms: what was assumed,
     each with a name.
     """
     read = [model for model in models if model is not None and os.path.exists(model)]
@@ -267,7 +267,7 @@ def _twice_as_fast(graph: Graph, name: str) -> Graph:
 
 
 def _with_storage(found: GraphFindings, stop: Stop, left_out: dict[str, str]) -> GraphFindings:
-    """Add the smallest storage and the front, as far as they are found."""
+    """Add the smallest storage and the front if they are found."""
     graph, choice = found.graph, SearchSpace(unit=found.unit)
     if len(graph.channels) > MOST_SEARCHED:
         channels = counted(len(graph.channels), "channel")

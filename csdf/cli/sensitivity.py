@@ -1,7 +1,4 @@
-"""`csdf sensitivity`: slack, what faster actors and more tokens bring, the period as a function.
-
-Parameters of `csdf sensitivity`, as users write them.
-"""
+"""`csdf sensitivity`: slack, what faster actors and more tokens bring, the period as a function."""
 
 from __future__ import annotations
 

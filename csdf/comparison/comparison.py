@@ -444,7 +444,7 @@ def _equal_speeds(ours: Fraction | None, theirs: Fraction | None) -> bool:
 
 
 def _dominant(points: Sequence[Stored]) -> list[Stored]:
-    """The points that no other improves on, by size; equal to six digits is no improvement."""
+    """The Pareto-optimal points, by size; equal to six digits is no improvement."""
     kept: list[Stored] = []
     for point in sorted(points, key=lambda point: (point.size, -point.speed)):
         if not kept or point.speed > kept[-1].speed * (1 + DIGITS):

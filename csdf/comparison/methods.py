@@ -49,7 +49,7 @@ class Refused(CsdfError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged(Shown):
-    """An answer of a method, as far as it is proved. value: a period or a size; words: the proof."""
+    """The proved part of an answer of a method. value: a period or a size; words: the proof."""
 
     question: str
     value: Fraction | None

@@ -207,7 +207,7 @@ def _sdf3_front(text: str, graph: Graph, factor: Fraction) -> list[Stored]:
 def kiter(program: str | None) -> Program | None:
     """Return Kiter, the given program or the one on the path; None where it is not.
 
-    Raises CsdfError for a program that is not there.
+    Raises CsdfError for a program that does not exist.
     """
     path = shutil.which("kiter" if program is None else program)
     if path is None and program is not None:
@@ -279,7 +279,7 @@ def _number(text: str) -> Fraction:
 
 
 class Clock:
-    """Seconds that a program took for its first answer; experiments behind it do not count."""
+    """Seconds that a program took for its first answer; experiments after the answer do not count."""
 
     def __init__(self) -> None:
         self.seconds: float | None = None

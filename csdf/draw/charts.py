@@ -1,9 +1,4 @@
-"""The storage/throughput front as a picture.
-
-Firings over time, a row for each processor.
-
-The period over a parameter as a picture; period and storage at many values of one.
-"""
+"""Charts: the storage/throughput front, firings on processors, and the period over a parameter."""
 
 from __future__ import annotations
 

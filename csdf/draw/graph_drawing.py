@@ -1,18 +1,12 @@
 """A graph as SVG, with its critical cycle marked.
 
-Places for the actors of a graph in a drawing: layers, order within them, and folded lines.
-
-Layers run from left to right; where there are many they are folded like the lines of a text.
-Source: Sugiyama, Tagawa, Toda, Methods for visual understanding of hierarchical system structures,
-IEEE Trans. SMC 11(2), 1981, with barycentres for the order.
-
-Layers of a drawing: cycles opened where tokens wait, and every edge leading on.
-
-The order of what stands on one layer, so that few edges cross, and the row of each.
-
-The part of a large graph that is drawn: its critical cycle and what surrounds it.
-
-A graph as a picture of its own: actors from left to right, its critical cycle in red.
+Places for the actors of a graph in a drawing: layers, order within them, and folded lines. Layers
+run from left to right; where there are many they are folded like the lines of a text. Source:
+Sugiyama, Tagawa, Toda, Methods for visual understanding of hierarchical system structures, IEEE
+Trans. SMC 11(2), 1981, with barycentres for the order. Layers of a drawing: cycles opened where
+tokens wait, and every edge leading on. The order of what stands on one layer, so that few edges
+cross, and the row of each. The part of a large graph that is drawn: its critical cycle and what
+surrounds it. A graph as a picture of its own: actors from left to right, its critical cycle in red.
 """
 
 from __future__ import annotations
@@ -240,7 +234,7 @@ def _around(corners: Sequence[Place]) -> str:
 
 
 def _towards(corner: Place, other: Place) -> Place:
-    """A place near the corner on the way to the other."""
+    """A point near the corner in the direction of the other corner."""
     dx, dy = other[0] - corner[0], other[1] - corner[1]
     share = min(CORNER / max(abs(dx), abs(dy), 1e-9), 0.5)
     return corner[0] + dx * share, corner[1] + dy * share
@@ -306,7 +300,7 @@ def _cut(text: str, letters: int) -> str:
 
 
 def cut_apart(names: Sequence[str], letters: int = LETTERS) -> dict[str, str]:
-    """Return each name in at most so many letters; names that would look alike, where they differ."""
+    """Return each name in at most this many letters; names that would look alike, where they differ."""
     short = {name: _cut(name, letters) for name in names}
     alike: dict[str, list[str]] = {}
     for name in short:
@@ -364,7 +358,7 @@ Place = tuple[float, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Places of nodes and edges, counted in columns and rows from the upper left.
+    """Positions of nodes and edges, counted in columns and rows from the upper left.
 
     bends: for each edge the places from its producer to its consumer, both included; two equal ones
     for a self-loop. An edge into another line has places beyond the outermost columns, from where it
@@ -426,7 +420,7 @@ def _chains(edges: Sequence[Edge], layer: list[int]) -> list[list[int]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Lines:
-    """Places of all vertices; for each piece from one line to the next how far it is along its lane."""
+    """Positions of all vertices; for each piece from line to line how far it is along its lane."""
 
     places: list[Place]
     columns: int
@@ -435,7 +429,7 @@ class _Lines:
 
 
 def _with_returns(lines: _Lines, chain: Sequence[int]) -> Iterator[Place]:
-    """The places of a chain; from one line to the next around the ends of both."""
+    """The positions of a chain; from one line to the next around the ends of both."""
     yield lines.places[chain[0]]
     for piece in pairwise(chain):
         begin, end = (lines.places[vertex] for vertex in piece)
@@ -453,7 +447,7 @@ def _folded(
     pieces: Sequence[Edge],
     shape: float,
 ) -> _Lines:
-    """Put so many layers on a line that the drawing has about the shape."""
+    """Put this many layers on a line that the drawing has about the shape."""
     spans = [
         (min(rows[vertex] for vertex in layer), max(rows[vertex] for vertex in layer))
         for layer in layers
@@ -503,7 +497,7 @@ Edge = tuple[int, int]
 
 
 def linear_order(nodes: int, edges: Sequence[Edge], feedback: Sequence[bool]) -> list[int]:
-    """Return for each node its place in an order in which few edges lead back.
+    """Return for each node its position in an order in which few edges lead back.
 
     A node comes after those it depends on. Where all wait for one another, the one comes next that
     lacks the fewest edges without initial tokens: in a live graph it usually lacks none. Ties by
@@ -568,7 +562,7 @@ def ordered_layers(
 ) -> list[list[int]]:
     """Return the layers, each in the best order that sweeping to and fro has found.
 
-    A vertex moves to the mean place of its neighbours on the layer that was ordered before.
+    A vertex moves to the mean position of its neighbours on the layer that was ordered before.
     """
     now = [list(layer) for layer in layers]
     best, fewest = [list(layer) for layer in now], _crossings(now, neighbours)
@@ -643,7 +637,7 @@ def _mean_row(vertex: int, near: Sequence[Sequence[int]], row: Sequence[float]) 
 
 
 def _spread(layer: Sequence[int], wished: Sequence[float], heights: Sequence[float]) -> list[float]:
-    """Return places in order, far enough apart, with the least sum of squares from those wished.
+    """Return positions in order, far enough apart, with the least sum of squares from those wished.
 
     Neighbours that are too near become a block at their mean (pool adjacent violators).
     """

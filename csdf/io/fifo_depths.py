@@ -66,7 +66,7 @@ def parse_depths(text: str, graph: Graph, name: str = "<text>") -> dict[str, int
 
 
 def _fifos(graph: Graph) -> dict[str, dict[str, list[str]]]:
-    """The channels in front of each layer and behind it."""
+    """The channels before and after each layer."""
     directions: dict[str, dict[str, list[str]]] = {
         actor.name: {INPUTS: [], OUTPUTS: []} for actor in graph.actors
     }

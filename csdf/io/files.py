@@ -57,7 +57,7 @@ def read_found(path: str | os.PathLike[str], most: int = LARGEST_FILE_BYTES) -> 
 
 
 def require_plain(path: str | os.PathLike[str]) -> None:
-    """Raise UnreadableFile for a pipe, a socket or a device; a file that is not there will do."""
+    """Raise UnreadableFile for a pipe, a socket or a device; a file that does not exist will do."""
     with suppress(OSError, ValueError):
         kind = os.stat(path).st_mode
         if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
@@ -91,7 +91,7 @@ def require_size(content: bytes, name: str, most: int = LARGEST_FILE_BYTES) -> N
 def write_text(path: str | os.PathLike[str], text: str | bytes) -> None:
     """Put the text, as UTF-8, or the bytes in the file; an older file stays until the new one is whole.
 
-    The new text is written beside the file, reaches the disk, and takes the place of the older one in
+    The new text is written beside the file, reaches the disk, and replaces the older one in
     one step, with its permissions and its owner. A file with several names (hard links), or one whose
     folder or owner does not let it be replaced, is overwritten where it is, which is not one step; if
     that fails or is interrupted, the older text is put back. A device, a pipe or an open file such
@@ -160,7 +160,7 @@ def _content(path: str) -> bytes | None:
 
 
 def _missing_folders(folder: str) -> list[str]:
-    """The folder and those around it that are not there, the outermost first."""
+    """The folder and those around it that are missing, the outermost first."""
     missing: list[str] = []
     while folder and not os.path.exists(folder):
         missing.insert(0, folder)
@@ -241,7 +241,7 @@ def make_folder(path: str | os.PathLike[str]) -> None:
 
 
 def _is_stream(path: str | os.PathLike[str]) -> bool:
-    """Whether it is there and neither a file nor a folder, so that nothing may take its place."""
+    """Whether it exists and is neither a file nor a folder, so that it must not be replaced."""
     is_there = os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
     return is_there or _descriptor(path) is not None
 

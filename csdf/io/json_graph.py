@@ -36,6 +36,6 @@ def graph_to_json(graph: Graph) -> str:
 def graph_from_json(text: str, name: str = "<text>") -> Graph:
     """Return the graph that graph_to_json wrote.
 
-    Raises UnreadableFile with the place in the document, such as `channels[3].production[1]`.
+    Raises UnreadableFile with the position in the document, such as `channels[3].production[1]`.
     """
     return JsonValue.parse(text, name).built(Graph, SHAPES)

@@ -1,4 +1,4 @@
-"""A JSON value that knows its place in the document, for messages, and dataclasses made of it."""
+"""A JSON value that knows its position in the document, for messages, and dataclasses made of it."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class JsonValue:
             yield JsonValue(value, self.file, f"{self.place}[{number}]")
 
     def entries(self, readers: Sequence[Reader], shapes: Shapes) -> tuple[Any, ...]:
-        """Return a list of so many entries, each as its reader reads it."""
+        """Return a list of this many entries, each as its reader reads it."""
         elements = list(self.items())
         if len(elements) != len(readers):
             raise self.refusal(f"expected a list of {len(readers)}")

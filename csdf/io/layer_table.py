@@ -28,7 +28,7 @@ def parse_layer_table(text: str, name: str = "<text>") -> Graph:
     A column width may say how many bits a token of the layer has; `layer_widths` reads it.
 
     inputs: the layers it reads from, separated by `;`, none for a source. consumption: tokens per
-    phase, for each input in turn, separated by `;`; one list serves all inputs. production: tokens
+    phase, for each input in order, separated by `;`; one list serves all inputs. production: tokens
     per phase, the same to every reader. times: of each phase. Lists are like `2,0` or `3*128,0`; a
     shorter one repeats. A layer works on one phase at a time. A channel is called "producer to
     consumer". Raises UnreadableFile, naming the line; issues the warning Suspicious where a list of

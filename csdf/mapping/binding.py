@@ -59,7 +59,7 @@ def response_time(duration: int, wheel: int, own: int) -> int:
 
 
 def transfer_time(channel: Channel, connection: Connection) -> int:
-    """Return how long a token of a channel is on its way, in time units of the user.
+    """Return how long a token of a channel is in transit, in time units of the user.
 
     Raises InvalidMapping for a channel without token size where the connection has a bandwidth.
     """
@@ -80,7 +80,7 @@ def bound_graph(
 
     A crossing channel that takes time becomes producer -> transfer -> consumer; `c (transfer)` moves
     as many tokens at once as every firing moves a multiple of. Capacities become channels; a buffer of
-    the mapping takes the place of the capacity that the graph gives its channel.
+    the mapping replaces the capacity that the graph gives its channel.
     is_conservative: the durations on processors with a slice are response times.
     """
     scaled = in_finer_time(graph, graph.time_unit.numerator)
@@ -104,7 +104,7 @@ def bound_graph(
 def buffer_sides(graph: Graph, platform: Platform, mapping: Mapping) -> dict[str, tuple[str, ...]]:
     """Return for each channel but self-loops where its tokens need room.
 
-    `memory` where they are there at once; `source` and `target` where they cross a connection.
+    `memory` where they are available at once; `source` and `target` where they cross a connection.
     """
     binding = _Binding(graph, platform, mapping, Fraction(1))
     return {
@@ -115,7 +115,7 @@ def buffer_sides(graph: Graph, platform: Platform, mapping: Mapping) -> dict[str
 
 
 def buffered_channel(channel: Channel, side: str) -> Channel:
-    """Return the channel as it is between those who share the room on one side of a connection.
+    """Return the channel between the actors that share the buffer on one side of a connection.
 
     A transfer takes one token at a time from its source, and puts one at a time to its target.
     """
@@ -173,7 +173,7 @@ class _Binding:
         self._add_transfer(channel, connection, buffer)
 
     def _connection(self, channel: Channel) -> Connection | None:
-        """Return what the tokens of a channel pass; None if they are there at once."""
+        """Return what the tokens of a channel pass; None if they are available at once."""
         if channel.name in self.mapping.delays:
             delay = self.mapping.delays[channel.name]
             return Connection(source="", target="", latency=delay) if delay else None

@@ -75,9 +75,9 @@ def min_buffers(
     A channel within a processor has one buffer, a channel over a connection one on each side. The
     buffers of the mapping, and the capacities of the graph, count for nothing; self-loops have no
     buffer. Slices count with response times. period: None for no deadlock. unit: of the size, tokens,
-    bytes or bits. budget: a stop, or seconds; where it ends the search the least found by then is
+    bytes or bits. budget: a stop, or seconds; where it ends the search the least found until then is
     returned, with the bound. Raises InvalidMapping, InconsistentGraph, CsdfError.
-    Source: Stuijk et al., DAC 2007 (binding-aware graph); the search is that of `smallest_storage`.
+    Source: Stuijk et al., DAC 2007 (binding-aware graph); the search is the one of `smallest_storage`.
     """
     required = None if period is None else exact_above_zero(period, "period")
     require_valid(graph, platform, mapping)

@@ -36,8 +36,8 @@ def find_mapping(
 
     most_cores: how many processors may have actors. The space is complete for static orders with one
     iteration in each periodic list and any prefix: every such order has a schedule whose starts lie
-    within the sum of all times. Connections are taken for pipelined, so that a proof holds for those
-    that are not, but starts need to be checked.
+    within the sum of all times. Connections are taken for pipelined, so that a proof holds for
+    unpipelined ones, but starts need to be checked.
     """
     distance = max((abs(dependency.distance) for dependency in problem.dependencies), default=0)
     if 3 * _horizon(problem, period) + distance * period.numerator > MOST:
@@ -96,7 +96,7 @@ class _Model:
         self._break_symmetry()
 
     def limit_cores(self, most: int) -> None:
-        """Bind actors to so many processors at most."""
+        """Bind actors to this many processors at most."""
         used = {core: self.model.new_bool_var(f"u{core}") for core in self.intervals}
         for row in self.bound:
             for core, chosen in row.items():

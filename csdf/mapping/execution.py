@@ -30,7 +30,7 @@ class MappedExecution:
     """The first iterations of a mapped graph.
 
     firings: of whole iterations, by start time, transfers among them. cores: of each bound actor.
-    transient: iterations of which a firing starts before the first state that recurs; steady: until
+    transient: iterations with a firing that starts before the first state that recurs; steady: until
     it does. period: of the steady part, per iteration. deadlock: when everything stopped, or None.
     """
 
@@ -44,7 +44,7 @@ class MappedExecution:
 
 
 class _Active(NamedTuple):
-    """A firing under way; tuples of it sort by end."""
+    """A firing in progress; tuples of it sort by end."""
 
     end: int
     actor: str
@@ -157,7 +157,7 @@ class _Run:
             self._advance()
 
     def complete(self, iterations: int) -> bool:
-        """Run on until so many iterations of every actor have ended; return whether they have."""
+        """Run on until this many iterations of every actor have ended; return whether they have."""
         if not self.firings:
             self._start_all()
         while any(self.ended[a] < iterations * count for a, count in self.repetitions.items()):
@@ -167,7 +167,7 @@ class _Run:
         return True
 
     def listed(self, iterations: int | None) -> tuple[Firing, ...]:
-        """Return the firings of so many iterations, or all."""
+        """Return the firings of this many iterations, or all."""
         return tuple(
             Firing(
                 actor=actor,

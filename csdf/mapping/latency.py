@@ -1,6 +1,6 @@
 """Latency, jitter and release delay behind a strictly periodic source, and of a mapped graph.
 
-By execution until a state recurs, self-timed or under static orders with transfers and prefixes.
+It executes the graph until a state recurs, self-timed or in static orders with transfers.
 """
 
 from __future__ import annotations

@@ -65,9 +65,9 @@ class Core:
 class Connection:
     """How tokens come from one processor to another.
 
-    A token is under way for latency + token size / bandwidth, rounded up. latency: time units of the
+    A token is in transit for latency + token size / bandwidth, rounded up. latency: time units of the
     user; bandwidth: bytes per time unit, None for no limit. is_pipelined: whether the next token of
-    the same channel may leave while one is under way.
+    the same channel may leave while one is in transit.
     """
 
     source: str
@@ -167,7 +167,7 @@ class StaticOrder:
             raise InvalidMapping("a static order without a periodic list")
 
     def actor(self, place: int) -> str:
-        """Return the actor of the firing at that place of the endless list."""
+        """Return the actor of the firing at this index of the endless list."""
         if place < len(self.prefix):
             return self.prefix[place]
         return self.periodic[(place - len(self.prefix)) % len(self.periodic)]
@@ -191,8 +191,8 @@ class Mapping:
     """Which processor executes which actor, and in which order.
 
     binding: of actors to processors; an actor that is not listed runs freely, on hardware of its own.
-    orders: of each processor that has actors. buffers: of some channels. delays: time that the
-    tokens of a channel are under way, pipelined, instead of what the platform says.
+    orders: of each processor that has actors. buffers: of some channels. delays: transit time of the
+    tokens of a channel, pipelined, instead of what the platform says.
     """
 
     binding: Table[str, str]

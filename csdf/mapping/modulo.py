@@ -74,7 +74,7 @@ class _Schedule:
         return None
 
     def _heights(self, look: Callable[[], None]) -> list[int] | None:
-        """Return the longest way from each firing to an end; None for a cycle above the period."""
+        """Return the longest path from each firing to an end; None for a cycle above the period."""
         heights = [0] * len(self.core)
         for _ in range(len(self.core) + 1):
             look()

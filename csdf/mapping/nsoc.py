@@ -237,7 +237,7 @@ def write_nsoc(
     """Write application, architecture and mapping as SDF3 XML; `read_nsoc` reads them again.
 
     A processor becomes a tile. Where SDF3's model cannot say the same, UnwritableFile says what is in
-    the way: every actor is bound, tokens cross a connection one at a time, the slice is at the end of
+    : every actor is bound, tokens cross a connection one at a time, the slice is at the end of
     its wheel, and a token that arrives may wait for it. Nothing is left half-written.
     """
     text = _Document(os.fspath(path), graph, platform, mapping).text()
@@ -399,7 +399,7 @@ class _Document:
         return root
 
     def _connections(self) -> Iterable[Connection]:
-        """Return the connections; where the platform has none, those that tokens cross in no time."""
+        """Return the connections; where the platform has none, connections without latency."""
         if self.platform.connections:
             return self.platform.connections
         pairs = dict.fromkeys(self.crossing.values())

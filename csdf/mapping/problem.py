@@ -23,7 +23,7 @@ MOST_SHARED = 10**8  # sum of loads of which all subsets are summed up
 
 
 class Dependency(NamedTuple):
-    """Firing `after` waits for firing `before` of so many iterations earlier, over a channel."""
+    """Firing `after` waits for firing `before` of this many iterations earlier, over a channel."""
 
     before: int
     after: int
@@ -81,7 +81,7 @@ class MappingProblem:
 
     @property
     def longest_time(self) -> int:
-        """The time of all firings on their slowest processors, and of all tokens on their way.
+        """The time of all firings on their slowest processors, and of all tokens in transit.
 
         No cycle that visits each once takes longer.
         """
@@ -96,7 +96,7 @@ class MappingProblem:
         )
 
     def delay(self, channel: str, source: int, target: int) -> int:
-        """Return how long a token of a channel is under way between two processors."""
+        """Return how long a token of a channel is in transit between two processors."""
         if source == target or channel not in self.sent:
             return 0
         names = self.platform.cores[source].name, self.platform.cores[target].name
@@ -211,10 +211,10 @@ def fewest_by_load(problem: MappingProblem, period: Fraction) -> int:
 
 
 def _least_shared(loads: Sequence[int], cores: int) -> int:
-    """Return a load that some of so many equal processors has at least, if no load is split.
+    """Return a load that the fullest of that many equal processors has at least, if no load is split.
 
-    The two smallest of the largest loads of which two share one; and the least sum of some loads that
-    is no less than an equal share.
+    The sum of the two smallest of the largest loads that must share a processor; and the least sum of
+    some loads that is no less than an equal share.
     """
     ordered = sorted(loads, reverse=True)
     pair = ordered[cores - 1] + ordered[cores] if len(ordered) > cores else 0

@@ -74,7 +74,7 @@ class BestMapping(Shown):
         return (self.period - bound) / bound if bound else None
 
     def to_json(self) -> Any:
-        """Return the answer as a JSON value, that of the throughput first."""
+        """Return the answer as a JSON value, the throughput first."""
         return self.found.to_json() | Shown.to_json(self)
 
 
@@ -163,7 +163,7 @@ def largest_below(value: Fraction, denominator: int) -> Fraction:
 
 
 def equal_processors(count: int) -> Platform:
-    """Return a platform of so many equal processors, between which tokens move in no time."""
+    """Return a platform of this many equal processors, between which tokens move in no time."""
     cores = tuple(Core(name=f"p{number}") for number in range(count))
     return Platform(name="equal processors", cores=cores)
 

@@ -158,7 +158,7 @@ class OrderDeadlock(CsdfError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marking:
-    """A graph some firings later: how often each actor fired, tokens, and places in the orders."""
+    """A graph some firings later: how often each actor fired, tokens, and positions in the orders."""
 
     firings: dict[str, int]
     tokens: dict[str, int]
@@ -169,7 +169,8 @@ def ordered_graph(graph: Graph, orders: Map[str, StaticOrder]) -> Graph:
     """Return the graph whose self-timed execution obeys the static orders.
 
     Prefixes are executed first: the graph begins with the tokens and phases that they leave, so that
-    its transient is another one and its period is that of the mapping. An actor has as many phases as
+    its transient is another one and its period is the period of the mapping. An actor has as many
+    phases as
     its list has firings of it, and `p: a before b` carries a token from each firing of a to the firing
     of b that comes next on p. The processor's actors thus fire one at a time.
     Raises OrderDeadlock where the prefixes cannot be executed.
@@ -215,7 +216,7 @@ def ordered_graph(graph: Graph, orders: Map[str, StaticOrder]) -> Graph:
 
 
 def _turned(cycle: tuple[int, ...], done: int, length: int) -> tuple[int, ...]:
-    """Return the cycle from the phase that comes after so many firings, over so many phases."""
+    """Return the cycle from the phase that comes after this many firings, over this many phases."""
     return tuple(cycle[(done + place) % len(cycle)] for place in range(length))
 
 
@@ -248,7 +249,7 @@ def _order_channels(core: str, ring: Sequence[str], phases: dict[str, int]) -> l
 
 
 def _marks(places: list[int], count: int, phases: int) -> tuple[int, ...]:
-    """Return 1 at these places of `count` firings and 0 at the others, over so many phases."""
+    """Return 1 at these positions of `count` firings and 0 at the others, over this many phases."""
     marked = set(places)
     return tuple(int(phase % count in marked) for phase in range(phases))
 
@@ -306,7 +307,7 @@ class _OrderedRun:
         )
 
     def blocked(self) -> tuple[str, ...]:
-        """Return the channels of a cycle of actors each of which waits for the next one."""
+        """Return the channels of a cycle of actors in which each waits for the next."""
         home = {actor: core for core, order in self.orders.items() for actor in order.periodic}
         graph, names = self._run.graph, self._names
         seen: dict[str, int] = {}

@@ -1,7 +1,7 @@
 """Exact numbers from users: integers, fractions, or texts such as "3/2" and "1.5"; never floats.
 
-Every text that becomes a number goes through this module. It refuses those that nothing could be
-computed with: `1e999999999` is short, and the number behind it would fill the memory.
+Every text that becomes a number goes through this module. It refuses texts that no number could be
+computed with: `1e999999999` is short, but its value would fill the memory.
 """
 
 from __future__ import annotations

@@ -71,9 +71,9 @@ class Expression:
         number: Callable[[Fraction], Any],
         apply: Callable[[str, list[Any]], Any],
     ) -> Any:
-        """Return the expression in other arithmetic, such as that of symbols.
+        """Return the expression in other arithmetic, such as symbolic.
 
-        number: what a constant is there; apply: an operator or function on operands.
+        number: the value of a constant; apply: an operator or function on operands.
         """
 
         def of(node: Node) -> Any:

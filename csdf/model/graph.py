@@ -267,7 +267,7 @@ def short_sequences(actor: str, lengths: Mapping[str, int]) -> str | None:
 
 
 def in_finer_time(graph: Graph, parts: int) -> Graph:
-    """Return the graph with so many parts of its time unit as unit; all times are the same."""
+    """Return the graph with this many parts of its time unit as unit; all times are the same."""
 
     def scaled(durations: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(duration * parts for duration in durations)
@@ -287,7 +287,7 @@ def in_finer_time(graph: Graph, parts: int) -> Graph:
 
 
 def self_loop(actor: Actor, tokens: int, name: str) -> Channel:
-    """Return a channel of so many tokens of which each firing of the actor holds one."""
+    """Return a channel of this many tokens; each firing of the actor holds one."""
     ones = (1,) * actor.phases
     return Channel(
         name=name, producer=actor.name, consumer=actor.name, production=ones, consumption=ones,

@@ -4,7 +4,7 @@ All are shown as tables, unless their package has a module `views` that register
 their type with `html`. It is imported when the first value is shown.
 
 JSON of such values, with fractions and reasons as texts; rows for data frames, with floats that can
-be plotted and the exact numbers beside them as texts.
+be plotted and the exact numbers next to them as texts.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Tabular(Shown):
         raise NotImplementedError
 
     def to_records(self) -> list[dict[str, Any]]:
-        """Return the rows, as for a data frame: floats, and exact texts beside them."""
+        """Return the rows, as for a data frame: floats, and exact texts next to them."""
         return with_floats(self.rows(), *self.FLOATS)
 
 

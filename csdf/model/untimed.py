@@ -1,6 +1,6 @@
 """Execution without times: an actor fires where its inputs hold the tokens of its next phase.
 
-Which firing comes first makes no difference to what can fire in the end.
+It may execute enabled firings in any order: the set of possible firings is the same.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class UntimedRun:
     def exhaust(
         self, ready: Iterable[int] | None = None, look: Callable[[], object] | None = None
     ) -> None:
-        """Fire until nobody can or may.
+        """Fire until no actor can or may.
 
-        ready: actors that may be able to fire by now, after nobody could; by default any.
+        ready: actors that may be enabled now, after none was; by default any.
         look: is called now and then, and may end this by raising.
         """
         steps = 0

@@ -39,7 +39,7 @@ Values = Mapping[str, Fraction]
 class Condition(Shown):
     """A demand of a channel on the parameters: `left` equals `right`, both expressions of SymPy.
 
-    produced, consumed: the tokens of an iteration, as far as the channels before it say.
+    produced, consumed: the tokens of an iteration by the channels before it.
     """
 
     JSON: ClassVar[tuple[str, ...]] = ("channel", "text", "latex")
@@ -324,7 +324,7 @@ def _numbers(part: Mapping[str, Any], values: Values) -> dict[str, Fraction]:
 
 
 def _common_divisor(numbers: Iterable[Fraction]) -> Fraction:
-    """The largest number of which all of these are multiples."""
+    """The greatest common divisor of these."""
     listed = list(numbers)
     scale = lcm(*(number.denominator for number in listed))
     return Fraction(gcd(*(int(number * scale) for number in listed)), scale)

@@ -171,7 +171,7 @@ def _pieces(
     degrees: tuple[int, int],
     most: int,
 ) -> Iterator[Piece]:
-    """The longest pieces one after the other; at most so many."""
+    """The longest pieces in sequence, at most this many."""
     at, step = 0, points[1][0] - points[0][0] if len(points) > 1 else 1
     for _ in range(most + 1):
         while at < len(points) and points[at][1] is None:

@@ -48,7 +48,7 @@ _GAP = re.compile("@([0-9]+)@")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParametricChannel:
-    """A channel of a graph with parameters, as far as its rates."""
+    """The rates of a channel of a graph with parameters."""
 
     name: str
     producer: str
@@ -140,7 +140,7 @@ class ParametricGraph:
 
 
 def sorted_by_sum(tried: Iterable[tuple[int, ...]]) -> Iterable[tuple[int, ...]]:
-    """Return combinations of small numbers, equal ones and small ones first, as far as they are few."""
+    """Return combinations of small numbers, equal ones and small ones first, if they are few."""
     combinations = [combination for _, combination in zip(range(MOST_PROBES), tried, strict=False)]
     return sorted(combinations, key=lambda combination: (len(set(combination)), sum(combination)))
 
@@ -156,7 +156,7 @@ def read_parametric_graph(
     """Return the graph of an SDF3 (.xml) or JSON (.json) file with expressions for numbers.
 
     Expressions stand in XML in the attributes rate, time, initialTokens, sz, size, capacity and
-    release, in JSON as texts in the place of numbers. In XML `2*n` is two times n, while `2*3` still
+    release, in JSON as texts instead of numbers. In XML `2*n` is two times n, while `2*3` still
     stands for 3,3. The options are those of `read_graph`. Raises UnreadableFile.
     """
     name = os.fspath(path)
@@ -374,7 +374,7 @@ def _scaled(term: Term, unit: Fraction, gaps: _Gaps) -> Term:
 
 
 def _filled_json(document: JsonValue, values: Values) -> Graph:
-    """The graph of a JSON document with numbers in the place of expressions."""
+    """The graph of a JSON document with numbers instead of expressions."""
     actors = []
     times: list[list[Fraction]] = []
     for actor in document["actors"].items():

@@ -6,7 +6,7 @@
      "states": [{"name": "q", "scenario": "s"}],
      "transitions": [["q", "q"]], "initial": "q"}
 
-`reward`, `consumed`, `produced` and `firings` may be left out; see csdf.scenarios.model.Scenario.
+They may omit `reward`, `consumed`, `produced` and `firings`; see csdf.scenarios.model.Scenario.
 """
 
 from __future__ import annotations

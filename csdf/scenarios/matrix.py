@@ -36,8 +36,8 @@ class MaxPlusMatrix:
     """Max-plus matrix of one iteration, in time units; an entry that is missing is minus infinity.
 
     rows: for each token after the iteration the times by tokens before it. `channel[0]` is the first
-    token in the queue of a channel, `channel (space)[0]` the first free place of one with a capacity;
-    `actor (order)` is the start of the latest firing of an actor whose firings may overtake.
+    token in the queue of a channel, `channel (space)[0]` the first free position of one with a
+    capacity; `actor (order)` is the start of the latest firing of an actor whose firings may overtake.
     eigenvalue: the largest cycle mean; None where the matrix has no cycle. eigenvector: A x = x +
     eigenvalue; tokens with minus infinity are missing. critical: the tokens of a critical cycle, in
     order.
@@ -117,7 +117,7 @@ class MaxPlusMatrix:
 def matrix(graph: Graph | Scenario, *, budget: Budget = None) -> MaxPlusMatrix:
     """Return the max-plus matrix of one iteration of a graph, or of a scenario.
 
-    It has as many rows as the graph has initial tokens, free places in channels with a capacity
+    It has as many rows as the graph has initial tokens, free positions in channels with a capacity
     included. Raises InconsistentGraph; Deadlocked where the iteration cannot end; GaveUp where the
     budget, a stop or seconds, ends the analysis.
     Source: Geilen, Stuijk, CODES+ISSS 2010, for the symbolic execution.

@@ -1,9 +1,9 @@
-"""Scenario-aware dataflow: graphs executed one after another, and the automaton of their orders.
+"""Scenario-aware dataflow: graphs executed in sequence, and the automaton of their orders.
 
 A scenario is one iteration of its graph. The tokens that lie on the channels between two scenarios
 have names: a scenario takes the tokens of the names that it declares and leaves others, and the
 next scenario has to take exactly those. Scenarios are pipelined: the next one begins with each
-token as soon as that token is there.
+token as soon as that token is available.
 
 Source: Geilen, Stuijk, Worst-case performance analysis of synchronous dataflow scenarios,
 CODES+ISSS 2010; Geilen et al., Performance analysis of weakly-consistent scenario-aware dataflow
@@ -24,11 +24,11 @@ Names = Mapping[str, tuple[str, ...]]  # of the tokens on each channel, first in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """A way in which the application behaves for an iteration.
+    """A mode of the application for an iteration.
 
     graph: its capacities count. consumed, produced: names of the tokens on each channel before and
     after; a channel that is not listed holds `channel[0]`, `channel[1]` and so on, before and after. A
-    token whose name is empty does not persist: it is there from the start and forgotten at the end.
+    token whose name is empty does not persist: it exists from the start and is discarded at the end.
     firings: how often each actor fires; an actor that is not
     listed fires as the repetition vector says. reward: the progress that the scenario makes.
     """

@@ -1,6 +1,6 @@
 """Worst-case throughput of scenarios: maximum cycle ratio of the max-plus automaton.
 
-The max-plus matrix of a scenario says when each token is there, as a function of the tokens before.
+It maps the times of the tokens before a scenario to those after it by a max-plus matrix.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ def _lengthen(
 
 
 def _cycles(into: Sequence[Edge | None]) -> list[RatioCycle]:
-    """Return the cycles among the last edges of the paths, of which each node has at most one."""
+    """Return the cycles among the last edges of the paths, at most one for each node."""
     seen = [-1] * len(into)
     cycles = []
     for start in range(len(into)):

@@ -76,7 +76,7 @@ class Evaluator:
     belong to no variable keep what the graph says, self-loops only where they are bounded at all.
     Evaluations are exact, and remembered. only_live: a period is then no more than the sign that
     there is no deadlock, which takes less to find out. copies: periods are those of schedules in which
-    so many cycles of each actor repeat.
+    this many cycles of each actor repeat.
     look: called between the steps of long evaluations; may end them by raising.
     """
 
@@ -171,7 +171,7 @@ class Evaluator:
 
 
 class _System:
-    """The constraints for one set of bounded channels, refined as far as was needed.
+    """The constraints for one set of bounded channels, refined as needed.
 
     owners: the variable of each searched space; occupied: the initial tokens of its channel.
     """

@@ -8,7 +8,7 @@ is found first is the cheapest, and what the queue's head costs is a lower bound
 Source: Stuijk, Geilen, Basten, Throughput-buffering trade-off exploration for CSDF and SDF graphs,
 IEEE Trans. Computers 57(10), 2008 (storage dependencies, order by size). Ours are the cuts, each
 enlarged to a largest insufficient region where that pays, and the bound that they give together; and
-what cycles demand of all distributions, so that those that lack it are never evaluated.
+what cycles demand of all distributions, so that distributions that lack it are never evaluated.
 """
 
 from __future__ import annotations
@@ -129,13 +129,13 @@ class Exploration:
         return evaluation
 
     def learn_cycle(self, cycle: Cycle) -> None:
-        """Take note of a cycle, and of those that the symmetries make of it."""
+        """Record a cycle and its images under the symmetries."""
         self.cycles.add(cycle)
         for symmetry in self._symmetries:
             self.cycles.add(cycle.moved(symmetry))
 
     def learn(self, cut: Cut) -> None:
-        """Take note of a cut, and of those that the symmetries make of it."""
+        """Record a cut and its images under the symmetries."""
         for symmetry in (range(len(self._steps)), *self._symmetries):
             limits = {symmetry[place]: limit for place, limit in cut.limits.items()}
             if (limit_set := frozenset(limits.items())) not in self._learned:

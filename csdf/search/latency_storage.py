@@ -71,7 +71,7 @@ def storage_for_latency(
     iteration n + distance of the sink, the first that needs it, at most `latency` after its release
     (`dependency_latency` of `source_latency`). More room never makes a firing later, so that a path of
     firings that comes too late says which channels have to grow, as a cycle does that is too slow.
-    budget: a stop, or seconds; where it ends the search the smallest storage by then is returned,
+    budget: a stop, or seconds; where it ends the search the smallest storage until then is returned,
     with the bound. Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
     """
     required = exact_above_zero(period, "period"), exact(latency, "latency")
@@ -247,7 +247,7 @@ class ReleasePaths:
         ]
 
     def latency(self, channels: tuple[Channel, ...]) -> LongestPath:
-        """Return the latency where these are the channels, of which none has a capacity."""
+        """Return the latency with these channels, all without a capacity."""
         layers = self._pairing.distance + 1
         dependencies = list(self._orders)
         for channel in channels:

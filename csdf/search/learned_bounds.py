@@ -1,14 +1,14 @@
 """Infeasible boxes (cuts) and linear bounds by critical cycles, learned in a storage search.
 
-A cut says that one of some capacities has to be larger. A cycle of dependencies is there in every
+A cut says that one of some capacities has to be larger. A cycle of dependencies exists in every
 distribution: a consumer waits for the tokens that it takes, a producer for the space that it fills.
 Tokens and capacities only say how many firings ago the one is that it waits for. Counted in iterations,
-behind what a firing makes or takes, that is never more than the tokens on the channel, divided by those
-that pass it in an iteration. Going round the cycle one comes back to an earlier firing of the same
-actor, by a whole number of its firings. So a period is at least the time of the cycle divided by the
-largest such number that the tokens on it allow, and a period that is asked for demands a sum of
-capacities. One such demand stands for all corners of a trade-off along a path, of which cuts exclude
-one each.
+behind what a firing makes or takes, that is never more than the tokens on the channel, divided by the
+tokens that pass it in an iteration. Going round the cycle one comes back to an earlier firing of the
+same actor, by a whole number of its firings. So a period is at least the time of the cycle divided by
+the largest such number that the tokens on it allow, and a period that is asked for demands a sum of
+capacities. One such demand stands for all corners of a trade-off along a path, where each cut excludes
+only one.
 
 Source: Reiter, Scheduling parallel computations, Journal of the ACM 15(4), 1968 (cycles of marked
 graphs). Ours is the count of firings where rates differ: rounding to whole ones makes a demand larger.
@@ -97,7 +97,7 @@ class Cuts:
     def bound(self, capacities: Sequence[int]) -> tuple[int, Cut | None]:
         """Return what it costs at least to leave all cuts that hold here, and one of them.
 
-        A dual ascent in integers, those with the fewest limits first, of which the first is returned.
+        A dual ascent in integers, demands with the fewest limits first; the first one is returned.
         """
         if not self._cuts:
             return 0, None
@@ -142,7 +142,7 @@ class _CutTable:
         self._order[: len(order)] = backend.array([number for _, number in order])
 
     def take(self, number: int, cut: Cut, place: int) -> bool:
-        """Add a cut, at this place of the order; False if there is no room left."""
+        """Add a cut, at this position of the order; False if there is no room left."""
         if number >= self._room:
             return False
         self._write(number, cut)
@@ -163,7 +163,7 @@ class _CutTable:
 class Cycle(NamedTuple):
     """A cycle of dependencies between actors of one phase.
 
-    time: of its firings, one after the other. tokens: on it, in iterations, without the capacities
+    time: of its firings, in sequence. tokens: on it, in iterations, without the capacities
     that are searched; shares: pairs of the position of a variable and what a token of its capacity
     adds to them. firings: of each of its actors in an iteration, without repetition.
     """
@@ -256,7 +256,7 @@ class Cycles:
             self._take(Demand(terms, least, unit, row))
 
     def _take(self, demand: Demand) -> None:
-        """Put a demand in the place of a weaker one, or add it."""
+        """Replace a weaker demand, or add this one."""
         self._demands[demand.terms] = demand
         self._rows[demand.row : demand.row + 1] = [demand]
         self.changes += 1
@@ -420,7 +420,7 @@ class Rounds:
 
 
 def _simple(hops: Sequence[Hop]) -> Iterator[Sequence[Hop]]:
-    """Yield the cycles that pass no actor twice, of which this one is made."""
+    """Yield the cycles that pass no actor twice, that this one consists of."""
     path: list[Hop] = []
     place: dict[int, int] = {}
     for hop in hops:

@@ -1,6 +1,6 @@
 """Least storage distribution: greedy growth, then reduction channel by channel, then best first.
 
-Any evaluator of distributions can be searched with: capacities in, rate and limiting channels out.
+It works with any evaluator: capacities in, rate and limiting channels out.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ class MemorySearch(NamedSearch):
         return period
 
     def finished(self, point: ParetoPoint) -> ParetoPoint:
-        """Return the point with capacities of which no single one can be less at its period."""
+        """Return the point with capacities that are minimal, one by one, at its period."""
         start = narrow = self._searched.distribution(point.capacities)
         self._evaluator.hurry()
         fast = self._evaluator.evaluate(start).period
@@ -276,7 +276,7 @@ def address_luts(depth: int) -> int:
 
 
 def shift_luts(depth: int, bits: int) -> int:
-    """Return the LUTs of a shift register of so many words, whatever its depth."""
+    """Return the LUTs of a shift register of this many words, whatever its depth."""
     return -(-depth // 32) * -(-padded(bits) // 2) + address_luts(max(1, depth))
 
 

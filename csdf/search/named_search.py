@@ -6,7 +6,7 @@ over the parts is a lower bound. Where the smallest of every part together suffi
 smallest of all. Where they do not, a critical cycle says why: the parts that it joins become one, and
 go on with all that they know. So the answer is exact however the parts were guessed; in the end there
 may be one. The MP3 decoder by blocks has two sides that share no reason: 2 searches over 5 channels
-and one over 8 in place of one over 18.
+and one over 8 instead of one over 18.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class NamedSearch:
     """An exploration, its points by the names of the graph.
 
     only_live: periods are no more than signs that there is no deadlock. While `next_point` searches
-    for one answer, and that takes some time, a distribution that suffices is narrowed beside it.
+    for one answer, and that takes some time, a distribution that suffices is narrowed next to it.
     """
 
     def __init__(
@@ -393,7 +393,7 @@ class NamedSearch:
 
 
 def independent_parts(variables: int, joined: Iterable[Collection[int]]) -> list[list[int]]:
-    """Return the positions of the variables, in groups of those that something joins."""
+    """Return the positions of the variables, in connected groups."""
     part = [[place] for place in range(variables)]
     for places in joined:
         for first, place in pairwise(places):
@@ -437,10 +437,9 @@ class _PartEvaluator:
 
 
 class _Part:
-    """Variables that are searched once, and those that are alike, whose answer is the same.
+    """Variables that are searched once, and equivalent ones with the same answer.
 
-    images: the places of the variables that are searched, then of others in the order of those that
-    they are like.
+    images: the positions of the variables that are searched, then of equivalent ones in the same order.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ Point = TypeVar("Point")
 
 
 def improving(points: Iterable[Point], pair: Callable[[Point], tuple[Any, Any]]) -> list[Point]:
-    """Return the points that no other improves on in both numbers of their pair, both to be small.
+    """Return the Pareto-optimal points of pairs in which both numbers are to be small.
 
     In the order of the first number; of points with equal pairs the first.
     """

@@ -1,6 +1,6 @@
 """A graph and the capacities that are searched in it: evaluated by position, answered by name.
 
-Also why no storage distribution meets a requirement: for the graph itself, or for given capacities.
+It also explains why no storage distribution meets a requirement.
 """
 
 from __future__ import annotations

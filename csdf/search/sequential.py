@@ -1,10 +1,10 @@
 """Live capacities by one untimed run: where it deadlocks, the cheapest space on the cycle grows.
 
-Every channel begins with the least capacity that its own two actors can run with. Where nobody can
-fire, actors wait for one another in a cycle, some of them for space. The cheapest space on the
-cycle that lets its actor fire is added, and the run goes on. When every actor has completed an
-iteration the channels are back at their initial tokens; with these capacities from the start all of
-this can happen again and again.
+Every channel begins with the least capacity that its own two actors can run with. Where no actor can
+fire, actors wait for one another in a cycle, some of them for space. The cheapest space on the cycle
+that lets its actor fire is added, and the run goes on. When every actor has completed an iteration the
+channels are back at their initial tokens; with these capacities from the start all of this can happen
+again and again.
 
 Source: Parks, Bounded scheduling of process networks, 1995; Geilen, Basten, Requirements on the
 execution of Kahn process networks, ESOP 2003 (space is added on the cycle, and only there).
@@ -57,7 +57,7 @@ class SequentialRun:
         """Return live capacities, each at least its start; None where more space does not help.
 
         random: chooses, most often, which of the spaces grows; without it the cheapest does.
-        Regions that are passed on the way, without any live distribution, are added to `cuts`.
+        Regions without any live distribution that the search passes are added to `cuts`.
         """
         capacities = list(start)
         run = self._begun(capacities)

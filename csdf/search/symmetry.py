@@ -28,8 +28,8 @@ MOST_WORK = 100_000  # colours to refine before no more symmetries are looked fo
 class Symmetries:
     """The symmetries of a graph and of the variables that are searched in it.
 
-    graph: with the capacities that are not searched as channels. generators: some of the symmetries,
-    each of which takes a variable to another one; together they make more.
+    graph: with the capacities that are not searched as channels. generators: generators of the group of
+    symmetries, as permutations of the variables.
     """
 
     def __init__(self, graph: Graph, variables: Sequence[Variable]) -> None:
@@ -175,9 +175,9 @@ def within(permutation: Permutation, places: Sequence[int]) -> Permutation | Non
 def evened(
     variables: Sequence[Variable], permutations: Iterable[Permutation]
 ) -> tuple[Variable, ...]:
-    """Return the variables, each with the greatest least capacity of those that are alike.
+    """Return the variables, each with the greatest minimum capacity of its equivalent variables.
 
-    What no distribution can do without on one channel it needs on those that are like it, too.
+    A minimum of one channel holds for its equivalent channels, too.
     """
     least = [variable.least for variable in variables]
     moves = [

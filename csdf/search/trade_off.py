@@ -186,8 +186,8 @@ def sufficient_capacities(
 ) -> ParetoPoint | None:
     """Return capacities beyond which nothing improves: none can be less, all others being equal.
 
-    They reach the given period, by default that of the graph without bounds. Found by narrowing, in a
-    few evaluations a channel; `smallest_storage` may find a smaller sum. None if there are none.
+    They reach the given period, by default the period of the graph without bounds. Found by narrowing,
+    in a few evaluations a channel; `smallest_storage` may find a smaller sum. None if there are none.
     Raises GaveUp where `budget` ends the work.
     """
     search = NamedSearch(graph, space, stop_of(budget))
@@ -213,9 +213,9 @@ class FrontSearch:
         self._search = search(stop.part(report=self._look))
 
     def front(self) -> ParetoFront:
-        """Return the points, as far as they are known when the search ends.
+        """Return the points that are known when the search ends.
 
-        Raises GaveUp where the period without bounds is not known by then.
+        Raises GaveUp where the period without bounds is not known until then.
         """
         search, gap = self._search, self._extent.gap
         best, is_complete, is_at_limit = search.best_period, False, False
@@ -307,7 +307,7 @@ class FrontWhy(Why):
 
 
 class Reached(GaveUp):
-    """Not a failure: the front is known as far as it was asked for."""
+    """Not a failure: the front is known up to the requested point."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,7 +328,7 @@ class Extent:
 
     @property
     def is_limited(self) -> bool:
-        """Whether somebody has said where the front is to end, however long it goes on."""
+        """Whether the caller stated where the front is to end, however long it goes on."""
         return self.max_size is not None or self.points is not None
 
     @property

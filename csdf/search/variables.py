@@ -41,10 +41,10 @@ class SearchSpace:
     graph has them and do not count. shared: groups of channels with one common capacity. unit: of
     the size, tokens, bytes or bits. with_self_loops: whether self-loops are bounded and count.
     widths: bits of a token, by channel; where a channel has none they are those of its token size.
-    copies: None for the smallest storage of all executions. A number K asks for that of periodic
-    schedules in which K cycles of each actor repeat; it is found sooner, and never smaller.
-    Raises InvalidArgument for a field of another kind, CsdfError for an unknown unit or a channel that
-    is named twice; channels that a graph lacks are refused by the search.
+    copies: None for the smallest storage of all executions. A number K asks for the period of periodic
+    schedules in which K cycles of each actor repeat; it is found sooner, and never smaller. Raises
+    InvalidArgument for a field of another kind, CsdfError for an unknown unit or a channel that is
+    named twice; channels that a graph lacks are refused by the search.
     """
 
     fixed: Mapping[str, int] | None = None
@@ -155,7 +155,7 @@ def capacity_step(channel: Channel) -> int:
 
 
 def firings_each(channels: int) -> int:
-    """Return how many firings may be looked at for each of so many channels."""
+    """Return how many firings may be looked at for each of this many channels."""
     return min(FIRINGS, ALL_FIRINGS // max(1, channels))
 
 
@@ -164,7 +164,7 @@ def least_capacity(channel: Channel, firings: int = FIRINGS) -> int:
 
     No storage distribution that runs has less on this channel. The consumer fires as soon as it can,
     the producer only when it must: then the space in use is never more than in any other order.
-    Beyond so many firings a weaker bound is returned: what the fullest single firing needs.
+    Beyond this many firings a weaker bound is returned: what the fullest single firing needs.
     For SDF it equals p + c - gcd(p, c) + d mod gcd(p, c), or d if that is more.
     """
     used = peak = channel.initial_tokens

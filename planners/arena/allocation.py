@@ -216,7 +216,7 @@ def _started(blocks: Blocks, capacity: int | None) -> Portfolio:
 
 
 def check_fixed(problem: Problem) -> None:
-    """Raise InvalidPlan if two buffers with fixed offsets are in each other's way."""
+    """Raise InvalidPlan if two buffers with fixed offsets overlap."""
     offsets = {b.name: b.offset for b in problem.buffers if b.offset is not None}
     part = problem.part((b for b in problem.buffers if b.name in offsets), problem.name)
     status, reason = Status.FEASIBLE, told("fixed")

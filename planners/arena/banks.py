@@ -59,7 +59,7 @@ class BankPlan:
 
 @public
 def plan_banks(problem: Problem, *, budget: Budget = None) -> BankPlan:
-    """Give each buffer a bank and a place in it.
+    """Give each buffer a bank and an offset in it.
 
     First the banks are filled in their order: what does not fit into one goes on to the next, the
     largest first. That is a heuristic. Where it fails, all choices of banks are searched, in limits
@@ -311,8 +311,8 @@ class BankSearch:
 class CostSearch:
     """The choice of buffers for the cheaper of two banks with the least cost, best first.
 
-    A node has buffers that are decided: inside the cheaper bank, or outside. Its bound lets those that
-    are not decided lie inside, but takes out of the bytes alive at each time those beyond the
+    A node has buffers that are decided: inside the cheaper bank, or outside. Its bound lets undecided
+    buffers lie inside, but takes out of the bytes alive at each time those beyond the
     capacity, where an access frees the most bytes: a knapsack whose items may be cut. Such losses at
     times that share no buffer add up. Where all loads fit, but no offsets do, some undecided buffer
     has to go: there is a node for each.
@@ -459,6 +459,6 @@ NO_NODE = (2**62, -2)  # of a node with more bytes inside than fit
 
 
 def _rank(buffer: Buffer) -> tuple[int, ...]:
-    """The largest first, those alike one after the other."""
+    """The largest first, equal ones in sequence."""
     fixed = -1 if buffer.offset is None else buffer.offset
     return (-buffer.size, buffer.start - buffer.end, buffer.start, buffer.alignment, fixed)

@@ -30,7 +30,7 @@ MOST_EXACT = 4000  # blocks of a part that is searched exactly; larger ones are 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocks:
-    """Blocks and their conflicts, all counted in units of so many bytes, except `room`.
+    """Blocks and their conflicts, all counted in units of this many bytes, except `room`.
 
     The conflicts of block b are entries neighbour_start[b] : neighbour_start[b + 1]; `rise` says how
     far above b the neighbour must begin, if it lies higher, and `lift` how far above it b. Where
@@ -92,7 +92,7 @@ class Blocks:
         return list(self.neighbour[self.neighbour_start[block] : self.neighbour_start[block + 1]])
 
     def highest(self, capacity: int) -> list[int]:
-        """Return the largest offset of each block with which it ends within so many bytes."""
+        """Return the largest offset of each block with which it ends within this many bytes."""
         return [
             min(place, (capacity - room) // self.unit) if fixed else (capacity - room) // self.unit
             for place, room, fixed in zip(self.lowest, self.room, self.is_fixed, strict=True)
@@ -105,7 +105,7 @@ class Blocks:
 
     @property
     def can_be(self) -> bool:
-        """Whether no two blocks with fixed offsets are in each other's way.
+        """Whether no two blocks with fixed offsets overlap.
 
         Blocks that are single buffers are not, as `check_fixed` has looked at all of them.
         """
@@ -134,7 +134,7 @@ class Blocks:
     def part(self, numbers: Sequence[int], most: int = MOST_EXACT) -> Blocks:
         """Return these blocks alone; nothing outside may conflict with them.
 
-        most: blocks of which conflicts by lifetime are listed.
+        most: blocks whose conflicts by lifetime are listed.
         """
         shared: dict[str, Any] = {
             name: [getattr(self, name)[number] for number in numbers]
@@ -209,7 +209,7 @@ def _meetings(
 ) -> tuple[list[int], Any, Any, Any]:
     """Return the conflicts of lifetimes that meet: start, neighbour, rise and lift.
 
-    They are listed for at most so many buffers. sizes: of the buffers, in units.
+    They are listed for at most this many buffers. sizes: of the buffers, in units.
     """
     starts, ends = [b.start for b in buffers], [b.end for b in buffers]
     begun, ended = sorted(starts), sorted(ends)
@@ -289,7 +289,7 @@ class _Scale:
         self.unit = unit
 
     def rounded(self, size: int) -> int:
-        """Return the units to the first place where something may begin after so many bytes."""
+        """Return the units to the first offset where something may begin after this many bytes."""
         return -(-size // self.grain * self.grain // self.unit)
 
     def alignment(self, block: Sequence[Buffer]) -> int:
@@ -298,7 +298,7 @@ class _Scale:
 
 
 class Clique(NamedTuple):
-    """Blocks of which each conflicts with each, and the units that each takes beside the others."""
+    """Cliques of conflicting blocks, and the units that each block takes."""
 
     blocks: tuple[int, ...]
     weights: tuple[int, ...]
@@ -379,7 +379,7 @@ def _stacked_bound(blocks: Blocks, cliques: Sequence[Clique], best: Bound) -> Bo
 
 
 class Kind(NamedTuple):
-    """A block in a stack. lowest, alignment: in units of so many bytes; room: bytes."""
+    """A block in a stack. lowest, alignment: in units of this many bytes; room: bytes."""
 
     is_fixed: bool
     lowest: int

@@ -257,7 +257,7 @@ def _declared(body: str) -> Iterator[tuple[str, str]]:
 
 
 def _c(kind: str) -> str:
-    """Return a type in C, ready for a name behind it; objects are pointers."""
+    """Return a type in C, to be followed by a name; objects are pointers."""
     return C_TYPES.get(kind, f"{kind} *")
 
 

@@ -30,7 +30,7 @@ def is_full(blocks: Blocks) -> bool:
 
 
 class CornerSearch:
-    """The search for a plan as small as the live bytes, by many orders one after the other."""
+    """The search for a plan as small as the live bytes, by many orders in sequence."""
 
     def __init__(self, blocks: Blocks, seed: int) -> None:
         self._blocks = blocks

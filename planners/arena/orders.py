@@ -94,7 +94,7 @@ class Greedy:
         yield backend.take(offset, range(len(blocks)))
 
     def standard_plans(self) -> Iterator[list[int]]:
-        """Yield the plans of the usual orders, those that tend to be good first."""
+        """Yield the plans of the usual orders, good ones first."""
         return (self.offsets(order, is_tight=is_tight) for order, is_tight in self._usual_orders())
 
     def usual_plans(self) -> Iterator[list[int]]:
@@ -116,7 +116,7 @@ class Greedy:
     def _peak_orders(self) -> Iterator[list[int]]:
         """Yield orders in which first come the blocks that live when most bytes are alive.
 
-        They lie one upon another without a gap, and what lives beside them has less to place.
+        They lie one upon another without a gap, and the other live blocks are fewer.
         """
         blocks = self._blocks
         starts, ends, size = self._starts, self._ends, blocks.size
@@ -176,7 +176,7 @@ class Greedy:
 def _windows(starts: Sequence[int], ends: Sequence[int]) -> tuple[int, list[int]]:
     """Return the length of the windows of time, and where the entries of each window begin.
 
-    A window is as long as the longest lifetime; the last number is that of all entries.
+    A window is as long as the longest lifetime; the last number counts all entries.
     """
     lives = list(zip(starts, ends, strict=True))
     width = max((end - start for start, end in lives), default=1)
@@ -249,7 +249,7 @@ class PlacementSearch:
         )
 
     def run(self, limit: int) -> int:
-        """Try at most so many placements; return FOUND, NONE or UNDECIDED."""
+        """Try at most this many placements; return FOUND, NONE or UNDECIDED."""
         field = self._field
         return int(self._run(self._part, field.conflicts, field.cliques, self._tree, limit))
 
@@ -272,7 +272,7 @@ class PlacementSearch:
 
 
 def standard_orders(field: Field) -> list[Order]:
-    """Return orders of which one or the other is often quick, the best of them first."""
+    """Return orders that are often quick, the best first."""
     cliques = field.cliques_each
     length, area, size, conflicts = _features(field.blocks)
     return [

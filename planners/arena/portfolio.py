@@ -1,6 +1,6 @@
 """A portfolio of exact search, ejection chains and beams for one problem, run in time slices.
 
-By ejection a placed block pushes others out; beams are each twice as wide as the one before.
+It ejects the blocks in the way of a placed block, and doubles the width of each further beam.
 """
 
 from __future__ import annotations
@@ -341,7 +341,7 @@ SOFTNESS = 1024  # the last unit of so many is hardly worth more than the one be
 
 
 class WideningSearch:
-    """A search for a plan within a capacity, and for one half way from the best plan to there.
+    """A search for a plan within a capacity, and for one halfway from the best plan to it.
 
     A heuristic: where it finds no plan there may still be one.
     """
@@ -372,7 +372,7 @@ class WideningSearch:
         self.slice = max(1, (WORK if backend.is_compiled else PLAIN_WORK) // self.entries)  # steps
 
     def run(self, limit: int, *, wanted: int, peak: int) -> int:
-        """Try so many steps for a plan below the peak; return FOUND or UNDECIDED.
+        """Try this many steps for a plan below the peak; return FOUND or UNDECIDED.
 
         wanted: a capacity; it does not matter which plan within it is found.
         """
@@ -404,7 +404,7 @@ class WideningSearch:
         return beam_kernel.UNDECIDED
 
     def _begin_half_way(self, peak: int) -> None:
-        """Begin half way to the best plan from what failed last, or from what is wanted."""
+        """Begin halfway to the best plan from what failed last, or from what is wanted."""
         if self._failed >= peak:
             self._failed = self._wanted
         unit = self.field.blocks.unit
@@ -426,7 +426,7 @@ class WideningSearch:
         self._begin(self._wanted, self._width)
 
     def _begin(self, capacity: int, width: int) -> None:
-        """Begin within so many bytes, with no block placed but the base."""
+        """Begin within this many bytes, with no block placed but the base."""
         self._capacity = capacity
         field, backend, blocks = self.field, self.field.backend, self.field.blocks
         room = (capacity + blocks.grain - 1) // blocks.unit
@@ -463,7 +463,7 @@ class WideningSearch:
 
 
 def most_lost(cliques: int) -> int:
-    """Return what so many cliques lose at most as the guide counts it, times the parts of the whole.
+    """Return what this many cliques lose at most as the guide counts it, times the parts of the whole.
 
     One with no room left loses room << FINE over room // SOFTNESS: the quotient is below 2 * SOFTNESS.
     """

@@ -1,4 +1,4 @@
-"""Buffers to be placed in memory, and plans: the places where they lie.
+"""Buffers to position in memory, and plans: their offsets.
 
 A buffer needs `size` bytes over a half-open lifetime: at every time t with start <= t < end. Two
 buffers conflict, and may share no byte, when their lifetimes have a time in common. Three lists of
@@ -6,10 +6,10 @@ pairs say where lifetimes are not the whole story, as with pipelined partitions 
 
     conflicts   these conflict although their lifetimes do not meet
     may_overlap these do not conflict although their lifetimes meet
-    in_place    of these the one may be computed in the place of the other: they conflict, unless
+    in_place    of these one may be computed over the other: they conflict, unless
                 both begin at the same offset
 
-A buffer without bytes or without lifetime conflicts with nothing and takes no room.
+Here a buffer without bytes or without lifetime conflicts with nothing and occupies no bytes.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class PushingSearch:
             put(self._size, self._shelf, block, offset)
 
     def aim(self, capacity: int) -> None:
-        """Look for a plan within so many bytes from now on; no fixed block may end above."""
+        """Look for a plan within this many bytes from now on; no fixed block may end above."""
         if capacity == self._capacity:
             return
         self._capacity = capacity
@@ -59,7 +59,7 @@ class PushingSearch:
         self._lower(self._places, self._shelf)
 
     def run(self, limit: int) -> int:
-        """Place at most so many waiting blocks; return FOUND or UNDECIDED."""
+        """Place at most this many waiting blocks; return FOUND or UNDECIDED."""
         field = self.field
         return int(self._search(self._places, field.conflicts, self._size, self._shelf, limit))
 

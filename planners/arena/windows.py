@@ -81,7 +81,7 @@ class WindowSearch:
         return max(zip(ends, range(len(blocks)), strict=True))[1]
 
     def _around(self, block: int, least: int) -> _Window:
-        """Return a window with the lifetime of a block, of so many blocks at least, if there are.
+        """Return a window with the lifetime of a block, of at least this many blocks, if available.
 
         In it more blocks are free than held, unless too many conflict.
         """

@@ -1,7 +1,4 @@
-"""Names and numbers as C writes them.
-
-The const tables of a library, on their way to text: each distinct one once.
-"""
+"""Names, numbers and const tables in C text, each distinct table once."""
 
 from __future__ import annotations
 

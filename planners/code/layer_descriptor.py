@@ -1,8 +1,7 @@
 """A layer as a writer of C sees it, and the call that is written for it.
 
-Real layers in a library of integers: the kernels for real numbers, under names of their own.
-
-A kernel in C computes with one kind of element. In a library of integers the parts that make a
+Real layers in a library of integers: the kernels for real numbers, under names of their own. A
+kernel in C computes with one kind of element. In a library of integers the parts that make a
 library of real numbers stand beside those for integers, with another name for each of their
 functions and types; what depends on no element is there once.
 """

@@ -1,6 +1,6 @@
 """The row rule of a layer as numbers that C computes with: floor((slope * row + first) / divisor).
 
-The numbers are found from the rule itself, and hold for each row; where none do, the rows are listed.
+They are derived from the rule and hold for each row; where no such numbers exist, rows are listed.
 """
 
 from __future__ import annotations

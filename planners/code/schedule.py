@@ -1,11 +1,4 @@
-"""The tables of a library's scheduler: tensors, layers, stages, groups, and who reads lines.
-
-The stages of a plan as the scheduler of a library has them: numbered, copies before the others.
-
-The order in which the stages of a plan fire, and rings that a tensor has for some of its readers.
-
-The tables of stages that work tile by tile.
-"""
+"""Tables of the scheduler of a C library: tensors, layers, stages, firing order, rings and tiles."""
 
 from __future__ import annotations
 

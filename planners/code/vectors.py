@@ -1,11 +1,10 @@
 """Test vectors: frames, what the whole network makes of them, and a program that compares.
 
-The tolerance of test vectors, where computed real numbers are rounded to integers.
-
-Sums in another order and mathematical functions of another library give real numbers that differ in
-their last bits; where one lies between two integers, its rounding differs by a step, and what follows
-with it. The network is run with all such numbers a little larger and a little smaller: what changes
-in its outputs is what may.
+The tolerance of test vectors, where computed real numbers are rounded to integers. Sums in another
+order and mathematical functions of another library give real numbers that differ in their last
+bits; where one lies between two integers, its rounding differs by a step, and what follows with it.
+The network is run with all such numbers a little larger and a little smaller: what changes in its
+outputs is what may.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def chain_cost(memory_cost: MemoryCost) -> MemoryCost:
 
 
 def cost(core: Core, bits: int) -> Cost:
-    """Return what a core with words of so many bits costs, by FINN's estimate for `ram_style` auto."""
+    """Return the cost of a core with words of this many bits, by FINN's estimate (`ram_style` auto)."""
     if core.style == "rtl":
         return Cost(shift_luts(core.depth, bits), 0)
     return Cost(address_luts(core.depth), blocks(core.depth, padded(bits)))

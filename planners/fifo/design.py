@@ -27,7 +27,7 @@ class Fifo:
     """A FIFO from an output of one layer to an input of another.
 
     producer, consumer: numbers of layers, with their ports. given: the depth in the file, if any;
-    nodes: the FIFO nodes that are there already, in the order of the stream.
+    nodes: the existing FIFO nodes, in the order of the stream.
     """
 
     name: str

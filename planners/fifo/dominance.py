@@ -1,8 +1,8 @@
 """Dominance rules: depths that the search may skip, as their storage can be moved along the stream.
 
-Where a layer is fast, words may as well wait before it as behind it. Then some smallest depths have all
+Where a layer is fast, words may as well wait before it as after it. Then some smallest depths have all
 of them where they are cheapest, and every other FIFO there is at its floor. Two rules, for a layer with
-the FIFO f before it and g behind it, P the layer that writes f and T the one that reads g:
+the FIFO f before it and g after it, P the layer that writes f and T the one that reads g:
 
 - Backward. The layer can write a word in every cycle, so with 2 words in g it never holds up T, which
   reads at most one in a cycle. `made` words fewer in g and `taken` words more in f change nothing else,
@@ -15,7 +15,7 @@ the FIFO f before it and g behind it, P the layer that writes f and T the one th
 Neither holds for a FIFO whose writer is locked while a word is refused (`Lock`): 2 words are then too
 few for it.
 
-Proof: events of the layer matter to others by the longest ways between events of P and T that lead
+Proof: events of the layer matter to others by the longest paths between events of P and T that lead
 through the layer. With the depths moved none of them is longer than one that was there before, or than
 what the order of P or T says itself. Several inputs grow together in a move backward, several outputs
 in one forward. The other direction would tie them together, so it is left out.
@@ -49,7 +49,7 @@ class Move:
 class Most:
     """The depth above which each FIFO need not be in some smallest depths; None is without end.
 
-    onward: from a FIFO with such a depth to those that hold instead what it would hold above it.
+    onward: from a FIFO with such a depth to the FIFOs that then hold its excess words.
     """
 
     depths: tuple[int | None, ...]
@@ -105,7 +105,7 @@ def _cheapest(
     """
 
     def moved(place: int, words: int) -> tuple[int, tuple[int, ...]] | None:
-        """The least cost of so many words when they are moved on, and where they are then."""
+        """The least cost of this many words when they are moved on, and where they are then."""
         if place not in moves:
             return None
         times = -(-words // moves[place].fewer)
@@ -191,7 +191,7 @@ def _is_plain(sequence: EventSequence) -> bool:
 
 
 def _in_order(cluster: Cluster) -> int:
-    """Words written between those that two neighbouring reads wait for, at least; 0 if unknown.
+    """Minimum number of words written between the words of two neighbouring reads; 0 if unknown.
 
     Of a layer with one input, whose reads wait for nothing but its writes.
     """

@@ -52,8 +52,9 @@ class DesignEvaluator:
 
     Depths are tuples in the order of the FIFOs, None for one without a bound. required: a period in
     cycles; then an evaluation says no more than whether it is reached: the period returned is the
-    required one, or that of a cycle above it. Infinite periods are None. only_live: as csdf.search
-    has it, a deadlock or none. Each group of layers that hold each other up is looked at once, and not
+    required one, or the period of a cycle above it. Infinite periods are None. only_live: as
+    csdf.search has it, a deadlock or none. Each group of layers that hold each other up is looked at
+    once, and not
     at all where an earlier answer decides: more depth is never slower, less never faster.
     """
 

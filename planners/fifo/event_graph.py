@@ -1,11 +1,11 @@
 """Event graph of a design as arrays: event times for given depths of the FIFOs, and critical cycles.
 
 Every cycle of events that goes back through the space of FIFOs bounds their depths. Between two layers
-that pass elements on one by one, an element waits as well in the FIFO before as in that behind: a cycle
-through the space of a chain of FIFOs, by way of such layers only, bounds the sum of their depths. With
-the same sum, or a smaller one, there is a cycle through the same events outside the chain that takes no
-less. So all depths with no larger a sum in any chain of a cycle that is too slow are infeasible: many
-more than those with no FIFO deeper.
+that pass elements on one by one, an element waits as well in the FIFO before as in the FIFO after: a
+cycle through the space of a chain of FIFOs, through such layers only, bounds the sum of their depths.
+With the same sum, or a smaller one, there is a cycle through the same events outside the chain that
+takes no less. So all depths with no larger a sum in any chain of a cycle that is too slow are
+infeasible: many more than those with no FIFO deeper.
 
 Proof: within layers that do the same for every element, a path from one event to another goes back as
 many elements as the space of the FIFOs on it and as many as the layers hold, and its time is that of
@@ -111,7 +111,7 @@ class _Wait(NamedTuple):
 class EventGraph:
     """A design as arrays for the kernel; depths are given with every question.
 
-    alone: periods of layers by themselves, as far as somebody asked for them.
+    alone: periods of layers by themselves, computed on request.
     """
 
     def __init__(self, design: Design) -> None:
@@ -286,7 +286,7 @@ class Subgraph:
         self.simulated = 0  # events so far
 
     def _begin(self, period: Fraction, frames: int) -> Any:
-        """Return room for times, on the backend that holds those of so many frames."""
+        """Return room for times, on the backend for this many frames."""
         whole = self._whole
         largest = ranges.event_times(
             frames, period.numerator, period.denominator, whole.longest, self._most_tokens

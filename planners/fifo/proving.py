@@ -1,9 +1,9 @@
 """Proof of the smallest depths: LP covering of infeasible regions, part by part.
 
-A part is a set of FIFOs; its smallest depths are those that suffice while all FIFOs outside have no
+A part is a set of FIFOs; its smallest depths suffice while all FIFOs outside have no
 bound. No depths of the whole have fewer bits than the parts together. Parts begin as those FIFOs that
 were found to be too small together, and are joined only where the smallest of each do not suffice
-together. A layer without any slack separates parts: what is before it and behind it is never joined.
+together. A layer without any slack separates parts: FIFOs before it and after it are never joined.
 
 In a part, cheapest depths outside of all regions known to be infeasible are proposed, until they
 suffice. A region is left by a chain of FIFOs that is deeper than its limit: of each region one chain
@@ -74,7 +74,7 @@ class Parts:
 
     @property
     def lower_bound(self) -> int:
-        """Return the least cost of any sufficient distribution, as far as it is proved."""
+        """Return the least cost of any sufficient distribution, proved so far."""
         inside = {place for part in self._parts for place in part.places}
         outside = self._least_cost(set(range(len(self._least))) - inside)
         return outside + sum(part.lower_bound for part in self._parts)
@@ -100,7 +100,7 @@ class Parts:
         yield dict(enumerate(self._together()))
 
     def _begin(self, depths: Depths) -> None:
-        """Make parts without a FIFO in common of those that these depths show to be too small together.
+        """Make parts without a FIFO in common of those whose depths are too small together.
 
         Each has a FIFO at its least, and the others of these depths that it then lacks: few and small
         parts, soon searched, and the bounds of all of them add up.
@@ -120,7 +120,7 @@ class Parts:
                 inside |= set(group)
 
     def _add(self, places: Iterable[int], bound: int) -> None:
-        """Begin a part, of which the bound is known."""
+        """Begin a part with a known bound."""
         inside = set(places)
         weights = [weight if place in inside else 0 for place, weight in enumerate(self._weights)]
         most = self._moves.most_depths(weights, self._floor, self._known_most).depths
@@ -135,7 +135,7 @@ class Parts:
             raise _Enough
 
     def _solved(self, effort: int) -> Iterator[dict[int, int]]:
-        """Search in each part, for so many simulations; what is not found is searched on later."""
+        """Search in each part, for this many simulations; what is not found is searched on later."""
         for part in sorted(self._parts, key=lambda part: len(part.places)):
             if part.depths is None:
                 self._end = self._evaluator.simulations + effort
@@ -182,7 +182,7 @@ class Parts:
         self._add(inside | short, bound)
 
     def _fewest(self, group: Sequence[int], depths: Depths) -> list[int]:
-        """FIFOs of a group that are too small together, none of which can be left out."""
+        """FIFOs of a group that are too small together, a minimal set."""
         kept, tried = list(group), set[int]()
         while left := [place for place in kept if place not in tried]:
             self._look()
@@ -198,7 +198,7 @@ class Parts:
 
 
 def _least_of(one: int | None, other: int | None) -> int | None:
-    """The lesser of two depths, of which None is without end."""
+    """The lesser of two depths; None is infinite."""
     return min((depth for depth in (one, other) if depth is not None), default=None)
 
 
@@ -228,7 +228,7 @@ class _Part:
 
     @property
     def lower_bound(self) -> int:
-        """Return what the depths cost at least, as far as it is known."""
+        """Return the known lower bound on the cost of the depths."""
         return max(self._bound, self._covering.lower_bound)
 
     def search(self, sufficient: Depths) -> None:
@@ -307,7 +307,7 @@ class _Part:
         return region
 
     def _fewest(self, depths: Trial, region: Infeasible) -> tuple[list[int], Infeasible]:
-        """FIFOs that are too small together, none of which can be left out, and their region."""
+        """FIFOs that are too small together, a minimal set, and their region."""
         kept, tried = (
             sorted({place_limit for chain in self._chains(region) for place_limit in chain}),
             set[int](),

@@ -2,12 +2,12 @@
 
 Each FIFO with all others unbounded gives depths that no answer goes below. Where these do not suffice
 together, the cheapest FIFO on the critical cycle gets deeper, and then all are made narrow: no single
-one can be less. Then two methods take turns, as far as time allows: depth of one FIFO is exchanged for
+one can be less. Then two methods alternate while time allows: depth of one FIFO is exchanged for
 fewer bits in another, and the smallest depths are found and proved part by part. Turns are counted in
 events, not in seconds, so more time only ever continues what less time did: no answer becomes worse by
 it.
 
-Where memories cost in steps (block RAMs, LUTs) the search is that of csdf.search.memory_cost, which
+Where memories cost in steps (block RAMs, LUTs) the search is in csdf.search.memory_cost, which
 `csdf buffers --objective` uses as well. Where it proves the least cost at once, the rest of the time
 goes to the fewest bits, which break ties. Else the depths of the fewest bits and of the fewest elements
 are looked at, too: they bound the cost from above, and the search goes on from where it was.
@@ -177,7 +177,7 @@ class _Smallest:
         return self._sizing(Status.OPTIMAL, proof)
 
     def _find(self) -> Parts:
-        """Find depths of which no single one can be less; return what proves the smallest.
+        """Find depths that are minimal one by one; return what proves the smallest.
 
         A large design has some at once, grown from the floor: elements then wait in few FIFOs.
         """
@@ -262,7 +262,7 @@ class _Smallest:
             spent = self._evaluator.work
 
     def _exchanges(self, parts: Parts) -> Iterator[bool]:
-        """Take ever cheaper depths, depth of one FIFO being exchanged for that of another."""
+        """Take ever cheaper depths, depth of one FIFO being exchanged for depth of another FIFO."""
         if not self._is_narrow:
             variables = variables_of(self._least, self._weights)
             for better in reduced(variables, self._best, self._evaluator.suffices, is_close=True):
@@ -413,7 +413,7 @@ def narrowed(
 ) -> Iterator[Depths]:
     """Yield ever smaller depths that suffice; of the last ones no single one can be less.
 
-    FIFOs are bisected one after the other, the one that costs the most above its floor first. Space
+    FIFOs are bisected in sequence, the one that costs the most above its floor first. Space
     that no element uses any more goes at once, from all FIFOs.
     """
     current = evaluator.occupied(depths)
@@ -495,7 +495,7 @@ FINISH = 0.9  # of what is left after a proof, for the fewest bits
 
 
 class _Cheapest:
-    """The search for the least cost, and what was found on the way."""
+    """The search for the least cost, and its intermediate results."""
 
     def __init__(
         self, graph: TimedDesign, period: Fraction | None, cost: MemoryCost, stop: Stop
@@ -549,7 +549,7 @@ class _Cheapest:
         )
 
     def _is_proved(self, stop: Stop) -> bool:
-        """Whether the least cost is found by then."""
+        """Whether the least cost is found until then."""
         self._part = stop
         try:
             if held_back(self._evaluator, self._period) is not None:
@@ -608,7 +608,7 @@ class _Cheapest:
         return None
 
     def _take(self, depths: Depths) -> None:
-        """Note depths that suffice, made narrow as far as the time allows."""
+        """Note depths that suffice, reduced while time allows."""
         self._found.append(depths)
         suffices = self._evaluator.suffices
         try:

@@ -1,6 +1,6 @@
 """Bottleneck, depths to compare, and smallest depths of a design: the answer of `csdf fifo`.
 
-The depths of FINN's own rule come from the max. occupancy of unbounded FIFOs.
+It takes the depths of FINN's own rule from the maximum occupancy of unbounded FIFOs.
 """
 
 from __future__ import annotations
@@ -88,11 +88,11 @@ def study(
     cost: MemoryCost | None = None,
     stops: Stops = Stop,
 ) -> Study:
-    """Return the smallest depths for a period, by default that of the bottleneck, and all around them.
+    """Return the smallest depths for a period, by default of the bottleneck, and comparisons.
 
     only_live: the least memory without deadlock instead. weights: what an element of each FIFO costs;
-    cost: in place of it what a memory of a depth and a width costs. is_split: a FIFO is a chain of
-    memories, and costs what they cost. stops: called for each search, returns its stop.
+    cost: instead of it the cost that a memory of a depth and a width costs. is_split: a FIFO is a chain
+    of memories, and costs their sum. stops: called for each search, returns its stop.
     """
     graph, spend = EventGraph(design), stops().finishing().charge
     least_period, bottleneck = max_rate(graph, spend)
@@ -222,7 +222,7 @@ def front(
     """Return the trade-off: the smallest depths without deadlock, at the max. rate, and between.
 
     is_split, weights, cost: as of `study`. stops: called for each point, returns the stop of its
-    search. The period of a point is that of its depths, or of its chains. Points that are no faster
+    search. The period of a point is the period of its depths or chains. Points that are no faster
     than one that costs no more are left out.
     """
     graph = EventGraph(design)

@@ -1,9 +1,8 @@
-"""The CSV files of MiniMalloc: a header `id,lower,upper,size` and a line for each buffer.
+"""Allocation files: CSV of MiniMalloc (`id,lower,upper,size`), and traces of the Glow compiler.
 
 Lifetimes are half-open: from `lower` to before `upper`. The columns `alignment`, `offset` (fixed)
-and `hint` may be added, and be empty; columns may stand in any order.
-
-Allocation traces in the format of the Glow compiler's allocator test.
+and `hint` may be added, and be empty; columns may stand in any order. Allocation traces in the
+format of the Glow compiler's allocator test.
 
     MODEL <name>          a new problem
     ALIGN <bytes>         alignment of all its buffers
@@ -11,9 +10,7 @@ Allocation traces in the format of the Glow compiler's allocator test.
     FREE <id>             to this one
     MEM <bytes>           what the trace expects to need; EFF <ratio> its efficiency
 
-Time is counted in ALLOC and FREE instructions. Text from `#` to the end of a line is a comment.
-
-Lines that know their place in a file, for messages.
+They count time in ALLOC and FREE instructions. Text from `#` to the end of a line is a comment.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Plans as C headers: the bytes of the arena, and an offset for each buffer.
 
-C text in general: names in its comments, and the numbers it can hold.
+It also writes names in C comments, and numbers within the range of their type.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ class InterpreterArena:
     kinds: tuple[str, ...]
 
     def size(self, head: int) -> int:
-        """Return the least arena, of which tensors and scratch take `head` bytes."""
+        """Return the smallest arena in which tensors and scratch take `head` bytes."""
         return -(-(self.persistent + max(head, self.temporary)) // ALIGNMENT) * ALIGNMENT
 
     def to_json(self, head: int) -> dict[str, Any]:
@@ -256,7 +256,7 @@ class _Count:
         )
 
     def _mark(self, number: int, within: Collection[int]) -> None:
-        """Let every tensor of a graph, and of those that it calls, live from first to last use."""
+        """Let every tensor of a graph, and of the graphs that it calls, live from first to last use."""
         if number >= len(self._graphs) or number in within:
             raise UnreadableFile(
                 f"graph {number} of {len(self._graphs)} is called in a circle or missing"
@@ -298,7 +298,7 @@ class _Count:
         self._lives.setdefault(name, [self._time, self._time])[1] = self._time
 
     def _tail(self) -> tuple[int, int]:
-        """Return the bytes that stay, and how far beside them temporary ones reach."""
+        """Return the persistent bytes, and the extent of the temporary ones."""
         build, graphs, tail = self._build, self._graphs, _Tail()
         pointer = POINTER[build]
         for pair in INTERPRETER:
@@ -422,7 +422,7 @@ FIELDS, BUFFERS, METADATA = 8, 4, 6  # of the table of a model
 
 
 def with_offline_plan(content: bytes, plan: bytes) -> bytes:
-    """Return a TensorFlow Lite file with that plan, in place of one that it has.
+    """Return a TensorFlow Lite file with that plan, instead of its present one.
 
     A new beginning is put before the file: a table of the model that points into the old bytes, which
     stay as they are. Raises UnreadableFile for a damaged file, or one with data behind its tables.

@@ -7,8 +7,8 @@
     suite = MemoryPlanningAlgorithmSuite([greedy, memory_planning])
     MemoryPlanningPass(memory_planning_algo=suite)
 
-ExecuTorch collects the tensors that it wants placed; inputs, outputs and state that are somebody
-else's are not among them. The plan of its `greedy` comes first, and checks the tensors; memory by
+ExecuTorch collects the tensors that it wants placed; inputs, outputs and state that are allocated
+elsewhere are not among them. The plan of its `greedy` comes first, and checks the tensors; memory by
 memory it is replaced by a smaller plan, where the search finds one.
 
 Source: ExecuTorch 1.5.1, exir/memory_planning.py, MemoryPlanningAlgorithmSuite and apply_algo.

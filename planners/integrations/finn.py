@@ -6,8 +6,8 @@
     DataflowBuildConfig(steps=steps, auto_fifo_depths=False, ...)
 
 The step reads the layers of the model, and writes the smallest depths for its max. rate into
-`inFIFODepths` and `outFIFODepths`, from which InsertFIFO takes them, and into FIFO nodes that are
-there. Neither FINN nor an FPGA tool is needed. Depths are proved for the timing of csdf fifo finn.
+`inFIFODepths` and `outFIFODepths`, from which InsertFIFO takes them, and into existing FIFO nodes.
+Neither FINN nor an FPGA tool is needed. Depths are proved for the timing of csdf fifo finn.
 
 Source: FINN, builder/build_dataflow_steps.py: a step takes the model and the configuration, and
 returns the model.
@@ -39,11 +39,11 @@ INT, STRING, INTS = 2, 3, 7  # types of attributes, onnx.proto
 
 
 def step_csdf_fifo_depths(model: ModelWrapper, cfg: Any) -> ModelWrapper:
-    """Return the model with the smallest FIFO depths for its max. rate, as far as they were proved.
+    """Return the model with the smallest FIFO depths for its max. rate, where they were proved.
 
-    cfg: a DataflowBuildConfig, of which `synth_clk_period_ns`, `fpga_part` and `split_large_fifos` are
-    used. What was found and assumed is in the metadata `csdf_fifo_depths` of the model, in JSON.
-    Raises UnreadableFile for a model with layers of unknown timing, GaveUp where no depths were found.
+    cfg: a DataflowBuildConfig; `synth_clk_period_ns`, `fpga_part` and `split_large_fifos` are used.
+    What was found and assumed is in the metadata `csdf_fifo_depths` of the model, in JSON. Raises
+    UnreadableFile for a model with layers of unknown timing, GaveUp where no depths were found.
     """
     timing = TimingOptions(
         clock_ns=float(getattr(cfg, "synth_clk_period_ns", None) or CLOCK_NS),
@@ -74,7 +74,7 @@ def _design(model: ModelWrapper, timing: TimingOptions) -> Design:
 
 
 def _set_attribute(node: Any, name: str, value: str | int | list[int]) -> None:
-    """Give a node of ONNX an attribute, in the place of one of that name."""
+    """Give a node of ONNX an attribute, instead of one of that name."""
     for number, old in enumerate(node.attribute):
         if old.name == name:
             del node.attribute[number]

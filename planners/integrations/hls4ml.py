@@ -1,10 +1,9 @@
 """Stream depths in a conversion of hls4ml: an optimizer pass, registered as its own are.
 
     from planners.integrations.hls4ml import register
-
     config["Flows"] = [register("Vitis")]  # of the hls_config of hls4ml.converters.convert_from_...
 
-The flow comes behind that of the back end, before the project is written: the pass sets the depth of
+The flow runs after the flow of the back end, before the project is written: the pass sets the depth of
 every stream between two layers to the smallest for the max. rate. The C++ that hls4ml would write is
 read for it, in a folder that is removed again, so that csdf fifo hls4ml gives the same depths.
 

@@ -1,10 +1,9 @@
 """How much memory a network needs: every way to work it in one arena, and the best of them.
 
 The ways: layers one after the other, each as a whole; all layers at once by rows, nothing computed
-twice; and groups of lines and strips, which is the search of planners.memory.labels. All are
-plans of one form, so their figures compare.
-
-A plan that was made before, as an answer to whether a network fits: checked, not searched.
+twice; and groups of lines and strips, which is the search of planners.memory.labels. All are plans
+of one form, so their figures compare. A plan that was made before, as an answer to whether a
+network fits: checked, not searched.
 """
 
 from __future__ import annotations

@@ -9,10 +9,9 @@ comes row by row is taken by the first group as it comes, or collected first: th
 resident input follow. Exact in the space of moves.Moves, unless the number of labels at a place is
 limited.
 
-Ways from one cut of a course onward inside one group, as labels: bytes that stay or pass, work.
-
-A label stands for the moves of a group up to a cut. Of the labels that reach the same cut with
-the same rows a batch only those are kept that no other is at least as good as in all three numbers.
+Ways from one cut of a course onward inside one group, as labels: bytes that stay or pass, work. A
+label stands for the moves of a group up to a cut. Of the labels that reach the same cut with the
+same rows a batch only those are kept that no other is at least as good as in all three numbers.
 Labels are kept as arrays, and all moves behind a cut are tried on all labels at once.
 """
 

@@ -3,12 +3,11 @@
 A result lies whole, or in a line; a strip is a ring, with room for all columns that are ever there.
 A line only has room for the rows that outlive the next firing: a batch of rows that the next firing
 reads, and for which the line has no room, is staged; when that firing has released what it used up,
-the rest of the batch moves into the line. (A staged batch that the next firing does not read, because
-nothing ever reads it, is dropped before.) A window of three rows so keeps two, and one staging place
-serves all tensors of the group: at most two batches are staged at a time, the one that a firing
-reads and the one that it makes.
-
-How far the result of a group may lie over its input, row by row as the input's rows die.
+the rest of the batch moves into the line. (A staged batch that the next firing does not read,
+because nothing ever reads it, is dropped before.) A window of three rows so keeps two, and one
+staging place serves all tensors of the group: at most two batches are staged at a time, the one
+that a firing reads and the one that it makes. How far the result of a group may lie over its input,
+row by row as the input's rows die.
 """
 
 from __future__ import annotations

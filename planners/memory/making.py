@@ -1,14 +1,12 @@
 """The plan of a chain of groups: exact sizes of its buffers, and their offsets.
 
-How results may lie over what their groups read, and the bytes that this leaves at least.
+It computes in-place overlaps of results and group inputs, and the lower bound that follows.
 
-A ring of rows for a concatenation and all that it joins, inside a group.
-
-Kept as lines of their own, the inputs of a concatenation hold rows until it has copied them. In one
-ring they write into the rows of the result, ahead of it: the ring has as many rows as the longest wait
-takes, from the writing of a row to the last reading of any part of it.
-
-Groups of a plan, and the groups in which tensors lie whole.
+A ring of rows for a concatenation and all that it joins, inside a group. Kept as lines of their
+own, the inputs of a concatenation hold rows until it has copied them. In one ring they write into
+the rows of the result, ahead of it: the ring has as many rows as the longest wait takes, from the
+writing of a row to the last reading of any part of it. Groups of a plan, and the groups in which
+tensors lie whole.
 """
 
 from __future__ import annotations

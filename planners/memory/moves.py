@@ -1,6 +1,6 @@
 """The ways from one cut of a course to a later one, inside a group, and what each keeps.
 
-Groups and chains of groups, with what they need: values.
+They are values: groups and chains of groups, with the memory and MACs that they need.
 """
 
 from __future__ import annotations

@@ -1,19 +1,16 @@
 """Offsets for the buffers of a plan, where a result may lie over rows of its input that are dead.
 
-Offsets for a chain of groups, of which each reads one whole tensor and writes one.
+Offsets for a chain of groups, of which each reads one whole tensor and writes one. The buffers
+inside a group are packed below the lower of its two tensors and above the upper one. For an arena
+of some bytes all places of each tensor from which the chain can go on are found, on a grid: exact
+for it, but for the bytes between two tensors that lie apart, which are left empty. Offsets within
+an arena of some bytes, by the exact search of planners.arena.
 
-The buffers inside a group are packed below the lower of its two tensors and above the upper one. For an
-arena of some bytes all places of each tensor from which the chain can go on are found, on a grid:
-exact for it, but for the bytes between two tensors that lie apart, which are left empty.
-
-Offsets within an arena of some bytes, by the exact search of planners.arena.
-
-A lead makes a pair that conflicts otherwise than by its sizes: if the one lies lower, the other begins
-the lead above it, and not the whole size. The search takes blocks by their offsets, and of equal
-offsets in an order of its own. So a lead of zero counts as a small part of a unit, which is cut off
-again from the offsets that are found.
-
-Pieces that are placed in an arena, and leads: how far a piece may lie over another.
+A lead makes a pair that conflicts otherwise than by its sizes: if the one lies lower, the other
+begins the lead above it, and not the whole size. The search takes blocks by their offsets, and of
+equal offsets in an order of its own. So a lead of zero counts as a small part of a unit, which is
+cut off again from the offsets that are found. Pieces that are placed in an arena, and leads: how
+far a piece may lie over another.
 """
 
 from __future__ import annotations

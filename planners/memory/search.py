@@ -3,7 +3,6 @@
 First the plain ones: whole layers, and all layers by rows. Then the search of groups, with more and
 more labels at a place: lines alone, and strips below what lines need. Where the plan of a chain of
 groups takes more bytes than are counted, chains whose tensors find places are looked for beside it.
-
 Spaces of moves: those that compute nothing twice, a few for a first answer, layers worked twice.
 """
 

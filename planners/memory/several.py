@@ -1,6 +1,6 @@
 """Several networks in one arena, in turn or at the same time: RAM is shared, flash and time add up.
 
-Networks that work in turn in one array of bytes, as their plans say.
+They are executed sequentially in one array of bytes, as their plans say.
 """
 
 from __future__ import annotations

@@ -5,9 +5,7 @@ lie. A stage of several layers goes along the columns of its result: each tensor
 which holds as many columns as its readers look back, and as many rows as the result rows need;
 columns are computed once, rows that neighbouring strips share are computed again. A layer that sums
 over all places of a map (global pooling, fully connected) is a stage of its own that takes a row a
-firing and holds its sums.
-
-Spans of rows or columns that firings need of a tensor.
+firing and holds its sums. Spans of rows or columns that firings need of a tensor.
 """
 
 from __future__ import annotations

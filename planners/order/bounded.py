@@ -124,7 +124,7 @@ class BoundedSearch:
         self._begin(machine.walk, self._arrays, self._search)
 
     def run(self, states: int) -> int:
-        """Expand at most so many states; return FOUND, NONE, FULL or UNDECIDED."""
+        """Expand at most this many states; return FOUND, NONE, FULL or UNDECIDED."""
         machine = self._machine
         return int(self._go_on(machine.walk, machine.cut, self._arrays, self._search, states))
 

@@ -34,10 +34,9 @@ class OrderProblem:
     """Steps in the order of their file, and the bytes of each tensor.
 
     A tensor that no step writes is an input: live from the start. A tensor is live from the step that
-    writes it, until the last step that reads it; outputs are live until the end, an input that no
-    step reads likewise. A step takes the bytes that are live before it, and those of the tensors that
-    it writes; where it overwrites a tensor, only those that are live before it. Weights and scratch
-    are not counted.
+    writes it, until the last step that reads it; outputs are live until the end, an input that no step
+    reads likewise. A step takes the bytes that are live before it, plus the bytes of the tensors that
+    it writes, unless it overwrites a tensor. Weights and scratch are not counted.
 
     Raises InvalidGraph for a name that is not a tensor, two writers, a cycle, or an overwritten tensor
     that is smaller than the result.

@@ -37,7 +37,7 @@ class OrderWhy(Why):
 class OrderPlan:
     """An order of all steps, its peak, and bytes that no order is below.
 
-    file_peak: of the order of the file, its steps moved behind those that they need.
+    file_peak: of the order of the file, its steps moved after their predecessors.
     """
 
     problem: OrderProblem

@@ -20,7 +20,7 @@ LARGEST_STEP = 256  # by which a bound falls after a failure before it falls by 
 def improve_by_windows(
     machine: Machine, order: list[int], *, width: int, capacity: int, stop: Stop
 ) -> list[int]:
-    """Return an order whose windows of so many steps have lower peaks; each overlaps the next by half.
+    """Return an order with lower peaks in windows of this many steps, which overlap by half.
 
     capacity: states of a search. A window far below the peak of the order counts as well: it makes room
     for the windows around it.

@@ -30,7 +30,7 @@ def sums_over_rows(network: Network, layer: Layer) -> bool:
 def takes_rows(network: Network, layer: Layer) -> bool:
     """Return whether a layer has its result when the last row has come, and keeps none until then.
 
-    It sums over rows, or puts their places where they belong in a result that lies whole.
+    It sums over rows, or puts their places where they belong in a result that is stored whole.
     """
     return layer.operator.scatters_rows or sums_over_rows(network, layer)
 

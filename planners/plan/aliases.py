@@ -1,6 +1,6 @@
 """Tensors that lie inside others: a concatenation or slice then moves nothing.
 
-The inputs of a concatenation may be written where the result wants them: each place of the result
+The inputs of a concatenation may be written where the result wants them: each position of the result
 holds those of the inputs side by side. So a tensor has a *place stride*, the elements from one place
 (row, column) to the next, apart from its own channels. Concatenations of concatenations, each a longer
 one of the same tensors (DenseNet), all lie in the longest. Along rows, or of vectors, they follow one
@@ -30,7 +30,7 @@ class _Run(NamedTuple):
 
 
 def channels_of(shape: Shape) -> int:
-    """Return the elements of one place; a tensor that is no map is a place of its own."""
+    """Return the elements of one place; a tensor that is no map is a position of its own."""
     return shape.row_elements // shape.width
 
 
@@ -189,7 +189,7 @@ def _cut(runs: tuple[_Run, ...], first: int, end: int) -> Iterator[_Run]:
 
 
 def _place_in(outer: tuple[_Run, ...], inner: tuple[_Run, ...]) -> int | None:
-    """The first place at which some runs stand in others."""
+    """The first position at which some runs stand in others."""
     length, place = sum(run.length for run in inner), 0
     for run in outer:
         if run.tensor == inner[0].tensor and run.first <= inner[0].first < run.first + run.length:

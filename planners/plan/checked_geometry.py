@@ -118,7 +118,7 @@ def _nearest(span: Range, limit: int) -> Range:
 
 
 def _hull(spans: list[Range]) -> Range:
-    """The range from the first to the last place of ranges; (0, 0) where all are empty."""
+    """The range from the first to the last position of ranges; (0, 0) where all are empty."""
     places = [span for span in spans if span[0] < span[1]]
     if not places:
         return 0, 0
@@ -191,7 +191,7 @@ def streamed_input_firings(needs: InputNeeds, name: str) -> Firings:
 
 
 class _Bands(NamedTuple):
-    """The places of a tensor that tiles along an axis hold, and that they compute."""
+    """The positions of a tensor that tiles along an axis hold, and that they compute."""
 
     held: list[Range]
     computed: list[Range]

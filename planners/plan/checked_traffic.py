@@ -104,7 +104,7 @@ class WeightReads:
         return operator.groups == 1 < rows and row < SHORT_ROW and rows * row <= MOST_COPIED
 
     def _summed_up(self, layer: Layer, last: Layer) -> int:
-        """The bytes of a layer whose feature maps the last layer sums up, as far as it needs them."""
+        """The bytes of a layer whose feature maps the last layer adds up, as far as it needs them."""
         rows = (0, self._needs.rows(last, 0, (0, last.shape.rows))[1])
         columns = layer.shape.width
         if isinstance(last.operator, op.Pooling):

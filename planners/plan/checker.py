@@ -214,7 +214,7 @@ class _Checked:
                 )
 
     def _whole(self) -> set[str]:
-        """Tensors that lie whole."""
+        """Tensors that are stored whole."""
         whole = {buffer.tensor for buffer in self._plan.buffers if buffer.has_all_rows}
         return whole | {alias.tensor for alias in self._plan.aliases if alias.host in whole}
 
@@ -273,7 +273,7 @@ class _Checked:
         return all(makes_rectangles(self._network, self._network.layer(name)) for name in layers)
 
     def _can_go_by_channels(self, layers: tuple[str, ...]) -> bool:
-        """Whether these are a convolution and a layer that sums up each of its feature maps."""
+        """Whether these are a convolution and a layer that adds up each of its feature maps."""
         if len(layers) != 2 or self._network.consumers[layers[0]] != (layers[1],):
             return False
         first, last = (self._network.layer(name) for name in layers)
@@ -479,7 +479,7 @@ class _Checked:
             raise InvalidPlan(f"flash {self._plan.flash!r}, but the plan names no memories")
 
     def _require_whole(self) -> None:
-        """Require that tensors which another group reads, and results, lie whole."""
+        """Require that tensors which another group reads, and results, are stored whole."""
         whole = self._whole()
         streamed_input = {
             group.streamed_input
@@ -540,7 +540,7 @@ class _Checked:
                 raise InvalidPlan(f"{both}, as {first.kind.value}; expected one buffer in a group")
 
     def _is_copied_into(self, ring: StreamBuffer) -> bool:
-        """Whether rows of a tensor that lies whole are copied into the ring, for layers to read."""
+        """Whether rows of a tensor that is stored whole are copied into the ring for its consumers."""
         return any(
             self._plan.groups[number].streamed_input == ring.tensor
             for number in range(ring.begin, min(ring.end, len(self._plan.groups)))

@@ -1,4 +1,4 @@
-"""Tiles of columns: a network in which some layers are there once for each tile of their result.
+"""Tiles of columns: a network in which some layers are stored once for each tile of their result.
 
 A tile is some columns of the result of a span of layers, of all rows. Its layers make the columns that
 it needs of their tensors, so that what neighbouring tiles share is computed for each. A tile begins

@@ -238,7 +238,7 @@ def bordered_layer(
 
 
 def compute_rows(computed: Computation, inputs: Sequence[Reader], out: Array) -> None:
-    """Compute the whole output of a layer that works by rows, some rows at a time."""
+    """Compute the whole output of a layer that is executed row by row, some rows at a time."""
     channels, rows, columns = out.shape
     count = max(1, CHUNK // (channels * columns))
     for first in range(0, rows, count):
@@ -247,7 +247,7 @@ def compute_rows(computed: Computation, inputs: Sequence[Reader], out: Array) ->
 
 
 def _beyond(wanted: Range, there: Range) -> Range:
-    """Places asked for before what is there, and behind it; negative where more is there."""
+    """Places asked for before what is available, and after it; negative where more is there."""
     return there[0] - wanted[0], wanted[1] - there[1]
 
 

@@ -249,7 +249,7 @@ def _begins_at(
 
 
 def _columns_read(layer: Layer, column: int, width: int) -> list[int]:
-    """The columns of its first input of so many, one by one, that a column of a layer is made of."""
+    """The columns of its first input of this many, one by one, that a column of a layer is made of."""
     match layer.operator:
         case op.Convolution(window=window) | op.Pooling(window=window):
             first = column * window.stride[1] - window.padding[1]

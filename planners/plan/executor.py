@@ -1,14 +1,12 @@
 """The machine that carries out a plan in one arena: every byte knows what it holds.
 
-From the plan: which stages are in a group, and where buffers lie; from the network, which rows a layer
-needs. The executor finds the order of firings, the rows and columns of each, the staging of batches and
-their way into the lines anew. With the planners it shares the form of plans alone. It refuses every
-read of a byte that does not hold the element that the layer is to read. Without a computation the
-executor is the checker of a plan; with a computation, the plan runs.
-
-Tensors that pass between groups that work at the same time: copied from buffer to buffer.
-
-Inputs of a firing stay until it has ended: a layer may write at any time while it works.
+From the plan: which stages are in a group, and where buffers lie; from the network, which rows a
+layer needs. The executor finds the order of firings, the rows and columns of each, the staging of
+batches and their way into the lines anew. With the planners it shares the form of plans alone. It
+refuses every read of a byte that does not hold the element that the layer is to read. Without a
+computation the executor is the checker of a plan; with a computation, the plan runs. Tensors that
+pass between groups that work at the same time: copied from buffer to buffer. Inputs of a firing
+stay until it has ended: a layer may write at any time while it works.
 """
 
 from __future__ import annotations
@@ -296,7 +294,7 @@ class Machine:
                     self.get(made, row)
 
     def output(self, name: str) -> Array:
-        """Return a tensor that lies whole, or of which all rows went out; (rows, columns, channels)."""
+        """Return a tensor stored or delivered whole: (rows, columns, channels)."""
         ends = [output.name for output in self.network.outputs if output.inputs == (name,)]
         went = [end for end in ends if end in self._whole]
         stay = [end for end in ends if end not in went]
@@ -363,7 +361,7 @@ class Machine:
                 self.arena.write(place, tensor.layer.name, row * size, values, size)
 
     def get(self, tensor: HeldTensor, row: int, reader: str | None = None) -> Array:
-        """Return a row, (columns, channels). Raises ExecutionError where it is not there."""
+        """Return a row, (columns, channels). Raises ExecutionError where it does not exist."""
         return self.row_at(tensor, row, tensor.place(row, reader))
 
     def row_at(self, tensor: HeldTensor, row: int, place: int) -> Array:
@@ -424,7 +422,7 @@ class _GroupRun:
                     )
 
     def _is_copied(self, stage: Firings) -> bool:
-        """Whether rows of a tensor that lies whole are copied into rings."""
+        """Whether rows of a tensor that is stored whole are copied into rings."""
         arrives = stage.result == self.group.streamed_input
         return arrives and self.machine.plan.is_copied(self.number)
 
@@ -680,7 +678,7 @@ class _GroupRun:
     def _put_places(
         self, operator: op.PlaceOrder, tensor: HeldTensor, row: int, values: Array
     ) -> None:
-        """Put the places of a row where the result, which lies whole, has them."""
+        """Put the positions of a row where the result, which is stored whole, has them."""
         if not tensor.buffer.has_all_rows:
             raise ExecutionError(f"{tensor.layer.name!r} takes places one by one, but is not whole")
         numbers = np.arange(operator.height * operator.width).reshape(operator.sizes)
@@ -703,9 +701,9 @@ def _bytes_of(buffer: StreamBuffer) -> Range:
 def transfer(
     machine: Machine, copies: Sequence[Transfer], group: int, whole: Mapping[str, HeldTensor]
 ) -> dict[str, HeldTensor]:
-    """Copy tensors before a group works, and return where they lie for it and for those behind it.
+    """Copy tensors before a group works, and return where they lie for it and for those after it.
 
-    Raises ExecutionError where a tensor is not there, or a buffer that the copy names.
+    Raises ExecutionError where a tensor does not exist, or a buffer that the copy names.
     """
     tensors_held: dict[str, HeldTensor] = {}
     for copy in copies:
@@ -739,7 +737,7 @@ def _named(plan: StreamingPlan, name: str) -> StreamBuffer:
 def require_intact(
     machine: Machine, tensors: Mapping[str, HeldTensor], stage: Firings, made: Range
 ) -> None:
-    """Raise ExecutionError unless all that a firing read is there behind it.
+    """Raise ExecutionError unless all that a firing read is there after it.
 
     A layer that works element by element may write each element over the one that it reads. Sums are
     written when all has been read. made: rows of the result.

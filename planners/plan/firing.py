@@ -1,11 +1,10 @@
 """Demand-driven firing order of the stages of a group, from the demands of the last stage back.
 
-A stage makes its result some rows at a time. It fires when the rows that it needs are there; where
-they are not, the stage that makes them fires first. So no stage works ahead of those behind it, and
+A stage makes its result some rows at a time. It fires when the rows that it needs are available;
+otherwise the stage that produces them fires first. So no stage works ahead of those after it, and
 little is kept. The order follows from the needs alone: the generated code finds it anew as it runs,
-with a counter for each stage.
-
-A plan may also give an order of its own: written as turns, and carried out here.
+with a counter for each stage. A plan may also give an order of its own: written as turns, and carried
+out here.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class Reading:
 class Firings:
     """All firings of one stage.
 
-    made: rows of the result that are there after so many firings, from 0 firings on. numbers: made,
+    made: rows of the result that are there after this many firings, from 0 firings on. numbers: made,
     then upto and first of each reading, one behind the other.
     """
 
@@ -81,8 +80,8 @@ class Firings:
 class FiringGroup:
     """Stages that fire for one another, each after those whose results it reads.
 
-    A tensor that no stage makes is there from the start. row_bytes, strips: the most of a stage, where
-    bytes are to be counted too.
+    A tensor that no stage makes is available from the start. row_bytes, strips: the most of a stage,
+    where bytes are to be counted too.
     """
 
     def __init__(self, stages: Sequence[Firings], *, row_bytes: int = 1, strips: int = 0) -> None:
@@ -144,9 +143,9 @@ class FiringGroup:
 
 
 def firing_order(stages: Sequence[Firings]) -> Sequence[int]:
-    """Return the places of the stages in the order in which they fire, for one frame.
+    """Return the positions of the stages in the order in which they fire, for one frame.
 
-    The last stage that is not done asks; a stage whose needed rows are not there asks the maker of
+    The last stage that is not done asks; a stage whose needed rows are missing asks the maker of
     the first tensor that lacks rows. Raises InvalidPlan where a tensor never has the rows.
     """
     order: Sequence[int] = FiringGroup(stages).order
@@ -176,7 +175,7 @@ def in_step(stages: Sequence[Firings]) -> list[Firings]:
 
 
 def order_in_step(stages: Sequence[Firings]) -> list[int]:
-    """Return the places of the stages in the order in which they fire, all ends in step."""
+    """Return the positions of the stages in the order in which they fire, all ends in step."""
     return [place for place in firing_order(in_step(stages)) if place < len(stages)]
 
 

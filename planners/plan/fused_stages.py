@@ -5,9 +5,8 @@ first.
 
 Where the stage works in parts, the layers before its summing layer hold some channels at a time:
 each part goes along all columns and adds to the sums of the summing layer, and the last part ends
-the sums and goes on to the result.
-
-A stage of tiles runs in an arena with shadow memory, in which each byte knows its tensor and element.
+the sums and goes on to the result. A stage of tiles runs in an arena with shadow memory, in which
+each byte knows its tensor and element.
 """
 
 from __future__ import annotations
@@ -190,7 +189,7 @@ class Sweep:
         return inputs
 
     def _require_sums(self, column: int, otherwise: str) -> None:
-        """Require that the sums of a column are there; they are rescaled one after another."""
+        """Require that the sums of a column are there; they are rescaled in sequence."""
         assert self._sums is not None
         for row in range(*self._sums.rows):
             if not self._around.arena.holds(Content.BLOCK_SUMS, *self._sums.at(row, column)):
@@ -217,7 +216,7 @@ class Sweep:
         return collected
 
     def _cells(self, source: str, rows: Range, columns: Range, part: int) -> Array:
-        """The cells of a tensor, all channels; channels that are not there in this part are 0."""
+        """The cells of a tensor, all channels; channels that are missing in this part are 0."""
         layer = self._around.network.layer(source)
         shape, kind = layer.shape, layer.array_type
         if source not in self._strips and columns == (0, shape.width):
@@ -318,7 +317,7 @@ class Rectangle(NamedTuple):
         return self.region.places * unit
 
     def _places(self, row: int, columns: Range) -> tuple[int, int]:
-        """The place of a part of a row, and the number of its first element."""
+        """The position of a part of a row, and the number of its first element."""
         (top, bottom), (left, right) = self.region
         if not (top <= row < bottom and left <= columns[0] <= columns[1] <= right):
             raise ExecutionError(

@@ -1,11 +1,11 @@
-"""Heads of attention one after another: a network in which each head has layers of its own.
+"""Heads of attention in sequence: a network in which each head has layers of its own.
 
-A head reads some filters of the products that make queries, keys and values, so these are there once
+A head reads some filters of the products that make queries, keys and values, so these are stored once
 for each head, each with its filters: no number is stored twice, none multiplied twice. What the
-products read (a normalisation) is there once for each of them. The results of the heads are the
+products read (a normalisation) is stored once for each of them. The results of the heads are the
 columns of one tensor, which is their concatenation. So only one head has keys and values at a time.
 
-Where tokens are of groups that meet none but their own, the groups work one after another, too, each
+Where tokens are of groups that meet none but their own, the groups work in sequence, too, each
 on its rows of the tensors before and behind the attention.
 """
 
@@ -69,7 +69,7 @@ class _Whole(Exception):
 def head_by_head(network: Network, inside: Sequence[str]) -> HeadByHead | None:
     """Return the network where the heads of the attention among some layers have their own.
 
-    inside: layers that follow one another, of which only the last is read behind them. None where
+    inside: layers that follow one another, of which only the last is read after them. None where
     there is no attention, more than one, or one whose heads cannot be computed apart without storing
     weights twice: those that another layer reads whole.
     """

@@ -1,14 +1,14 @@
 """A memory plan: groups of stages, and buffers at offsets in one arena.
 
 A group is a list of stages that fire interleaved; a stage is a run of layers with a compute mode.
-Groups run one after another. Stages of a group fire on demand of the last one, or in an order that the
+Groups run in sequence. Stages of a group fire on demand of the last one, or in an order that the
 plan gives; with an order rows go at once to where they stay: into ring buffers, of which a tensor may
 have several for different readers.
 
 Layout: tensors lie row by row, in a row column by column, the channels of a pixel side by side. Row y
 of a whole tensor is its row y; of a line buffer of R rows it is row y mod R, of a strip of K columns
 column x is column x mod K, with the channels of one channel block. What is staged lies in the staging
-buffer of the group, at its bottom or at its top in turn; strips, and behind them the accumulators of a
+buffer of the group, at its bottom or at its top in turn; strips, and after them the accumulators of a
 firing, lie between the two. An aliased tensor (planners.plan.aliases) has its pixels where its host
 has them.
 
@@ -28,7 +28,7 @@ A valid plan, as planners.plan.checker checks it:
 - Buffers: of a tensor of the network, within the groups and the arena, as large as its rows, at a
   multiple of the bytes of an element; sums at a multiple of 4, weights at a multiple of a weight;
   staging, strips and scratch at a multiple of the bytes of the smallest element. A tensor that
-  outlives its group lies whole; so do results of the network.
+  outlives its group is stored whole; so do results of the network.
 - Reading: each layer finds one buffer of each tensor that it reads, in its group, which is written
   before. Two buffers of a tensor are for different readers.
 - Bytes: a byte that is read holds the element, sum, weight or state that the reader expects. All that a
@@ -57,11 +57,11 @@ LAYOUTS = ("CHW", "HWC")  # channel by channel; pixel by pixel
 
 
 class Span(NamedTuple):
-    """The layers between two separators that work twice, by the tensors before and after them.
+    """The layers between two separators that are recomputed, by the tensors before and after them.
 
-    by_heads: the heads of attention work one after another, with copies of what their queries, keys and
-    values are computed from. layers: those that work in so many tiles of columns, if that is more than
-    one; then source is one of the tensors that they read.
+    by_heads: the heads of attention work in sequence, with copies of what their queries, keys and
+    values are computed from. layers: those that work in this many tiles of columns, if that is more
+    than one; then source is one of the tensors that they read.
     """
 
     source: str
@@ -96,9 +96,9 @@ class Mode(Enum):
     ACCUMULATING: a firing adds a row of the input to the accumulators of its one layer; the last makes
     the result. Where the layer only moves places, a firing puts those of a row into the whole result.
     CHANNELS: one firing; for each feature map of the result, the first of two layers computes what
-    the second sums up at once. Its input has to lie whole. TILES: one firing; the result is made
+    the second adds up at once. Its input has to are stored whole. TILES: one firing; the result is made
     rectangle by rectangle, each from the rectangles that it needs of the tensors before it. What the
-    stage reads and its result lie whole.
+    stage reads and its result are stored whole.
     """
 
     ROWS = "rows"
@@ -178,10 +178,10 @@ class Kind(Enum):
 class StreamBuffer:
     """Bytes at an offset, for some groups: begin <= group < end.
 
-    rows: of the tensor, as far as the buffer has room; 0 for staging, tiles and scratch. readers:
-    layers that read the tensor here; empty for all that no other buffer of it names. Of scratch, the
-    layers that use it. layout: of a whole tensor, CHW where its channels follow one another; HWC, or
-    none, where those of a pixel lie side by side.
+    rows: of the tensor, to the extent that the buffer has room; 0 for staging, tiles and scratch.
+    readers: layers that read the tensor here; empty for all that no other buffer of it names. Of
+    scratch, the layers that use it. layout: of a whole tensor, CHW where its channels follow one
+    another; HWC, or none, where those of a pixel lie side by side.
     """
 
     name: str
@@ -244,7 +244,7 @@ class PlannedStage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turns:
-    """Firings that follow one another, so many times: the results of the stages that fire."""
+    """Firings that follow one another, this many times: the results of the stages that fire."""
 
     times: int
     results: tuple[str, ...]
@@ -292,7 +292,7 @@ class PlannedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """A memory of a board, and so many bytes of it: its size, or what a plan takes of it.
+    """A memory of a board, and this many bytes of it: its size, or what a plan takes of it.
 
     is_slow: whether layers work elsewhere, and its bytes are counted as they move.
     """
@@ -352,7 +352,7 @@ class StreamingPlan(Viewed):
 
     @property
     def collects_input(self) -> bool:
-        """Whether the input comes row by row, and lies whole before the first layer works."""
+        """Whether the input comes row by row, and is stored whole before the first layer works."""
         return not self.groups[0].stages
 
     @property
@@ -385,7 +385,7 @@ class StreamingPlan(Viewed):
         return None
 
     def is_copied(self, group: int) -> bool:
-        """Whether what arrives at a group lies whole in memory, and its rows are copied into rings.
+        """Whether the input of a group is stored whole and its rows are copied into rings.
 
         A buffer with room for all rows that is for some readers alone takes rows as they arrive.
         """

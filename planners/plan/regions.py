@@ -99,7 +99,7 @@ class Needs:
 
 
 def even_ends(extent: int, tiles: int) -> tuple[int, ...]:
-    """Return where so many tiles end that differ by one place at most.
+    """Return where this many tiles end that differ by one position at most.
 
     Raises InvalidPlan for more tiles than places.
     """

@@ -1,8 +1,9 @@
-"""Layers that are computed twice, so that what a gate sums up need not wait as a whole map.
+"""Layers that are recomputed, so that what a gate adds up need not wait as a whole map.
 
 A gate (squeeze-and-excitation) multiplies a map with numbers that were computed from all of that map.
-Either the map waits, or the layers that make it work twice: once for the sums, which need a few rows
-at a time, and once more behind them, row by row into the multiplication. The second way is a network
+Either the map waits, or the layers that make it are recomputed: once for the sums, which need a few
+rows at a time, and once more after them, row by row into the multiplication. The second way is a
+network
 of its own: the layers in front of the sums are there twice, with the same parameters.
 """
 

@@ -1,6 +1,7 @@
 """Shadow memory: the tensor element that each byte of an arena holds, and where tensors lie.
 
-`Computing` is the interface between the executor of plans and the code that computes layers.
+It defines `Computing`, the interface between the executor of plans and the code that computes
+layers.
 """
 
 from __future__ import annotations
@@ -269,7 +270,7 @@ def _as_it_lies(marks: Array) -> Array:
 
 
 def _place_elements(layer: Layer) -> int:
-    """Elements of one place of a tensor."""
+    """Elements of one position of a tensor."""
     return layer.shape.row_elements // layer.shape.width
 
 
@@ -306,13 +307,13 @@ class HeldTensor:
         return self._of_reader.get(reader or "", self.buffer)
 
     def place(self, row: int, reader: str | None = None) -> int:
-        """Return the place of a row, where a layer reads it; by default in the first buffer."""
+        """Return the position of a row, where a layer reads it; by default in the first buffer."""
         if self.staged is not None and row >= self.staged[0]:
             return self.staged[1] + (row - self.staged[0]) * self.row_bytes
         return self._place(self.read_in(reader), row)
 
     def places(self, row: int) -> list[int]:
-        """Return all places of a row that is written."""
+        """Return all positions of a row that is written."""
         if len(self.buffers) == 1:
             return [self.place(row)]
         return [self._place(buffer, row) for buffer in self.buffers]
@@ -339,7 +340,7 @@ def rows_read(
 ) -> Array:
     """Return rows of a tensor, (rows, columns, channels), at once where they follow one another.
 
-    columns: if not all. Raises ExecutionError where one is not there.
+    columns: if not all. Raises ExecutionError where one does not exist.
     """
     shape, (first, end) = tensor.layer.shape, rows
     count, size = end - first, shape.row_elements
@@ -388,14 +389,14 @@ class JoinedTensor(HeldTensor):
         return any(piece.may_overlap(begin, end) for piece in self._pieces)
 
     def place(self, row: int, reader: str | None = None) -> int:
-        """Return the place of a row."""
+        """Return the position of a row."""
         first, new = self._pieces
         kept = first.layer.shape.rows
         return first.place(row, reader) if row < kept else new.place(row - kept, reader)
 
 
 class HeldStrip(NamedTuple):
-    """Return the place of the columns of a strip during a firing."""
+    """Return the position of the columns of a strip during a firing."""
 
     layer: Layer
     rows: Range
@@ -405,7 +406,7 @@ class HeldStrip(NamedTuple):
     channels: int  # that are there at a time
 
     def place(self, row: int, column: int, unit: int) -> int:
-        """Return the place of an element."""
+        """Return the position of an element."""
         if not 0 <= row - self.rows[0] < self.room:
             raise ExecutionError(f"row {row} of the strip of {self.layer.name!r} has no room")
         at = (row - self.rows[0]) * self.columns + column % self.columns

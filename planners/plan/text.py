@@ -162,7 +162,7 @@ def worked_part(model: Model, plan: StreamingPlan) -> Model:
 
 
 def plans_for(path: str, models: int) -> tuple[StreamingPlan, ...]:
-    """Return the plans of a file, one for each of so many models, all in one arena.
+    """Return the plans of a file, one for each of this many models, all in one arena.
 
     Raises InvalidPlan where networks that may work at the same time have bytes in common.
     """

@@ -39,9 +39,9 @@ def gathered_values(network: Network, layer: Layer) -> int:
 
 
 def taps_inside(window: op.Window, axis: int, length: int, limit: int) -> list[int]:
-    """Return for 0 to `length` places of the result how many taps lie over the input, added up.
+    """Return for 0 to `length` positions of the result how many taps lie over the input, added up.
 
-    limit: places of the input along the axis.
+    limit: positions of the input along the axis.
     """
     limit += min(window.padding[2 + axis], 0)
     spacing, taps = window.dilation[axis], window.kernel[axis]
@@ -144,7 +144,7 @@ class WeightReads:
         return self._found[key]
 
     def _summed_up(self, stage: Stage, layer: Layer, size: int) -> int:
-        """The bytes of a convolution whose maps the next layer sums up, as far as that reads them."""
+        """The bytes of a convolution whose maps the next layer adds up, as far as that reads them."""
         last = self._network.layer(stage.result)
         _, end = rows_of_input(self._network, last, 0, (0, last.shape.rows))
         width = layer.shape.width

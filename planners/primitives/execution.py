@@ -94,7 +94,7 @@ def workspace_name(layer: str) -> str:
 def map_plan(
     network: Network, changes: Changes, workspaces: Mapping[str, int] | None = None
 ) -> MemoryPlan:
-    """Return offsets in bytes for every map; a time is the place of a layer in its order.
+    """Return offsets in bytes for every map; a time is the position of a layer in its order.
 
     A map lives until its last reader is done, an output until the end; a transformed tensor as long
     as its consumer runs. workspaces: bytes of layers in a plan, where inputs are there at the start.
@@ -247,7 +247,7 @@ def largest_difference(found: Mapping[str, Array], expected: Mapping[str, Array]
 
 
 def fresh_memory(count: int) -> Array:
-    """Return so many bytes as elements, zero, beginning at a large page. Raises MemoryError.
+    """Return this many bytes as elements, zero, beginning at a large page. Raises MemoryError.
 
     Layout transformations and matrix products step over whole pages, so the size of pages may show in
     times: memory is laid out alike wherever they are taken, on large pages where the system has them.

@@ -1,6 +1,6 @@
 """Profiles: costs of each layer by each primitive, of each layout transformation, and their CSV table.
 
-A feature map lies in memory as "CHW" (channel by channel, its rows one after another) or as "HWC"
+A feature map lies in memory as "CHW" (channel by channel, its rows in sequence) or as "HWC"
 (place by place, its channels side by side). The rules that make a table additive:
 
 - Every layer of the simplified network has an entry for each way in which it can run. A layer
@@ -68,7 +68,7 @@ class LayerProfile(Shown):
     """The cost of a layer by a primitive.
 
     nanoseconds: the median of the repetitions; spread_nanoseconds: their interquartile range.
-    workspace_bytes: the temporary arrays that are there at once, beyond input, output and
+    workspace_bytes: the temporary arrays that are available at once, beyond input, output and
     parameters: as a primitive declares them exactly; for a layer or fused operator that cnn2csdf
     computes with arrays of its own, as measured, rounded up to 4096. parameter_bytes: weights as
     this primitive keeps them, bias and fused ones included.

@@ -81,7 +81,7 @@ class Effort:
     """The measurements that the times of a profile rest on.
 
     repetitions: of each way to run a layer, after one that is not counted. least: of one so long
-    that `nanoseconds` are over before. hopeless: a way that takes so many times as long as the
+    that `nanoseconds` are over before. hopeless: a way that takes this many times as long as the
     fastest of its layer, by the one not counted, is timed once. evicted_bytes: written between two
     runs, so that the next finds its weights as in a network, where all other layers ran since.
     """
@@ -111,7 +111,7 @@ def profile_network(
     """Return times and memory of every way to run every layer, measured in a process of its own.
 
     Weights and maps are random: no time depends on them. budget: a stop, or seconds; it ends the
-    measurement before the next run by GaveUp. keep: is then called with the layers measured by then,
+    measurement before the next run by GaveUp. keep: is then called with the layers measured until then,
     as for an interrupt. begun: such a profile, whose layers are not measured again.
     """
     profile_now = begun

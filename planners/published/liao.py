@@ -11,8 +11,8 @@ each tile. The input halo is reloaded. The traffic is T1 + T2 with T1 = T_I + T_
 and the halo.
 
 In the buffer are the tile of the map between, one map of the input or of the output, and of the
-weights those that the innermost loop runs over: of all filters of the first layer at one place of one
-channel, of all channels of a filter of the second layer at one place.
+weights those that the innermost loop runs over: of all filters of the first layer at one position of
+one channel, of all channels of a filter of the second layer at one place.
 
 The slides have convolutions in a chain. What they leave open is read so:
 
@@ -103,12 +103,12 @@ class PairTraffic:
 
 
 def pair_traffic(group: FusedGroup, tiles: tuple[int, int]) -> PairTraffic:
-    """Return what a pair moves and holds that is cut into so many tiles."""
+    """Return what a pair moves and holds that is cut into this many tiles."""
     return _counted(CutTables(group), tiles)
 
 
 def least_pair_traffic(group: FusedGroup, room: int) -> PairTraffic | None:
-    """Return the cut that moves least in a buffer of so many bytes; None where none fits.
+    """Return the cut that moves least in a buffer of this many bytes; None where none fits.
 
     Of the uniform tilings of `fused.search`; ties go to fewer tiles, and to tiles of columns.
     """
@@ -228,7 +228,7 @@ class PublishedSearch(NetworkSearch):
     def _fused(
         self, first: int, end: int, buffer_bytes: int, below: int, stop: Stop
     ) -> GroupTraffic | None:
-        """The best cut of a pair, if it moves less than so many bytes."""
+        """The best cut of a pair, if it moves less than this many bytes."""
         stop.look()
         best_pair = self._best_pair(end, buffer_bytes)
         if best_pair is None or best_pair.total >= below:
@@ -250,7 +250,7 @@ SHOWN_TILES = 4
 
 
 class _Place(NamedTuple):
-    """The places of a tile along an axis: made of the map between, made of the output."""
+    """The positions of a tile along an axis: made of the map between, made of the output."""
 
     made: Places
     written: Places

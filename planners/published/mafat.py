@@ -7,7 +7,7 @@ Regions are clipped at the borders of the map, grids are even, poolings have no 
 Algorithm 3 names its cuts by the number of a layer of YOLOv2: 16, which is no cut, 12 and 8. These
 are the end of what is tiled and the places behind its last two poolings, which there are the only
 layers with a stride. For other networks they are read as the last two sections with a stride. What is
-tiled is the longest beginning of the chain that can be; what is behind it (a global pooling, fully
+tiled is the longest beginning of the chain that can be; what is after it (a global pooling, fully
 connected layers) works layer by layer, and counts with whole tensors. The paper has no such layers.
 """
 
@@ -90,7 +90,7 @@ def predicted(
 ) -> int:
     """Return the bytes of a configuration by Algorithm 2: the largest group, and the bias.
 
-    bias: bytes of another system than the paper's, in place of the predictor's.
+    bias: bytes of another system than the paper's, instead of the predictor's.
     """
     needs = Needs(chain.network)
     sizes = []
@@ -125,7 +125,7 @@ def paper_configuration(
 ) -> Configuration:
     """Return top x top / cut / bottom x bottom, or top x top without a cut, as the paper writes.
 
-    Behind what can be tiled, one tile: layers that work as a whole. Raises InvalidNetwork where
+    Behind what can be tiled, one tile: layers that are executed whole. Raises InvalidNetwork where
     nothing can be tiled.
     """
     cuts = [] if cut is None else [cut]
@@ -216,7 +216,7 @@ def paper_search(
     Cuts are the outer loop, the latest first; tiles above the cut the inner one, few first; with a
     cut behind the last pooling or none, at most 2x2. Where nothing is below the limit, the choice
     looked at last. The printed "LG2 <- 4" is read as 2x2, as everywhere else in the paper. More tiles
-    than a result has places are left out. bias: bytes in place of the predictor's.
+    than a result has places are left out. bias: bytes instead of the predictor's.
     """
     cuts = cuts_of(chain)
     late = cuts[1] if len(cuts) > 1 else cuts[0]

@@ -164,8 +164,8 @@ class Comparison:
 
     no_reduction: a buffer for each edge, double where it is cut. reuse_only: whole buffers shared
     within one network, which knows neither pipelines nor other networks ([76] of the thesis).
-    pipelined_reuse: the same within the whole application, with its pipelines. parts_only: all
-    layers work by rows, nothing is shared ([65]). parts_and_reuse: both, by rows everywhere, which
+    pipelined_reuse: the same within the whole application, with its pipelines. parts_only: all layers
+    are executed row by row, nothing is shared ([65]). parts_and_reuse: both, by rows everywhere, which
     is one chromosome of many.
     """
 

@@ -77,8 +77,8 @@ class NetworkFindings:
     basis: of predicted times, such as "for cortex-m7". answers: what csdf fit says, of a plan that it
     finds or of plans in files; none where it found none in time. flash: bytes of the parameters, as C
     stores them.
-    methods: those of csdf cnn memory, as far as they were found. nanoseconds: of a frame layer by layer
-    and row by row. added: what others know.
+    methods: those of csdf cnn memory, to the extent that they were found. nanoseconds: of a frame layer
+    by layer and row by row. added: what others know.
     """
 
     name: str

@@ -451,7 +451,7 @@ def _plain(titles: Sequence[str], rows: Sequence[Html], label: str) -> Html:
 
 
 def methods_table(findings: NetworkFindings) -> Html:
-    """Return the figures of `csdf cnn memory` as a table, with flash in the place of parameters."""
+    """Return the figures of `csdf cnn memory` as a table, with flash instead of parameters."""
     titles = ("method", "buffers (bytes)", "flash (bytes)", "total (bytes)", "frames/s")
     times = findings.nanoseconds
     rows = [

@@ -184,7 +184,7 @@ def single_partition(network: Network, outside: frozenset[str] = frozenset()) ->
 def divided(
     network: Network, sizes: Sequence[int], outside: frozenset[str] = frozenset()
 ) -> Member:
-    """Return the network as a member in partitions of so many layers, "NAME/1" and so on."""
+    """Return the network as a member in partitions of this many layers, "NAME/1" and so on."""
     layers = _inside(network, outside)
     partitions = tuple(
         Partition(name=f"{network.name}/{number}", layers=layers[begin:end])
@@ -194,7 +194,7 @@ def divided(
 
 
 def without_parallelism(application: Application) -> Application:
-    """Return the same networks, each in one partition, one after another."""
+    """Return the same networks, each in one partition, in sequence."""
     members = tuple(
         single_partition(member.network, member.outside) for member in application.members
     )

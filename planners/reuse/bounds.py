@@ -1,9 +1,9 @@
 """Lower bound on live bytes over all chromosomes: branch and bound, and minimax paths over separators.
 
 An edge has at least the rows that it holds under some choice of its block. It is live when a layer
-fires for the first time, if its producer has begun by then and its consumer has not ended: where that
-follows from data, and from the room in buffers that are already fixed, it is so in every schedule. Live
-bytes of partitions that run in parallel add up. (For the lifetimes of one chromosome
+fires for the first time, if its producer has begun until then and its consumer has not ended: where
+that follows from data, and from the room in buffers that are already fixed, it is so in every schedule.
+Live bytes of partitions that run in parallel add up. (For the lifetimes of one chromosome
 `ReusePlan.live_load` is the bound, and larger.)
 
 Two searches raise the bound in turn:
@@ -11,7 +11,8 @@ Two searches raise the bound in turn:
     Tree            a node fixes the rows of some layers; what it forces to be live together is a bound
                     for all choices that agree with it. The node with the least bound is split by the
                     open layer nearest to the step where most is live.
-    SeparatorPaths  the separators that work as a whole cut a choice into segments, and each choice is
+    SeparatorPaths  the separators that are executed whole cut a choice into segments, and each choice
+    is
                     a path from separator to separator. A segment has a bound for all choices that have
                     it. A choice needs as much as its neediest segment, so the path whose largest bound
                     is the least gives a bound for all choices. It is raised where that path has its
@@ -60,7 +61,7 @@ def memory_bound(
 
     It holds for whole buffers and for offsets. steps: of the search that raises it. shares_tensors: it
     holds also where readers of a tensor share its place: of the edges that leave a layer only the
-    largest counts. budget: a stop, or seconds; it ends the search with the bound by then.
+    largest counts. budget: a stop, or seconds; it ends the search with the bound until then.
     """
     search = LiveBound(evaluator, genes, shares_tensors=shares_tensors)
     search.run(steps, budget)
@@ -278,7 +279,7 @@ class LiveBound:
         return self._evaluator.weights + self._evaluator.costs.element_bytes * least
 
     def run(self, steps: int, budget: Budget = None) -> None:
-        """Take so many steps, or fewer where the bound cannot rise, or `budget` or Ctrl-C ends it."""
+        """Take this many steps, or fewer where the bound cannot rise, or `budget` or Ctrl-C ends it."""
         stop = stop_of(budget)
         with suppress(*ENDS):
             for _ in range(steps):

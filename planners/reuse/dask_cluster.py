@@ -1,10 +1,8 @@
 """Evaluations on a Dask cluster, by tasks of its Client.
 
 Start one with `dask scheduler` and, on each machine, `dask worker tcp://HOST:8786 --nworkers N
---nthreads 1`, with the same version of this project installed everywhere. Everyone who
-reaches the scheduler can run programs on the workers: use a network of your own, or TLS as Dask
-describes it.
-
+--nthreads 1`, with the same version of this project installed everywhere. Everyone who reaches the
+scheduler can run programs on the workers: use a network of your own, or TLS as Dask describes it.
 Dask gives the tasks of a lost worker to others, and workers that join later get their share.
 """
 

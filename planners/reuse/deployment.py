@@ -1,16 +1,16 @@
-"""The final plan of an application: an arena, a place in it for each buffer, and what fires when.
+"""The final plan of an application: an arena, a position in it for each buffer, and what fires when.
 
 In the form of all plans it is one plan for each network, all in the same arena. A partition is a group,
-whose stages fire in the order of its schedule. A tensor that one partition makes and another reads lies
-whole; where both may work at the same time it is handed over from one buffer to another. Edges that lie
-in one place are one buffer with several readers.
+whose stages fire in the order of its schedule. A tensor that one partition makes and another reads is
+stored whole; where both may work at the same time it is handed over from one buffer to another. Edges
+that lie in one place are one buffer with several readers.
 
 Networks take turns: frame by frame, where their partitions take turns too. A network all of whose
 partitions are in one parallel set is a pipeline, each partition a frame behind the one before, which is
 drained before another network has its turn, since that may write over its double buffers. Pipelines of
-one set work at the same time. Where a set has only some of the partitions of a network these run one
-after another too: other partitions share bytes with the double buffer between them, so no second frame
-may be under way.
+one set work at the same time. Where a set has only some of the partitions of a network these run in
+sequence too: other partitions share bytes with the double buffer between them, so no second frame may
+be under way.
 """
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ def shared_largest_first(sizes: Sequence[int], conflicts: Sequence[int]) -> list
 def _in_buffers(
     order: Iterable[int], sizes: Sequence[int], conflicts: Sequence[int]
 ) -> list[SharedBuffer]:
-    """Put edges one after another into the first free buffer that has to grow least."""
+    """Put edges in sequence into the first free buffer that has to grow least."""
     room: list[int] = []
     users: list[int] = []
     stored: list[list[int]] = []

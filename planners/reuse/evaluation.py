@@ -1,12 +1,12 @@
 """Algorithm 10: the memory and the throughput of a chromosome.
 
-A chromosome has a gene for each layer: the rows of a part, or None where the layer works as a whole
+A chromosome has a gene for each layer: the rows of a part, or None where the layer is executed whole
 (the published genes are 1 and None). From it follow the phases of the layers, the smallest buffer of
 each edge with which the graph can run, the schedule of each partition, and the buffers that edges
 share. The rows that neighbouring windows have in common stay in the buffer of the edge: there is no
-self-loop buffer beside it, as in the published worked example.
+self-loop buffer next to it, as in the published worked example.
 
-Time: a partition carries out its firings one after another, as long as the platform says; partitions
+Time: a partition carries out its firings in sequence, as long as the platform says; partitions
 that are pipelined work on different frames at the same time, so the longest decides; others add up.
 Source: Minakova and Stefanov, TODAES 28(1), 2022, Algorithm 10 of the thesis.
 """

@@ -154,7 +154,7 @@ class Limited:
         return len(self._known)
 
     def share(self, parts: int) -> int | None:
-        """Return the evaluations of one of so many equal parts of all; None where there is no limit."""
+        """Return the evaluations of one of this many equal parts; None without a limit."""
         return None if self._most is None else self._most // parts
 
     def charge(self) -> None:

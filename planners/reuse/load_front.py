@@ -5,7 +5,7 @@ one arena need (`planners.arena`). They decompose, which the sum of whole buffer
 
     of a partition     the largest load of its segments; times add up
     in parallel        loads add up; within a network the slowest partition decides
-    one after another  the largest load decides; times of one network add up
+    in sequence  the largest load decides; times of one network add up
 
 So all partitions may be as fast as they can be below one limit, and a limit has one best chromosome.
 For a limit the fastest parts of a partition are a shortest path over its separators, along segments
@@ -13,12 +13,12 @@ that need no more. Exact for the genes tried, where the segments are complete an
 parallel: then one may be faster only if the other is slower, and only the chromosomes that are best for
 their sum are found.
 
-A separator is a layer that all other layers come before, or wait for. Where separators work as a whole
-a schedule falls into segments, from one such separator to the next, both included. What is live in a
-segment does not depend on the parts of layers outside of it:
+A separator is a layer that all other layers come before, or wait for. Where separators are executed
+whole a schedule falls into segments, from one such separator to the next, both included. What is live
+in a segment does not depend on the parts of layers outside of it:
 
-    All layers before a whole separator s have finished when s fires, and none behind it has begun. So
-    an edge from before s to behind it holds its whole tensor, whatever the other genes; an edge up to
+    All layers before a whole separator s have finished when s fires, and none after it has begun. So
+    an edge from before s to after it holds its whole tensor, whatever the other genes; an edge up to
     s, or from s on, is whole too; and all other edges of a block are on one side of s. Neither side
     waits for the other, so the smallest buffers of the block are the smallest of each side. Steps
     within a segment follow from its own waits alone.
@@ -59,7 +59,7 @@ class LoadPoint(NamedTuple):
 
 
 class LoadFront(NamedTuple):
-    """Chromosomes from the largest load to the smallest, each faster than those behind it.
+    """Chromosomes from the largest load to the smallest, each faster than those after it.
 
     genes: what was tried, beside the whole. is_exact: whether no chromosome of these genes has a
     smaller load in the same time.
@@ -134,7 +134,7 @@ class Segment(NamedTuple):
     """Genes from one whole separator to another, without those of the two.
 
     load: live elements at most. nanoseconds: of all layers between, and of the separator at the end.
-    begin, end: places in the partition; begin is -1 before the first layer, end is the number of
+    begin, end: positions in the partition; begin is -1 before the first layer, end is the number of
     layers behind the last.
     """
 
@@ -172,7 +172,7 @@ def partition_front(found: Segments) -> list[LoadPoint]:
 
 
 def _fastest(ending: dict[int, list[Segment]], limit: int | None) -> list[Segment]:
-    """The fastest segments one after another within the limit; nothing if there are none."""
+    """The fastest segments in sequence within the limit; nothing if there are none."""
     best: dict[int, tuple[int, int]] = {-1: (0, 0)}  # nanoseconds, and the largest load on the way
     come: dict[int, Segment] = {}
     for place in sorted(ending):

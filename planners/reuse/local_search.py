@@ -11,12 +11,11 @@ equal steps are taken too. Genes go first with which most could be gained, those
 tensors that fill a buffer; others follow in random order. A sweep that gains nothing is followed by
 larger changes.
 
-Networks that take turns are first climbed each on its own. Together the largest of them hides what the
-others gain, and a single change of one of them seldom pays. A climb ends where no small change gains
-anything. The network that needs most then decides what all of them need, so the calls that are left go
-to it: it climbs again and again, each time from other layers that work as a whole, a few of all.
-
-Descent: again and again the run of layers whose parts save most memory for the time.
+Networks that take turns are first climbed each on its own. Together the largest of them hides what
+the others gain, and a single change of one of them seldom pays. A climb ends where no small change
+gains anything. The network that needs most then decides what all of them need, so the calls that
+are left go to it: it climbs again and again, each time from other layers that are executed whole, a
+few of all. Descent: again and again the run of layers whose parts save most memory for the time.
 
 Threshold accepting: each walk has its own weights of the objectives. It begins at the point of the
 front that is best by its weights, or at any other, and goes on to any neighbour that is not worse by

@@ -1,13 +1,14 @@
 """A partition at the rows of its layers: smallest buffers, schedule, lifetimes and time.
 
 Everything is remembered by what it depends on: buffers by the rows of their block, steps by the rows of
-their segment, a piece of the schedule between two separators that work as a whole. So a chromosome that
-differs in one gene costs the one block and the one segment.
+their segment, a piece of the schedule between two separators that are executed whole. So a chromosome
+that differs in one gene costs the one block and the one segment.
 
 The schedule on one processor: it passes over the layers in their order again and again, and fires each
-that has its input and room for its output, once a pass. A layer that works as a whole fires in one of
-the passes; layers that work by rows alternate. This is how the published tool executes a CSDF graph;
-here buffers are bounded, and a pass that fires nothing would be a deadlock, which capacities without
+that has its input and room for its output, once a pass. A layer that is executed whole fires in one of
+the passes; layers that are executed row by row alternate. This is how the published tool executes a
+CSDF graph; here buffers are bounded, and a pass that fires nothing would be a deadlock, which
+capacities without
 deadlock exclude: in a graph of this kind the order of firings never decides whether it gets stuck.
 Source: Minakova and Stefanov, TODAES 28(1), 2022, section 4, Algorithm 10.
 """
@@ -54,7 +55,7 @@ def layer_times(
     element_bytes: int | None,
     measured: PhaseTimes | None = None,
 ) -> LayerTimes:
-    """Return the nanoseconds of a frame in a layer with so many rows of a part; None is the whole.
+    """Return the nanoseconds of a frame in a layer with this many rows of a part; None is the whole.
 
     element_bytes: of every element; None where each tensor has its own. measured: instead of what the
     platform says; raises InvalidNetwork for phases not measured.
@@ -130,7 +131,7 @@ class PartitionModel:
 
     above, below: for each layer, as bits, those it depends on, and those that depend on it. begun,
     waiting: those that its first firing waits for, and those whose first firing waits for it.
-    separators: layers that fire after all before them have begun, and before any behind them does.
+    separators: layers that fire after all before them have begun, and before any after them does.
     """
 
     def __init__(
@@ -313,7 +314,7 @@ def _reached(layers: int, edges: Sequence[Edge]) -> tuple[list[int], list[int]]:
 class Waits(NamedTuple):
     """The firings of other layers that each phase of each layer waits for.
 
-    Wait n is for firings of layer source[n]: those of each phase are at `start[n]` and behind it among
+    Wait n is for firings of layer source[n]: those of each phase are at `start[n]` and after it among
     the numbers. Layer l has the waits waiting[l] to the one before waiting[l + 1].
     """
 
@@ -333,7 +334,7 @@ def firing_order(
     """Return the schedule of one frame: the layer of each step, and the steps of each layer.
 
     phases: of each layer. waits: for input and for room. separators: of each layer, whether all layers
-    behind it depend on it. is_started: the first layer has fired already, and is left out. Raises
+    after it depend on it. is_started: the first layer has fired already, and is left out. Raises
     InvalidNetwork if the layers are stuck. O(passes * layers).
     """
     backend = compiler.backend(fits=True)

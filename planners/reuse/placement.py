@@ -1,10 +1,10 @@
-"""Buffers of a chromosome in one arena: whole buffers one after another, or an offset for each tensor.
+"""Buffers of a chromosome in one arena: whole buffers in sequence, or an offset for each tensor.
 
-Partitions stand one after another on the axis of time, a step of a schedule is a time. What is live in
+Partitions stand in sequence on the axis of time, a step of a schedule is a time. What is live in
 partitions that run in parallel conflicts, though it stands at different times.
 
 The edges of a producer have a buffer each, as published. Where two of them keep as many elements, row r
-of the tensor lies in the same place of both, and their producer waits for both before it writes over
+of the tensor lies in the same position of both, and their producer waits for both before it writes over
 it. So they may lie on one another, for as long as the one that is needed longest, and nobody keeps a
 tensor twice. A plan in which they do is never larger than one in which they do not. Copies in a
 pipeline stay apart.
@@ -110,7 +110,7 @@ class PlacementWhy(Why):
 
 
 def whole_buffers(evaluator: Evaluator, plan: ReusePlan) -> MemoryPlan:
-    """Return the published plan: the shared buffers, one after another."""
+    """Return the published plan: the shared buffers, in sequence."""
     unit = evaluator.costs.element_bytes
     begins = accumulate((buffer.size for buffer in plan.shared), initial=0)
     offsets = {

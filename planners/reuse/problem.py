@@ -2,7 +2,7 @@
 
 For an application it is Algorithm 9's: an allele is the rows of a part, 0 for the whole layer; the
 objectives are bytes, and seconds a frame of each network. Alleles that come to the same are left out: a
-layer that always works as a whole has one.
+layer that always is executed whole has one.
 Source: Minakova and Stefanov, TODAES 28(1), 2022, Algorithm 9 of the thesis.
 """
 
@@ -189,7 +189,7 @@ class Point:
 
     @property
     def time(self) -> Fraction:
-        """Seconds for a frame of every network, one after another."""
+        """Seconds for a frame of every network, in sequence."""
         return Fraction(sum(self.periods))
 
 

@@ -1,6 +1,6 @@
 """Evaluations in processes of this machine, by the executor of concurrent.futures.
 
-Where workers die all are begun again; a time limit and Ctrl-C end the work within a tick.
+It restarts all workers where workers die; a time limit and Ctrl-C end the evaluation within a tick.
 """
 
 from __future__ import annotations

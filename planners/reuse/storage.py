@@ -1,7 +1,7 @@
 """Rates of the layers of a partition, and the smallest buffers with which a block of them runs.
 
 Layers and edges are numbers, layers in the order of the schedule. The rows of a part are a number for
-every layer: the height of its output where it works as a whole.
+every layer: the height of its output where it is executed whole.
 
 A block is a biconnected component of the layers: live, or not, on its own. A bound for each of its
 edges follows from the data alone: before a phase of the consumer starts, the producer has fired as
@@ -56,7 +56,7 @@ class PartitionRows:
     written(layer, rows): rows written after each phase. reading(edge, rows): what the consumer has
     taken and given back; rows: of its parts. needed(edge, producer_rows, consumer_rows): firings of
     the producer that each phase of the consumer waits for. room(.., capacity): firings of the consumer
-    that each phase of the producer waits for, where the buffer holds so many rows; space is claimed
+    that each phase of the producer waits for, where the buffer holds this many rows; space is claimed
     when a firing starts. needed_at, room_at: where in `numbers` these firings begin.
     """
 
@@ -152,7 +152,7 @@ class Block(NamedTuple):
 
 
 def blocks_of(layers: int, edges: Sequence[Edge]) -> tuple[Block, ...]:
-    """Return the blocks of so many layers."""
+    """Return the blocks of this many layers."""
     graph = Graph(
         name="layers",
         actors=tuple(Actor(name=str(layer), durations=(1,)) for layer in range(layers)),
@@ -180,7 +180,7 @@ def blocks_of(layers: int, edges: Sequence[Edge]) -> tuple[Block, ...]:
 class EdgeRates(NamedTuple):
     """An edge of a block.
 
-    producer, consumer: places of its layers among those of the block. needed: the firings of the
+    producer, consumer: positions of its layers among those of the block. needed: the firings of the
     producer that each phase of the consumer waits for.
     """
 

@@ -1,6 +1,6 @@
 """A convolution as six loops over three arrays: input, weights and output.
 
-Bias and layers fused behind it move no array of their own. A fully connected layer is a convolution
+Bias and layers fused after it move no array of their own. A fully connected layer is a convolution
 with one output place.
 """
 

@@ -28,7 +28,7 @@ READS_EFFORT = (
 
 
 def used_weights(convolution: Convolution) -> int:
-    """Return the elements of all filters that take part: those that do not see padding alone."""
+    """Return the elements of all filters that participate: those that do not see padding alone."""
     rows, columns = axes_of(convolution)
     kernel = len(rows.live) * len(columns.live)
     return convolution.filters * convolution.group_channels * kernel
@@ -108,7 +108,7 @@ def all_input_reads(
 ) -> tuple[Numbers, Numbers]:
     """Return what input tiles read, for each pair of sizes of output places and of kernel places.
 
-    First the places of the largest tile, (P, K); then those of all tiles, (3, P, K): with no loop
+    First the positions of the largest tile, (P, K); then those of all tiles, (3, P, K): with no loop
     sliding, with output places, with kernel places.
     """
     if not axis.live:
@@ -152,7 +152,7 @@ def cut_twice(length: int, outer: int, inner: int) -> list[list[Range]]:
 
 
 class _PlaceTiles:
-    """The ranges of output places of all tiles, for one pair of sizes after another."""
+    """The ranges of output positions of all tiles, for one pair of sizes after another."""
 
     def __init__(self, axis: ReceptiveField, pairs: tuple[Pair, ...]) -> None:
         self._axis = axis

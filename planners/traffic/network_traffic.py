@@ -1,6 +1,6 @@
 """The least DRAM traffic of a network: layer by layer, in pairs, or in groups of any length.
 
-The stages of the network run one after another in one order. A group is a run of stages in which
+The stages of the network run in sequence in one order. A group is a run of stages in which
 each slides over the one input of the group, or over what stages before it leave: a chain, or
 branches that part and join. The network is cut into groups by dynamic programming, so no other cut
 of this order moves less. A tensor that others read outside its group is written to DRAM, and each
@@ -209,7 +209,7 @@ class NetworkSearch:
     def _fused(
         self, first: int, end: int, buffer_bytes: int, below: int, stop: Stop
     ) -> GroupTraffic | None:
-        """The best schedule of stages [first, end) as one, if it moves less than so many bytes."""
+        """The best schedule of stages [first, end) as one, if it moves less than this many bytes."""
         best, limit = None, below
         for search in self._searches_of(first, end):
             schedule = search.best(buffer_bytes, limit, self._of_stage(stop, end - 1))

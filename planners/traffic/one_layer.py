@@ -92,7 +92,7 @@ def minimum_traffic(
 
     No nest with one level of tiles of any size moves less, and none with two levels whose tiles are
     the smallest for their number; whether another schedule does, the lower bound tells, which holds
-    for any. Ties go to one level, and to the first in order. Groups are handled one after another,
+    for any. Ties go to one level, and to the first in order. Groups are handled in sequence,
     which loses nothing: they share no element, so any schedule of them all holds and moves for each
     group what some schedule of that group alone does.
     halo: CACHED or RELOADED. element_bytes: of all three arrays, or of each.
@@ -332,14 +332,14 @@ class AxisOptions(NamedTuple):
     """Tiles along rows or columns and what they cost, fewest reads first.
 
     costs: (N, 6), as planners.kernels.loop_nests lays an option out. tiles: (N, 4), those of output
-    places in the two arrays that they move, and those of kernel places.
+    positions in the two arrays that they move, and those of kernel places.
     """
 
     costs: Numbers
     tiles: Numbers
 
     def blocks(self, most: int) -> Iterator[AxisOptions]:
-        """Yield the options in order, so many at a time."""
+        """Yield the options in order, this many at a time."""
         for begin in range(0, len(self.costs), most):
             end = begin + most
             yield AxisOptions(self.costs[begin:end], self.tiles[begin:end])
@@ -480,7 +480,7 @@ def communication_elements(group: Convolution, room: int) -> int:
        first, and what it reads: i inputs, w weights and o outputs with i + w + o <= room + T.
     3. Input rows that differ modulo the stride are read by different kernel rows, and so for
        columns: inputs and weights fall into classes, and so do multiplications. In class k an input
-       element stands at most at r_k places of the unfolded input. An output and a weight, an output
+       element stands at most at r_k positions of the unfolded input. An output and a weight, an output
        and an unfolded place, or a weight and such a place fix the multiplication; by the inequality
        of Loomis and Whitney, i_k inputs and w_k weights of the class and o outputs allow
        m_k <= sqrt(r_k i_k w_k o) multiplications. By that of Cauchy and Schwarz the sum over the
@@ -516,7 +516,7 @@ def _classes(axis: ReceptiveField) -> list[tuple[int, int]]:
 
 
 def _reads(weight: int, limits: Sequence[int], *, room: int, segment: int) -> int:
-    """The fewest reads, in segments of so many, that allow for multiplications of that weight."""
+    """The fewest reads, in segments of this many, that allow for multiplications of that weight."""
     left = weight - _most(segment, limits)
     if left <= 0:
         return _fewest(weight, limits, held=0, segment=segment)

@@ -1,6 +1,6 @@
-"""The model, its granularity and its durations, as the shared options ask for them.
+"""The model, granularity, durations and parameters that the shared options of a command select.
 
-Parameters for commands that run networks; those without any get random ones.
+They run a model without parameters with random ones.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def add_granularity_options(parser: argparse.ArgumentParser, *, is_by_tensor: bo
 
 
 class _GivenBytes(argparse.Action):
-    """Remembers that the size of an element is not that of the file."""
+    """Records that the element size differs from the file."""
 
     def __call__(
         self, _parser: object, options: argparse.Namespace, value: object, _option: object = None
@@ -208,7 +208,7 @@ def add_platform_option(parser: argparse._ActionsContainer) -> None:
 def remark_on_platform(
     command: str, options: argparse.Namespace, measured: Sequence[str] = ()
 ) -> None:
-    """Say of which processor the predicted times are, where nobody chose it.
+    """Name the processor of the predicted times where the user chose none.
 
     measured: the networks whose times are not predicted, where others are.
     """

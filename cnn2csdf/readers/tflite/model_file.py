@@ -1,10 +1,9 @@
 """A TensorFlow Lite file as values: tensors and operators of its graph, first values of variables.
 
-Tables of a flatbuffer, where no offset may lead out of the file.
-
-A table begins with the distance to its vtable, which has the place of each field. The flatbuffers
-package follows these offsets without a check (a negative one counts from the end of the file), so it
-is of no use for files that may be damaged. Field numbers are those of the TensorFlow Lite schema,
+Tables of a flatbuffer, where no offset may lead out of the file. A table begins with the distance
+to its vtable, which has the place of each field. The flatbuffers package follows these offsets
+without a check (a negative one counts from the end of the file), so it is of no use for files that
+may be damaged. Field numbers are those of the TensorFlow Lite schema,
 tensorflow/lite/schema/schema.fbs, in its order.
 """
 

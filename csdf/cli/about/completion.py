@@ -1,7 +1,4 @@
-"""`csdf completion`: completion for bash, zsh and fish.
-
-The tree of parsers of all commands, for shell completion.
-"""
+"""`csdf completion`: shell completion for bash, zsh and fish from the parsers of all commands."""
 
 from __future__ import annotations
 
@@ -133,7 +130,7 @@ def _grow(parser: argparse.ArgumentParser, name: str, order: Sequence[str]) -> N
 
 
 def _made_already(*, made: Any, **_: Any) -> Any:
-    """Stand for the class of parsers below another one: they are there, none is made anew."""
+    """Stand for the class of parsers below another one; existing parsers are used."""
     return made
 
 

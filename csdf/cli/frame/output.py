@@ -1,7 +1,4 @@
-"""Remarks that every command prints besides its answer.
-
-The exit codes of commands, and what each says.
-"""
+"""Remarks that every command prints in addition to its answer, and the exit codes of commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From exceptions to exit codes: one line on standard error for each way in which a command ends."""
+"""From exceptions to exit codes: one line on standard error for each kind of end of a command."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _refuse(ended: Ended, exit_code: int, text: str) -> None:
 
 
 def refusal_as_json(remarked: str, exit_code: int) -> dict[str, object]:
-    """Return what was said on standard error in place of an answer, as a JSON object."""
+    """Return the message on standard error instead of an answer, as a JSON object."""
     command, _, text = remarked.partition(": ")
     is_named = command.startswith("csdf") and text
     return {"error": text if is_named else remarked, "exit_code": exit_code}

@@ -1,8 +1,8 @@
 """The frame of all commands: finds the command that is meant, and makes one line of every refusal.
 
-The output of a command with --json that has no answer: the last remark, as JSON.
+It prints the last remark as JSON where a command with --json has no answer.
 
-Ctrl-C: an end of the work wherever it is, except within an import, with one exit code.
+It ends a command at Ctrl-C with one exit code, except during an import.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ class InterruptsBetweenImports(AbstractContextManager["InterruptsBetweenImports"
     Libraries in C turn an interrupt of their own import into other errors, or stay half imported.
     Only imports within the block count. Another thread, or a process with a handler of its own, is
     left as it is. It takes note of interrupts, for the exit code of a command that makes an answer
-    of what it had found by then.
+    of what it had found until then.
     """
 
     def __init__(self) -> None:

@@ -56,7 +56,7 @@ class Answers(io.TextIOBase):
                 self._drop(error)
 
     def _drop(self, error: BrokenPipeError) -> None:
-        """Drop this output and all later output: nobody reads it."""
+        """Drop this output and all later output: no process reads it."""
         self.silence()
         self._lost = error
 
@@ -75,7 +75,7 @@ class Answers(io.TextIOBase):
         return self._open.fileno()
 
     def isatty(self) -> bool:
-        """Whether somebody looks at it."""
+        """Whether it is a terminal."""
         return self._stream is not None and self._stream.isatty()
 
     def _as_shown(self, text: str) -> str:
@@ -105,7 +105,7 @@ class Remarks(Answers):
             print(line, file=self)
 
     def show_in_place(self, line: str) -> None:
-        """Show a line of progress on a terminal in the place of the one before; elsewhere nothing."""
+        """Show a line of progress on a terminal instead of the one before; elsewhere nothing."""
         if terminal.moves(self._stream) and not self.is_quiet:
             cut = quoted(line)[: terminal.columns() - 1]
             self._put(f"{terminal.CLEAR}{cut}")

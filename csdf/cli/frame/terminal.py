@@ -1,8 +1,6 @@
-"""Output for terminals besides text: a line of progress that changes in place, and colours.
+"""Terminal output: a progress line that is overwritten, colours, and tables as wide as the terminal.
 
-Where a stream leads elsewhere, into a file, a pipe or the log of a build, none of this is written.
-
-Tables of text, as wide as the terminal allows.
+It writes no progress and no colours to a file, a pipe or the log of a build.
 """
 
 from __future__ import annotations
@@ -140,7 +138,7 @@ def aligned(
 
 
 def wrapped(lines: Iterable[str], most: float = inf) -> Iterator[str]:
-    """Yield the lines of an answer in words, those that are too long in several lines.
+    """Yield the lines of an answer in words; lines that are too long are wrapped.
 
     A row of a name and a text goes on below its text, another line below its third character. A
     number stays beside its unit, or beside the name in front of it. most: characters, in pipes too.
@@ -166,7 +164,7 @@ def wrapped(lines: Iterable[str], most: float = inf) -> Iterator[str]:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return a text of at most so many characters, without its middle where it is too long."""
+    """Return a text of at most this many characters, without its middle where it is too long."""
     if len(text) <= most:
         return text
     tail = most // 2

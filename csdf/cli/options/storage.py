@@ -62,7 +62,7 @@ def add_choice_options(parser: argparse.ArgumentParser) -> None:
 
 
 def take_objective(options: argparse.Namespace) -> None:
-    """Let sizes count what the objective says; refuse a unit beside it."""
+    """Let sizes count what the objective says; refuse a unit next to it."""
     if options.objective and options.unit != "tokens":
         options.refuse("--objective says what the size counts; leave out --unit")
     options.unit = options.objective or options.unit

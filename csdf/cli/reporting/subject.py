@@ -1,4 +1,4 @@
-"""Subjects of pages: a graph, or something of which a graph is made.
+"""Subjects of pages: a graph, or an object that a graph is derived from.
 
 An entry of csdf.report_subjects has the name of a kind of subject, such as `network`, and is a module
 that reads them:
@@ -16,7 +16,7 @@ subjects, whichever module has read them:
 
     contribution(subject, stop) -> Contribution | None     None: nothing about this subject
 
-The stop is that of the whole page; `limited_part` of csdf.cli.frame.long_work gives a share of it.
+They share the stop of the page; `limited_part` of csdf.cli.frame.long_work gives a part of it.
 """
 
 from __future__ import annotations

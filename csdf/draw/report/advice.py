@@ -1,7 +1,4 @@
-"""Sentences that say what limits a graph, and what would change it.
-
-The storage/throughput front as data for the page, and what it says in words.
-"""
+"""Sentences on what limits a graph and what would change it, and its storage/throughput front."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class GraphFindings:
     """The findings about a graph; None, or an entry of `left_out`, where something is not known.
 
     period_bounds: lower and upper, where the period was not found in time. unit: of storage sizes;
-    time: of the period. left_out: for a part of the page the reason why it is not there.
+    time: of the period. left_out: for a part of the page the reason why it does not exist.
     """
 
     graph: Graph

@@ -1,6 +1,6 @@
 """HTML from values: every text and every attribute is escaped here, and nowhere else.
 
-Tables that sort and filter: every row is there without scripts, too.
+It also builds tables that sort and filter; without scripts they show every row.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Part = (
 def element(tag: str, *content: Part, **attributes: object) -> Html:
     """Return an element with its content.
 
-    An underscore in the name of an attribute is a hyphen; one behind it keeps it off Python's words.
+    An underscore in the name of an attribute is a hyphen; one after it keeps it off Python's words.
     An attribute that is True has no value, one that is None is left out.
     """
     written = "".join(
@@ -51,7 +51,7 @@ def element(tag: str, *content: Part, **attributes: object) -> Html:
 
 
 def joined(parts: Iterable[Part]) -> Html:
-    """Return the parts one after another, escaped where they are not HTML."""
+    """Return the parts in sequence, escaped where they are not HTML."""
     return Html("".join(_written(part) for part in parts if part is not None))
 
 

@@ -156,7 +156,7 @@ def _section(one: Section) -> Html:
 
 
 def _data(findings: GraphFindings, around: Surroundings, other: Compared | None) -> dict[str, Any]:
-    """The data for the scripts: names and facts of all actors, and so many channels; runs, fronts."""
+    """The data for the scripts: names and facts of all actors, and this many channels; runs, fronts."""
     graph, front = findings.graph, findings.front
     before = None if other is None or other.graph.unit != findings.unit else other.graph.front
     beside = {}
@@ -297,7 +297,7 @@ def _storage_cards(findings: GraphFindings) -> Iterator[_Card]:
 
 
 def _sections(findings: GraphFindings, *, with_table: bool) -> Iterator[Section]:
-    """The sections behind the summary; with_table: also that of the actors."""
+    """The sections after the summary; with_table: also the section of the actors."""
     yield Section("graph", "Graph", _drawing(findings))
     if not findings.blocked:
         yield Section("schedule", "Schedule", _schedule(findings))
@@ -449,7 +449,7 @@ def change(before: Fraction | None, now: Fraction | None) -> str:
 
 
 def _differing_actors(graph: GraphFindings, other: Compared, noun: str) -> Iterator[Html]:
-    """Actors of which work, phases or firings differ, or that only one of both has."""
+    """Actors whose work, phases or firings differ, or that only one of both has."""
     before, now = (
         {name: (work, findings.repetitions[name]) for name, work in findings.work.items()}
         for findings in (other.graph, graph)

@@ -74,5 +74,5 @@ class Surroundings:
 
 
 def left_out(reason: str) -> Html:
-    """Return the note in the place of what is not shown."""
+    """Return the note instead of the omitted part."""
     return element("p", f"Left out: {reason}", class_="left-out")

@@ -1,6 +1,6 @@
 """Runs as data for the time line of the page: firings, what is steady, how full channels are.
 
-How full a channel is over time, as steps.
+They contain the tokens of a channel over time as steps.
 """
 
 from __future__ import annotations

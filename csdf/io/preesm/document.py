@@ -10,7 +10,7 @@ ports, perhaps with a delay, or a `dependency` that takes a parameter to where i
 Source: the files of the project preesm-apps, and Desnos et al., PiMM: Parameterized and Interfaced
 dataflow Meta-Model for MPSoCs runtime reconfiguration, SAMOS 2013.
 
-Files of a PREESM project by the paths that its files have for one another.
+It resolves paths between the files of a project as well.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ IGNORED_PORTS = ("cfg_input",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Port:
-    """A data port: which way tokens go, and the expression of how many a firing moves."""
+    """A data port: the direction of its tokens, and the expression of their number in a firing."""
 
     direction: str  # input or output
     rate: str

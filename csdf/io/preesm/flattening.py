@@ -76,7 +76,7 @@ class Flattening:
         self._add(document, {}, (), 0)
 
     def paths(self) -> Iterator[Path]:
-        """Yield the ways from actor to actor, by their sources."""
+        """Yield the paths from actor to actor, by their sources."""
         left = len(self._onward)
         for source in self._outputs:
             target, tokens, fifo, graph = self._onward[source]
@@ -231,7 +231,7 @@ class Level:
                 self._find(node)
 
     def _find(self, first: Node) -> None:
-        """Find the value of a parameter, after those that it needs."""
+        """Find the value of a parameter after the values that it depends on."""
         waiting, open_names = [first], set()
         while waiting:
             node = waiting[-1]
@@ -525,7 +525,7 @@ def _root(value: Fraction) -> Fraction | None:
 
 
 def _geometric_sum(first: Fraction, ratio: Fraction, terms: Fraction) -> Fraction | None:
-    """The sum of so many terms that begin with the first, or None where it is no sum of a few."""
+    """The sum of this many terms that begin with the first, or None where it is no sum of a few."""
     bits = max(ratio.numerator.bit_length(), ratio.denominator.bit_length(), 1)
     if terms.denominator != 1 or not 0 <= terms * bits <= MOST_BITS:
         return None

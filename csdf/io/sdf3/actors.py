@@ -258,7 +258,7 @@ def time_scale(document: Sdf3Document, times: Times) -> int:
 
 
 def scaled(times: tuple[Time, ...], scale: int) -> tuple[int, ...]:
-    """Return times in units of which `scale` are one of the user."""
+    """Return times in units of 1/`scale` of the user's unit."""
     return tuple([int(time * scale) for time in times])
 
 

@@ -38,8 +38,8 @@ class Unlocated(Exception):
 def line_of(element: Element) -> int:
     """Return the line of an element. Raises Unlocated where the document knows of none.
 
-    Beyond MOST_LINES libxml2 knows lines of text alone; an element without text beside it follows the
-    tag before it, and so that line is its own.
+    Beyond MOST_LINES libxml2 knows lines of text alone; an element without text next to it follows the
+    tag before it, and so its line is that element's.
     """
     line: int | None = getattr(element, "sourceline", None)
     while line == MOST_LINES:
@@ -93,7 +93,7 @@ class Sdf3Document:
         return value
 
     def without(self, element: Element, key: str, owner: str) -> UnreadableFile:
-        """Return the error for an attribute that is not there."""
+        """Return the error for an attribute that does not exist."""
         return self.refusal(element, f"{owner}: <{element.tag}> has no attribute {key!r}")
 
     def keyed(self, parent: Element | None, tag: str, key: str) -> dict[str, Element]:
@@ -216,7 +216,7 @@ def only_of(parent: Element, tags: tuple[str, ...], name: str) -> Element:
 
 
 def graph_name(document: Sdf3Document) -> str:
-    """Return the name of the application graph, or else that of the element within."""
+    """Return the name of the application graph, or else the name of the element within."""
     for element in (document.application, document.structure):
         name: str | None = element.get("name")
         if name is not None:

@@ -1,11 +1,11 @@
 """Initial phases in an SDF3 file, as Kiter writes them: `INITIAL;CYCLE` in lists of rates and times.
 
-Initial phases: what actors do once, before their cycles begin.
+They are executed once, before the cyclic phases of an actor.
 
 A graph whose actors have initial phases becomes a graph without: the one that is left when every actor
-has done with them. Its first phases and tokens are those that the start leaves behind. What happens in
-the long run is the same, so its period is that of the given graph, and so is whether it stops for ever;
-what the start itself takes is not in it any more.
+has done with them. Its first phases and tokens are the state after the start. What happens in the long
+run is the same, so its period and its deadlocks are equal to the given graph's; the time of the start
+itself is not included.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class _StartingRun:
         return self._run.tokens[: self._channels]
 
     def _fire_on_demand(self, wanted: int) -> None:
-        """Fire the actor once, and before it those that it waits for, as often as it takes."""
+        """Fire the actor once, and before it the actors that it waits for, as often as necessary."""
         run = self._run
         waiting = [wanted]
         while waiting:

@@ -1,6 +1,6 @@
 """The frame of an SDF3 file by lxml: with the line of every element, and open to changes.
 
-Changes to an XML tree that keep the layout of what is around them.
+It changes an XML tree without changing the layout around a change.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from csdf.io.sdf3.document import Sdf3Document, framed
 
 
 def open_document(text: bytes, name: str, most: int = files.LARGEST_FILE_BYTES) -> Sdf3Document:
-    """Return the frame of an SDF3 file of at most so many bytes.
+    """Return the frame of an SDF3 file of at most this many bytes.
 
     Entities are not resolved, nothing is fetched, a document type is refused.
     Raises UnreadableFile, naming the line.

@@ -1,8 +1,8 @@
 """A graph to SDF3 XML; where it was read from XML, by changing no more of that than differs.
 
-An SDF3 document, changed as little as possible until it says what a graph says.
+It changes the document only where it differs from the graph.
 
-Capacities as channels, for file formats that cannot hold release rates.
+It writes capacities as channels for file formats without release rates.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ def format_sdf3(
     A graph with an origin is written by patching it: comments, unknown elements and the layout
     stay. If no channel has a capacity, the <bufferSize> elements of other programs stay too; if any
     has, they all say the capacities of the graph.
-    kind: None keeps that of the origin as long as it can hold the graph.
-    capacities: as <bufferSize>, or as reverse channels that hold the free space. A bounded channel
-    with release rates of its own always becomes a channel and a reverse channel, a self-loop never.
-    Either way <storage> says that these are capacities, so that they are read as such; other programs
-    pass over it. For SDF3 a <bufferSize> is no limit, a reverse channel is a channel.
+    kind: None keeps the type of the origin while it can represent the graph.
+    capacities: as <bufferSize>, or as reverse channels that hold the free space. A bounded channel with
+    release rates of its own always becomes a channel and a reverse channel, a self-loop never. In both
+    cases <storage> states that these are capacities, so that they are read as such; other programs pass
+    over it. For SDF3 a <bufferSize> is no limit, a reverse channel is a channel.
 
     Raises InvalidGraph for several phases in kind sdf, and for names that XML cannot hold.
     """
@@ -127,9 +127,10 @@ class Sdf3Patch:
     def set_graph(self, graph: Graph, unwritten: Graph | None = None) -> None:
         """Make the document say what the graph says, and in <storage> what SDF3 has no words for.
 
-        unwritten: the graph before capacities became reverse channels. Such a channel says of which it
-        is the space. Others say their capacity, which is also their <bufferSize>, and release rates
-        that have no capacity yet. SDF3 and Kiter look for elements by name, and pass over this one.
+        unwritten: the graph before capacities became reverse channels. Such a channel names the channel
+        whose space it is. Others say their capacity, which is also their <bufferSize>, and release
+        rates that have no capacity yet. SDF3 and Kiter look for elements by name, and pass over this
+        one.
         """
         self._set_name(graph.name)
         self._remove_channels_not_in(graph)

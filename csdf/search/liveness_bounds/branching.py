@@ -212,7 +212,7 @@ class Branching:
         return first, second
 
     def _gain(self, part: _Part, halves: tuple[_Part, _Part]) -> tuple[int, int]:
-        """By how much the bound of the lesser and of the greater half is above that of the part."""
+        """How far the bounds of the lower and upper half are above the bound of the part."""
         bounds = []
         for half in halves:
             relaxed = self._programs.least(half.box, part.demands, self._size)
@@ -233,7 +233,7 @@ DEAR = 16  # times the size that is the limit, for letting go of all demands
 class CapacityPrograms:
     """Linear programs over the capacities of a box: minimum total, and minimum of each, under demands.
 
-    size: no larger distribution is looked for. A last column lets go of all demands at a price that no
+    size: no larger distribution is looked for. A last column releases all demands at a price that no
     small distribution has: so a program always has a solution, and where the demands contradict each
     other its bound is too large.
 

@@ -5,8 +5,8 @@ the rows weighted by them give a bound in integers. Prices that are a little off
 a little lower.
 
 The solver works in a thread beside, without Python's lock: so Ctrl-C, a budget that is used up and a
-stop that somebody ends are answered at once, and not when the solver is done. It is told its time, and
-what it finds after that nobody reads.
+stop that another thread ends are answered at once, and not when the solver is done. It is told its
+time, and a later answer is discarded.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ for the first. The tokens in the channels at these markings give a lower bound, 
 it with which the next run begins. Boxes of capacities are split until the smallest capacities are
 proved, if that does not take too long.
 
-Live capacities near known ones: a few channels are cut to their least capacity, or part of the way. A
+Live capacities near known ones: a few channels are cut to their least capacity, or partly. A
 run adds space wherever it deadlocks, and the result is narrowed. If it is no larger than before, the
 next exchange begins from it, so that the search moves on among capacities of one size.
 
@@ -75,7 +75,7 @@ class _Search:
         self.best = known
 
     def exchange(self, count: int = TRIES) -> Iterator[None]:
-        """Look for smaller capacities near the best, in so many tries."""
+        """Search for smaller capacities near the best, in this many tries."""
         self._narrow(self.best)
         tries = exchanges(
             self._variables,
@@ -141,7 +141,7 @@ class _Search:
         )
 
     def _narrowed(self, grown: Distribution | None) -> Distribution | None:
-        """Live capacities of which none can be less on its own; None for none."""
+        """Minimal live capacities: none can be less on its own; None for none."""
         if grown is None:
             return None
         places = self._random.sample(range(len(grown)), len(grown))

@@ -30,7 +30,7 @@ class LiveBound(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """The start of a firing of this actor, after so many firings of it."""
+    """The start of a firing of this actor, after this many firings of it."""
 
     actor: int
     firings: int

@@ -226,7 +226,7 @@ def _require_writable(options: argparse.Namespace, problems: list[Problem]) -> N
 
 
 def _planned(problems: list[Problem], options: argparse.Namespace) -> list[Timed]:
-    """Plan one after another; after an interrupt none is begun any more."""
+    """Plan in sequence; after an interrupt none is begun any more."""
     plans: list[Timed] = []
     for problem in problems:
         begin = time.perf_counter()

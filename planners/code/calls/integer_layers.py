@@ -1,6 +1,6 @@
 """C calls of layers of quantised integers, bit by bit as cnn2csdf computes them.
 
-Integers of 8 or of 16 bits, layers between the two, and recurrent layers of integers.
+They cover int8 and int16 layers, conversions between the two, and recurrent layers.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """From a graph to a program: a schedule of one processor as loops, and its buffers.
 
-Nested loops in which each actor stands once, with small buffers between them.
-
-Where actors wait for one another in a circle without enough tokens, they stand as one piece, which
-takes turns; all others stand once, however often they fire.
-
-Actors that take turns: their firings one by one, and the same as short loops.
+Nested loops in which each actor stands once, with small buffers between them. Where actors wait for
+one another in a circle without enough tokens, they stand as one piece, which takes turns; all
+others stand once, however often they fire. Actors that take turns: their firings one by one, and
+the same as short loops.
 """
 
 from __future__ import annotations

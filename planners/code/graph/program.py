@@ -1,6 +1,6 @@
 """A graph as a C program: tables of channels and actors, and the schedule of one processor as loops.
 
-All files are made in memory: source, header, stubs to fill in, main program, README.
+It returns all files as text: source, header, stubs to fill in, main program, README.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`csdf cnn operators`: what is read and computed, operator by operator."""
+"""`csdf cnn operators`: supported operators."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def add_sizing(
     effort: float,
     output: str,
 ) -> None:
-    """Add the options of a design whose frames come one after another: goal, objective, timing, answer.
+    """Add the options of a design whose frames arrive in sequence: goal, objective, timing, answer.
 
     name: of what has a latency, in the help; of: in words. block_free: FIFOs without block RAM.
     effort: default of a search, in seconds. output: what -o writes.

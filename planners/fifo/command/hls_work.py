@@ -77,7 +77,7 @@ def work(options: argparse.Namespace) -> int:
 
 
 def _cycles(calls: Fraction, report: SynthesisReport | None) -> int:
-    """The most cycles of a call, so many of which follow one another in a second."""
+    """The maximum cycles of a call for this many calls per second."""
     if report is None or report.clock_ns is None:
         raise CsdfError("--fps: no report says the clock; give --cycles in its place")
     return int(10**9 / (calls * report.clock_ns))

@@ -22,7 +22,7 @@ def front_picture(
 ) -> str | bytes:
     """Return the picture: the cost to the right, frames per second upwards, proved bounds as bars.
 
-    unit: of the cost, in the plural. Raises UnwritableFile for another format than that of a picture.
+    unit: of the cost, in the plural. Raises UnwritableFile for a format other than pictures.
     """
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     axes = figure.add_subplot()

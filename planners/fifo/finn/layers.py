@@ -52,7 +52,7 @@ def _loop(
     reads: Sequence[Stream],
     writes: Sequence[Stream],
 ) -> Cluster:
-    """A loop of so many iterations: those in which streams are read and written, with their bits."""
+    """A loop of this many iterations: when its streams are read and written, with their bits."""
     simd = node.whole("SIMD") if node.has("SIMD") else 1
     latency, remark = options.latency(node.operator, node.name, simd)
     return loop_cluster(
@@ -324,7 +324,7 @@ def _converter(node: Node, options: TimingOptions) -> Cluster:
 def converter_cluster(
     node: Node, options: TimingOptions, total: int, widths: tuple[int, int]
 ) -> Cluster:
-    """Return a width converter for so many bits of a frame."""
+    """Return a width converter for this many bits of a frame."""
     taken, bits_out = widths
     read, written = total // taken, total // bits_out
     require_few(max(read, written))

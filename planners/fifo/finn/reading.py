@@ -308,7 +308,7 @@ def read_folding(path: str) -> dict[str, dict[str, Any]]:
 def folding_text(
     design: Design, cores: Sequence[Sequence[Core]], folding: Folding | None = None
 ) -> str:
-    """Return a folding file with these cores: for FIFO nodes that are there, and for InsertFIFO.
+    """Return a folding file with these cores: for existing FIFO nodes, and for InsertFIFO.
 
     The depth of a stream stands at both its ends, FINN takes the larger one. Where the model has as
     many FIFO nodes on a stream as cores, each is told its depth and style; where it has fewer, the
@@ -336,7 +336,7 @@ def folding_text(
 
 
 def _shared(row: Sequence[Core], nodes: int) -> list[Core]:
-    """The cores for so many FIFO nodes in a row."""
+    """The cores for this many FIFO nodes in a row."""
     if not nodes or len(row) <= nodes:
         least = Core(style="rtl", depth=2)
         return [*row, *[least] * (nodes - len(row))]

@@ -1,6 +1,6 @@
 """Cycles of one call of a design for given depths of its FIFOs, what limits them, and deadlocks.
 
-FIFOs of an array of streams have one place in the depths, as they have one depth in the source. Depths
+FIFOs of an array of streams share one entry of the depths, as they have one depth in the source. Depths
 are monotone but for one thing: a deep FIFO is a memory, whose words are read 2 cycles after they are
 written; in a shallow one, a shift register, it is 1. `is_memory` says which. A question may fix which
 places are memories whatever their depths: then more depth is never slower. With none of them a memory
@@ -99,8 +99,9 @@ class Outcome:
     """The result of one call in some depths.
 
     cycles: None for a deadlock, whose cycle is in `blocked`. holding: places whose lack of space lies
-    on the longest path or the cycle; as long as none of them gets more, it is no faster. slowed: places
-    of memories whose latency lies on it. processes: those on it. full: places at which a write waited.
+    on the longest path or the cycle; as long as none of them gets more, it is no faster. slowed:
+    positions of memories whose latency lies on it. processes: the processes on it. full: positions at
+    which a write waited.
     path: the last waits of the longest path, latest first, where they were asked for.
     """
 

@@ -1,8 +1,8 @@
 """The answer of `csdf fifo hls`: cycles, what limits them, deadlocks, and smallest depths.
 
-Lanes may be read later than the report says (skew). Cycles in given depths are told for no skew, as far
-as the skew that is assumed matters beside it; depths are found for the skew that is assumed, so that
-they suffice for all that is less. Several runs are traces of one design for several inputs: the depths
+Lanes may be read later than the report says (skew). Cycles in given depths are told for no skew,
+together with the effect of the assumed skew; depths are found for the assumed skew, so that they
+suffice for every smaller skew. Several runs are traces of one design for several inputs: the depths
 found suffice for all of them.
 """
 
@@ -140,7 +140,7 @@ def _unproved(
 
 
 def _unneeded(models: _Models, tried: Tried, skew: Skew, spend: Spend) -> tuple[int, ...]:
-    """Places whose depth could be 2 by itself; those by then if the clock ends the work."""
+    """Places whose depth could be 2 by itself; or the ones known when the clock ends the work."""
     model, nominal, depths = models.at(skew), models.at(0), tried.depths
     if nominal.events * len(depths) > MOST_TRIED:
         return ()

@@ -106,7 +106,7 @@ class Source:
         return bisect_right(self._lines, at)
 
     def insert(self, at: int, text: str, rank: int = 0) -> None:
-        """Insert before the character `at`; at the same place in the order of rank, then of calls."""
+        """Insert before the character `at`; at one position by rank, then call."""
         self.insertions.append((at, rank, text))
 
     def instrumented(self) -> str:
@@ -119,7 +119,7 @@ class Source:
 
 
 class Conditions:
-    """Decides `#if` as far as the macros are known: those given, and those the sources define."""
+    """Decides `#if` from known macros: the given ones and those of the sources."""
 
     def __init__(self, defines: Iterable[str]) -> None:
         self.macros = {}

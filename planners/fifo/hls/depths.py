@@ -83,7 +83,7 @@ def sized(
     stop: Stop,
     is_full_rate: bool = False,
 ) -> CallSizing:
-    """Return the cheapest depths with at most so many cycles, or without deadlock if it is None.
+    """Return the cheapest depths with at most this many cycles, or without deadlock if it is None.
 
     No single depth of an answer can be less, unless the clock or an interrupt ended the work; then the
     reason says so. is_full_rate: take the fewest cycles that the depths found reach, where latencies of
@@ -119,7 +119,7 @@ def sized(
 
 
 def _reduced_in_time(model: CallModel, depths: Depths, goal: int | None, stop: Stop) -> Depths:
-    """Return reduced depths; those by then if the clock or an interrupt ends the work."""
+    """Return reduced depths; those until then if the clock or an interrupt ends the work."""
     smallest = depths
     with suppress(*ENDS):
         for smaller in reductions(model, depths, goal, stop.finishing().charge):
@@ -239,7 +239,7 @@ class _FewestBits:
         return True
 
     def _with_few_memories(self) -> Depths | None:
-        """Depths of the fewest block RAMs, reduced; None if they are not found by then."""
+        """Depths of the fewest block RAMs, reduced; None if they are not found in time."""
         stop = self._stop.part(share=FEW)
         try:
             cheapest = _Steps(self._model, "bram", stop).cheapest(self._goal)
@@ -313,7 +313,7 @@ class _FewestBits:
 
 
 def _forced_memories(model: CallModel, goal: int | None, stop: Stop) -> tuple[bool, ...]:
-    """Which places are memories in all depths that reach a goal, as far as the effort allows.
+    """Which places are memories in all depths that reach a goal, within the effort.
 
     A place is one where no shift register is enough, be all others without end.
     """
@@ -376,7 +376,7 @@ class _Steps:
         return self._known[depths]
 
     def cheapest(self, goal: int | None) -> Depths | None:
-        """Return the cheapest depths with at most so many cycles, None if there are none."""
+        """Return the cheapest depths with at most this many cycles, None if there are none."""
         self._goal = goal
         return self._search.cheapest_of_all(
             lambda period: period is not None and (goal is None or period <= goal)

@@ -1,6 +1,6 @@
 """Insertions into the C++ of a dataflow design that make its run a trace.
 
-Only what is inserted into a text can be wrong, never what is there: no token is changed, moved or
+Only what is inserted into a text can be wrong, never the existing text: no token is changed, moved or
 taken away, and every line keeps its number.
 """
 
@@ -138,7 +138,7 @@ class Body:
         self.region, self.indices = outer, indices
 
     def _pragma(self, i: int) -> tuple[Pragma, int] | None:
-        """The HLS pragma at a place and the place after it: a directive, _Pragma, or a macro for it."""
+        """The HLS pragma at a position, and the next position: a directive, _Pragma, or a macro."""
         tokens = self.tokens
         if i >= len(tokens):
             return None
@@ -287,7 +287,7 @@ class Body:
         return end
 
     def _test(self, i: int) -> int:
-        """The place of the condition of a loop, if it has a call, which may read a FIFO; else 0."""
+        """The position of the condition of a loop, if it has a call, which may read a FIFO; else 0."""
         tokens = self.tokens
         end = after(tokens, i + 1) - 1
         parts: list[int] = [i + 2]

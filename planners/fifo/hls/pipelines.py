@@ -10,7 +10,7 @@ simulations of Vitis HLS 2023.2 (docs/fifo.md names the evidence of each):
   in stage 2; a FIFO is written in the last stage; no access is beyond the last stage;
 - further accesses of the same FIFO in one iteration come one per cycle; the last write is in the last
   stage, and reads go on from the first;
-- a process begins when those that write its arrays have ended.
+- a process begins when the writers of its arrays have ended.
 
 Lanes, the FIFOs of one array of streams that one iteration reads, may be read some stages later than
 this, which the report does not say. `skew` is how many at most: a word is then needed in the first of
@@ -44,7 +44,7 @@ class Event(NamedTuple):
 
 
 class Again(NamedTuple):
-    """Items of a track, so many times."""
+    """Items of a track, this many times."""
 
     times: int
     items: tuple[Item, ...]
@@ -487,7 +487,7 @@ class _Builder:
     # The items of a track.
 
     def _sequence(self, repeats: Body, rank: int) -> tuple[tuple[Item, ...], int]:
-        """The items of a body that is no pipeline, one after the other."""
+        """The items of a body that is no pipeline, in sequence."""
         key = id(repeats), rank
         if key not in self._items:
             self._kept.append(repeats)
@@ -522,7 +522,7 @@ class _Builder:
         return tuple(items)
 
     def _pipelined(self, run: Loop, pipeline: _Pipeline, rank: int) -> tuple[Item, ...]:
-        """The items of a pipelined loop and of the gap behind it."""
+        """The items of a pipelined loop and of the gap after it."""
         depth, interval = pipeline.reported.depth, pipeline.reported.interval
         offset = pipeline.ranks[rank] if rank < len(pipeline.ranks) else 0
         trips = self._trips(run, pipeline.loop)
@@ -564,7 +564,7 @@ class _Builder:
     def _step(
         self, pipeline: _Pipeline, accesses: tuple[Access, ...], rank: int, stages: int
     ) -> tuple[Item, ...]:
-        """The accesses of an iteration in the stage of a track, and the way to the next one."""
+        """The accesses of an iteration in the stage of a track, and the gap to the next one."""
         if rank >= len(pipeline.ranks):
             return (stages,)
         offset = pipeline.ranks[rank]

@@ -1,8 +1,8 @@
 """Reader of hls4ml projects with io_stream: functions and streams in the C++ become a design.
 
-The C++ is made from templates, so it is read as text. A word is a pixel with all its channels. The
-order of words is that of the loops in nnet_utils; what the loops cost is known where they have an
-interval (strategy Latency), and assumed elsewhere.
+The C++ is made from templates, so it is read as text. A word is a pixel with all its channels. Words
+are ordered by the loops in nnet_utils; what the loops cost is known where they have an interval
+(strategy Latency), and assumed elsewhere.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def read_source(path: str) -> Source:
 
 
 def _converted(path: Path, folder: Path) -> Path:
-    """Let hls4ml write the project of a configuration into a folder; return that of its C++."""
+    """Let hls4ml write the project of a configuration into a folder; return the folder of its C++."""
     if find_spec(HLS4ML) is None:
         raise UnreadableFile(
             f"{path}: its project is not written yet (no folder 'firmware' beside it), and hls4ml, "
@@ -223,7 +223,7 @@ def project_design(source: Source, options: TimingOptions) -> Design:
 
 
 class Reader:
-    """Makes the functions of a source into layers, one after the other, as words flow."""
+    """Makes the functions of a source into layers, in sequence, as words flow."""
 
     def __init__(self, source: Source, options: TimingOptions) -> None:
         self.source = source

@@ -40,7 +40,7 @@ def occupied_depths(model: CallModel, spend: Spend = spend_nothing) -> Depths:
 def reduced(
     model: CallModel, depths: Depths, goal: int | None, spend: Spend = spend_nothing
 ) -> Depths:
-    """Return depths that reach the goal, of which no single one can be less."""
+    """Return depths that reach the goal, that are minimal one by one."""
     return [depths, *reductions(model, depths, goal, spend)][-1]
 
 
@@ -50,7 +50,7 @@ def reductions(
     """Yield ever smaller depths that reach the goal; of the last ones no single one can be less.
 
     A place that becomes a shift register is read earlier, and others may then be less: places are
-    bisected one after the other, the largest first, until none has changed since it was tried.
+    bisected in sequence, the largest first, until none has changed since it was tried.
     """
     current, tried = depths, 0
     in_turn = sorted(

@@ -1,6 +1,6 @@
 """C++ sources of a dataflow design: functions, regions, and who writes and reads the variables of one.
 
-Both branches of an `#if` stay in the text; the tokens of the one that C simulation takes are followed.
+It stores both branches of an `#if` and follows the tokens of the branch that C simulation takes.
 """
 
 from __future__ import annotations
@@ -317,7 +317,7 @@ class Design:
         return [function for function in candidates if function.name not in called] or candidates
 
     def users(self, variable: Variable) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The numbers of the sites that write a variable of a region, and of those that read it."""
+        """The numbers of the sites that write a variable of a region, and of the readers."""
         if variable.name not in self._users.setdefault(variable.region, {}):
             writers, readers = [], []
             for number, site in enumerate(self.sites, 2):

@@ -3,11 +3,11 @@
 A report is csynth.xml of the whole design, or a file <module>_csynth.xml for each module in one folder;
 each may be packed by gzip. The tag of a loop is its flattened nest, label after label: loop10_loop11.
 
-Schedules of Vitis HLS: by how many stages the lanes of an array of streams are read apart.
-
-A solution has a file <module>.verbose.sched.rpt for each module, in .autopilot/db. It lists the states
-of each pipeline, `Pipeline-0 : II = 1, D = 12, States = { 2 3 4 }`, and the operations of each state,
-`ST_3 : Operation 40 [1/1] (1.2ns) ---> "%v = read i32 @_ssdm_op_Read.ap_fifo..., i32 %v7_1" [..]`.
+Schedules of Vitis HLS: by how many stages the lanes of an array of streams are read apart. A
+solution has a file <module>.verbose.sched.rpt for each module, in .autopilot/db. It lists the
+states of each pipeline, `Pipeline-0 : II = 1, D = 12, States = { 2 3 4 }`, and the operations of
+each state, `ST_3 : Operation 40 [1/1] (1.2ns) ---> "%v = read i32 @_ssdm_op_Read.ap_fifo..., i32
+%v7_1" [..]`.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class SynthesisReport:
 def read_report(path: Path) -> SynthesisReport:
     """Return the report in a file, or in a folder: the whole one, or those of all modules.
 
-    A folder may be that of the solution: its reports are in syn/report. Raises UnreadableFile.
+    A folder may be the folder of the solution: its reports are in syn/report. Raises UnreadableFile.
     """
     files = _files(path)
     loops: dict[str, tuple[ReportedLoop, ...]] = {}
@@ -169,7 +169,7 @@ def _parsed(file: Path) -> ElementTree.Element:
 
 
 def _loops(module: str, parent: ElementTree.Element, file: Path) -> Iterator[ReportedLoop]:
-    """All loops below an element; those that hold others are not pipelined, and are left out."""
+    """All loops below an element; outer loops are not pipelined, and are left out."""
     for loop in parent:
         inner = list(_loops(module, loop, file))
         yield from inner
@@ -193,7 +193,7 @@ def _loops(module: str, parent: ElementTree.Element, file: Path) -> Iterator[Rep
 
 
 def _number(loop: ElementTree.Element, names: tuple[str, ...]) -> int | None:
-    """The first of these numbers that is there; None where it is a range or unknown."""
+    """The first of these numbers that exists; None where it is a range or unknown."""
     for name in names:
         element = loop.find(name)
         if element is None:

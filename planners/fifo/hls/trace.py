@@ -1,7 +1,7 @@
 """The trace of a Vitis HLS dataflow design: what each iteration of each loop reads and writes.
 
 The C++ is instrumented, compiled against headers of ours, and run, in a temporary folder, with limits
-of time and memory. The answer is that of one run: of one call of the top function by its test bench.
+of time and memory. The answer is valid for one run: of one call of the top function by its test bench.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ class Recording:
             ) from None
 
     def _find_top(self, name: str | None) -> Function:
-        """The definition of the top function: that of a name, or the one region that nobody calls."""
+        """The definition of the top function: by its name, or the one region that no function calls."""
         for function in self.design.functions.get(name or "", ()):
             return function
         for source, line, bracket in self.design.unbalanced:

@@ -16,7 +16,7 @@ def with_pragmas(
 ) -> str:
     """Return a source with a STREAM pragma of the depth for each array of streams.
 
-    depths: of one FIFO of each array. A pragma that is there is changed in its place; else one is put
+    depths: of one FIFO of each array. An existing pragma is changed; else one is put
     behind the declaration. storage: of BIND_STORAGE, if it is to be fixed.
     """
     lines = text.splitlines(keepends=True)

@@ -138,7 +138,7 @@ def units(cluster: Cluster) -> int:
 
 
 def is_repeated(cluster: Cluster, parts: int) -> bool:
-    """Whether a frame of a layer is the same so many times; its events and words have to divide."""
+    """Whether a frame of a layer is the same this many times; its events and words have to divide."""
     steps = [sequence.events // parts for sequence in cluster.sequences]
 
     def is_same(numbers: Numbers | None, step: int, more: int = 0) -> bool:
@@ -250,7 +250,7 @@ class TimingOptions:
             require_short(cycles)
 
     def latency(self, operator: str, node: str, simd: int = 1) -> tuple[int, str]:
-        """Return the latency of an HLS layer, and what to say if nobody gave it."""
+        """Return the latency of an HLS layer, and the remark if the user did not state it."""
         for key in (node, operator):
             if key in self.latencies:
                 return self.latencies[key], ""

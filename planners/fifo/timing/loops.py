@@ -5,7 +5,7 @@ What it writes comes `latency` cycles later. The pipeline is flushable: it holds
 iterations, so an iteration starts after the write of the one that many iterations before. A stage
 holds one iteration, whether it writes or not: behind a write that was refused, iterations leave one by
 one as they came.
-The order of the words is that of the C++ loop nest; the latency is decided by the HLS scheduler and
+The words are ordered by the C++ loop nest; the latency is decided by the HLS scheduler and
 is an assumption here.
 """
 

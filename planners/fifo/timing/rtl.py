@@ -44,7 +44,7 @@ def _cluster(
 
 
 def padding(read: Numbers, written: int, *, bits: int) -> Cluster:
-    """Return an FMPadding. read: of the words written those that were read, in order.
+    """Return an FMPadding. read: of the written words the read ones, in order.
 
     The register behind the input holds one word, so the next is read when the one before moves on.
     Source: fmpadding.sv.
@@ -135,7 +135,7 @@ def widening(words: int, ratio: int, *, bits: int) -> Cluster:
 def narrowing(words: int, ratio: int, *, bits: int) -> Cluster:
     """Return a width converter that makes `ratio` words of one.
 
-    One clause of dwc.sv is no maximum: if the next word is not there when the last of the one before
+    One clause of dwc.sv is no maximum: if the next word does not exist when the last of the one before
     is moved out of its register, and the output is refused just then, it is read after the last but one
     has left. Such a refusal ends one cycle after the read that makes space, so the next word is read
     no later than 2 cycles after the read that makes space for the last but one. Source: dwc.sv.
@@ -153,7 +153,7 @@ def narrowing(words: int, ratio: int, *, bits: int) -> Cluster:
 
 
 def pipeline(words: int, latency: int, held: int, *, bits: tuple[int, int]) -> Cluster:
-    """Return a pipeline of one word in, one out, that holds so many. Source: thresholding.sv."""
+    """Return a pipeline of one word in, one out, that holds this many. Source: thresholding.sv."""
     waits = [
         Wait(waiter=1, source=0, events=counting(words), delay=latency),
         Wait(waiter=0, source=1, events=counting(words) - held),

@@ -1,6 +1,6 @@
 """`csdf fit`: whether a network fits into some memory, and how.
 
-Options of a plan that `csdf fit` and `csdf deploy` share.
+It shares the options of a plan with `csdf deploy`.
 """
 
 from __future__ import annotations

@@ -227,7 +227,7 @@ def _answer(
 def _baselines(
     problem: SelectionProblem, constraint: Constraint, front: TradeOff, stop: Stop
 ) -> Sequence[Baseline]:
-    """Return what others would choose, as far as that is found in time."""
+    """Return what others would choose, to the extent that that is found in time."""
 
     def each() -> Iterator[tuple[str, Selection | None]]:
         if constraint.memory is not None:
@@ -274,7 +274,7 @@ def _measured_run(model: Model, selection: Selection, options: argparse.Namespac
 
 
 def _lines(report: Report) -> list[str]:
-    """Return the totals, the choice per layer, and the front as far as it was asked for."""
+    """Return the totals, the choice per layer, and the front to the extent that it was asked for."""
     selection, answer = report.answer.selection, report.answer
     if selection is None:
         lines = [f"{report.network.name}: {answer.status}: {answer.reason}"]

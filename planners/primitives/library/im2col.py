@@ -1,11 +1,11 @@
 """Convolution by products of matrices: im2col, im2row, MEC, and 1x1 convolutions as they are.
 
 A column (im2col) or a row (im2row) of the lowered matrix holds what one window sees; the weights
-multiply it. With strips only so many output rows are lowered at a time as STRIP_BYTES hold, at least
+multiply it. With strips only this many output rows are lowered at a time as STRIP_BYTES hold, at least
 one. Source: Chellapilla, Puri, Simard, High Performance Convolutional Neural Networks for Document
 Processing, IWFHR 2006, section 3.
 
-MEC lowers the columns only: for each place in a row what a window sees of every input row. What the
+MEC lowers the columns only: for each position in a row what a window sees of every input row. What the
 windows of one output row see lies together there, and neighbouring output rows overlap. Source: Cho
 and Brand, MEC: Memory-efficient Convolution for Deep Neural Network, ICML 2017, section 3.1 and
 algorithm 2.

@@ -1,6 +1,6 @@
-"""kn2row and kn2col: each place of the kernel is a 1x1 convolution; results are shifted and added.
+"""kn2row and kn2col: each position of the kernel is a 1x1 convolution; results are shifted and added.
 
-All products at once want room for every place of the kernel ("kn2row"); one after another, for one
+All products at once want room for every position of the kernel ("kn2row"); in sequence, for one
 ("accumulating"); row by row of the input, for one row of it ("row by row"). Products by filter make
 kn2row, which writes "CHW"; products by place kn2col, which writes "HWC".
 
@@ -37,7 +37,7 @@ ROW_BY_ROW = ", row by row"
 
 
 class _Product(NamedTuple):
-    """Some input rows times the weights of some places of the kernel, counted in row order."""
+    """Some input rows times the weights of some positions of the kernel, counted in row order."""
 
     rows: tuple[int, int]
     taps: tuple[int, int]
@@ -59,7 +59,7 @@ class Shifted(Primitive):
         return float_bytes(taps * sizes.filters * rows * sizes.width)
 
     def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Prepared:
-        """Return (places of the kernel, filters, channels)."""
+        """Return (positions of the kernel, filters, channels)."""
         taps = prod(sizes.kernel)
         return np.ascontiguousarray(kernel.transpose(2, 3, 0, 1)).reshape(
             taps, sizes.filters, sizes.channels

@@ -86,7 +86,7 @@ def compiled(function: Callable[..., Any], largest: int = 0) -> Callable[..., An
 
 
 def float_bytes(elements: int) -> int:
-    """Return the bytes of so many elements."""
+    """Return the bytes of this many elements."""
     return elements * ELEMENT_BYTES
 
 

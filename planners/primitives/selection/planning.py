@@ -292,7 +292,7 @@ def single_families(
 
 
 def budgets(front: TradeOff, count: int) -> tuple[int, ...]:
-    """Return so many memories, by equal factors from the least to the most that is of use.
+    """Return this many memories, by equal factors from the least to the most that is of use.
 
     From a thousandth of the most, where the least is less.
     """

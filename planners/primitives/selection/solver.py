@@ -133,7 +133,7 @@ def solved_selection(
 def solved_front(
     problem: SelectionProblem, objective: Objective, budgets: int, budget: Budget = None
 ) -> tuple[Pair, ...]:
-    """Return the best time at so many memories, evenly from the least to that of the fastest.
+    """Return the best time at this many memories, evenly from the least to that of the fastest.
 
     Without what others improve on; only what was proved, within the time limit and before an interrupt.
     """
@@ -206,7 +206,7 @@ def smallest(
 def variables_of(
     problem: SelectionProblem, objective: Objective, *, most: int | None = None
 ) -> list[BinaryVariable]:
-    """Return all variables; with `most`, those of at most so many bytes.
+    """Return all variables; with `most`, those of at most this many bytes.
 
     Candidates that another of the same layouts improves on are left out.
     """
@@ -369,7 +369,7 @@ def _run(
     seconds: float | None,
     bits: int,
 ) -> Any:
-    """Return what the solver says of these rows, their limits in digits of so many bits."""
+    """Return what the solver says of these rows, their limits in digits of this many bits."""
     most = [1] * len(costs)
     parts = [digit for row in rows for digit in _digits(row, most, bits)]
     places = [(number, place) for number, row in enumerate(parts) for place in row.factors]

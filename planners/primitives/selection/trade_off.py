@@ -299,7 +299,7 @@ def _least(fronts: Sequence[PairFront]) -> PairFront:
 
 
 def _together(fronts: Iterable[PairFront], objective: Objective) -> PairFront:
-    """Return the front of all, one after the other: a long one in front meets short ones only."""
+    """Return the front of all, in sequence: a long one in front meets short ones only."""
     total = NOTHING
     for front in fronts:
         total = added(total, front, objective)

@@ -95,7 +95,7 @@ class ReusePlans(NamedTuple):
 
 
 def as_lines(answer: ReusePlans, seconds: float) -> list[str]:
-    """Return the chosen plan, and other methods beside it, in lines."""
+    """Return the chosen plan, and other methods next to it, in lines."""
     weights = answer.evaluator.weights
     first, *chosen = _chosen_lines(answer)
     lines = [f"{answer.application.name}: {first}", *chosen, "  memory with weights"]

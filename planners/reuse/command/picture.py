@@ -33,7 +33,9 @@ def tradeoff_picture(
     bound: int,
     suffix: str,
 ) -> str | bytes:
-    """Return the picture in the format of that suffix. bound: every plan takes at least so many bytes.
+    """Return the picture in the format of that suffix.
+
+    bound: a lower bound on the bytes of every plan.
 
     Raises UnwritableFile for another format.
     """

@@ -139,7 +139,7 @@ def _text_of(answer: ReusePlans, options: argparse.Namespace) -> str:
 
 
 def application_of(options: argparse.Namespace) -> Application:
-    """Return the application of a file, or one of all models, which run one after another.
+    """Return the application of a file, or one of all models, which run in sequence.
 
     Raises CsdfError for an application beside something else, and what the readers raise.
     """
@@ -177,7 +177,7 @@ def measured_times(
 ) -> dict[str, PhaseTimes]:
     """Return what the phases of each network take that has files.
 
-    Raises CsdfError for a network that is not there, and what reading raises.
+    Raises CsdfError for a network that does not exist, and what reading raises.
     """
     names = [member.name for member in application.members]
     measured: dict[str, dict[str, dict[int, int]]] = {}

@@ -1,7 +1,4 @@
-"""The work of `csdf plan traffic`: schedules with little DRAM traffic are searched and told.
-
-The answer of `csdf plan traffic` in words and as JSON.
-"""
+"""`csdf plan traffic`: searches schedules with little DRAM traffic and prints them as text or JSON."""
 
 from __future__ import annotations
 
@@ -189,7 +186,7 @@ class Point(NamedTuple):
 
 
 def as_text(found: NetworkTraffic, alone: NetworkTraffic | None, *, shows_nest: bool) -> list[str]:
-    """Return a line a group, and the network; beside it, what its layers move one by one."""
+    """Return a line a group, and the network; next to it, what its layers move one by one."""
     names = [group_name(group) for group in found.groups]
     rows = [
         [name, *_row(group), group.in_short()]

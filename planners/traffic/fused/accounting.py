@@ -1,7 +1,4 @@
-"""Bytes that a schedule of a group moves and holds, counted in bytes without running it.
-
-The tilings of one group, each computed once, with the bytes that its tiles need.
-"""
+"""Traffic and buffer bytes of the tilings of a fused group, counted without executing them."""
 
 from __future__ import annotations
 
@@ -276,8 +273,8 @@ _AxisKey = tuple[int, int, Halo, Halo]  # axis, tiles, halo of maps, halo of the
 class Sizes(NamedTuple):
     """The needs of every tile of a group.
 
-    maps: bytes at one place of all feature maps of each map; elements: bytes of one element of
-    each map; vectors: bytes of a kernel of each layer that take part. inner: maps that layers of the
+    maps: bytes at one position of all feature maps of each map; elements: bytes of one element of
+    each map; vectors: bytes of a kernel of each layer that participate. inner: maps that layers of the
     group make and read.
     """
 

@@ -61,13 +61,13 @@ def made_of(group: FusedGroup) -> tuple[Boxes, ...]:
 
 
 def makes_what_it_writes(group: FusedGroup) -> bool:
-    """Whether all of each map that others read is made: no window skips a place of it."""
+    """Whether all of each map that others read is made: no window skips a position of it."""
     made = made_of(group) if group.written else ()
     return all(made[number] == group.layers[number - 1].whole for number in group.written)
 
 
 def weights_of(group: FusedGroup) -> tuple[int, ...]:
-    """Return the bytes of weights of each layer that a schedule brings in: those that take part."""
+    """Return the bytes of weights of each layer that a schedule brings in: those that participate."""
     pairs = zip(group.layers, made_of(group)[1:], strict=True)
     return tuple(layer.weights(made) * layer.weight_bytes for layer, made in pairs)
 
@@ -89,7 +89,7 @@ def _fresh(needed: Cut) -> Cut:
 
 
 class AxisTotals(NamedTuple):
-    """Places of one map, over all tiles.
+    """Positions of one map, over all tiles.
 
     shared: those that several tiles need.
     """
@@ -101,7 +101,7 @@ class AxisTotals(NamedTuple):
 
 
 def axis_totals(cut: AxisCut, number: int) -> AxisTotals:
-    """Return how many places of a map the tiles need and make."""
+    """Return how many positions of a map the tiles need and make."""
     distinct = shared = 0
     for places_needed in cut.needed[number]:
         shared |= distinct & places_needed
@@ -115,7 +115,7 @@ def axis_totals(cut: AxisCut, number: int) -> AxisTotals:
 
 
 class Outer(NamedTuple):
-    """Places of one map and tile along the outer axis, by how long they stay.
+    """Positions of one map and tile along the outer axis, by how long they stay.
 
     old: places made by earlier tiles. new: places that come with this tile. stay: some later tile
     along the axis needs these places as well. go: no later tile does. made: how many of the new
@@ -130,7 +130,7 @@ class Outer(NamedTuple):
 
 
 class Inner(NamedTuple):
-    """Places of one map and tile along the inner axis.
+    """Positions of one map and tile along the inner axis.
 
     before, upto: made by earlier tiles; with this one. wanted, later: needed from this tile on;
     after it. old, left: of `before` those wanted; of `upto` those needed later. new: come now.
@@ -149,7 +149,7 @@ class Inner(NamedTuple):
 
 
 def outer_profiles(cut: AxisCut, number: int, halo: Halo) -> list[Outer]:
-    """Return the places of a map for each tile; where the halo is not cached, all is new."""
+    """Return the positions of a map for each tile; where the halo is not cached, all is new."""
     needed, made = cut.needed[number], cut.made[number]
     if halo is not Halo.CACHED:
         pairs = zip(needed, made, strict=True)
@@ -174,7 +174,7 @@ def outer_profiles(cut: AxisCut, number: int, halo: Halo) -> list[Outer]:
 
 
 def inner_profiles(cut: AxisCut, number: int, halo: Halo) -> list[Inner]:
-    """Return the places of a map for each tile; where the halo is not cached, all is new."""
+    """Return the positions of a map for each tile; where the halo is not cached, all is new."""
     needed, made = cut.needed[number], cut.made[number]
     if halo is not Halo.CACHED:
         pairs = zip(needed, made, strict=True)

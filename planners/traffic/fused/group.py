@@ -1,13 +1,12 @@
 """A group of fused layers: each reads results of earlier layers from the buffer.
 
-Places along one axis of a map, as the bits of an integer, and which of them a layer needs.
+It represents positions along an axis, and boxes of elements, as the bits of integers.
 
-Sets of places rather than ranges: a stride above the kernel leaves gaps that nobody reads.
+They are sets rather than ranges: a stride above the kernel leaves gaps that are never read.
 
-Sets of elements as boxes: along each axis of a tensor a set of places, as the bits of an integer.
-
-A box holds the elements whose place along every axis is in the set of that axis. What several
-readers need of one tensor is the union of their boxes, which need not be a box itself.
+Sets of elements as boxes: along each axis of a tensor a set of places, as the bits of an integer. A
+box holds the elements whose place along every axis is in the set of that axis. What several readers
+need of one tensor is the union of their boxes, which need not be a box itself.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ Skip = tuple[int, int]  # numbers of a map and of a layer that reads it at the s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedLayer:
-    """A layer that slides a window over maps, with what works element by element behind it.
+    """A layer that slides a window over maps, with what works element by element after it.
 
     groups: each filter reads channels / groups maps. A layer without weights (pooling, addition)
     has as many groups as channels. beside: operands of its size that come from DRAM, element by
@@ -69,7 +68,7 @@ class FusedLayer:
         return max(self.beside_bytes, default=0)
 
     def live_kernels(self, made: Boxes) -> int:
-        """Return the elements of a kernel over one map that take part in some of what is made.
+        """Return the elements of a kernel over one map that participate in some of what is made.
 
         made: rows and columns of the output. Elements that see padding alone take no tile.
         """
@@ -81,7 +80,7 @@ class FusedLayer:
         return count(union(live))
 
     def weights(self, made: Boxes) -> int:
-        """Return the elements of all filters that take part in some of what is made."""
+        """Return the elements of all filters that participate in some of what is made."""
         return self.live_kernels(made) * self.filters * self.channels // self.groups
 
     @property
@@ -283,7 +282,7 @@ def count(boxes: Boxes) -> int:
 
 
 def _slabs(boxes: Boxes) -> list[tuple[Places, list[Box]]]:
-    """The places of the first axis, apart by the boxes that they are in."""
+    """The positions of the first axis, apart by the boxes that they are in."""
     slabs: list[tuple[Places, list[Box]]] = []
     for box in boxes:
         left, cut = box[0], []

@@ -1,10 +1,9 @@
 """Reads of a layer of a network, of its inputs and parameters, for some of its output.
 
-Elements of a tensor are boxes of feature maps, rows and columns; a tensor of another rank than three
-is maps of one place. Where it is not plain what a layer reads, nothing is said to be read, so that
-what is counted is read for certain.
-
-Layers of a network as windows that slide over feature maps.
+Elements of a tensor are boxes of feature maps, rows and columns; a tensor of another rank than
+three is maps of one place. Where it is not plain what a layer reads, nothing is said to be read, so
+that what is counted is read for certain. Layers of a network as windows that slide over feature
+maps.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ def _channels_read(window: FusedLayer, filters: Places) -> Places:
 
 
 def _before_slice(operator: op.Slice, box: Box) -> Box:
-    """The places of a tensor that some places of its slice show."""
+    """The positions of a tensor that some positions of its slice show."""
     shown = (place for place in range(box[operator.axis].bit_length()))
     wanted = sum(
         1 << operator.start + operator.step * place

@@ -129,7 +129,7 @@ class GroupSearch:
     def best(
         self, buffer: int, below: int | None = None, budget: Budget = None
     ) -> FusedTraffic | None:
-        """Return the schedule that moves least in a buffer of so many bytes.
+        """Return the schedule that moves least in a buffer of this many bytes.
 
         None where none fits, or none moves less than `below` bytes. budget: a stop,
         or seconds; ends the search by GaveUp.

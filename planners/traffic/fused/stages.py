@@ -1,12 +1,11 @@
 """A network as stages in one order: a layer that moves data, with what works on its output in place.
 
 A window slides over maps in a convolution, a pooling, and a fully connected layer (one window over
-all of its input). What works element by element behind it, an addition with its other operands too,
+all of its input). What works element by element after it, an addition with its other operands too,
 is of the same stage where nothing else reads what it works on. Concatenations, slices and reshapes
-move nothing: the stage that produces their input writes it to its place in the result. Other layers are
-stages of their own.
-Parameters beside weights of windows and matrices, such as biases, are not counted. Runs of
-stages that can run fused are groups.
+move nothing: the stage that produces their input writes it to its position in the result. Other layers
+are stages of their own. Parameters beside weights of windows and matrices, such as biases, are not
+counted. Runs of stages that can run fused are groups.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class Stage:
     slides over; sources: the tensors that this consists of, one behind the other. beside: what else
     it reads, element by element; in_views: tensors that views among those show. window: the layer
     as windows on maps, None where it is another kind; convolution: where it has weights. leaves:
-    whether some reader needs the result in DRAM. readers: places of the stages that read it, as
+    whether some reader needs the result in DRAM. readers: positions of the stages that read it, as
     such or in a view. shown: of the source and of each of beside, the tensors that it shows.
     maps_apart: maps of the source without those that are others of them once more. source_bytes,
     element_bytes: of an element of the source, and of what the stage leaves. reads, parameters:
