@@ -293,7 +293,9 @@ No function allocates memory, calls itself, or keeps anything outside of arena a
 instances can run side by side, each with an arena and a state of its own. The library needs C99,
 `<stdint.h>`, `<stddef.h>`, `<string.h>` and `<math.h>`. Compiled with `-D{capitals}_PROFILE` it
 calls `{name}_profile_begin(stage)` and `{name}_profile_end(stage)`, which you define, around each
-firing of a stage.
+firing of a stage, with `-D{capitals}_YIELD` your `{name}_yield()` after each. Functions return
+`{capitals}_OK` (0), or below zero what was wrong with memory, state or header; with
+`-D{capitals}_UNCHECKED` nothing is checked.
 
 - `src/` and `include/` are the library: each file of `src/` compiles alone with `-Iinclude`, and is
   linked with `-lm`. `test/` and `target/` are its test program and what that needs on a bare
@@ -491,10 +493,20 @@ def _usage(written: Written) -> str:
         ["&state", *(one.parameter for one in (*written.inputs, *written.outputs))]
     )
     verb = "invoke" if written.keeps_state else "run"
-    lines = [f"{name}_init(&state, {', '.join(written.memories)});", f"{name}_{verb}({arguments});"]
+    memories = ", ".join(f"{one}, sizeof {one}" for one in written.arrays)
+    lines = [
+        f"if ({name}_init(&state, {memories}) != {name.upper()}_OK) {{",
+        "    /* a memory is too small or misaligned, or the header is of another version */",
+        "}",
+        f"{name}_{verb}({arguments}); /* {name.upper()}_OK */",
+    ]
     if written.is_streamed:
         outside = [one.parameter for one in written.outputs if one.outside is not None]
         lines += ["", "/* or row by row, as they come: */"]
         lines += [f"{name}_results({', '.join(['&state', *outside])});"] if outside else []
-        lines += [f"if ({name}_push_row(&state, row)) {{", *_taken(written), "}"]
+        lines += [
+            f"if ({name}_push_row(&state, row) == {name.upper()}_DONE) {{",
+            *_taken(written),
+            "}",
+        ]
     return "\n".join(lines)

@@ -11,14 +11,26 @@ from cnn2csdf.quantized_layers import StoredAs
 from planners.code.c_text import MACROS, unlike
 from planners.code.c_text import number as number_text
 from planners.code.schedule import Schedule
+from planners.code.status import checks_defined, init_defined, require, require_state
 from planners.plan.plan import Memory
 
 WORDS = (  # of the functions that this module writes: a parameter of that name would hide them
     *("advance", "advance_in_order", "begin_frame", "element", "int8_t", "int16_t", "int32_t"),
-    *("int64_t", "memcpy", "number", "row", "size_t", "state", "uint8_t", "uint16_t", "uint32_t"),
+    *("int64_t", "memcpy", "number", "row", "size_t", "state", "state_bytes"),
+    *(
+        "state_status",
+        "status",
+        "header",
+        "tensor_in",
+        "uint8_t",
+        "uint16_t",
+        "uint32_t",
+        "uintptr_t",
+    ),
 )
 SYMBOLS = (  # of a library, behind its name and a line
-    *("begin_copy", "block", "copy", "dequantize_output", "element", "end_copies", "init", "input"),
+    *("begin", "begin_copy", "block", "copy", "dequantize_output", "element", "end_copies", "init"),
+    *("init_checked", "input", "status", "step", "yield"),
     *("invoke", "output", "profile_begin", "profile_end", "push_row", "quantize_input", "reset"),
     *("restore", "results", "run", "save", "state", "test"),
 )
@@ -109,12 +121,12 @@ class Interface:
 #define {capitals}_SAVED_BYTES {self._saved_bytes}
 
 /* Begin anew, as {name}_init does: with the first values of the file. */
-void {name}_reset({name}_state *state);
+{name}_status {name}_reset({name}_state *state);
 
 /* Save what stays from frame to frame in {capitals}_SAVED_BYTES bytes of your memory, and go on from
    there: in the same arena, or in that of another instance. */
-void {name}_save(const {name}_state *state, void *to);
-void {name}_restore({name}_state *state, const void *from);
+{name}_status {name}_save(const {name}_state *state, void *to);
+{name}_status {name}_restore({name}_state *state, const void *from);
 """
 
     def _kept_defined(self) -> str:
@@ -122,26 +134,30 @@ void {name}_restore({name}_state *state, const void *from);
             return ""
         name, kept = self.name, self.schedule.plan.kept_bytes
         saved = restored = ""
+        from_missing = require(name, "IS_MISSING(from)", "NULL_POINTER")
         if self.network.variables:
             oldest, size = "state->oldest", "sizeof state->oldest"
             saved = f"    (void)memcpy((char *)to + {kept}, {oldest}, {size});\n"
             restored = f"    (void)memcpy({oldest}, (const char *)from + {kept}, {size});\n"
         return f"""
-void {name}_reset(instance *state)
+{name}_status {name}_reset(instance *state)
 {{
-    begin_kept(state);
+{require_state(name)}    begin_kept(state);
     begin_frame(state);
+    return status;
 }}
 
-void {name}_save(const instance *state, void *to)
+{name}_status {name}_save(const instance *state, void *to)
 {{
-    save_kept(state->arena, to);
-{saved}}}
+{require_state(name)}{require(name, "IS_MISSING(to)", "NULL_POINTER")}    save_kept(state->arena, to);
+{saved}    return status;
+}}
 
-void {name}_restore(instance *state, const void *from)
+{name}_status {name}_restore(instance *state, const void *from)
 {{
-    restore_kept(state->arena, from);
+{require_state(name)}{from_missing}    restore_kept(state->arena, from);
 {restored}    begin_frame(state);
+    return status;
 }}
 """
 
@@ -226,28 +242,38 @@ void {self.name}_dequantize_output(int number, const void *elements, float *valu
 /* Where an input lies, by its number from 0 on: {name}_{self.verb} may be given NULL for an input that
    was written there after the frame before{stay}. */
 void *{name}_input({name}_state *state, int number);
+
+/* A frame in steps, between which other work is done: {name}_begin takes the inputs, each
+   {name}_step executes one group of layers; {capitals}_DONE after the last. {name}_output has the
+   outputs in the arena. */
+{name}_status {name}_begin({self._begin_parameters()});
+{name}_status {name}_step({name}_state *state);
 """
         rows = self.network.layer(self.streamed_input).shape
         return f"""
 #define {capitals}_ROWS {rows.rows}
 #define {capitals}_ROW_ELEMENTS {rows.row_elements}
 {self._results_declared()}
-/* Take the next row of the input, {capitals}_ROW_ELEMENTS elements. Return 1 if the frame is
-   done, and its outputs are there until the next row comes, and 0 before. */
-int {name}_push_row({name}_state *state, const {self.inputs[0].kind} *row);
+/* Take the next row of the input, {capitals}_ROW_ELEMENTS elements. {capitals}_DONE if the frame is
+   done: its outputs are there until the next row comes. {capitals}_OK before. */
+{name}_status {name}_push_row({name}_state *state, const {self.inputs[0].kind} *row);
 """
 
     def definitions(self) -> str:
         """Return the functions."""
         name, numbers = self.name, self._numbers(self.outputs)
         begins = "    begin_kept(state);\n" if self.schedule.beginnings else ""
-        memories = ", ".join(f"element *{memory}" for memory in self.memories)
         others = "".join(
             f"    state->outside[{number}] = {memory};\n"
             for number, memory in enumerate(self.memories[1:])
         )
         others += "    copy_weights(state, -1);\n" if self.schedule.moved.is_resident else ""
-        text = f"""static element *tensor_in(const instance *state, int32_t number)
+        body = f"    state->arena = {self.memories[0]};\n{others}{begins}    begin_frame(state);\n"
+        is_wide = not self.schedule.calls.is_integer or self.schedule.calls.is_short
+        init = init_defined(name, self.memories, body, is_wide=is_wide)
+        text = f"""{checks_defined(name)}
+
+static element *tensor_in(const instance *state, int32_t number)
 {{
     return BASE(state, &tensors[number]);
 }}
@@ -258,15 +284,14 @@ static void begin_frame(instance *state)
     begin_group(state);
 }}
 {self._kept_defined()}
-void {name}_init(instance *state, {memories})
-{{
-    state->arena = {self.memories[0]};
-{others}{begins}    begin_frame(state);
-}}
+{init}
 
 const void *{name}_output(const instance *state, int number)
 {{
     static const int16_t numbers[{len(numbers)}] = {{{", ".join(numbers)}}};
+    if ((state_status(state) != {name.upper()}_OK) || IS_OUTSIDE(number, {len(numbers)})) {{
+        return NULL;
+    }}
     return tensor_in(state, numbers[number]);
 }}
 """
@@ -290,7 +315,7 @@ const void *{name}_output(const instance *state, int number)
         return f"""
 /* Where the results go that lie outside the arena: to be called before the first row of the first
    frame, and before other frames if they go elsewhere. */
-void {self.name}_results({self._results_parameters()});
+{self.name}_status {self.name}_results({self._results_parameters()});
 """
 
     def _pointed(self, ports: Sequence[Port]) -> str:
@@ -306,8 +331,8 @@ void {self.name}_results({self._results_parameters()});
             deed = self._pointed([port]).strip()
         else:
             deed = (
-                f"(void)memcpy({self.name}_input(state, {number}), {port.parameter}, "
-                f"{port.elements}U * sizeof *{port.parameter});"
+                f"(void)memcpy(tensor_in(state, {self._numbers(self.inputs)[number]}), "
+                f"{port.parameter}, {port.elements}U * sizeof *{port.parameter});"
             )
         return f"    if ({port.parameter} != NULL) {{\n        {deed}\n    }}\n"
 
@@ -318,7 +343,8 @@ void {self.name}_results({self._results_parameters()});
             if port.outside is not None:
                 continue
             copy = (
-                f"(void)memcpy({port.parameter}, {self.name}_output(state, {number}), "
+                f"(void)memcpy({port.parameter}, "
+                f"tensor_in(state, {self._numbers(self.outputs)[number]}), "
                 f"{port.elements}U * sizeof *{port.parameter});\n"
             )
             if self.schedule.plan.memories:
@@ -326,21 +352,62 @@ void {self.name}_results({self._results_parameters()});
             text += f"    {copy}"
         return text
 
+    def _begin_parameters(self) -> str:
+        """Return the parameters of NAME_begin: inputs, and outputs that the caller holds."""
+        listed = [f"{self.name}_state *state"]
+        listed += [f"const {port.kind} *{port.parameter}" for port in self.inputs]
+        listed += [f"{port.kind} *{port.parameter}" for port in self._results()]
+        return ", ".join(listed)
+
+    def _required(self, ports: Sequence[Port]) -> str:
+        """C that refuses pointers that are NULL."""
+        if not ports:
+            return ""
+        missing = " || ".join(f"IS_MISSING({port.parameter})" for port in ports)
+        return require(self.name, missing, "NULL_POINTER")
+
     def _resident(self) -> str:
         name, numbers = self.name, self._numbers(self.inputs)
+        capitals, results = name.upper(), self._results()
         taken = "".join(self._taken(number, port) for number, port in enumerate(self.inputs))
+        copied = [] if self.schedule.plan.memories else self.outputs
+        given = ", ".join(["state", *(port.parameter for port in (*self.inputs, *results))])
         return f"""
 void *{name}_input(instance *state, int number)
 {{
     static const int16_t numbers[{len(numbers)}] = {{{", ".join(numbers)}}};
+    if ((state_status(state) != {capitals}_OK) || IS_OUTSIDE(number, {len(numbers)})) {{
+        return NULL;
+    }}
     return tensor_in(state, numbers[number]);
 }}
 
-void {name}_{self.verb}({self.parameters()})
+{name}_status {name}_begin({self._begin_parameters()})
 {{
-{taken}{self._pointed(self.outputs)}    begin_frame(state);
-    ADVANCE(state, NULL);
-{self._copied_outputs()}}}
+{require_state(name)}{self._required(results)}{taken}{self._pointed(results)}    begin_frame(state);
+    return status;
+}}
+
+APART {name}_status {name}_step(instance *state)
+{{
+{require_state(name)}    if ((int32_t)state->group < GROUPS) {{
+        (void)ADVANCE(state, NULL, (int32_t)state->group + 1);
+    }}
+    return ((int32_t)state->group < GROUPS) ? {capitals}_OK : {capitals}_DONE;
+}}
+
+{name}_status {name}_{self.verb}({self.parameters()})
+{{
+    {name}_status status;
+{self._required(copied)}    status = {name}_begin({given});
+    while (status == {capitals}_OK) {{
+        status = {name}_step(state);
+    }}
+    if (status != {capitals}_DONE) {{
+        return status;
+    }}
+{self._copied_outputs()}    return {capitals}_OK;
+}}
 """
 
     def _streamed(self) -> str:
@@ -350,29 +417,34 @@ void {name}_{self.verb}({self.parameters()})
         told = ""
         if results:
             listed = ", ".join(["state", *(result.parameter for result in results)])
-            told = f"    {name}_results({listed});\n"
+            told = f"    (void){name}_results({listed});\n"
             pointing = f"""
-void {name}_results({self._results_parameters()})
+{name}_status {name}_results({self._results_parameters()})
 {{
-{self._pointed(results)}}}
+{require_state(name)}{self._required(results)}{self._pointed(results)}    return status;
+}}
 """
+        row_missing = require(name, "IS_MISSING(row)", "NULL_POINTER")
+        optional = bool(self.schedule.plan.memories)
+        required = self._required([*self.inputs, *(() if optional else self.outputs)])
         return f"""{pointing}
-int {name}_push_row(instance *state, const {port.kind} *row)
+{name}_status {name}_push_row(instance *state, const {port.kind} *row)
 {{
-    if (state->group >= GROUPS) {{
+{require_state(name)}{row_missing}    if (state->group >= GROUPS) {{
         begin_frame(state);
     }}
-    return ADVANCE(state, (const element *)row);
+    return (ADVANCE(state, (const element *)row, GROUPS) != 0) ? {capitals}_DONE : status;
 }}
 
-void {name}_run({self.parameters()})
+{name}_status {name}_run({self.parameters()})
 {{
     int32_t row;
-{told}    begin_frame(state);
+{require_state(name)}{required}{told}    begin_frame(state);
     for (row = 0; row < {capitals}_ROWS; row++) {{
-        {name}_push_row(state, {port.parameter} + row * {capitals}_ROW_ELEMENTS);
+        (void){name}_push_row(state, {port.parameter} + row * {capitals}_ROW_ELEMENTS);
     }}
-{self._copied_outputs()}}}
+{self._copied_outputs()}    return status;
+}}
 """
 
 

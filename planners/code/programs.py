@@ -11,6 +11,7 @@ from planners.code.building import arrays_of
 from planners.code.c_text import wrapped
 from planners.code.parts import source
 from planners.code.sources import Written
+from planners.code.status import init_call
 
 
 def _memory(written: Written, *, whole_inputs: bool = True) -> str:
@@ -26,7 +27,7 @@ def _call(written: Written) -> str:
     """C that works a frame."""
     ports = [port.array for port in (*written.inputs, *written.outputs)]
     verb = "invoke" if written.keeps_state else "run"
-    return f"{written.name}_{verb}({', '.join(['&state', *ports])});"
+    return f"(void){written.name}_{verb}({', '.join(['&state', *ports])});"
 
 
 def bench_program(written: Written) -> str:
@@ -78,7 +79,7 @@ void {name}_profile_end(int stage)
 int main(void)
 {{
     int frame, number;
-    {name}_init(&state, {", ".join(written.arrays)});
+    (void){init_call(name, written.memories, written.arrays)};
     for (frame = 0; frame < FRAMES; frame++) {{
         {_call(written)}
     }}
@@ -134,9 +135,8 @@ def proof_program(written: Written) -> str:
 {KEPT_SUMS.replace("element", f"{name}_element") if written.kept_sums else ""}int main(void)
 {{
 {counter}    Frama_C_make_unknown((char *)&state, sizeof state);
-    {name}_init(&state, {", ".join(written.arrays)});
-    Frama_C_make_unknown((char *)&state.staged_offset,
-                         {end} - offsetof({name}_state, staged_offset));
+    (void){init_call(name, written.memories, written.arrays)};
+    Frama_C_make_unknown((char *)&state.staged, {end} - offsetof({name}_state, staged));
 {oldest}{unknown}    {_call(written)}
 {within}    return 0;
 }}
@@ -203,7 +203,7 @@ def example_program(written: Written) -> str:
     outside = [output.array for output in written.outputs if output.outside is not None]
     pointed = ""
     if written.is_streamed and outside:
-        pointed = f"    {name}_results({', '.join(['&state', *outside])});\n"
+        pointed = f"    (void){name}_results({', '.join(['&state', *outside])});\n"
     return f"""/* Reads frames of real numbers, as the network takes them, and prints {told} of each. */
 #include <string.h>
 
@@ -222,7 +222,9 @@ static float value_of(int32_t place)
 int main(void)
 {{
     int32_t frame;
-    {name}_init(&state, {", ".join(written.arrays)});
+    if ({init_call(name, written.memories, written.arrays)} != {name.upper()}_OK) {{
+        return 1;
+    }}
 {pointed}    for (frame = 0;; frame++) {{
 {choosing[0]}{frame}{choosing[1]}        say("\\n");
     }}
@@ -284,7 +286,7 @@ def _pushed(written: Written) -> str:
             if (found != IS_NUMBER) {{
                 return ended(frame, place > 0 ? IS_WRONG : found);
             }}
-            {name}_push_row(&state, row);
+            (void){name}_push_row(&state, row);
         }}
 {copied}"""
 

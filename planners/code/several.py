@@ -201,7 +201,7 @@ def _calls(one: Written) -> str:
     verb = "invoke" if one.keeps_state else "run"
     return f"""
 static {one.name}_state state_of_{one.name};
-{one.name}_init(&state_of_{one.name}, arena.{one.name}); /* once */
+{one.name}_init(&state_of_{one.name}, arena.{one.name}, sizeof arena.{one.name}); /* once */
 {one.name}_{verb}(&state_of_{one.name}, {ports});
 """
 

@@ -30,6 +30,7 @@ from planners.code.parts import (
     used,
 )
 from planners.code.schedule import Schedule
+from planners.code.status import init_declared, status_declared, with_checksum
 from planners.code.unsigned_as_signed import SIGNED, as_signed
 from planners.plan.plan import Memory, StreamingPlan
 from planners.plan.ram import CMSIS_STACK_BYTES, STACK_BYTES, state_bytes_of
@@ -279,12 +280,12 @@ class _Writing:
         outside = self.interface.field()
         turn = "    uint16_t turn, place, round;\n" if self.schedule.order.turns else ""
         variables = len(self.network.variables)
-        memories = ", ".join(f"{name}_element *{memory}" for memory in self.interface.memories)
         turn += f"    uint16_t oldest[{variables}];\n" if variables else ""
         text = f"""/* {comment(self.network.name)}: inference in {self.plan.arena_bytes} bytes. */
 #ifndef {capitals}_H
 #define {capitals}_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -296,22 +297,25 @@ extern "C" {{
 {self.interface.macros()}{self._scratch_declared()}
 typedef {self._element()} {name}_element;
 
+{status_declared(name)}
+
 /* The execution state. The fields are private. */
 typedef struct {{
     {name}_element *arena;
-    int32_t staged_offset, staged_bottom;
+    uint16_t library;
     int16_t staged;
-    uint16_t staged_first, staged_end, group, last;
+    int32_t staged_offset;
+    uint16_t is_bottom_staged, staged_first, staged_end, group, last;
     uint16_t fired[{counters}];
 {turn}{scratch}{outside}}} {name}_state;
 
 /* {self._begin_with()}, in use as long as the
    state. Each instance has its own, and a state of its own. */
-void {name}_init({name}_state *state, {memories});
+{init_declared(name, self.interface.memories)}
 {self.interface.kept_declared()}
 /* Work a frame. Tensors lie row by row, in a row column by column, the channels of a place side by
    side; tensors that are no feature maps as they are.{self._shifted()} */
-void {name}_{self.interface.verb}({self.interface.parameters()});
+{name}_status {name}_{self.interface.verb}({self.interface.parameters()});
 
 /* An output in the arena, by its number from 0 on, between a frame and the next
    one.{self._anywhere()} */
@@ -324,6 +328,11 @@ const void *{name}_output(const {name}_state *state, int number);
 void {name}_profile_begin(int stage);
 void {name}_profile_end(int stage);
 #endif
+#ifdef {capitals}_YIELD
+/* For you to define: called after each firing of a stage, to feed a watchdog or to let other
+   tasks run. */
+void {name}_yield(void);
+#endif
 {self._blocks_declared()}
 #ifdef __cplusplus
 }}
@@ -331,7 +340,7 @@ void {name}_profile_end(int stage);
 
 #endif
 """
-        return text
+        return with_checksum(text)
 
     def _scratch_declared(self) -> str:
         """C for the bytes that CMSIS-NN works with; empty without it."""
@@ -571,6 +580,11 @@ typedef slot element;
 #else
 #define PROFILE_BEGIN(stage) ((void)0)
 #define PROFILE_END(stage) ((void)0)
+#endif
+#ifdef {capitals}_YIELD
+#define YIELD() {name}_yield()
+#else
+#define YIELD() ((void)0)
 #endif{self._counts()}"""
 
     def _scratch_at(self) -> str:

@@ -26,6 +26,7 @@ from planners.code.c_text import numbers, wrapped
 from planners.code.interface import Port
 from planners.code.parts import source
 from planners.code.sources import Written
+from planners.code.status import init_call
 from planners.code.unsigned_as_signed import as_signed_array
 
 Frame = Mapping[str, Array]
@@ -155,10 +156,16 @@ static {name}_state state;
 {_counting(written)}int {name}_test({parameters})
 {{
     int failed = 0{"" if written.keeps_state else ", turn"};
-    {name}_init(&state, {", ".join(written.arrays)});
+    failed |= {_begun(written)};
 {_counted(written)}{checks}
     return failed;
 }}"""
+
+
+def _begun(written: Written) -> str:
+    """C that begins, and is not zero where that fails."""
+    call = init_call(written.name, written.memories, written.arrays)
+    return f"{call} != {written.name.upper()}_OK"
 
 
 def _counting(written: Written) -> str:
@@ -186,7 +193,7 @@ def _counted(written: Written) -> str:
     blocks[0] = blocks[1] = 0;
     {_run_of(written, 0)}
     failed |= blocks[1] != {shared[True]} || blocks[0] != {shared[False]};
-    {written.name}_init(&state, {", ".join(written.arrays)});
+    failed |= {_begun(written)};
 #endif
 """
 
@@ -210,14 +217,14 @@ def _saving(written: Written, vectors: Sequence[TestVector]) -> str:
     """C that works the frames again from the beginning, each but the first from a saved state."""
     name, capitals = written.name, written.name.upper()
     again = f"""
-    {name}_reset(&state);
+    failed |= {name}_reset(&state) != {capitals}_OK;
 """
     for number, vector in enumerate(vectors):
         if number:
-            again += f"""    {name}_save(&state, saved);
+            again += f"""    failed |= {name}_save(&state, saved) != {capitals}_OK;
     memset(arena, 85, sizeof(*arena) * {capitals}_ARENA_ELEMENTS);
-    {name}_init(&state, arena);
-    {name}_restore(&state, saved);
+    failed |= {_begun(written)};
+    failed |= {name}_restore(&state, saved) != {capitals}_OK;
 """
         again += f"{_check(written, number, vector)}\n"
     return f"""
@@ -293,7 +300,8 @@ def _run_of(written: Written, number: int) -> str:
     inputs = [f"{port.array}_{number}" for port in written.inputs]
     results = [f"found_{port.array}" for port in written.outputs]
     verb = "invoke" if written.keeps_state else "run"
-    return f"{written.name}_{verb}({', '.join(['&state', *inputs, *results])});"
+    call = f"{written.name}_{verb}({', '.join(['&state', *inputs, *results])})"
+    return f"failed |= {call} != {written.name.upper()}_OK;"
 
 
 def _close(kind: str) -> str:
@@ -335,7 +343,8 @@ def _by_rows(written: Written, number: int, vector: TestVector) -> list[str]:
         "        int32_t row;",
         f"        for (row = 0; row < {capitals}_ROWS; row++) {{",
         f"            int is_last = row == {capitals}_ROWS - 1;",
-        f"            failed |= {name}_push_row(&state, {row}) != is_last;",
+        f"            failed |= {name}_push_row(&state, {row}) !=\n"
+        f"                (is_last ? {capitals}_DONE : {capitals}_OK);",
         "        }",
         *(
             f"        {_compared(port, number, vector, f'{name}_output(&state, {place})')}"

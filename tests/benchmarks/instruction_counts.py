@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from planners.code.building import arrays_of
 from planners.code.library import write_folder
 from planners.code.parts import source
+from planners.code.status import init_call
 from planners.memory.stages import StageTable
 from planners.plan.rematerialisation import worked_layers
 
@@ -116,7 +117,7 @@ def _program(written, frames):
         "NET": "net",
         "STAGES": len(written.stages),
         "FRAMES": frames,
-        "INIT": f"net_init(&state, {', '.join(written.memories)})",
+        "INIT": init_call("net", written.memories, written.arrays),
         "CALL": f"net_{verb}({names})",
     }
     text = (HERE / "count.c").read_text().replace("NET_", "net_").replace("    FILL;", filled)

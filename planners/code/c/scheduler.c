@@ -136,7 +136,7 @@ static void forget_staged(instance *state)
     state->staged = -1;
     state->staged_end = 0;
     state->staged_first = 0;
-    state->staged_bottom = 0;
+    state->is_bottom_staged = 0;
     state->staged_offset = 0;
 }
 
@@ -237,7 +237,7 @@ static const stage *with_copies(const instance *state, const stage *s, stage *ow
     return found ? own : s;
 }
 
-static void set_staged(instance *state, const run *r, int32_t bottom)
+static void set_staged(instance *state, const run *r, int is_bottom)
 {
     forget_staged(state);
     if (r->made.of != NULL) {
@@ -245,7 +245,7 @@ static void set_staged(instance *state, const run *r, int32_t bottom)
         state->staged_first = (uint16_t)r->made.first;
         state->staged_end = (uint16_t)r->made.end;
         state->staged_offset = r->made.offset;
-        state->staged_bottom = bottom;
+        state->is_bottom_staged = (uint16_t)is_bottom;
     }
 }
 
@@ -271,7 +271,8 @@ INLINED static void fire(instance *state, int32_t number, const element *row)
     const stage *s = &stages[number];
     int32_t firing = state->fired[number - g->first_stage];
     int32_t made = made_by(s, firing), rows = made_by(s, firing + 1) - made;
-    int32_t bottom, own_bottom = 0, staged;
+    int32_t bottom = 0, staged;
+    int is_bottom = 0;
     range before;
     run r;
     FIND_COPIES(state, s);
@@ -281,7 +282,9 @@ INLINED static void fire(instance *state, int32_t number, const element *row)
     staged = state->staged;
     before.first = state->staged_first;
     before.end = state->staged_end;
-    bottom = state->staged_bottom;
+    if (state->is_bottom_staged != 0U) {
+        bottom = (before.end - before.first) * tensors[staged].stride;
+    }
     find_ranges(s, firing, found);
     r.arena = state->arena;
     r.outside = OUTSIDE(state);
@@ -305,7 +308,7 @@ INLINED static void fire(instance *state, int32_t number, const element *row)
         int32_t size = rows * s->result->stride;
         r.made.of = s->result;
         r.made.offset = g->pool + (bottom ? (g->pool_size - size) : 0);
-        own_bottom = bottom ? 0 : size;
+        is_bottom = (bottom == 0);
         bottom = bottom ? bottom : size;
     }
     r.strips = g->pool + bottom;
@@ -313,11 +316,12 @@ INLINED static void fire(instance *state, int32_t number, const element *row)
     work(&r, row);
     GIVE_COPIES(&r);
     PROFILE_END((int)number);
+    YIELD();
     state->fired[number - g->first_stage]++;
     if (staged >= 0) {
         settle(state, staged, before, r.read.offset);
     }
-    set_staged(state, &r, own_bottom);
+    set_staged(state, &r, is_bottom);
 }
 
 /* Behind the last readers of variables: make the rows for the next frame theirs. */
@@ -386,11 +390,12 @@ static void begin_group(instance *state)
     BEGIN_ORDER(state);
 }
 
-/* Work until a row of the input is needed (0) or the frame is done (1). row: the next row. */
-static int advance(instance *state, const element *row)
+/* Work until a row of the input is needed (0) or the groups before `end` are done (1). row: the next
+   row. */
+static int advance(instance *state, const element *row, int32_t end)
 {
     const element *next = row;
-    while ((int32_t)state->group < GROUPS) {
+    while ((int32_t)state->group < end) {
         const group *g = &groups[state->group];
         queue q = {{0}, 0};
         while (state->last > 0U) {
@@ -420,7 +425,7 @@ static int advance(instance *state, const element *row)
 }
 
 /* Work as advance does, in the order of the plan. */
-static int advance_in_order(instance *state, const element *row)
+static int advance_in_order(instance *state, const element *row, int32_t end)
 {
     if (!state->turn && !state->place && !state->round) {
         COPY_WEIGHTS(state, 0);
@@ -436,6 +441,9 @@ static int advance_in_order(instance *state, const element *row)
             state->group++;
             COPY_WEIGHTS(state, state->group);
             (void)memset(state->fired, 0, sizeof state->fired);
+        }
+        if ((int32_t)state->group >= end) {
+            return 1;
         }
         fire(state, number, row);
         if (stages[number].course == ARRIVING) {

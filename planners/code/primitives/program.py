@@ -19,6 +19,15 @@ from planners.code.packaging import UNVERSIONED, version_macro
 from planners.code.parts import functions_in, used
 from planners.code.primitives.calls import FILES, Lying, WayCalls, WayTables
 from planners.code.sources import INLINED, Written, externs, weights_text
+from planners.code.status import (
+    checks_defined,
+    init_declared,
+    init_defined,
+    require,
+    require_state,
+    status_declared,
+    with_checksum,
+)
 from planners.plan.plan import Kind, PlannedStage, StreamBuffer, StreamingPlan
 from planners.primitives.library.primitive import ELEMENT_BYTES
 from planners.primitives.profile import CHW, HWC
@@ -152,10 +161,12 @@ class _Writing:
             f"#define {capitals}_{port.parameter.upper()}_ELEMENTS {port.elements}\n"
             for port in (*self.inputs, *self.outputs)
         )
-        return f"""/* {comment(self.network.name)}: inference in {self.plan.arena_bytes} bytes. */
+        described = f"{comment(self.network.name)}: inference in {self.plan.arena_bytes} bytes."
+        return with_checksum(f"""/* {described} */
 #ifndef {capitals}_H
 #define {capitals}_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -168,25 +179,28 @@ extern "C" {{
 {sizes}
 typedef float {name}_element;
 
+{status_declared(name)}
+
 /* The execution state. The fields are private. */
 typedef struct {{
     {name}_element *arena;
+    uint16_t library;
 }} {name}_state;
 
 /* Begin with an arena of {capitals}_ARENA_ELEMENTS elements, which stays in use as long as the
    state. Each instance has an arena and a state of its own. */
-void {name}_init({name}_state *state, {name}_element *arena);
+{init_declared(name, ["arena"])}
 
 /* Work a frame. Tensors lie row by row, in a row column by column, the channels of a place side by
    side; tensors that are no feature maps as they are. */
-void {name}_run({self._parameters});
+{name}_status {name}_run({self._parameters});
 
 #ifdef __cplusplus
 }}
 #endif
 
 #endif
-"""
+""")
 
     def _source(self, wanted: set[str]) -> str:
         name = self.name
@@ -205,6 +219,9 @@ void {name}_run({self._parameters});
                 f"    move_map({', '.join(ends if is_input else ends[::-1])});\n"
             )
         before, after = ("".join(moves[is_input]) for is_input in (True, False))
+        ports = (*self.inputs, *self.outputs)
+        missing = " || ".join(f"IS_MISSING({port.parameter})" for port in ports)
+        required = require_state(name) + require(name, missing, "NULL_POINTER")
         pieces = [
             prologue(name, self.calls, f"typedef {name}_element element;\n"),
             *used(wanted, FILES),
@@ -215,17 +232,16 @@ void {name}_run({self._parameters});
             "static const work works[] = {\n"
             + "\n".join(f"    {work}" for work in self.works)
             + "\n};",
-            f"""void {name}_init({name}_state *state, element *arena)
-{{
-    state->arena = arena;
-}}""",
-            f"""void {name}_run({self._parameters})
+            checks_defined(name),
+            init_defined(name, ["arena"], "    state->arena = arena;\n", is_wide=True),
+            f"""{name}_status {name}_run({self._parameters})
 {{
     int32_t number;
-{before}    for (number = 0; number < {len(self.works)}; number++) {{
+{required}{before}    for (number = 0; number < {len(self.works)}; number++) {{
         work_on(&works[number], state->arena);
     }}
-{after}}}""",
+{after}    return status;
+}}""",
         ]
         return "\n\n".join(piece for piece in pieces if piece) + "\n"
 

@@ -157,7 +157,7 @@ def counted_traffic(model, plan, folder, flags=INSTRUMENTED):
         "arrays": "\n".join(arrays),
         "regions": "\n".join(regions),
         "count": len(regions),
-        "memories": ", ".join(names),
+        "memories": ", ".join(f"{name}, sizeof {name}" for name in names),
         "inputs": "\n".join(
             f"        memset(net_input(&state, {number}), frame, {size});"
             for number, size in enumerate(_input_bytes(found.files["include/net.h"]))
@@ -210,7 +210,7 @@ def _input_bytes(header):
     """The C text for the bytes of each input."""
     numbers = re.findall(r"#define (NET_\w+)_NUMBER (\d+)\n#define \w+_TYPE (\w+)", header)
     inputs = int(
-        re.search(r"void net_run\(net_state \*state((?:, const [^,)]*)*)", header)[1].count(",")
+        re.search(r"_status net_run\(net_state \*state((?:, const [^,)]*)*)", header)[1].count(",")
     )
     return [f"{name}_ELEMENTS * sizeof({kind})" for name, _, kind in numbers[:inputs]]
 

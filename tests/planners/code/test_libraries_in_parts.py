@@ -172,6 +172,6 @@ def test_no_byte_of_what_lies_outside_is_copied():
     model = expanded(1)
     plan = outside(model.network, 1)
     text = library(model, plan, name="net").files["src/net.c"]
-    run = text[text.index("void net_run(") :]
+    run = text[text.index("net_status net_run(") :]
     assert "memcpy" not in run
     assert run.count("state->outside[") == 2

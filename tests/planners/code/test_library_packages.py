@@ -52,7 +52,7 @@ ALL = Package(
 CALLER = """#include <small.h>
 static small_element arena[SMALL_ARENA_ELEMENTS];
 static small_state state;
-int main(void) { small_init(&state, arena); return 0; }
+int main(void) { return small_init(&state, arena, sizeof arena) != SMALL_OK; }
 """
 
 

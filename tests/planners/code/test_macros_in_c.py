@@ -26,7 +26,7 @@ CORES = {
     "Cortex-M4": "-mcpu=cortex-m4 -mfloat-abi=hard -mfpu=fpv4-sp-d16",
     "Cortex-M55": "-mcpu=cortex-m55 -mfloat-abi=hard",
 }
-MACROS = ("PROFILE", "COPY", "COPY_AHEAD", "SECTIONS", "BLOCKS")
+MACROS = ("PROFILE", "YIELD", "UNCHECKED", "COPY", "COPY_AHEAD", "SECTIONS", "BLOCKS")
 
 
 def least(model, **options):

@@ -110,7 +110,8 @@ def test_the_header_names_each_memory_and_its_place():
     fast, slow = plan.memories
     assert f"#define NET_TCM_BYTES {fast.size}\n" in header
     assert f"#define NET_PSRAM_ELEMENTS {slow.size}\n" in header
-    assert "void net_init(net_state *state, net_element *tcm, net_element *psram);" in header
+    begin = "net_status net_init(net_state *state, net_element *tcm, size_t tcm_bytes"
+    assert begin in header
     assert "#define NET_IN_PSRAM EXT_RAM_BSS_ATTR" in header
     assert "NET_ARENA" not in header
 

@@ -47,7 +47,7 @@ static NAME_state state;
 int main(int count, char **words)
 {
     memset(arena, count > 1 ? atoi(words[1]) : 0, sizeof arena);
-    NAME_init(&state, arena);
+    NAME_init(&state, arena, sizeof arena);
     if (fread(frame, sizeof *frame, FRAME, stdin) != FRAME) {
         return 2;
     }

@@ -237,8 +237,8 @@ int main(void)
     static small_element arenas[2][SMALL_ARENA_ELEMENTS];
     small_state states[2];
     int32_t row, done = 0, failed = 0;
-    small_init(&states[0], arenas[0]);
-    small_init(&states[1], arenas[1]);
+    small_init(&states[0], arenas[0], sizeof arenas[0]);
+    small_init(&states[1], arenas[1], sizeof arenas[1]);
     for (row = 0; row < SMALL_ROWS; row++) {
         done += small_push_row(&states[0], port_input_0 + row * SMALL_ROW_ELEMENTS);
         done += small_push_row(&states[1], port_input_1 + row * SMALL_ROW_ELEMENTS);

@@ -1,0 +1,155 @@
+"""Status codes of the functions of a library, and the checks before each: pointers, sizes, versions.
+
+NAME_init is an inline function of the header: it passes the size of the state and a checksum of the
+header to NAME_init_checked, which refuses a library that was compiled with another header. The state
+keeps 16 bits of the checksum, so that other functions refuse a state of another library, or none.
+With -DNAME_UNCHECKED nothing is checked, and the functions succeed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+CHECKSUM = "@header@"  # in the text of a header, before it is known
+
+
+def with_checksum(header: str) -> str:
+    """Return a header whose macro NAME_HEADER is a checksum of its text."""
+    return header.replace(CHECKSUM, f"0x{hashlib.sha256(header.encode()).hexdigest()[:8].upper()}U")
+
+
+def status_declared(name: str) -> str:
+    """Return the type of what functions of a library return, and the checksum of the header."""
+    capitals = name.upper()
+    return f"""/* Results of functions. Failures are below zero; nothing is computed then. */
+typedef enum {{
+    {capitals}_OK = 0,
+    {capitals}_DONE = 1,          /* a frame is complete, and its outputs are there */
+    {capitals}_NULL_POINTER = -1, /* a pointer is NULL */
+    {capitals}_TOO_SMALL = -2,    /* a memory has fewer bytes than the plan */
+    {capitals}_MISALIGNED = -3,   /* a memory does not begin as its elements have to */
+    {capitals}_WRONG_STATE = -4,  /* the state was not begun by {name}_init */
+    {capitals}_WRONG_HEADER = -5  /* the library was compiled with another header */
+}} {name}_status;
+
+/* A checksum of this header, by which the library knows it. */
+#define {capitals}_HEADER {CHECKSUM}"""
+
+
+def memory_sizes(memories: Sequence[str]) -> list[str]:
+    """Return the parameters for the sizes of memories."""
+    return [f"{memory}_bytes" for memory in memories]
+
+
+def _parameters(element: str, memories: Sequence[str]) -> str:
+    pairs = zip(memories, memory_sizes(memories), strict=True)
+    return ", ".join(f"{element} *{memory}, size_t {size}" for memory, size in pairs)
+
+
+def init_declared(name: str, memories: Sequence[str]) -> str:
+    """Return C that declares NAME_init, without its comment."""
+    given = ", ".join(
+        word for pair in zip(memories, memory_sizes(memories), strict=True) for word in pair
+    )
+    parameters = _parameters(f"{name}_element", memories)
+    return f"""{name}_status {name}_init_checked({name}_state *state, {parameters},
+                                  size_t state_bytes, uint32_t header);
+static inline {name}_status {name}_init({name}_state *state, {parameters})
+{{
+    return {name}_init_checked(state, {given}, sizeof *state, {name.upper()}_HEADER);
+}}"""
+
+
+def checks_defined(name: str) -> str:
+    """Return the macros and the function by which functions check what they are given."""
+    capitals = name.upper()
+    return f"""/* In the state, of which it is known that it belongs to this library; never zero. */
+#define LIBRARY ((uint16_t)(({capitals}_HEADER & 0xFFFFU) | 1U))
+#ifdef {capitals}_UNCHECKED
+#define IS_MISSING(pointer) 0
+#define IS_OUTSIDE(number, count) 0
+#else
+#define IS_MISSING(pointer) ((pointer) == NULL)
+#define IS_OUTSIDE(number, count) (((number) < 0) || ((number) >= (count)))
+#endif
+
+static {name}_status state_status(const {name}_state *state)
+{{
+#ifdef {capitals}_UNCHECKED
+    (void)state;
+    return {capitals}_OK;
+#else
+    if (state == NULL) {{
+        return {capitals}_NULL_POINTER;
+    }}
+    return (state->library == LIBRARY) ? {capitals}_OK : {capitals}_WRONG_STATE;
+#endif
+}}"""
+
+
+def init_defined(name: str, memories: Sequence[str], body: str, *, is_wide: bool) -> str:
+    """Return NAME_init_checked. body: statements behind the checks.
+
+    is_wide: whether elements of the arena have several bytes, so that memories have to be aligned.
+    """
+    capitals, sizes = name.upper(), memory_sizes(memories)
+    missing = "".join(f" || ({memory} == NULL)" for memory in memories)
+    small = " || ".join(
+        f"({size} < ({capitals}_{memory.upper()}_ELEMENTS * sizeof(element)))"
+        for memory, size in zip(memories, sizes, strict=True)
+    )
+    misaligned = ""
+    if is_wide:
+        unlike = " || ".join(f"(((uintptr_t){one} % sizeof(element)) != 0U)" for one in memories)
+        misaligned = f"""
+    if ({unlike}) {{
+        return {capitals}_MISALIGNED;
+    }}"""
+    ignored = "".join(f"\n    (void){one};" for one in (*sizes, "state_bytes", "header"))
+    parameters = _parameters("element", memories)
+    return f"""{name}_status {name}_init_checked({name}_state *state, {parameters},
+                                  size_t state_bytes, uint32_t header)
+{{
+#ifdef {capitals}_UNCHECKED{ignored}
+#else
+    if ((state_bytes != sizeof *state) || (header != {capitals}_HEADER)) {{
+        return {capitals}_WRONG_HEADER;
+    }}
+    if ((state == NULL){missing}) {{
+        return {capitals}_NULL_POINTER;
+    }}
+    if ({small}) {{
+        return {capitals}_TOO_SMALL;
+    }}{misaligned}
+#endif
+    state->library = LIBRARY;
+{body}    return {capitals}_OK;
+}}"""
+
+
+def require(name: str, condition: str, result: str) -> str:
+    """Return a statement that returns a status where a condition holds."""
+    return f"    if ({condition}) {{\n        return {name.upper()}_{result};\n    }}\n"
+
+
+def require_state(name: str) -> str:
+    """Return statements that return the status of a state that is none of this library."""
+    return f"""    {name}_status status = state_status(state);
+    if (status != {name.upper()}_OK) {{
+        return status;
+    }}
+"""
+
+
+def init_call(
+    name: str, memories: Sequence[str], arrays: Sequence[str], state: str = "&state"
+) -> str:
+    """Return the call that begins with arrays, which have the elements that the plan asks for.
+
+    arrays: of memories, in their order.
+    """
+    listed = [state]
+    for memory, array in zip(memories, arrays, strict=True):
+        listed += [array, f"{name.upper()}_{memory.upper()}_ELEMENTS * sizeof *{array}"]
+    return f"{name}_init({', '.join(listed)})"

@@ -1,0 +1,147 @@
+"""Functions of a library that refuse what they are given, and frames in steps."""
+
+import subprocess
+
+import pytest
+
+from planners.code.library import library, write_library
+from planners.code.packaging import Package
+from planners.code.schedule import placed_stages
+from planners.code.status import CHECKSUM
+from planners.memory.fit import fit
+from tests.planners.code.calibrated import integer_model
+from tests.planners.code.compiling import COMPILER, FLAGS, TALKING, needs_compiler
+from tests.planners.code.test_writing_libraries import planned, small
+
+REFUSALS = """#include <stdio.h>
+#include <string.h>
+#include "small.h"
+
+static small_element arena[SMALL_ARENA_ELEMENTS + 1];
+static float input[SMALL_INPUT_ELEMENTS], output[SMALL_OUTPUT_ELEMENTS], again[SMALL_OUTPUT_ELEMENTS];
+static small_state state, other;
+static size_t size = SMALL_ARENA_ELEMENTS * sizeof(small_element);
+
+#define EXPECT(status, call) \\
+    if ((call) != (status)) { \\
+        printf("%s: not %s\\n", #call, #status); \\
+        failed = 1; \\
+    }
+
+int main(void)
+{
+    int failed = 0, number, steps = 0;
+    small_status status;
+    for (number = 0; number < SMALL_INPUT_ELEMENTS; number++) {
+        input[number] = (float)(number % 7) - 3.0f;
+    }
+    EXPECT(SMALL_WRONG_STATE, small_run(&state, input, output))
+    EXPECT(SMALL_NULL_POINTER, small_init(&state, NULL, size))
+    EXPECT(SMALL_TOO_SMALL, small_init(&state, arena, size - 1))
+    EXPECT(SMALL_MISALIGNED, small_init(&state, (small_element *)(void *)((char *)arena + 1), size))
+    EXPECT(SMALL_NULL_POINTER, small_init_checked(NULL, arena, size, sizeof state, SMALL_HEADER))
+    EXPECT(SMALL_WRONG_HEADER, small_init_checked(&state, arena, size, sizeof state, SMALL_HEADER + 1))
+    EXPECT(SMALL_WRONG_HEADER, small_init_checked(&state, arena, size, 4, SMALL_HEADER))
+    EXPECT(SMALL_WRONG_STATE, small_run(&state, input, output))
+    EXPECT(SMALL_OK, small_init(&state, arena, size))
+    EXPECT(SMALL_NULL_POINTER, small_run(NULL, input, output))
+    EXPECT(SMALL_NULL_POINTER, small_run(&state, input, NULL))
+    EXPECT(SMALL_OK, small_run(&state, input, output))
+    memset(&other, 85, sizeof other);
+    EXPECT(SMALL_WRONG_STATE, small_step(&other))
+    EXPECT(NULL, small_output(&state, 1))
+    EXPECT(NULL, small_output(&state, -1))
+    EXPECT(NULL, small_input(&other, 0))
+    EXPECT(0, memcmp(small_output(&state, 0), output, sizeof output))
+    EXPECT(SMALL_OK, small_begin(&state, input))
+    do {
+        status = small_step(&state);
+        steps++;
+    } while (status == SMALL_OK);
+    EXPECT(SMALL_DONE, status)
+    EXPECT(GROUPS, steps)
+    memcpy(again, small_output(&state, 0), sizeof again);
+    EXPECT(0, memcmp(again, output, sizeof output))
+    EXPECT(SMALL_DONE, small_step(&state)) /* there is nothing left to do */
+    return failed;
+}
+"""
+YIELDING = """#include "net.h"
+static net_element arena[NET_ARENA_ELEMENTS];
+static net_state state;
+static int turns;
+void net_yield(void)
+{
+    turns++;
+}
+int main(void)
+{
+    static int8_t input[NET_INPUT_ELEMENTS], output[NET_OUTPUT_ELEMENTS];
+    if (net_init(&state, arena, sizeof arena) != NET_OK || net_run(&state, input, output) != NET_OK) {
+        return 1;
+    }
+    return turns == FIRINGS ? 0 : 2;
+}
+"""
+
+
+def built(folder, name, text, *flags):
+    """Compile a program with a library, run it, and return what it printed and its exit code."""
+    (folder / "program.c").write_text(text)
+    words = [COMPILER, *FLAGS, *TALKING, *flags, "-Iinclude", "program.c"]
+    words += [f"src/{name}.c", f"src/{name}_weights.c", "-lm", "-o", "program"]
+    subprocess.run(words, cwd=folder, check=True)
+    ran = subprocess.run(["./program"], cwd=folder, capture_output=True, text=True)
+    return ran.stdout + ran.stderr, ran.returncode
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_functions_refuse_wrong_memory_states_and_headers(tmp_path):
+    plan = planned(small())
+    write_library(small(), plan, tmp_path)
+    text = REFUSALS.replace("GROUPS", str(len(plan.groups)))
+    assert built(tmp_path, "small", text) == ("", 0)
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_without_checks_only_frames_are_computed(tmp_path):
+    write_library(small(), planned(small()), tmp_path)
+    checks = [line for line in REFUSALS.splitlines() if "_WRONG" in line or "EXPECT(NULL" in line]
+    checks += [line for line in REFUSALS.splitlines() if "_NULL" in line or "_TOO" in line]
+    checks += [line for line in REFUSALS.splitlines() if "_MISALIGNED" in line]
+    text = "\n".join(line for line in REFUSALS.splitlines() if line not in checks)
+    text = text.replace("EXPECT(GROUPS, steps)", "")
+    assert text.count("EXPECT") > 4
+    assert built(tmp_path, "small", text, "-DSMALL_UNCHECKED") == ("", 0)
+
+
+@pytest.mark.slow
+@needs_compiler
+@pytest.mark.parametrize("input_", ["resident", "external"])
+def test_the_hook_between_firings_is_called_after_each(tmp_path, input_):
+    model = integer_model(small("net").network, 0)
+    plan = fit(model.network, budget=1, input=input_).least.plan
+    firings = sum(len(one.targets) for one in executed(model, plan))
+    write_library(model, plan, tmp_path, name="net")
+    text = YIELDING.replace("FIRINGS", str(firings))
+    assert built(tmp_path, "net", text, "-DNET_YIELD") == ("", 0)
+
+
+def executed(model, plan):
+    """The stages of a plan."""
+    return [one.running for one in placed_stages(model.network, plan)]
+
+
+def test_a_header_with_another_version_has_another_checksum():
+    model, plan = small(), planned(small())
+    headers = {
+        library(model, plan, package=Package(version=version)).files["include/small.h"]
+        for version in ("1.0.0", "1.0.1")
+    }
+    checksums = {
+        line for text in headers for line in text.splitlines() if "SMALL_HEADER 0x" in line
+    }
+    assert len(checksums) == 2
+    assert not any(CHECKSUM in text for text in headers)
