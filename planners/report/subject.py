@@ -146,7 +146,6 @@ def network_surroundings(findings: NetworkFindings, graph: GraphFindings) -> Sur
         *(element("p", text, class_="lead") for text in said),
         *(element("p", text, class_="verdict-line") for text in words.fitting(findings)),
         element("ul", *(element("li", text) for text in words.facts(findings))),
-        element("h3", "As a pipeline: a processor for each layer, separate buffers"),
     ]
     sections = [section for part in added for section in part.sections]
     if findings.bars:

@@ -6,7 +6,7 @@ figures of another graph or network beside those of this one, and all that is ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -69,14 +69,16 @@ def report_page(
     """
     around = around or Surroundings(name=graph.graph.name)
     name = around.name
-    sections = [
-        _summary(graph, around.lead),
-        *([] if other is None else [_comparison(graph, around, other)]),
-        *around.before,
-        *_sections(graph, with_table=around.has_actors),
-        *around.after,
-        *([] if origin is None else [_origin(origin)]),
-    ]
+    compared = [] if other is None else [_comparison(graph, around, other)]
+    of_graph = list(_sections(graph, with_table=around.has_actors))
+    if around.lead:  # of one processor first, of a pipeline with a processor for each actor then
+        lead = Section("summary", "Summary", joined(around.lead))
+        pipeline = Section("pipeline", "As a pipeline", joined([_pipeline(around), *_parts(graph)]))
+        sections = [lead, *compared, *around.before, *around.after, pipeline, *of_graph]
+    else:
+        summary_of_graph = Section("summary", "Summary", joined(_parts(graph)))
+        sections = [summary_of_graph, *compared, *around.before, *of_graph, *around.after]
+    sections += [] if origin is None else [_origin(origin)]
     summary = element("a", "Skip to the summary", href="#summary", class_="skip")
     verdict_of_graph = around.verdict or verdict(graph)
     answer = [
@@ -209,12 +211,23 @@ def _headroom(findings: GraphFindings, period: Fraction) -> str:
     if not busy:
         return "every actor belongs to the critical cycle"
     work, name = max(busy, key=lambda row: row[0])
+    if work >= period:
+        return f"no headroom: “{name}” is as busy as the critical cycle"
     return f"headroom: the busiest other actor is “{name}”, {percent(work / period)} of the period"
 
 
-def _summary(findings: GraphFindings, lead: Sequence[Html]) -> Section:
-    """The section on what limits the graph and what to change."""
-    parts = [*lead, element("p", advice.headline(findings), class_="lead"), _cards(findings)]
+def _pipeline(around: Surroundings) -> Html:
+    """The sentence that says of which machine the sections from here on speak."""
+    machine = (
+        f"From here on each {around.noun} has its own processor and buffers, as in an accelerator: "
+        "these times and sizes are not those of the plan above."
+    )
+    return element("p", machine)
+
+
+def _parts(findings: GraphFindings) -> list[Html]:
+    """Return the headline, figures, limits and advice of the section on the graph."""
+    parts = [element("p", advice.headline(findings), class_="lead"), _cards(findings)]
     blocked = findings.result.deadlock if findings.result is not None else None
     if blocked is not None:
         waiting = [element("li", text) for text in advice.waiting(blocked)]
@@ -230,7 +243,7 @@ def _summary(findings: GraphFindings, lead: Sequence[Html]) -> Section:
     parts.append(element("div", lists, class_="two"))
     if "smallest" in findings.left_out:
         parts.append(left_out(findings.left_out["smallest"]))
-    return Section("summary", "Summary", joined(parts))
+    return parts
 
 
 class _Card(NamedTuple):

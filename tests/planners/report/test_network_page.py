@@ -139,3 +139,12 @@ def test_parameters_that_two_layers_share_count_once_by_every_method():
     assert "600 B + 300 B = 900 B" in memory_text
     assert "80 B + 300 B = 380 B" in memory_text  # in one arena
     assert "the parameters alone are 300 B" in " ".join(fitting(network))
+
+
+def test_times_of_a_pipeline_are_not_in_the_summary_of_the_plan():
+    page = network_page(NETWORK)
+    order = list(page.texts)
+    assert order.index("summary") < order.index("memory") < order.index("pipeline")
+    assert "has its own processor and buffers" in page.texts["pipeline"]
+    assert "in the long run" in page.texts["pipeline"]
+    assert "in the long run" not in page.texts["summary"]
