@@ -69,10 +69,14 @@ class _TooLarge(Exception):
 
 @dataclass(slots=True)
 class _Asked:
-    """The question at hand: a test, a limit of the size, and the cutting planes for both."""
+    """The question at hand: a test, a limit of the size, and the cutting planes for both.
+
+    planes_after: evaluations from which on cutting planes take part.
+    """
 
     is_sufficient: Sufficient
     limit: int | None
+    planes_after: int
     bounds: Iterator[Bounds] | None = None
 
 
@@ -126,9 +130,8 @@ class NamedSearch:
         """Look at the stop and at the parts, and give narrowing its share of the evaluations."""
         self._look()
         is_large = len(self._variables) >= PLANES_CHANNELS
-        if is_large and self._planes is None and self.evaluations >= self._planes_after:
-            self._planes = self._cutting_planes()
-        if self._planes is not None and self._asked is not None:
+        if is_large and self._asked is not None and self.evaluations >= self._asked.planes_after:
+            self._planes = self._planes or self._cutting_planes()
             self._step_planes(self._planes, self._asked)
         if self.evaluations >= PATIENCE and self._may_part:
             self._may_part = False
@@ -143,9 +146,10 @@ class NamedSearch:
             self._narrowed = next(self._narrowing, self._narrowed)
             self._turn = self.evaluations + SHARE
 
-    @property
-    def _planes_after(self) -> int:
-        """Evaluations after which cutting planes are worth a linear program."""
+    def _patience_for_planes(self) -> int:
+        """Evaluations for one answer after which cutting planes are worth a linear program."""
+        if self._narrowing is None:
+            return PATIENCE  # most points of a front follow from the point before in fewer
         # A step evaluates all firings once, and looks up a candidate for each channel of a cut.
         return min(PATIENCE, PLANES_WORK // (self._evaluator.firings + len(self._variables) ** 2))
 
@@ -262,7 +266,8 @@ class NamedSearch:
     ) -> Distribution | None:
         """Return the cheapest sufficient distribution, None if there is none up to the size."""
         limit = None if max_size is None else max_size - self._searched.fixed_size
-        self._asked = _Asked(is_sufficient, limit)
+        planes_after = self.evaluations + self._patience_for_planes()
+        self._asked = _Asked(is_sufficient, limit, planes_after)
         if self.points:
             self._narrowed = None  # it suffices for the points before
         while True:

@@ -56,6 +56,7 @@ def test_the_bounds_enclose_the_minimum_of_brute_force_for_each_period(shape):
 def test_fronts_are_those_of_brute_force_where_cutting_planes_help(shape, monkeypatch):
     monkeypatch.setattr(named_search, "PLANES_CHANNELS", 0)
     monkeypatch.setattr(named_search, "PLANES_WORK", 0)
+    monkeypatch.setattr(named_search.NamedSearch, "_patience_for_planes", lambda _: 0)
     for seed, graph, front in drawn(shape, 3):
         again = front_of(graph)
         size = min(largest_size(front), largest_size(again))
