@@ -429,25 +429,34 @@ def _sums(layer: Layer, source: Shape, *, is_real: bool) -> tuple[str, Counts]:
 def _recurrence(
     operator: op.QuantizedLstm | op.QuantizedSvdf | op.Recurrence, source: Shape
 ) -> tuple[str, Counts]:
-    if isinstance(operator, op.QuantizedSvdf):
-        filters = operator.units * operator.rank
-        kept = filters * (operator.places - 1) * operator.keeps
-        wide = operator.state.element is Element.INT16
-        counts_of = _filters(1, 1, source.elements, filters) | {"filters": filters}
-        counts_of |= {"wide places" if wide else "places in time": kept, "units": operator.units}
-        return "Svdf", counts_of | {"filters kept": filters * operator.keeps}
-    if isinstance(operator, op.QuantizedLstm):
-        frames, elements = operator.sequence(source)
-        again = frames - (operator.keeps is None)  # the first frame meets nothing kept
-        counts_of = Counter(_filters(4 * frames, 1, elements, operator.units))
-        counts_of.update(_filters(4 * again, 1, operator.units, operator.units))
-        return "Lstm", dict(counts_of) | {"frames": frames, "units": frames * operator.units}
+    match operator:
+        case op.QuantizedSvdf():
+            return _svdf(operator, source)
+        case op.QuantizedLstm():
+            return _lstm(operator, source)
     steps = source.dims[0] * source.dims[1] * operator.directions
     return f"Recurrence.{operator.kind}", {
         "frames": steps,
         "units": steps * operator.units,
         "products": operator.multiply_accumulates((source,), source),
     }
+
+
+def _svdf(operator: op.QuantizedSvdf, source: Shape) -> tuple[str, Counts]:
+    filters = operator.units * operator.rank
+    kept = filters * (operator.places - 1) * operator.keeps
+    wide = operator.state.element is Element.INT16
+    counts_of = _filters(1, 1, source.elements, filters) | {"filters": filters}
+    counts_of |= {"wide places" if wide else "places in time": kept, "units": operator.units}
+    return "Svdf", counts_of | {"filters kept": filters * operator.keeps}
+
+
+def _lstm(operator: op.QuantizedLstm, source: Shape) -> tuple[str, Counts]:
+    frames, elements = operator.sequence(source)
+    again = frames - (operator.keeps is None)  # the first frame meets nothing kept
+    counts_of = Counter(_filters(4 * frames, 1, elements, operator.units))
+    counts_of.update(_filters(4 * again, 1, operator.units, operator.units))
+    return "Lstm", dict(counts_of) | {"frames": frames, "units": frames * operator.units}
 
 
 def _product(layer: Layer, inputs: Sequence[Shape]) -> tuple[str, Counts]:

@@ -340,8 +340,8 @@ TYPE = "narrows the type of a value"
 PLACES = "a plan places slices, sums or concatenations"
 CLASS_TESTS = {  # module: isinstance and match on operators, at most, and why
     "cnn2csdf.extensions": (1, TYPE),
-    "cnn2csdf.fixed_point.flash": (16, KERNEL),
-    "cnn2csdf.instructions": (8, KERNEL),
+    "cnn2csdf.fixed_point.flash": (8, KERNEL),
+    "cnn2csdf.instructions": (7, KERNEL),
     "cnn2csdf.masks": (1, PATTERN),
     "cnn2csdf.network": (2, TYPE),
     "cnn2csdf.quantized_layers": (4, PATTERN),
@@ -351,8 +351,8 @@ CLASS_TESTS = {  # module: isinstance and match on operators, at most, and why
     "cnn2csdf.tokens": (10, PATTERN),
     "planners.code.calls.by_data_type": (3, CALL_IN_C),
     "planners.code.calls.cmsis_nn": (4, CALL_IN_C),
-    "planners.code.calls.integer_layers": (14, CALL_IN_C),
-    "planners.code.calls.layers": (8, CALL_IN_C),
+    "planners.code.calls.integer_layers": (13, CALL_IN_C),
+    "planners.code.calls.layers": (7, CALL_IN_C),
     "planners.code.calls.rescaling": (4, CALL_IN_C),
     "planners.code.primitives.calls": (7, CALL_IN_C),
     "planners.code.schedule": (1, CALL_IN_C),

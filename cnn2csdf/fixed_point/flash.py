@@ -181,24 +181,31 @@ def _sizes(
     if goes_by_table(layer):
         names = tuple(one.name for one in layer.stored)
         return {(operator, layer.epilogue, given, result, names): TABLE_BYTES}
-    if isinstance(operator, op.Activation) and given.element is Element.INT16:
-        return {}
-    if isinstance(operator, op.Activation):
-        is_table = operator.function != "prelu" and not is_limit(operator, given, result)
-        return {(operator, given, result): TABLE_BYTES} if is_table else {}
-    if isinstance(operator, op.Concatenation) and result.element is Element.UINT8:
-        others = set(sources) - {result} if result.is_fixed_point else ()
-        return {("rescaled", each, result): TABLE_BYTES for each in others}
-    if isinstance(operator, op.QuantizedLstm):
-        return {"curve": sigmoid_table().size * 4}
-    if isinstance(operator, op.QuantizedSvdf):  # of its filters the places that count, in two bytes
-        counted = operator.places if operator.keeps else 1
-        places = operator.places * layer.stored_as("filters").element.bytes
-        return {(layer.name, "filters"): operator.units * operator.rank * (2 * counted - places)}
-    if isinstance(operator, op.Softmax) and not result.is_fixed_point:
-        return {(operator, given.scale): POWERS * 4}
-    ratios = sum_ratios(layer, given, result)
-    if ratios is None or (isinstance(operator, op.MatrixProduct) and not result.is_fixed_point):
+    match operator:
+        case op.Activation(function=function):
+            is_computed = given.element is Element.INT16 or function == "prelu"
+            is_table = not (is_computed or is_limit(operator, given, result))
+            return {(operator, given, result): TABLE_BYTES} if is_table else {}
+        case op.Concatenation() if result.element is Element.UINT8:
+            others = set(sources) - {result} if result.is_fixed_point else ()
+            return {("rescaled", each, result): TABLE_BYTES for each in others}
+        case op.QuantizedLstm():
+            return {"curve": sigmoid_table().size * 4}
+        case op.QuantizedSvdf():  # of its filters the places that count, in two bytes
+            counted = operator.places if operator.keeps else 1
+            places = operator.places * layer.stored_as("filters").element.bytes
+            filters = operator.units * operator.rank
+            return {(layer.name, "filters"): filters * (2 * counted - places)}
+        case op.Softmax() if not result.is_fixed_point:
+            return {(operator, given.scale): POWERS * 4}
+        case op.MatrixProduct() if not result.is_fixed_point:
+            return {}
+    return _sizes_of_factors(sum_ratios(layer, given, result), result)
+
+
+def _sizes_of_factors(ratios: list[float] | None, result: Quantization) -> dict[object, int]:
+    """Return the bytes of the factors of sums, and of their exponents in fixed point."""
+    if ratios is None:
         return {}
     if not result.is_fixed_point:
         factors = np.array(ratios, np.float32)
@@ -231,26 +238,25 @@ def _sizes_in_single(network: Network, layer: Layer, result: Quantization) -> di
     A layer that moves integers has a table for each input of another scale. A normalisation has a
     factor and an offset for each channel instead of its parameters.
     """
-    inputs = network.input_shapes(layer)
-    if isinstance(layer.operator, op.BatchNormalization):
-        trained = layer_parameter_bytes(replace(layer, epilogue=()), inputs)
-        shape = layer.shape
-        factors = shape.channels if shape.is_map else shape.elements
-        return {layer.name: 8 * factors - trained}
-    sources = {network.layer(name).quantization for name in layer.inputs}
-    if isinstance(layer.operator, op.Convolution) and layer.operator.block is not None:
-        types = layer.stored_as("kernel").quantization
-        steps = np.array(() if types is None else types.scales, np.float32)
-        return {steps.tobytes(): steps.nbytes} if len(steps) > 1 else {}
-    if isinstance(layer.operator, op.MatrixProduct):
-        kinds = [network.layer(name).quantization for name in layer.inputs]
-        match (*kinds, layer.stored_as("matrix").quantization)[:2]:
-            case (Quantization() as first, Quantization() as second):
-                numbers = product_factors(first, second, result)
-            case _:
+    kinds = [network.layer(name).quantization for name in layer.inputs]
+    match layer.operator:
+        case op.BatchNormalization():
+            inputs, shape = network.input_shapes(layer), layer.shape
+            trained = layer_parameter_bytes(replace(layer, epilogue=()), inputs)
+            factors = shape.channels if shape.is_map else shape.elements
+            return {layer.name: 8 * factors - trained}
+        case op.Convolution(block=int()):
+            types = layer.stored_as("kernel").quantization
+            steps = np.array(() if types is None else types.scales, np.float32)
+            return {steps.tobytes(): steps.nbytes} if len(steps) > 1 else {}
+        case op.MatrixProduct():
+            types = layer.stored_as("matrix").quantization
+            first, second = (*kinds, types)[:2]
+            if first is None or second is None:
                 return {}
-        found = [number.astype(np.float32) for number in numbers]
-        return {each.tobytes(): each.nbytes for each in found}
+            arrays = [each.astype(np.float32) for each in product_factors(first, second, result)]
+            return {array.tobytes(): array.nbytes for array in arrays}
+    sources = set(kinds)
     if not (is_choice(layer.operator) or layer.operator.converts):
         return {}
     if result.element.bytes > 1:  # computed, without a table

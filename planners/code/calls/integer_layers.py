@@ -129,15 +129,16 @@ def integer_call(one: Described, packed: Array | None = None) -> Call:
 
 def integer_sums_call(one: Described) -> Call:
     """Return the call for a layer that adds up its input row by row."""
-    operator, source = one.layer.operator, one.inputs[0]
-    if isinstance(operator, op.PlaceOrder):
-        return scattering_call(one, operator)
+    match one.layer.operator:
+        case op.PlaceOrder() as operator:
+            return scattering_call(one, operator)
+        case op.FullyConnected(units=units):
+            result_types(one)
+            matrix = row_order(one.weights["matrix"], one.inputs[0])
+            rows = matrix.reshape(units, one.inputs[0].rows, -1).transpose(1, 0, 2)
+            fields = (units, one.symbol("matrix", rows), scaling(one, "matrix"))
+            return one.call("sum_fully", "matrix", *fields)
     result_types(one)
-    if isinstance(operator, op.FullyConnected):
-        matrix = row_order(one.weights["matrix"], source)
-        rows = matrix.reshape(operator.units, source.rows, -1).transpose(1, 0, 2)
-        fields = (operator.units, one.symbol("matrix", rows), scaling(one, "matrix"))
-        return one.call("sum_fully", "matrix", *fields)
     return Call("sum_row", _summing(one))
 
 

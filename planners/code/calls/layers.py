@@ -52,12 +52,12 @@ def call_of(one: Described, packed: Array | None = None) -> Call:
 
 def sums_call(one: Described) -> Call:
     """Return the call for a layer that adds up its input row by row, or puts places into order."""
-    operator = one.layer.operator
-    if isinstance(operator, op.PlaceOrder):
-        return scattering_call(one, operator)
-    if isinstance(operator, op.FullyConnected):
-        packed = one.symbol("matrix", row_order(one.weights["matrix"], one.inputs[0]).T)
-        return one.call("sum_fully", "matrix", operator.units, packed, one.optional("bias"))
+    match one.layer.operator:
+        case op.PlaceOrder() as operator:
+            return scattering_call(one, operator)
+        case op.FullyConnected(units=units):
+            packed = one.symbol("matrix", row_order(one.weights["matrix"], one.inputs[0]).T)
+            return one.call("sum_fully", "matrix", units, packed, one.optional("bias"))
     return Call("sum_row", _summing(one))
 
 

@@ -1,4 +1,4 @@
-"""What operators answer about themselves, against what they compute when an input element changes."""
+"""Answers of operators, against the outputs that change when an input element does."""
 
 import numpy as np
 import pytest
