@@ -217,12 +217,14 @@ def _require_own(folder: Path, files: Mapping[str, str]) -> None:
     if not folder.is_dir():
         raise UnwritableFile(f"{folder}: is a file; expected a folder")
     folders = {parent for path in files for parent in PurePath(path).parents}
-    known = {*USERS, PROOF, *files, *map(str, folders)}
-    found = (one for own in folders if (folder / own).is_dir() for one in (folder / own).iterdir())
-    names = (one.relative_to(folder).as_posix() for one in found)
-    others = sorted(name for name in names if name not in known)
-    if others:
+    files_allowed = {*USERS, PROOF, *files, *map(str, folders)}
+    files_present = (
+        file for own in folders if (folder / own).is_dir() for file in (folder / own).iterdir()
+    )
+    names = (file.relative_to(folder).as_posix() for file in files_present)
+    foreign = sorted(name for name in names if name not in files_allowed)
+    if foreign:
         raise UnwritableFile(
-            f"{folder}: holds {others[0]!r}, which is no file of this library; "
+            f"{folder}: holds {foreign[0]!r}, which is no file of this library; "
             "give a new folder or an empty one"
         )

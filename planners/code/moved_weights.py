@@ -46,27 +46,29 @@ class MovedWeights:
         kinds = (Kind.RESIDENT, Kind.WEIGHTS)
         moved = [buffer for buffer in plan.buffers if buffer.kind in kinds]
         stages: dict[int, int] = {}
-        homes = {one.tensor: one for one in moved if one.kind is Kind.RESIDENT}
-        copied = {one.tensor for one in moved if one.kind is Kind.WEIGHTS}
-        for one in sorted(moved, key=lambda one: kinds.index(one.kind)):
-            layer = layers[one.tensor]
-            kind, symbol = _found(one, layer, tables)
+        homes = {resident.tensor: resident for resident in moved if resident.kind is Kind.RESIDENT}
+        copied = {
+            copied_buffer.tensor for copied_buffer in moved if copied_buffer.kind is Kind.WEIGHTS
+        }
+        for buffer in sorted(moved, key=lambda buffer: kinds.index(buffer.kind)):
+            layer = layers[buffer.tensor]
+            kind, symbol = _found(buffer, layer, tables)
             self.kinds.add(kind)
-            is_resident = one.kind is Kind.RESIDENT
-            home = None if is_resident else homes.get(one.tensor)
-            is_read = not is_resident or one.tensor not in copied
+            is_resident = buffer.kind is Kind.RESIDENT
+            home = None if is_resident else homes.get(buffer.tensor)
+            is_read = not is_resident or buffer.tensor not in copied
             if is_read:
                 stages[layer.stage] = stages.get(layer.stage, 0) + 1
             self.is_resident |= is_resident
-            self.is_ahead |= not is_resident and one.begin < layer.group
+            self.is_ahead |= not is_resident and buffer.begin < layer.group
             fields = (
                 f"&layers[{layer.number}]" if is_read else NULL,
                 *(symbol if home is None else NULL, 0 if home is None else _slots(home, unit)),
-                *(_slots(one, unit), one.size, f"sizeof({kind})"),
+                *(_slots(buffer, unit), buffer.size, f"sizeof({kind})"),
                 f"offsetof({FIELDS[kind]}, weights)",
-                *(-1 if is_resident else one.begin, layer.group),
+                *(-1 if is_resident else buffer.begin, layer.group),
             )
-            self.lines.append(f"{{{', '.join(map(str, fields))}}}, /* {comment(one.name)} */")
+            self.lines.append(f"{{{', '.join(map(str, fields))}}}, /* {comment(buffer.name)} */")
         self.most = max(stages.values(), default=0)
 
     def stack_bytes(self, layers: int) -> int:
@@ -98,7 +100,7 @@ def _slots(buffer: StreamBuffer, unit: int) -> int:
 def _found(buffer: StreamBuffer, layer: PlacedLayer, tables: Tables) -> tuple[str, str]:
     """The kind of a layer's numbers, and the symbol of its weights in flash."""
     kind, text = tables.structures.get(layer.parameters, ("", ""))
-    symbols = [one for one in re.findall(r"\w+", text) if one in tables.arrays]
+    symbols = [symbol for symbol in re.findall(r"\w+", text) if symbol in tables.arrays]
     if kind not in FIELDS or not symbols:
         raise InvalidPlan(f"no C code for {buffer.tensor!r} with weights that are moved")
     size = tables.arrays[symbols[0]].nbytes

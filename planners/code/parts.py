@@ -144,14 +144,14 @@ def used_parts(wanted: Iterable[str], names: Sequence[str]) -> list[Part]:
     """Return the parts of `used`."""
     parts = [part for name in names for part in parts_of(name)]
     by_name = {name: number for number, part in enumerate(parts) for name in part.names}
-    found: set[int] = {number for number, part in enumerate(parts) if not part.names}
+    numbers: set[int] = {number for number, part in enumerate(parts) if not part.names}
     ahead = [by_name[name] for name in wanted if name in by_name]
     while ahead:
         number = ahead.pop()
-        if number not in found:
-            found.add(number)
+        if number not in numbers:
+            numbers.add(number)
             ahead += [by_name[word] for word in parts[number].words if word in by_name]
-    return [parts[number] for number in sorted(found)]
+    return [parts[number] for number in sorted(numbers)]
 
 
 def mentioned(texts: Iterable[str]) -> set[str]:

@@ -59,7 +59,7 @@ def rule_of(needed: Callable[[int], tuple[int, int]], places: int, limit: int) -
 
 def _slopes(places: int, limit: int, firsts: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Slopes worth a try: steps between places, parts of a step, and those of resized maps."""
-    steps = [two - one for one, two in pairwise(firsts)] or [0]
+    steps = [two - first for first, two in pairwise(firsts)] or [0]
     yield from dict.fromkeys((step, 1) for step in (min(steps), max(steps)))
     yield from ((1, divisor) for divisor in range(2, 17))
     for above, below in ((limit, places), (limit - 1, places - 1)):

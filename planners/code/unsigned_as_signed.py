@@ -27,7 +27,7 @@ def as_signed(model: Model) -> Model:
     """Return the model where tensors and parameters of unsigned integers are signed."""
     network = model.network
     if not any(_is_unsigned(layer.quantization) for layer in network.layers) and not any(
-        _is_unsigned(one.quantization) for layer in network.layers for one in layer.stored
+        _is_unsigned(stored.quantization) for layer in network.layers for stored in layer.stored
     ):
         return model
     layers = tuple(_signed(layer) for layer in network.layers)
@@ -41,7 +41,7 @@ def as_signed(model: Model) -> Model:
 
 def as_signed_array(array: Array) -> Array:
     """Return a tensor as the library has it: unsigned integers less a half, others as they are."""
-    element = next((one for one in SIGNED if array.dtype == one.value), None)
+    element = next((element_ for element_ in SIGNED if array.dtype == element_.value), None)
     if element is None:
         return array
     return (array.astype(np.int32) - less_of(element)).astype(SIGNED[element].value)
@@ -77,9 +77,9 @@ def _require_same_bits(layer: Layer) -> None:
 
 
 def _signed(layer: Layer) -> Layer:
-    found = replace(layer, stored=tuple(map(_signed_stored, layer.stored)))
+    signed = replace(layer, stored=tuple(map(_signed_stored, layer.stored)))
     if layer.quantization is None or not _is_unsigned(layer.quantization):
-        return found
+        return signed
     _require_same_bits(layer)
     types, operator = _shifted(layer.quantization), layer.operator
     if types.is_fixed_point:
@@ -90,7 +90,7 @@ def _signed(layer: Layer) -> Layer:
     if isinstance(operator, Pooling) and operator.function == "average":
         # Halves of unsigned means go away from zero, which is up.
         operator = replace(operator, rounds_up=layer.quantization.is_fixed_point)
-    return replace(found, operator=operator, element=types.element, quantization=types)
+    return replace(signed, operator=operator, element=types.element, quantization=types)
 
 
 def _signed_stored(one: Stored) -> Stored:
@@ -102,7 +102,9 @@ def _signed_stored(one: Stored) -> Stored:
 
 def _arrays(layer: Layer, arrays: Mapping[str, Array]) -> dict[str, Array]:
     unsigned = {
-        one.role: one.element.value for one in layer.stored if _is_unsigned(one.quantization)
+        stored.role: stored.element.value
+        for stored in layer.stored
+        if _is_unsigned(stored.quantization)
     }
     if isinstance(layer.operator, Previous) and _is_unsigned(layer.quantization):
         unsigned["initial"] = layer.element.value

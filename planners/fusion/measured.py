@@ -69,7 +69,7 @@ def read_measured(
     missing = [column for column in COLUMNS if column not in (rows.fieldnames or ())]
     if missing:
         raise UnreadableFile(f"{path}, line 1: no column {missing[0]!r}; expected {COLUMNS}")
-    found = []
+    measured_plans = []
     for row in rows:
         name, time = row["configuration"] or "", row["milliseconds"] or ""
         try:
@@ -81,8 +81,8 @@ def read_measured(
                 f"{path}, line {rows.line_num}: {time!r}; expected milliseconds above 0"
             )
         plan = fusion_plan(chain, named_configuration(chain, name), terms)
-        found.append(Measured(name, plan, nanoseconds))
-    return tuple(found)
+        measured_plans.append(Measured(name, plan, nanoseconds))
+    return tuple(measured_plans)
 
 
 def fitted(chain: TopologicalOrder, terms: Terms, measured: Sequence[Measured]) -> Fit:
@@ -102,20 +102,26 @@ def fitted(chain: TopologicalOrder, terms: Terms, measured: Sequence[Measured]) 
         )
         for speed, launch in ((FREE, ONE), (ONE, Fraction(0)))
     )
-    xs = [Fraction(starts.of(one.plan.plan) // NANOSECONDS, one.nanoseconds) for one in measured]
-    ys = [Fraction(works.of(one.plan.plan) // NANOSECONDS, one.nanoseconds) for one in measured]
+    xs = [
+        Fraction(starts.of(measurement.plan.plan) // NANOSECONDS, measurement.nanoseconds)
+        for measurement in measured
+    ]
+    ys = [
+        Fraction(works.of(measurement.plan.plan) // NANOSECONDS, measurement.nanoseconds)
+        for measurement in measured
+    ]
     xx, yy = sum(x * x for x in xs), sum(y * y for y in ys)
     xy = sum(x * y for x, y in zip(xs, ys, strict=True))
     # The normal equations for nanoseconds of a phase and of an operation; neither is below zero.
     divisor = xx * yy - xy * xy
     launch = Fraction(sum(xs) * yy - sum(ys) * xy) / divisor if divisor else Fraction(0)
     launch = max(launch, Fraction(0))
-    each = (sum(ys) - launch * xy) / yy if yy else Fraction(0)
-    if each <= 0:
+    slope = (sum(ys) - launch * xy) / yy if yy else Fraction(0)
+    if slope <= 0:
         raise InvalidPlan("the measured times do not grow with the work; expected other ones")
-    longest = max(1 / (launch * x + each * y) for x, y in zip(xs, ys, strict=True))
+    longest = max(1 / (launch * x + slope * y) for x, y in zip(xs, ys, strict=True))
     platform = Platform(
-        operations_per_second=(NANOSECONDS / each).limit_denominator(1),
+        operations_per_second=(NANOSECONDS / slope).limit_denominator(1),
         bytes_per_second=FREE,
         launch=(launch / NANOSECONDS).limit_denominator(10**9),
     )
@@ -129,12 +135,14 @@ def or_measured(
 
     The answer stays where it is predicted to be faster by more than the fit was ever wrong.
     """
-    fitting = [one for one in measured if limit is None or one.plan.memory <= limit]
-    best = min(fitting, key=lambda one: one.nanoseconds, default=None)
-    found = answer.plan
+    fitting = [
+        measurement for measurement in measured if limit is None or measurement.plan.memory <= limit
+    ]
+    best = min(fitting, key=lambda measurement: measurement.nanoseconds, default=None)
+    plan = answer.plan
     if best is None:
         return answer
-    if found is not None and found.cost.nanoseconds * (1 + fit.error) < best.nanoseconds:
+    if plan is not None and plan.cost.nanoseconds * (1 + fit.error) < best.nanoseconds:
         return answer
     cost = Cost(best.nanoseconds, best.plan.cost.multiply_accumulates)
     return replace(

@@ -133,7 +133,7 @@ class FusionPlan(Shown):
 
     def to_records(self) -> list[dict[str, Any]]:
         """Return a row for each group, as for a data frame."""
-        found = [self.chain.between(group.first, group.upto) for group in self.groups]
+        groups = [self.chain.between(group.first, group.upto) for group in self.groups]
         return [
             {
                 "first": layers[0].name,
@@ -141,7 +141,7 @@ class FusionPlan(Shown):
                 "layers": len(layers),
                 "mode": str(group),
             }
-            for layers, group in zip(found, self.groups, strict=True)
+            for layers, group in zip(groups, self.groups, strict=True)
         ]
 
 
@@ -177,7 +177,7 @@ class FusionAnswer(Shown):
                 "arena_bytes": point.memory,
                 "nanoseconds": point.cost.nanoseconds,
                 "multiply_accumulates": point.cost.multiply_accumulates,
-                "groups": [f"{one.first}:{one.upto} {one}" for one in merged(point.groups)],
+                "groups": [f"{group.first}:{group.upto} {group}" for group in merged(point.groups)],
             }
             for point in self.front
         ]
@@ -234,7 +234,7 @@ def _block(
     """The tiles and the scratch of a group, where it has some; what layers need lies over the rest."""
     network, size = chain.network, terms.element_bytes
     if group.is_tiled:
-        found = list(tile_buffers(TileRanges(network, stages[0]), terms.scratch, size))
+        buffers = list(tile_buffers(TileRanges(network, stages[0]), terms.scratch, size))
     else:
         layers = [network.layer(name) for stage in stages for name in stage.layers]
         needed, layer = row_scratch(chain, layers, terms)
@@ -243,28 +243,28 @@ def _block(
         unit = size or network.layer(layer.inputs[0]).element_bytes
         name = f"{layer.name} {Kind.SCRATCH.value}"
         buffer = Buffer(name=name, size=needed, start=0, end=1, alignment=unit)
-        found = [(Kind.SCRATCH, layer.name, buffer)] if needed else []
-    if not found:
+        buffers = [(Kind.SCRATCH, layer.name, buffer)] if needed else []
+    if not buffers:
         return None
     working = tuple(name for stage in stages for name in stage.layers)
-    problem = Problem(name=network.name, buffers=tuple(one for _, _, one in found))
+    problem = Problem(name=network.name, buffers=tuple(buffer for _, _, buffer in buffers))
     inner = plan_arena(problem, budget=Stop(steps=MOST_STEPS))
     parts = tuple(
         StreamBuffer(
-            name=one.name,
+            name=buffer.name,
             kind=kind,
             tensor=tensor,
             rows=0,
-            size=one.size,
-            offset=inner.offsets[one.name],
+            size=buffer.size,
+            offset=inner.offsets[buffer.name],
             begin=number,
             end=number + 1,
             readers=users if kind is Kind.SCRATCH else (),
         )
-        for kind, tensor, one in found
+        for kind, tensor, buffer in buffers
         for users in ((tensor,) if group.is_tiled else working,)
     )
-    return Block(inner.peak, max(one.alignment for _, _, one in found), parts)
+    return Block(inner.peak, max(buffer.alignment for _, _, buffer in buffers), parts)
 
 
 @public
@@ -316,8 +316,8 @@ def _without_plan(
     if not is_proved:
         why = ended or because(FusionWhy.NOT_PLACED)
         if points:
-            found = points[0].memory
-            reason = because(FusionWhy.SMALLEST_FOUND, end=why, found=found, least=reason)
+            smallest_bytes = points[0].memory
+            reason = because(FusionWhy.SMALLEST_FOUND, end=why, found=smallest_bytes, least=reason)
         else:
             reason = because(FusionWhy.NOTHING_FOUND, end=why, least=reason)
     return FusionAnswer(

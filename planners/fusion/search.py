@@ -188,19 +188,19 @@ def _options(
             stop.spend(ROW_EFFORT * layers)
             stop.look()
             yield from reversed(list(rows.ending(upto)))
-    modes = [one for one in (GroupMode.RECOMPUTED, GroupMode.CACHED) if one in terms.modes]
+    modes = [mode_ for mode_ in (GroupMode.RECOMPUTED, GroupMode.CACHED) if mode_ in terms.modes]
     tiled = TiledGroups(course, terms.tilings, times.tile_times, terms.scratch)
     for upto in range(1, course.sections + 1) if modes else ():
         for mode in modes:
-            for one in tiled.ending(upto, halo_cached=mode is GroupMode.CACHED):
-                stop.spend(TILE_EFFORT * course.layers_between(one.first, one.first + 1))
+            for tiling in tiled.ending(upto, halo_cached=mode is GroupMode.CACHED):
+                stop.spend(TILE_EFFORT * course.layers_between(tiling.first, tiling.first + 1))
                 stop.look()
-                ends = table.tensor_bytes(course.at(one.first)) + table.tensor_bytes(
+                ends = table.tensor_bytes(course.at(tiling.first)) + table.tensor_bytes(
                     course.at(upto)
                 )
-                cost = Cost(one.nanoseconds, one.multiply_accumulates)
-                group = Group(first=one.first, upto=upto, mode=mode, tiles=one.tiles)
-                yield Option(ends + one.bytes, cost, group)
+                cost = Cost(tiling.nanoseconds, tiling.multiply_accumulates)
+                group = Group(first=tiling.first, upto=upto, mode=mode, tiles=tiling.tiles)
+                yield Option(ends + tiling.bytes, cost, group)
 
 
 def whole_stages(layers: Sequence[Layer]) -> Iterator[Stage]:
@@ -253,7 +253,7 @@ def least_memory(course: TopologicalOrder, terms: Terms) -> int:
     ends = [table.tensor_bytes(course.at(cut)) for cut in range(course.sections + 1)]
     before = list(accumulate(ends, min))
     behind = list(accumulate(reversed(ends), min))[::-1]
-    least = [given + result for given, result in zip(before, behind[1:], strict=False)]
+    least = [size_before + result for size_before, result in zip(before, behind[1:], strict=False)]
     if GroupMode.WHOLE in terms.modes:
         wholes = [whole.memory(first) for first in range(len(least))]
         least = list(map(min, least, wholes)) if len(terms.modes) > 1 else wholes
@@ -304,8 +304,8 @@ class _Rows:
             stages = [*row_stages(course, first, first + 1), *stages]
             begun, going = (self._cost(first, entry) for entry in (WHOLE, 1))
             batch = 0 if first + 1 == upto else table.row_bytes(course.at(first + 1))
-            own, _ = row_scratch(course, course.between(first, first + 1), self._terms)
-            scratch = max(scratch, own)
+            scratch_of_group, _ = row_scratch(course, course.between(first, first + 1), self._terms)
+            scratch = max(scratch, scratch_of_group)
             nanoseconds += self._time[first]
             work += begun.work
             pool = max(passing, begun.passing, begun.last + batch)
@@ -350,7 +350,7 @@ def front(options: Iterable[Option], sections: int) -> list[FusionPoint]:
         by_ends[option.group.upto].setdefault(option.group.first, []).append(option)
     best: list[list[FusionPoint]] = [[FusionPoint(0, NOTHING, (), 0)]]
     for upto in range(1, sections + 1):
-        some = [one for same in by_ends[upto].values() for one in _lowest(same)]
+        lowest = [option for same in by_ends[upto].values() for option in _lowest(same)]
         candidates = [
             (
                 max(point.memory, option.memory),
@@ -359,13 +359,13 @@ def front(options: Iterable[Option], sections: int) -> list[FusionPoint]:
                 number,
                 place,
             )
-            for number, option in enumerate(some)
+            for number, option in enumerate(lowest)
             for place, point in enumerate(best[option.group.first])
         ]
         kept: list[FusionPoint] = []
         for memory, cost, fused, number, place in sorted(candidates):
             if not kept or cost < kept[-1].cost:
-                group = some[number].group
+                group = lowest[number].group
                 groups = (*best[group.first][place].groups, group)
                 kept.append(FusionPoint(memory, cost, groups, fused))
         best.append(kept)
@@ -374,7 +374,7 @@ def front(options: Iterable[Option], sections: int) -> list[FusionPoint]:
 
 def _lowest(options: Sequence[Option]) -> list[Option]:
     """The options of a group that no other improves on."""
-    return improving(options, lambda one: (one.memory, one.cost))
+    return improving(options, lambda option: (option.memory, option.cost))
 
 
 def best_under(points: Sequence[FusionPoint], memory: int) -> FusionPoint | None:

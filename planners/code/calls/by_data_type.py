@@ -127,21 +127,23 @@ class LayerCalls:
         stored in slow memory, which CMSIS-NN, whose functions make whole rows, does not do.
         """
         if mode == "BY_PARTS":
-            cuts = [slices.get(one.layer.name) for one in ones]
-            found: Sequence[Call] = [
-                self._call(one) if cut is None else self._share_call(one, cut)
-                for one, cut in zip(ones, cuts, strict=True)
+            cuts = [slices.get(layer_.layer.name) for layer_ in ones]
+            calls: Sequence[Call] = [
+                self._call(described) if cut is None else self._share_call(described, cut)
+                for described, cut in zip(ones, cuts, strict=True)
             ]
         elif mode == "INTO_SUMS":
-            found = ((sums_call if ones[0].is_real else integer_sums_call)(ones[0]),)
+            calls = ((sums_call if ones[0].is_real else integer_sums_call)(ones[0]),)
         elif mode == "BY_CHANNELS":
-            found = (channels_calls if ones[0].is_real else integer_channels_calls)(*ones[:2])
+            calls = (channels_calls if ones[0].is_real else integer_channels_calls)(*ones[:2])
         else:
-            found = [self._call(one) for one in ones]
+            calls = [self._call(described) for described in ones]
             is_alone = len(ones) == 1 and not (self.is_single or self.is_short)
             if self._cmsis_nn is not None and is_alone and not is_stored:
-                found = [self._cmsis_nn.call(ones[0], found[0])]
-        return [self._as_written(one, call) for one, call in zip(ones, found, strict=True)]
+                calls = [self._cmsis_nn.call(ones[0], calls[0])]
+        return [
+            self._as_written(described, call) for described, call in zip(ones, calls, strict=True)
+        ]
 
     def _call(self, one: Described, packed: Array | None = None) -> Call:
         names = {one.layer.name, *one.layer.inputs}
@@ -157,9 +159,9 @@ class LayerCalls:
             # it.
             self.tables.wanted.add(call.function)
             self.real_tables.wanted.add("finish_behind")
-            found = Call(f"{call.function}_and_finish", call.parameters)
-            self.tables.wanted.add(found.function)
-            return found
+            finishing = Call(f"{call.function}_and_finish", call.parameters)
+            self.tables.wanted.add(finishing.function)
+            return finishing
         if call.function != NULL:
             one.tables.wanted.add(call.function)
         return Call(*map(as_real, call)) if self.is_integer and one.is_real else call
@@ -188,14 +190,18 @@ class LayerCalls:
         is_real = one.layer.quantization is None and one.layer.name not in self._bytes
         if is_real and self.is_integer:
             one = replace(one, tables=self.real_tables)
-        found = (steps_of if is_real else integer_steps)(one)
+        steps_found = (steps_of if is_real else integer_steps)(one)
         name, steps = "steps", self.steps
         if is_real and self.is_integer:
-            name, steps, found = "real_steps", self.real_steps, [as_real(text) for text in found]
-        first = f"{name} + {len(steps)}" if found else NULL
-        steps += [f"{step}," for step in found]
-        one.tables.wanted.update({"step"} if found else ())
-        return first, len(found)
+            name, steps, steps_found = (
+                "real_steps",
+                self.real_steps,
+                [as_real(text) for text in steps_found],
+            )
+        first = f"{name} + {len(steps)}" if steps_found else NULL
+        steps += [f"{step}," for step in steps_found]
+        one.tables.wanted.update({"step"} if steps_found else ())
+        return first, len(steps_found)
 
 
 def _has_zeros(layer: Layer) -> bool:

@@ -87,7 +87,7 @@ ANY = Scratch()
 
 def blocks_of(network: Network, plan: StreamingPlan) -> dict[str, list[Block]]:
     """Return the blocks of all layers that are stages of their own, by carrying out the plan."""
-    found: dict[str, list[Block]] = {}
+    blocks: dict[str, list[Block]] = {}
     moved = {
         buffer.tensor for buffer in plan.buffers if buffer.kind in (Kind.WEIGHTS, Kind.RESIDENT)
     }
@@ -97,22 +97,22 @@ def blocks_of(network: Network, plan: StreamingPlan) -> dict[str, list[Block]]:
     ) -> None:
         """Note a block."""
         result, spans = tensors[layer.name], [needed[source] for source in layer.inputs]
-        given = [tensors[source] for source in layer.inputs]
+        input_types = [tensors[source] for source in layer.inputs]
         fits = _lie_together(result, rows, None)
-        pairs = list(zip(given, spans, strict=True))
-        together = fits and all(_lie_together(one, span, layer.name) for one, span in pairs)
+        pairs = list(zip(input_types, spans, strict=True))
+        together = fits and all(_lie_together(input_, span, layer.name) for input_, span in pairs)
         above = size = 0
         can_gather = together
         if (window := getattr(layer.operator, "window", None)) is not None:
-            (begin, end), source = spans[0], given[0]
+            (begin, end), source = spans[0], input_types[0]
             above = begin - rows[0] * window.stride[0] + window.padding[0]
             size = (end - begin) * source.layer.shape.row_elements
             can_gather = fits and begin < end and _has_places_together(source)
         block = Block(rows[1] - rows[0], above, size, together, can_gather)
-        found.setdefault(layer.name, []).append(block)
+        blocks.setdefault(layer.name, []).append(block)
 
     Machine(worked_network(network, plan.rematerialised), plan, watch=watch).run()
-    return {name: blocks for name, blocks in found.items() if name not in moved}
+    return {name: blocks for name, blocks in blocks.items() if name not in moved}
 
 
 def _has_places_together(tensor: HeldTensor) -> bool:
@@ -160,7 +160,7 @@ class CmsisNN:
         if own.function not in FUNCTIONS or not _has_equal_bits(one, own.function):
             return own
         for gathers in (True, False):
-            made = sum(each.rows for each in self._made(name, gathers=gathers))
+            made = sum(call.rows for call in self._made(name, gathers=gathers))
             sizes = self._sizes(one, own.function, gathers=gathers)
             if made and 2 * made >= rows and self._has_room(sizes):
                 break
@@ -184,13 +184,13 @@ class CmsisNN:
 
     def _sizes(self, one: Described, function: str, *, gathers: bool) -> dict[str, int]:
         """The scratch that the blocks of a layer take, with copied rows."""
-        found = dict.fromkeys(TARGETS, 0)
+        sizes = dict.fromkeys(TARGETS, 0)
         for block in self._blocks.get(one.layer.name, ()):
             is_copied = gathers and (self._moves_rings or not block.lies_together)
             copied = -(-block.size // 4) * 4 if is_copied and block.can_gather else 0
             for target, size in _scratch(one, function, block.above).items():
-                found[target] = max(found[target], size + copied)
-        return found
+                sizes[target] = max(sizes[target], size + copied)
+        return sizes
 
     def _has_room(self, sizes: Mapping[str, int]) -> bool:
         target, room = self._room.target, self._room.size
@@ -219,8 +219,8 @@ class CmsisNN:
         made = sum(
             len(self._made(name, gathers=name in self._gathering)) for name in self.functions
         )
-        every = sum(len(self._blocks[name]) for name in self.functions)
-        return Counter({True: made, False: every - made})
+        calls_all = sum(len(self._blocks[name]) for name in self.functions)
+        return Counter({True: made, False: calls_all - made})
 
     @property
     def copied(self) -> int:

@@ -79,8 +79,8 @@ def scattering_call(one: Described, operator: op.PlaceOrder) -> Call:
     """Return the call that puts the places of each row of the input where they belong."""
     strides = strides_of([operator.sizes[axis] for axis in operator.permutation])
     axes = range(len(operator.sizes))
-    own = [strides[operator.permutation.index(axis)] for axis in axes]
-    return _places_call(one, "scatter_places", operator.sizes, own)
+    own_strides = [strides[operator.permutation.index(axis)] for axis in axes]
+    return _places_call(one, "scatter_places", operator.sizes, own_strides)
 
 
 def _places_call(
@@ -170,22 +170,24 @@ def _picked(one: Described, axis: int, listed: int, places: str | None) -> Call:
 
 
 MOVES: dict[type, Callable[[Described, Any], Call]] = {
-    op.ChannelShuffle: lambda one, operator: one.call("shuffle", "shuffling", operator.groups),
+    op.ChannelShuffle: lambda described, operator: described.call(
+        "shuffle", "shuffling", operator.groups
+    ),
     op.Concatenation: _concatenation,
     op.ConstantConcatenation: _constant_concatenation,
-    op.DepthToSpace: lambda one, operator: one.call(
+    op.DepthToSpace: lambda described, operator: described.call(
         "depth_to_space", "blocks", operator.block, operator.order == "block first"
     ),
     op.Embedding: _embedding,
     op.Gather: _gather,
     op.GatherPoints: _gather_points,
     op.PlaceOrder: _place_order,
-    op.Pad: lambda one, operator: pad_call(one, operator, float(operator.value)),
-    op.Repeat: lambda one, operator: _picked(
-        one, operator.axis, one.layer.shape.dims[operator.axis], None
+    op.Pad: lambda described, operator: pad_call(described, operator, float(operator.value)),
+    op.Repeat: lambda described, operator: _picked(
+        described, operator.axis, described.layer.shape.dims[operator.axis], None
     ),
-    op.Reshape: lambda one, _: _moving(one, (one.layer.shape.elements,), (1,)),
-    op.View: lambda one, _: one.call("view_elements"),
+    op.Reshape: lambda described, _: _moving(described, (described.layer.shape.elements,), (1,)),
+    op.View: lambda described, _: described.call("view_elements"),
     op.Resize: _resize,
     op.Slice: _slice,
     op.SpaceToDepth: _space_to_depth,

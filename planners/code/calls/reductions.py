@@ -100,8 +100,8 @@ def _layer_normalization(one: Described, operator: op.LayerNormalization) -> Cal
     steps = [0, 1, 0]
     axes = range(operator.axis, len(dims) if operator.last is None else operator.last + 1)
     if len(dims) == 3:
-        own = strides_of([dims[axis] for axis in axes])
-        steps = [own[axis - axes[0]] if axis in axes else 0 for axis in range(3)]
+        axis_strides = strides_of([dims[axis] for axis in axes])
+        steps = [axis_strides[axis - axes[0]] if axis in axes else 0 for axis in range(3)]
     return one.call(
         "standardise", "cube", *cube(one, axes, None, (*symbols, steps, operator.epsilon))
     )
@@ -169,11 +169,14 @@ def product_fields(one: Described, units: int | None, elements: int = 1) -> tupl
     of_left, of_result = _matrices(left), _matrices(result)
     right: tuple[object, ...] = ((0, 0, 0), 0)
     if units is None:
-        other = _matrices(one.inputs[1])
-        batch = 0 if other.sizes[0] == 1 else other.steps[0]
-        if other.sizes[0] not in (1, of_result.sizes[0]) or of_left.sizes[0] != of_result.sizes[0]:
+        matrices = _matrices(one.inputs[1])
+        batch = 0 if matrices.sizes[0] == 1 else matrices.steps[0]
+        if (
+            matrices.sizes[0] not in (1, of_result.sizes[0])
+            or of_left.sizes[0] != of_result.sizes[0]
+        ):
             raise one.refusal("of batches of different sizes")
-        right = ((batch, *other.steps[1:]), other.is_map)
+        right = ((batch, *matrices.steps[1:]), matrices.is_map)
     steps = [elements * step for step in of_result.steps]
     sizes = (of_result.sizes[0], of_result.sizes[1], of_left.sizes[2], of_result.sizes[2])
     return (*sizes, *of_left[1:], *right, steps, of_result.is_map)
@@ -195,23 +198,25 @@ def attention_fields(one: Described, operator: op.AttentionProduct) -> tuple[int
 
 
 REDUCTIONS: dict[type, Callable[[Described, Any], Call]] = {
-    op.AttentionProduct: lambda one, operator: one.call(
-        f"attention_{operator.gives}", "attention", *attention_fields(one, operator)
+    op.AttentionProduct: lambda described, operator: described.call(
+        f"attention_{operator.gives}", "attention", *attention_fields(described, operator)
     ),
     op.Detections: detections_call,
     op.ExtremePlace: _extreme_place,
-    op.GlobalPooling: lambda one, operator: _reduced(
-        one, "max" if operator.function == "max" else "mean", (1, 2), keeps=True
+    op.GlobalPooling: lambda described, operator: _reduced(
+        described, "max" if operator.function == "max" else "mean", (1, 2), keeps=True
     ),
     op.InstanceNormalization: _instance,
     op.LayerNormalization: _layer_normalization,
     op.MatrixProduct: _matrix_product,
     op.Ranking: _ranking,
-    op.Reduction: lambda one, operator: _reduced(
-        one, operator.function, tuple(sorted(operator.axes)), keeps=operator.keeps
+    op.Reduction: lambda described, operator: _reduced(
+        described, operator.function, tuple(sorted(operator.axes)), keeps=operator.keeps
     ),
     op.RunningSum: _running_sum,
-    op.Softmax: lambda one, operator: one.call(
-        "log_softmax" if operator.is_logarithm else "softmax", "cube", *cube(one, operator.axes)
+    op.Softmax: lambda described, operator: described.call(
+        "log_softmax" if operator.is_logarithm else "softmax",
+        "cube",
+        *cube(described, operator.axes),
     ),
 }

@@ -79,32 +79,32 @@ def result_types(one: Described) -> Quantization:
     Raises UnsupportedOperator where not all tensors are integers of 8 bits, or all of 16, and where
     some are rescaled in another arithmetic than the result.
     """
-    found, result = [*one.given, one.layer.quantization], one.layer.quantization
-    for types in found:
+    types_all, result = [*one.given, one.layer.quantization], one.layer.quantization
+    for types in types_all:
         if types is None or types.element not in ELEMENTS:
             what = "real numbers" if types is None else types.element.value
             raise one.refusal(f"with {what} in a network of quantised integers")
     assert result is not None
-    if any(types and types.is_fixed_point != result.is_fixed_point for types in found):
+    if any(types and types.is_fixed_point != result.is_fixed_point for types in types_all):
         raise one.refusal("between integers in fixed point and in single precision")
-    if any(types and types.element is not one.element for types in found):
+    if any(types and types.element is not one.element for types in types_all):
         raise one.refusal("between integers of 8 and of 16 bits")
     return result
 
 
 def given_types(one: Described, index: int = 0) -> Quantization:
     """Return how an input is stored, which is quantised."""
-    found = one.given[index]
-    assert found is not None
-    return found
+    types = one.given[index]
+    assert types is not None
+    return types
 
 
 def stored_types(one: Described, role: str, element: Element = Element.INT8) -> Quantization:
     """Return how weights are stored. Raises UnsupportedOperator where not in that type."""
-    found = one.layer.stored_as(role).quantization
-    if found is None or found.element is not element:
+    stored_type = one.layer.stored_as(role).quantization
+    if stored_type is None or stored_type.element is not element:
         raise one.refusal(f"whose {role} is not stored as integers of {8 * element.bytes} bits")
-    return found
+    return stored_type
 
 
 def rounds_once(layer: Layer) -> bool:
@@ -311,16 +311,18 @@ def _elementwise(one: Described, operator: op.Elementwise) -> Call:
     if operator.constant is not None:
         symbol = one.symbol("constant", one.weights["constant"].astype(np.float32))
     found, places = operands(one, operator, symbol)
-    each: list[tuple[object, ...]] = []
+    operands_found: list[tuple[object, ...]] = []
     for values, index, *steps in found:
         types = None if values is not None else given_types(one, int(str(index)))
         numbers = (types.scale, types.zero_point) if types else (0, 0)
-        each.append(((None, index, *steps), values, *numbers))
+        operands_found.append(((None, index, *steps), values, *numbers))
     kind = KINDS.get(operator.function)
-    if kind is None or len(each) != 2:
-        raise one.refusal(f"of quantised integers: {operator.function} of {len(each)} tensors")
+    if kind is None or len(operands_found) != 2:
+        raise one.refusal(
+            f"of quantised integers: {operator.function} of {len(operands_found)} tensors"
+        )
     one.tables.wanted.update((kind, "operand", "real_operand"))
-    fields = (each, places, kind, result.scale, result.zero_point)
+    fields = (operands_found, places, kind, result.scale, result.zero_point)
     return one.call("combine_in_single", "joining_reals", *fields)
 
 

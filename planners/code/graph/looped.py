@@ -71,11 +71,11 @@ def firing_counts(node: Node, times: int = 1) -> dict[str, int]:
         return {node.actor: times}
     if isinstance(node, Interleaved):
         return {name: times * firing for name, firing in zip(node.order, node.firings, strict=True)}
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for inner in node.body:
         for name, count in firing_counts(inner, times * node.count).items():
-            found[name] = found.get(name, 0) + count
-    return found
+            counts[name] = counts.get(name, 0) + count
+    return counts
 
 
 def in_words(node: Node) -> str:
@@ -168,33 +168,33 @@ def effects(node: Node, ports: Ports, orders: Mapping[Interleaved, Sequence[str]
         return _cycles(node.body[0].actor, node.count, ports)
     if isinstance(node, Fire):
         return _cycles(node.actor, 1, ports)
-    found: dict[str, Effect] = {}
+    effects_of: dict[str, Effect] = {}
     for inner in node.body:
         for name, effect in effects(inner, ports, orders).items():
-            found[name] = then(found.get(name, NOTHING), effect)
-    return {name: repeated(effect, node.count) for name, effect in found.items()}
+            effects_of[name] = then(effects_of.get(name, NOTHING), effect)
+    return {name: repeated(effect, node.count) for name, effect in effects_of.items()}
 
 
 def _cycles(actor: str, count: int, ports: Ports) -> Effects:
     cycles, rest = divmod(count, ports.phases[actor])
     assert rest == 0, f"{actor} fires {count} times, which are no whole cycles"
-    found = {}
+    effects_of = {}
     for channel in ports.touched[actor]:
         effect = NOTHING
         for phase in range(ports.phases[actor]):
             effect = then(effect, ports.firing(actor, phase, channel))
-        found[channel.name] = repeated(effect, cycles)
-    return found
+        effects_of[channel.name] = repeated(effect, cycles)
+    return effects_of
 
 
 def _listed_effects(firings: Sequence[str], ports: Ports) -> Effects:
     """Return what firings do one by one, from phase 0 of each actor on."""
     phase: dict[str, int] = {}
-    found: dict[str, Effect] = {}
+    effects_of: dict[str, Effect] = {}
     for actor in firings:
         now = phase.get(actor, 0)
         for channel in ports.touched[actor]:
             effect = ports.firing(actor, now, channel)
-            found[channel.name] = then(found.get(channel.name, NOTHING), effect)
+            effects_of[channel.name] = then(effects_of.get(channel.name, NOTHING), effect)
         phase[actor] = (now + 1) % ports.phases[actor]
-    return found
+    return effects_of

@@ -366,11 +366,11 @@ def mapped_graph(
     require_valid(graph, Platform(name="processors", cores=cores), mapping)
     blocks = _blocks(graph, mapping, used)
     run = _Run(graph, mapping, blocks, stop_of(budget))
-    found = run.until_it_recurs()
-    if isinstance(found, OrdersBlock):
-        return found
+    recurrence = run.until_it_recurs()
+    if isinstance(recurrence, OrdersBlock):
+        return recurrence
     counts = repetition_vector(graph)
-    turns = found.times * blocks[used[0]] // len(mapping.orders[used[0]].periodic)
+    turns = recurrence.times * blocks[used[0]] // len(mapping.orders[used[0]].periodic)
     actor = mapping.orders[used[0]].periodic[0]
     return MappedGraph(
         graph=graph,
@@ -379,8 +379,8 @@ def mapped_graph(
                 name=core,
                 prefix=_turns(mapping.orders[core].prefix),
                 periodic=_turns(mapping.orders[core].periodic),
-                first=found.first[core],
-                firings=found.times * blocks[core],
+                first=recurrence.first[core],
+                firings=recurrence.times * blocks[core],
             )
             for core in used
         ),
@@ -404,7 +404,7 @@ def _blocks(graph: Graph, mapping: Map, cores: Sequence[str]) -> dict[str, int]:
     for core in cores:
         periodic = mapping.orders[core].periodic
         done[core] = Fraction(periodic.count(periodic[0]), repetitions[periodic[0]])
-    iterations = lcm(*(one.numerator for one in done.values()))
+    iterations = lcm(*(rate.numerator for rate in done.values()))
     return {
         core: int(iterations / done[core]) * len(mapping.orders[core].periodic) for core in cores
     }
@@ -461,14 +461,14 @@ class _Run:
             core = min(able, key=self._progress)
             actor = self._next(core)
             phase = self._phase(actor)
-            for one in self._outputs[actor]:
-                self._held[one.name] += one.production[phase]
-                self.most[one.name] = max(self.most[one.name], self._held[one.name])
-            for one in self._inputs[actor]:
-                self._free[one.name] -= one.consumption[phase]
-                self._held[one.name] -= one.release_rates[phase]
-            for one in self._outputs[actor]:
-                self._free[one.name] += one.production[phase]
+            for channel_ in self._outputs[actor]:
+                self._held[channel_.name] += channel_.production[phase]
+                self.most[channel_.name] = max(self.most[channel_.name], self._held[channel_.name])
+            for channel_ in self._inputs[actor]:
+                self._free[channel_.name] -= channel_.consumption[phase]
+                self._held[channel_.name] -= channel_.release_rates[phase]
+            for channel_ in self._outputs[actor]:
+                self._free[channel_.name] += channel_.production[phase]
             self._fired[actor] += 1
             self._place[core] += 1
             if self._place[leader] % self._blocks[leader] or core != leader:
@@ -500,11 +500,12 @@ class _Run:
     def _can_fire(self, actor: str) -> bool:
         phase = self._phase(actor)
         return all(
-            self._free[one.name] >= one.consumption[phase] for one in self._inputs[actor]
+            self._free[channel_.name] >= channel_.consumption[phase]
+            for channel_ in self._inputs[actor]
         ) and all(
-            self._held[one.name] + one.production[phase] <= self.limits[one.name]
-            for one in self._outputs[actor]
-            if one.name in self.limits
+            self._held[channel_.name] + channel_.production[phase] <= self.limits[channel_.name]
+            for channel_ in self._outputs[actor]
+            if channel_.name in self.limits
         )
 
 
@@ -512,25 +513,25 @@ def _capacity(channel: Channel, mapping: Map) -> int | None:
     """The tokens that a channel has room for, where the graph or the mapping says so."""
     if channel.is_self_loop:
         return None
-    known = [] if channel.capacity is None else [channel.capacity]
+    sizes = [] if channel.capacity is None else [channel.capacity]
     buffer = mapping.buffers.get(channel.name)
     if buffer is not None:
-        known += [] if buffer.memory is None else [buffer.memory]
+        sizes += [] if buffer.memory is None else [buffer.memory]
         if buffer.source is not None and buffer.target is not None:
-            known.append(buffer.source + buffer.target)
-    return min(known, default=None)
+            sizes.append(buffer.source + buffer.target)
+    return min(sizes, default=None)
 
 
 def _rings(graph: Graph, capacities: dict[str, int], token_bytes: int) -> tuple[Ring, ...]:
     """Buffers one behind the other, each at a word."""
-    found, offset = [], 0
+    rings, offset = [], 0
     for channel in graph.channels:
         size = token_bytes if channel.token_size is None else channel.token_size
         ring = Ring(
             channel=channel.name, capacity=capacities[channel.name], token_bytes=size, offset=offset
         )
-        found.append(ring)
+        rings.append(ring)
         offset += -(-ring.size // ALIGNMENT) * ALIGNMENT
     if max(offset, *capacities.values(), 0) > MOST_BYTES:
         raise CsdfError(f"the buffers take {offset} bytes; at most {MOST_BYTES}")
-    return tuple(found)
+    return tuple(rings)

@@ -215,14 +215,14 @@ void {name}_initial_tokens(void *context, int channel, const {name}_port *tokens
 
     def _rates(self, rates: Sequence[int]) -> str:
         """The initialiser of rates, cut to where they begin to repeat; equal ones share a table."""
-        found = shortest_round(tuple(rates))
-        if found not in self._arrays:
-            symbol = self._arrays[found] = f"rates_{len(self._arrays)}"
-            items = wrapped([f"{rate}u" for rate in found])
+        shortest = shortest_round(tuple(rates))
+        if shortest not in self._arrays:
+            symbol = self._arrays[shortest] = f"rates_{len(self._arrays)}"
+            items = wrapped([f"{rate}u" for rate in shortest])
             self.definitions.append(
-                f"static const uint32_t {symbol}[{len(found)}] = {{\n{items}\n}};"
+                f"static const uint32_t {symbol}[{len(shortest)}] = {{\n{items}\n}};"
             )
-        return f"{{{self._arrays[found]}, {len(found)}}}"
+        return f"{{{self._arrays[shortest]}, {len(shortest)}}}"
 
 
 def table(kind: str, name: str, items: Sequence[str]) -> str:
@@ -262,7 +262,7 @@ class _GraphProgram(GraphTexts):
             lines.insert(0, f"    {kind} {', '.join(f'i{level}' for level in range(deepest))};")
         body = "\n".join(lines)
         iterate = f"void {name}_iterate(instance *state)\n{{\n{body}\n}}"
-        turns = [len(one.order) for one in leaves(schedule) if isinstance(one, Interleaved)]
+        turns = [len(leaf.order) for leaf in leaves(schedule) if isinstance(leaf, Interleaved)]
         begin = self.init_with(
             "port_of(state, {0}, 0, {1})",
             """    for (channel = 0; channel != CHANNELS; channel++) {
@@ -378,9 +378,9 @@ def write_graph_program(
 
     Raises UnwritableFile, before anything is written, for a folder that holds files of another kind.
     """
-    found = graph_program(planned, name=name, package=package)
-    write_folder(folder, found.files)
-    return found
+    program = graph_program(planned, name=name, package=package)
+    write_folder(folder, program.files)
+    return program
 
 
 def _readme(planned: PlannedGraph, texts: _GraphProgram) -> str:

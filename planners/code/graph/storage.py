@@ -91,11 +91,11 @@ def _offsets(pieces: Sequence[GroupBytes]) -> dict[str, int]:
             default=0,
         )
         return placed(pieces, (), enough=live)
-    found, end = {}, 0
-    for piece in sorted(pieces, key=lambda one: -one.alignment):
-        found[piece.name] = -(-end // piece.alignment) * piece.alignment
-        end = found[piece.name] + piece.size
-    return found
+    offsets, end = {}, 0
+    for piece in sorted(pieces, key=lambda piece: -piece.alignment):
+        offsets[piece.name] = -(-end // piece.alignment) * piece.alignment
+        end = offsets[piece.name] + piece.size
+    return offsets
 
 
 def lifetimes(graph: Graph, schedule: Node) -> dict[str, tuple[int, int]]:
@@ -109,10 +109,10 @@ def lifetimes(graph: Graph, schedule: Node) -> dict[str, tuple[int, int]]:
     """
     spans: list[dict[str, tuple[int, int]]] = []
     end = _find_spans(schedule, 0, spans)
-    found = {}
+    lifetimes = {}
     for channel in graph.channels:
-        found[channel.name] = _lifetime(channel, spans, end)
-    return found
+        lifetimes[channel.name] = _lifetime(channel, spans, end)
+    return lifetimes
 
 
 def _find_spans(node: Node, place: int, spans: list[dict[str, tuple[int, int]]]) -> int:

@@ -84,13 +84,13 @@ class _Writing:
             key = (layer.operator, self.network.input_shapes(layer), layer.epilogue)
             same.setdefault((key, layer.name if layer.is_input else ""), []).append(layer)
         for layers in same.values():
-            found = [way for way in self._ways(layers[0]) if self._add_way(layers, way)]
-            if not found:
+            variants = [way for way in self._ways(layers[0]) if self._add_way(layers, way)]
+            if not variants:
                 raise InvalidPlan(
                     f"layer {layers[0].name!r} fits in no way into the RAM ({_known(self._ram)}) and "
                     f"the flash ({_known(self._flash)}); raise --ram or --flash"
                 )
-            ways += [(layer.name, *way[1:]) for layer in layers for way in found]
+            ways += [(layer.name, *way[1:]) for layer in layers for way in variants]
             self.layers += 1
         changes: dict[tuple[Shape, str, str], list[list[object]]] = {}
         for link, before, after in layout_changes(self.network, ways):
@@ -133,12 +133,12 @@ class _Writing:
 
     def _lying(self, tensors: list[tuple[Shape, str]]) -> list[Lying]:
         """Return tensors one behind the other."""
-        found, offset = [], 0
+        tensors_placed, offset = [], 0
         for shape, layout in tensors:
-            found.append(Lying(shape=shape, layout=layout, offset=offset))
+            tensors_placed.append(Lying(shape=shape, layout=layout, offset=offset))
             offset += -(-shape.elements * ELEMENT_BYTES // ALIGNMENT) * ALIGNMENT
         self.arena = max(self.arena, offset)
-        return found
+        return tensors_placed
 
     def _add(self, work: str, rows: list[list[object]]) -> None:
         self.candidates.append(f"{{{work}, {len(self.rows)}, {len(rows)}, {self.layers}}},")
@@ -266,8 +266,8 @@ def _quoted(text: str) -> str:
     return (
         '"'
         + "".join(
-            one if one.isascii() else "".join(f"\\{byte:03o}" for byte in one.encode())
-            for one in escaped
+            text if text.isascii() else "".join(f"\\{byte:03o}" for byte in text.encode())
+            for text in escaped
         )
         + '"'
     )

@@ -76,10 +76,10 @@ class WayTables(Tables):
 
     def prepared(self, name: str, owner: object, size: int, make: Callable[[], Array]) -> str:
         """Return the symbol of so many bytes of weights, which `make` prepares."""
-        found = make()
-        if found.nbytes != size:
-            raise InvalidPlan(f"{name}: {found.nbytes} bytes of weights; expected {size}")
-        return self.weights(name, found, owner)
+        array = make()
+        if array.nbytes != size:
+            raise InvalidPlan(f"{name}: {array.nbytes} bytes of weights; expected {size}")
+        return self.weights(name, array, owner)
 
 
 class WayCalls:
@@ -103,10 +103,10 @@ class WayCalls:
 
     def ways(self, layer: Layer) -> tuple[Way, ...]:
         """Return the ways of a layer that have C. Raises UnsupportedOperator where none has."""
-        found = [way for way in ways_of(self.network, layer) if self._has_c(layer, way)]
-        if not found:
+        variants = [way for way in ways_of(self.network, layer) if self._has_c(layer, way)]
+        if not variants:
             raise self._calls.described(layer).refusal("by primitives")
-        return tuple(found)
+        return tuple(variants)
 
     def _has_c(self, layer: Layer, way: Way) -> bool:
         if isinstance(layer.operator, op.Convolution):
@@ -120,19 +120,19 @@ class WayCalls:
 
         Raises UnsupportedOperator, naming the layer, where there is no C.
         """
-        one = self._calls.described(layer)
+        described = self._calls.described(layer)
         operator = layer.operator
         if isinstance(operator, op.Convolution):
-            function, numbers = self._convolution(one, way)
+            function, numbers = self._convolution(described, way)
         else:
-            function, numbers = self._other(one, inputs, output)
+            function, numbers = self._other(described, inputs, output)
         self.tables.wanted.add(function)
         bias = NULL
-        if operator.weight_role is not None and "bias" in one.weights:
-            bias = one.symbol("bias", one.weights["bias"])
-        first, count = self._calls.steps_behind(one)
-        self.most_neighbours = max(self.most_neighbours, most_neighbours(one))
-        lies = self.tables.defined("map", "inputs", [each.c for each in inputs])
+        if operator.weight_role is not None and "bias" in described.weights:
+            bias = described.symbol("bias", described.weights["bias"])
+        first, count = self._calls.steps_behind(described)
+        self.most_neighbours = max(self.most_neighbours, most_neighbours(described))
+        lies = self.tables.defined("map", "inputs", [input_.c for input_ in inputs])
         fields = (function, numbers, lies, output.c, len(inputs), workspace // ELEMENT_BYTES)
         is_gathered = output.is_by_maps and _responds(layer)
         return initialiser((*fields, bias, first, count, int(is_gathered)))
@@ -189,9 +189,9 @@ class WayCalls:
             case op.Concatenation(axis=axis) if axis == 0 or output.shape.is_map:
                 return "join", one.structure("joining_numbers", axis)
             case op.Elementwise(function=function, constant=None) if function in FUNCTIONS:
-                if all(each.shape == output.shape or output.shape.is_map for each in inputs):
+                if all(input_.shape == output.shape or output.shape.is_map for input_ in inputs):
                     self.tables.wanted.add(function)
-                    is_flat = len(inputs) > 1 and len({each.shape for each in inputs}) == 1
+                    is_flat = len(inputs) > 1 and len({input_.shape for input_ in inputs}) == 1
                     return "combine_maps", one.structure("pairing", function, is_flat)
             case op.FullyConnected():
                 weights = one.symbol("matrix", one.weights["matrix"])
@@ -239,11 +239,16 @@ def _numbers_of(
         case Pointwise():
             return "lowering", (False, primitive.is_transposed, 0)
         case Shifted():
-            one = next(primitive.products(sizes))
-            return "shifting", (one.rows[1] - one.rows[0], one.taps[1] - one.taps[0])
+            product = next(primitive.products(sizes))
+            return "shifting", (
+                product.rows[1] - product.rows[0],
+                product.taps[1] - product.taps[0],
+            )
         case Transformed():
             domain = primitive.domain(sizes)
-            transforms = [_transform(each, tables) for each in (domain.row, domain.column)]
+            transforms = [
+                _transform(domain_axis, tables) for domain_axis in (domain.row, domain.column)
+            ]
             strip = primitive.strip(domain) if isinstance(primitive, Tiled) else 1
             return "tiling_numbers", (*transforms, strip, sizes.kernel[0])
     return "windows", ()

@@ -57,11 +57,11 @@ def command_parser() -> argparse.ArgumentParser:
         type=_modes,
         metavar="MODE,..",
         default=frozenset(GroupMode),
-        help=f"how groups may work, of {','.join(one.value for one in GroupMode)}; default all",
+        help=f"how groups may work, of {','.join(mode.value for mode in GroupMode)}; default all",
     )
     parser.add_argument(
         "--scratch",
-        choices=[one.value for one in Scratch],
+        choices=[kind.value for kind in Scratch],
         help="of convolutions; default none, as all commands count; im2col, as in Darknet, is the "
         "default with --configuration and with --method published or fitted",
     )
@@ -97,11 +97,11 @@ def _layers(text: str) -> tuple[int, int | None]:
 
 
 def _modes(text: str) -> frozenset[GroupMode]:
-    known = {one.value: one for one in GroupMode}
-    unknown = [name for name in text.split(",") if name not in known]
+    modes = {mode.value: mode for mode in GroupMode}
+    unknown = [name for name in text.split(",") if name not in modes]
     if unknown:
-        raise argparse.ArgumentTypeError(f"there is no mode {unknown[0]!r}; {','.join(known)}")
-    return frozenset(known[name] for name in text.split(","))
+        raise argparse.ArgumentTypeError(f"there is no mode {unknown[0]!r}; {','.join(modes)}")
+    return frozenset(modes[name] for name in text.split(","))
 
 
 def add_chosen_options(parser: argparse.ArgumentParser) -> None:

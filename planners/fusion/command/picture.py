@@ -73,7 +73,7 @@ def _scale(axes: Axes, values: Sequence[float], *, is_front: bool) -> None:
 
 
 def _draw(axes: Axes, line: Line, colour: str, scale: float) -> None:
-    x = [one / scale for one in line.x]
+    x = [value / scale for value in line.x]
     match line.style:
         case "steps":
             axes.step(x, line.y, where="post", color=colour, linewidth=1.2)

@@ -182,7 +182,7 @@ def chosen_answer(
         groups = paper_search(chain, memory, predictor, options.bias)
         fits = predicted(chain, groups, predictor, options.bias) < memory
         why = ChosenWhy.PUBLISHED if fits else ChosenWhy.TOO_LARGE
-    sizes = (predicted(chain, groups, one, options.bias) for one in Predictor)
+    sizes = (predicted(chain, groups, predictor, options.bias) for predictor in Predictor)
     printed, fitted = (
         f"{size / MB:.1f} MiB" if size >= MB else f"{size / KIB:.1f} KiB" for size in sizes
     )
@@ -311,9 +311,9 @@ def as_json(
     options: argparse.Namespace,
 ) -> dict[str, Any]:
     """Return all of the answer."""
-    found = answer.to_json()
+    document = answer.to_json()
     if not options.front:
-        del found["front"]
+        del document["front"]
     if check is not None:
-        found["verified"] = check.to_json()
-    return {**found, "fit": fit_as_json(beside), "seconds": round(seconds, 6)}
+        document["verified"] = check.to_json()
+    return {**document, "fit": fit_as_json(beside), "seconds": round(seconds, 6)}

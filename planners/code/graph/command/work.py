@@ -84,14 +84,14 @@ def _mapped(graph: Graph, options: argparse.Namespace, stop: Stop) -> int:
         return answers.NO
     written = mapped_program(planned, name=options.name, package=_package(options))
     write_folder(options.output, written.files)
-    found = {
+    document = {
         **planned.to_json(),
         "program": written.name,
         "state_bytes": written.state_bytes,
         "files": list(written.files),
     }
     if options.json:
-        print(answers.json_text(found, options))
+        print(answers.json_text(document, options))
         return answers.ANSWERED
     lines = [
         f"{graph.name}: {planned.arena_bytes} B of RAM for channels, at most {written.state_bytes} B "
@@ -111,18 +111,18 @@ def _mapped(graph: Graph, options: argparse.Namespace, stop: Stop) -> int:
 
 def _with_smallest(graph: Graph, stop: Stop) -> Graph:
     """The graph with the fewest tokens of capacity without a deadlock, as far as was found."""
-    found = smallest_storage(
+    storage = smallest_storage(
         graph, SearchSpace(), budget=stop.part(share=SEARCH, report=shown(_so_far))
     )
-    if found.point is None:
+    if storage.point is None:
         return graph  # it deadlocks, which the schedule will tell
-    if found.status != Status.OPTIMAL:
+    if storage.status != Status.OPTIMAL:
         print(
-            f"csdf codegen: {found.reason}: buffers of {found.point.size} tokens, "
-            f"at least {found.lower_bound} are needed",
+            f"csdf codegen: {storage.reason}: buffers of {storage.point.size} tokens, "
+            f"at least {storage.lower_bound} are needed",
             file=sys.stderr,
         )
-    return with_capacities(graph, found.point.capacities)
+    return with_capacities(graph, storage.point.capacities)
 
 
 def _so_far(progress: Progress) -> str:
