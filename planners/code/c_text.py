@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csdf.errors import InvalidNetwork
+from planners.code.initialisers import designated
 from planners.code.rules import Rule
 
 NULL = "NULL"
@@ -172,7 +173,8 @@ class Tables:
     def one(self, kind: str, name: str, fields: Sequence[str]) -> str:
         """Return the address of one structure of a type."""
         text = "{" + ", ".join(fields) + "}"
-        address = self._table(kind, name, None, text, mark="&")
+        shown = designated(kind, fields)
+        address = self._table(kind, name, None, text, mark="&", shown=shown)
         self.structures[address] = kind, text
         return address
 
@@ -180,12 +182,14 @@ class Tables:
         """Return the symbol of an array of a type."""
         return self._table(kind, name, len(items), "{\n" + wrapped(items) + "\n}", mark="")
 
-    def _table(self, kind: str, name: str, count: int | None, text: str, *, mark: str) -> str:
+    def _table(
+        self, kind: str, name: str, count: int | None, text: str, *, mark: str, shown: str = ""
+    ) -> str:
         key = (kind, count, text)
         if key not in self._known:
             symbol = self._new(f"p_{name}" if name == kind else f"p_{name}_{kind}")
             length = "" if count is None else f"[{count}]"
-            self.definitions.append(f"static const {kind} {symbol}{length} = {text};")
+            self.definitions.append(f"static const {kind} {symbol}{length} = {shown or text};")
             self._known[key] = symbol
         self.wanted.add(kind)
         return mark + self._known[key]

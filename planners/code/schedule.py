@@ -19,6 +19,7 @@ from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.code.c_text import NULL, Tables, comment, identifier
 from planners.code.calls.by_data_type import LayerCalls, Slice, most_neighbours, slices_of
 from planners.code.calls.cmsis_nn import CmsisNN
+from planners.code.initialisers import designated_row
 from planners.code.layer_descriptor import Call, Described, as_real
 from planners.code.moved_weights import MovedWeights, PlacedLayer
 from planners.code.rules import Rule, all_of, rule_of
@@ -222,7 +223,7 @@ class Schedule:
         )
         return "\n\n".join(
             f"static const {kind} {name}[{len(lines)}] = {{\n"
-            + "\n".join(f"    {line}" for line in lines)
+            + "\n".join(f"    {designated_row(kind, line)}" for line in lines)
             + "\n};"
             for kind, name, lines in tables
             if lines
@@ -441,13 +442,19 @@ class Schedule:
         )
         placed = PlacedLayer(len(self._layers), call.parameters, stage.group, stage.number)
         self._placed_layers[layer.name] = placed
-        self._layers.append(f"{{{', '.join(map(str, fields))}}}, /* {comment(layer.name)} */")
+        self._layers.append(f"{{{', '.join(map(str, fields))}}}, /* {self._described(layer)} */")
         self.most_taps = max(self.most_taps, layer.operator.window_taps[0])
         if not one.is_real:
             self.most_gathered = max(self.most_gathered, gathered_values(self.network, layer))
         self.most_neighbours = max(self.most_neighbours, most_neighbours(one))
         taken = self.calls.slots(one) * layer.operator.scratch_elements(one.inputs)
         self.scratch = max(self.scratch, taken)
+
+    def _described(self, layer: Layer) -> str:
+        """Return the name of a layer in the file, its operator, and the shapes of inputs and output."""
+        shapes = ", ".join(map(str, self.network.input_shapes(layer)))
+        operator = type(layer.operator).__name__
+        return comment(f"{layer.name}: {operator}, {shapes} to {layer.shape}")
 
     def _rule(self, layer: Layer, index: int, axis: int) -> Rule:
         """The rule of what a layer needs of an input along an axis."""

@@ -1,0 +1,34 @@
+"""Tables of a library with the names of the fields of their structures."""
+
+import re
+
+from planners.code.initialisers import designated, designated_row, split_values
+from planners.code.library import library
+from tests.planners.code.test_writing_libraries import planned, small
+
+
+def test_values_are_named_in_the_order_of_the_structure():
+    # frame.c: int32_t slope, first, last, divisor; int32_t is_clamped; const uint16_t *pairs;
+    named = ".slope = 1, .first = -1, .last = 1, .divisor = 1, .is_clamped = 0, .pairs = NULL"
+    assert designated("rule", ["1", "-1", "1", "1", "0", "NULL"]) == f"{{{named}}}"
+    assert designated("rule", ["1", "2"]) == "{1, 2}"  # another structure of that name
+    assert designated("reader_of_reals", ["1", "2", "3"]).startswith("{.stage = 1, ")
+
+
+def test_commas_inside_brackets_separate_no_values():
+    assert split_values("{{1, 2}, f(a, b), c}") == ["{1, 2}", "f(a, b)", "c"]
+    assert split_values("{}") == []
+
+
+def test_a_brace_in_the_name_of_a_layer_ends_no_row():
+    row = designated_row("reader", "{1, 2, 3}, /* a}b{ */")
+    assert row == "/* a}b{ */\n    {.stage = 1, .local = 2, .looks_ahead = 3},"
+    assert designated_row("uint16_t", "3,") == "3,"
+
+
+def test_a_layer_is_told_by_name_operator_and_shapes():
+    text = library(small(), planned(small())).files["src/small.c"]
+    assert "/* conv: Convolution, 2x6x4 to 3x6x4 */\n    {.compute = convolve, " in text
+    rows = re.search(r"static const tensor tensors\[\d+\] = \{\n(.*?)\n\};", text, re.DOTALL)[1]
+    assert rows.count(".offset = ") == rows.count(".first_reader = ") == rows.count("/*")
+    assert max(len(line) for line in rows.splitlines()) <= 100
