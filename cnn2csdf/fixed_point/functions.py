@@ -200,15 +200,18 @@ ROOT_BITS = 20  # by which an inverse root is shifted, so that it has bits behin
 
 
 @lru_cache(maxsize=1024)  # the integers of a table of 8 bits are asked for again by each table
-def _inverse_root(value: int) -> tuple[int, int]:
+def inverse_root(value: int) -> tuple[int, int]:
     """1 / sqrt(value) as a 31-bit integer and an exponent, for a whole number from 1 on.
 
     Five Newton steps in fixed point with three bits before the point.
     """
     if value == 1:
         return LARGEST, 0
+    right = 11
+    while value >= 2**29:
+        value, right = value // 4, right + 1
     pairs = (32 - value.bit_length() - 1) // 2 - 1  # of bits, by which there is room above
-    right = 11 - pairs
+    right -= pairs
     operand = np.int64(value << 2 * pairs) >> 1
     half, estimate = divided_by_power(operand, 1), np.full((), 2**28, np.int64)
     for _ in range(5):
@@ -229,7 +232,7 @@ def _reciprocal_root(values: Array, given: Quantization, result: Quantization) -
     whole, limits = centred(values, given), np.iinfo(given.element.value)
     table_values = np.full(int(whole.max(initial=0)) + 1, limits.max, np.int64)
     for value in np.unique(whole[whole > 0]):
-        integer, exponent = _inverse_root(int(value))
+        integer, exponent = inverse_root(int(value))
         root = rescaled(1, integer, exponent + ROOT_BITS)
         table_values[value] = stored(rescaled(root, factor, power - ROOT_BITS), result)
     table: Array = table_values[np.maximum(whole, 0)].astype(result.element.value)

@@ -43,6 +43,7 @@ from cnn2csdf.operators.normalizations import (
     LocalResponseNormalization as LocalResponseNormalization,
 )
 from cnn2csdf.operators.normalizations import Softmax as Softmax
+from cnn2csdf.operators.normalizations import UnitLength as UnitLength
 from cnn2csdf.operators.operator import Operator as Operator
 from cnn2csdf.operators.operator import Pointwise as Pointwise
 from cnn2csdf.operators.products import AttentionProduct as AttentionProduct

@@ -10,9 +10,9 @@ import numpy as np
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element
-from cnn2csdf.fixed_point.functions import short_softmax, softmax_of
+from cnn2csdf.fixed_point.functions import inverse_root, short_softmax, softmax_of
 from cnn2csdf.fixed_point.single_precision import shares, standardised
-from cnn2csdf.integers import quantized, real
+from cnn2csdf.integers import centred, quantized, real, rescaled
 from cnn2csdf.operators.operator import (
     Pointwise,
     RowByRow,
@@ -172,6 +172,51 @@ def _standard(values: Array, axes: tuple[int, ...], epsilon: float) -> Array:
     variance = np.mean(centred * centred, axis=axes, keepdims=True)
     result: Array = centred / np.sqrt(variance + epsilon)
     return result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitLength(SameDims):
+    """Vectors along an axis over their lengths.
+
+    Integers become 128ths, by an inverse root in fixed point. Source: tensorflow/tensorflow,
+    tensorflow/lite/kernels/internal/reference/l2normalization.h.
+    """
+
+    element_operations = 3
+    axis: int
+
+    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
+        return same_row if inputs[index].is_map and self.axis != 1 else None
+
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        (values,) = tensors
+        lengths = np.sqrt(np.sum(values * values, axis=self.axis, keepdims=True))
+        result: Array = values / np.maximum(lengths, np.float32(1e-6))
+        return result
+
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        given, result = quantized_types(self, types)
+        if not result.is_fixed_point or result.element.bytes > 1:
+            return super(UnitLength, self).computed_in_integers(part, types)
+        by_rows = self.rows_needed(0, [part.inputs[0].shape], part.shape) is not None
+        whole = centred(same_rows(part) if by_rows else whole_tensor(part.inputs[0]), given)
+        squares = np.sum(whole * whole, axis=self.axis, keepdims=True)
+        roots = [inverse_root(max(int(square), 1)) for square in squares.reshape(-1)]
+        integers, exponents = (
+            np.array(numbers, np.int64).reshape(squares.shape)
+            for numbers in zip(*roots, strict=True)
+        )
+        limits = np.iinfo(result.element.value)
+        middle = (limits.min + limits.max + 1) // 2
+        if result.element is Element.UINT8 or result.is_unsigned:
+            steps = rescaled(whole * 128, integers, exponents)
+        else:
+            steps = rescaled(whole, integers, exponents + 7)  # 128ths too, rounded at other bits
+        found: Array = np.clip(steps + middle, limits.min, limits.max).astype(result.element.value)
+        return found if by_rows else cut(found, part)
+
+    def in_words(self) -> str:
+        return "unit length"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

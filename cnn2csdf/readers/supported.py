@@ -183,6 +183,7 @@ IN_INTEGERS = {  # types beside single precision, as TensorFlow Lite Micro compu
             "GATHER",
             "GATHER_ND",
             "HARD_SWISH",
+            "L2_NORMALIZATION",
             "MAXIMUM",
             "MINIMUM",
             "MIRROR_PAD",

@@ -213,10 +213,11 @@ SMALLEST_LENGTH = 1e-6  # that vectors are divided by
 
 def unit_length(node: Node, assembly: Assembly) -> None:
     """Add a division of vectors along the last axis by their lengths."""
-    if assembly.tensor(node, 0).quantization() is not None:
-        raise refusal(node, "quantised integers; floating point is supported")
     source, dims = assembly.source(node, 0), assembly.tensor(node, 0).dims
     axis = our_axis(node, assembly, dims, -1) if len(dims) > 1 else 0
+    if assembly.tensor(node, 0).quantization() is not None:
+        assembly.add(node, op.UnitLength(axis=axis), sources=[source])
+        return
     length = op.Reduction(function="l2", axes=(axis,), keeps=True)
     limit = op.Activation(function="clip", parameters=(SMALLEST_LENGTH, inf))
     lengths = assembly.prepared(node, source, length, limit)

@@ -66,3 +66,71 @@ static void resize_unsigned(const run *r, const layer *l, range rows, range colu
     }
     finish_region(l, &out, rows, columns);
 }
+
+/* A value times a power of two, within 32 bits. */
+static int32_t shifted_up(int32_t value, int32_t bits)
+{
+    int64_t found = value * (INT64_C(1) << bits);
+    found = (found > INT32_MAX) ? INT32_MAX : found;
+    return (int32_t)((found < INT32_MIN) ? INT32_MIN : found);
+}
+
+/* The multiplier of one over the root of a number from 1 on, and its exponent: five Newton steps, with
+   three bits before the point. */
+static int32_t inverse_root(int32_t value, int32_t *exponent)
+{
+    int32_t pairs, length = 0, right = 11, estimate = 268435456, halved, half, i;
+    *exponent = 0;
+    if (value <= 1) {
+        return INT32_MAX;
+    }
+    for (; value >= 536870912; right++) {
+        value /= 4;
+    }
+    while ((value >> length) != 0) {
+        length++;
+    }
+    pairs = ((31 - length) / 2) - 1;
+    halved = (int32_t)(((uint32_t)value << (2 * pairs)) >> 1);
+    half = divided_by_power(halved, 1);
+    for (i = 0; i < 5; i++) {
+        int32_t third = high_product(high_product(estimate, estimate), estimate);
+        int32_t step_up = high_product(402653184, estimate);
+        estimate = shifted_up(step_up - high_product(half, shifted_up(third, 6)), 3);
+    }
+    *exponent = pairs - right;
+    estimate = high_product(estimate, 1518500250); /* the root of a half */
+    if (*exponent > 0) {
+        estimate = (int32_t)((uint32_t)estimate << *exponent);
+        *exponent = 0;
+    }
+    return estimate;
+}
+
+/* Vectors over their lengths, in 128ths. */
+typedef struct {
+    cube axes; /* first, as for all functions over axes */
+    int32_t zero, times, raised; /* 128 as a factor, or as a power of two */
+} unit;
+
+static void unit_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+                      range rows)
+{
+    const unit *u = (const unit *)(const void *)c;
+    int32_t inner[3], squares = 0, root, exponent;
+    begin_fold(c, place, inner);
+    do {
+        int32_t value = *from_cell(c, in, inner) - u->zero;
+        squares += value * value;
+    } while (next_inside(c, inner) != 0);
+    root = inverse_root(squares, &exponent);
+    begin_fold(c, place, inner);
+    do {
+        int32_t value = u->times * (*from_cell(c, in, inner) - u->zero);
+        if (is_wanted(rows, inner) != 0) {
+            *to_cell(c, out, inner) = stored(rescaled(value, root, exponent + u->raised));
+        }
+    } while (next_inside(c, inner) != 0);
+}
+
+LAYER(unit_length, for_each_fold, unit_fold)

@@ -473,6 +473,14 @@ def _extreme_place(one: Described, operator: op.ExtremePlace) -> Call:
     return one.call("place_of_integer_extreme", "extreme", over, *flags)
 
 
+def _unit_length(one: Described, operator: op.UnitLength) -> Call:
+    if _is_short(one):
+        raise one.refusal("of integers of 16 bits")
+    factor = (128, 0) if result_types(one).is_unsigned else (1, 7)
+    over = cube(one, (operator.axis,))
+    return one.call("unit_length", "unit", over, given_types(one).zero_point, *factor)
+
+
 def _resize(one: Described, operator: op.Resize) -> Call:
     """Means of four integers; the rows and columns around each place as tables."""
     if operator.function != "linear" or one.given[0] != one.layer.quantization or _is_short(one):
@@ -519,6 +527,7 @@ _CALLS: dict[type, Callable[[Described, Any], Call]] = {
     op.TransposedConvolution: lambda one, operator: transposed_call(
         one, operator, packed_rows, scaling
     ),
+    op.UnitLength: _unit_length,
 }
 INTEGER_KINDS = frozenset(
     {*_CALLS, *_TO_REALS, op.Conversion}

@@ -131,3 +131,28 @@ def test_a_damaged_sparse_matrix_ends_in_one_message():
         content = tflite_bytes(tensors, [Node("FULLY_CONNECTED", [0, 1], [2])], [0], [2])
         with pytest.raises(UnreadableFile, match="a sparse constant does not fit"):
             parse_tflite(content, "a")
+
+
+def unit_vectors(seed, dtype):
+    """A file of a normalisation of bytes, whose results are 128ths, and its frame."""
+    random, draw = drawn(seed)
+    limits, middle = np.iinfo(dtype), 128 if dtype == "uint8" else 0
+    dims = (1, *(draw(1, 4) for _ in range(draw(0, 2))), draw(1, 40))
+    zero = draw(limits.min, limits.max)
+    spread = draw(1, 128)
+    values = np.clip(zero + random.integers(-spread, spread + 1, dims), limits.min, limits.max)
+    source = Tensor("x", dims, dtype, (0.5,), zero)
+    result = Tensor("y", dims, dtype, (1 / 128,), middle)
+    content = one_node("L2_NORMALIZATION", [source], result, [(0, "b", 0)])
+    lengths = np.sqrt(((values - zero) ** 2.0).sum(-1, keepdims=True))
+    exact = (values - zero) / np.maximum(lengths, 1e-6)
+    return content, values.astype(dtype), np.clip(128 * exact + middle, limits.min, limits.max)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_vectors_of_bytes_are_within_a_step_of_unit_vectors(dtype):
+    for seed in range(20):
+        content, values, exact = unit_vectors(seed, dtype)
+        (result,) = outputs_of(content, values)
+        in_file = np.moveaxis(result, 0, 2) if values.ndim == 4 else result
+        assert np.abs(in_file.reshape(exact.shape) - exact).max() <= 1

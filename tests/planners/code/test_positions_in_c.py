@@ -169,6 +169,19 @@ def poolings(kind, seed):
     return case
 
 
+def unit_vectors(kind, seed):
+    """Vectors over their lengths, along any axis of a map or a tensor of two axes."""
+    case = Case(kind, seed)
+    is_unsigned = kind == "uint8"
+    types = Quantization(element=case.element, scales=(1 / 128,), zero_point=128 * is_unsigned)
+    dims = tuple(case.draw(1, 9) for _ in range(case.draw(2, 3)))
+    operator = op.UnitLength(axis=seed % len(dims))
+    case.builder.output(
+        case.builder.add(operator, case.input(dims), element=case.element, quantization=types)
+    )
+    return case
+
+
 CASES = [
     *((detections, kind) for kind in TYPES),
     *((points, kind) for kind in TYPES),
@@ -177,6 +190,7 @@ CASES = [
     *((joined, kind) for kind in ("real", "uint8")),
     (products, "int8"),
     (poolings, "real"),
+    *((unit_vectors, kind) for kind in ("int8", "uint8")),
 ]
 
 
