@@ -101,6 +101,79 @@ def test_the_c_of_the_operator_computes_the_test_vectors(run, hardshrink, file, 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+ROTATION = '''
+    """Rotation of channels: an operator that is not pointwise, with a kernel of its own."""
+
+    from dataclasses import dataclass
+
+    import numpy as np
+
+    from cnn2csdf.operators.operator import RowByRow
+    from cnn2csdf.part import same_rows
+    from planners.code.extensions import KernelInC
+
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Rotation(RowByRow):
+        by: int
+
+        def computed(self, part):
+            return np.roll(same_rows(part), self.by, axis=0)
+
+
+    def operator_of(attributes):
+        return Rotation(by=attributes["by"])
+
+
+    TEXT = """
+    typedef struct {
+        int32_t by;
+    } rotating;
+
+    static void rotate(const run *r, const layer *l, range rows, range columns)
+    {
+        const rotating *p = l->parameters;
+        view in = input_view(r, l, 0), out = output_view(r, l);
+        int32_t y, x, c;
+        for (y = rows.first; y < rows.end; y++) {
+            for (x = columns.first; x < columns.end; x++) {
+                const element *from = row_at(&in, y) + column_at(&in, x);
+                element *to = row_at(&out, y) + column_at(&out, x);
+                for (c = 0; c < out.channels; c++) {
+                    to[(c + p->by) % out.channels] = from[c];
+                }
+            }
+        }
+        finish_region(l, &out, rows, columns);
+    }
+    """
+    C = KernelInC(
+        text=TEXT, call=lambda layer, operator: layer.call("rotate", "rotating", operator.by)
+    )
+'''
+
+
+@needs_compiler
+def test_a_kernel_of_another_package_computes_the_test_vectors(run, install, tmp_path):
+    install("csdf-rotation", {"Rotation": "csdf_rotation"}, {"csdf_rotation": ROTATION}, GROUP)
+    first, kernel = convolution("first", "image")
+    rotation = onnx.helper.make_node(
+        "Rotation", ["first"], ["rotated"], name="rotated", domain=DOMAIN, by=3
+    )
+    relu = onnx.helper.make_node("Relu", ["rotated"], ["result"], name="relu")
+    file = written([first, rotation, relu], [kernel], tmp_path / "rotating.onnx")
+    code, _, remarks = run("deploy", file, "-o", tmp_path / "library")
+    assert code == 0, remarks
+    assert "static void rotate(" in (tmp_path / "library" / "src" / "rotating.c").read_text()
+    done = subprocess.run(
+        ["make", "-s", "-C", tmp_path / "library", "test", f"CC={COMPILER}"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    sys.modules.pop("csdf_rotation")
+
+
 def test_integers_go_through_a_table_of_the_operator(run, hardshrink, tmp_path):
     scale = onnx.numpy_helper.from_array(np.float32(0.02), "scale")
     zero = onnx.numpy_helper.from_array(np.int8(-3), "zero")
