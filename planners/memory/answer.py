@@ -178,7 +178,8 @@ class SlowTraffic(NamedTuple):
             ],
             "slow_bytes": self.moved,
             "traffic": {
-                one.memory: {"read": one.read, "written": one.written} for one in plan.traffic
+                traffic.memory: {"read": traffic.read, "written": traffic.written}
+                for traffic in plan.traffic
             },
             "slow_lower_bound_bytes": self.lower_bound,
             "slow_bytes_greedy": self.greedy,
@@ -288,13 +289,13 @@ class Fit(Tabular):
     @property
     def roofline(self) -> dict[str, int | None] | None:
         """The roofline that times are predicted by, where no instructions are counted."""
-        one = self.platform
-        if one is None or one.core is not None:
+        platform = self.platform
+        if platform is None or platform.core is not None:
             return None
         return {
-            "operations_per_second": int(one.operations_per_second),
-            "bytes_per_second": int(one.bytes_per_second),
-            "hertz": one.hertz,
+            "operations_per_second": int(platform.operations_per_second),
+            "bytes_per_second": int(platform.bytes_per_second),
+            "hertz": platform.hertz,
         }
 
     def _at_best(self, way: FitMethod) -> dict[str, int]:
@@ -386,12 +387,12 @@ class Limits:
         stored: bytes that they take in flash, as C has them. Below 0 where the parameters alone are
         too large.
         """
-        found = [] if self.ram is None else [self.ram]
+        limits = [] if self.ram is None else [self.ram]
         if self.memory is not None:
-            found.append(self.memory - parameters)
+            limits.append(self.memory - parameters)
         if self.flash is not None and stored > self.flash:
-            found.append(self.flash - stored)
-        return min(found, default=None)
+            limits.append(self.flash - stored)
+        return min(limits, default=None)
 
     def __str__(self) -> str:
         parts = [

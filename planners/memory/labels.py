@@ -115,10 +115,10 @@ class _GroupSearch:
                 groups = self._groups(cut, self._limits.work - least, is_streamed=is_streamed)
                 self._chains.groups[cut, is_streamed] = groups
                 for best in alike:
-                    for end, some in groups.items():
-                        self._stop.spend(PLANS_EFFORT * len(best[cut]) * len(some))
-                        found = best[end] + _joined(best[cut], some)
-                        best[end] = improving(found, lambda one: (one.memory, one.work))
+                    for end, end_groups in groups.items():
+                        self._stop.spend(PLANS_EFFORT * len(best[cut]) * len(end_groups))
+                        joined = best[end] + _joined(best[cut], end_groups)
+                        best[end] = improving(joined, lambda label: (label.memory, label.work))
         plans = [plan for best in chains for plan in best[last]]
         return PlanFront(plans, self._is_complete, self._chains)
 
@@ -145,19 +145,19 @@ class _GroupSearch:
         """The groups behind a cut that no other improves on, by their end."""
         limits = self._limits._replace(work=work)
         search = GroupLabels(self._moves, begin, limits, self._stop, is_streamed=is_streamed)
-        found: dict[int, list[Labels]] = defaultdict(list)
+        labels_by_end: dict[int, list[Labels]] = defaultdict(list)
         for end, labels in search.ends():
             self._stop.look()
-            found[end].append(labels)
+            labels_by_end[end].append(labels)
         self._is_complete &= not search.has_left_out
         groups = {
-            end: self._best(search, (begin, end), some, is_streamed=is_streamed)
-            for end, some in found.items()
+            end: self._best(search, (begin, end), labels_of_end, is_streamed=is_streamed)
+            for end, labels_of_end in labels_by_end.items()
         }
         if not is_streamed:
             groups.setdefault(begin + 1, []).extend(self._apart(begin))
-            for end, some in (self._others(begin) if self._others else {}).items():
-                fitting = [group for group in some if group.memory <= self._limits.memory]
+            for end, end_groups in (self._others(begin) if self._others else {}).items():
+                fitting = [group for group in end_groups if group.memory <= self._limits.memory]
                 groups.setdefault(end, []).extend(fitting)
         return groups
 
@@ -329,8 +329,8 @@ class GroupLabels:
         goes_on = is_cheap & (choices.end < last)[:, None]
         goes_on &= self._beside + lines + passing <= self._limits.memory
         onward = _Extended(number, lines, passing, work, choices.key)
-        for place, some in onward.split(goes_on, lines):
-            self._open[choices.keys[place]].append(some)
+        for place, open_labels in onward.split(goes_on, lines):
+            self._open[choices.keys[place]].append(open_labels)
 
     def _pruned(self, found: list[Labels]) -> Labels:
         labels = Labels(*(np.concatenate(columns) for columns in zip(*found, strict=True)))

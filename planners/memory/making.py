@@ -71,7 +71,7 @@ def bounded_plan(
     is_joined = offsets is None
     makings, again = _makings(course, table, groups, is_streamed=is_streamed, is_joined=is_joined)
     plans = [(making.plan(offsets), making.least) for making in makings]
-    plan, least = min(plans, key=lambda one: one[0].arena_bytes)
+    plan, least = min(plans, key=lambda plan_: plan_[0].arena_bytes)
     return replace(plan, rematerialised=again), least
 
 
@@ -148,14 +148,14 @@ def _tried(
     Of equal ones the first, with the fewest copies: where also those that a group would keep as lines
     lie in hosts that lie whole.
     """
-    found = [
+    variants = [
         _Making(course, table, groups, aliases, is_eager=True),
         _Making(course, table, groups, aliases),
         _Making(course, table, groups, {}),
     ]
-    for number, one in enumerate(found):
-        if one.aliases not in [before.aliases for before in found[:number]]:
-            yield one
+    for number, variant in enumerate(variants):
+        if variant.aliases not in [before.aliases for before in variants[:number]]:
+            yield variant
 
 
 def _groups(
@@ -199,8 +199,10 @@ class _Making:
         hosts = set(lives)
         sizes = {name: table.arena_bytes(name) for name in lives}
         if is_eager:
-            lives |= lives_of_lines(groups, {one.tensor for one in aliases.values()} - hosts)
-        inside = {name: one for name, one in aliases.items() if name in lives and one.host in hosts}
+            lives |= lives_of_lines(groups, {alias.tensor for alias in aliases.values()} - hosts)
+        inside = {
+            name: alias for name, alias in aliases.items() if name in lives and alias.host in hosts
+        }
         lives = {name: life for name, life in lives.items() if name in hosts or name in inside}
         sizes |= {name: table.row_bytes(name) for name in inside if name not in hosts}
         self._aliases = worth_it(inside, lives, sizes)
@@ -208,10 +210,10 @@ class _Making:
             name: life for name, life in joint_lives(self._aliases, lives).items() if name in hosts
         }
         self._widest = max(table.bytes_of(name) for name in course.layers)
-        left = [one for name, one in aliases.items() if name not in self._aliases]
+        left = [alias for name, alias in aliases.items() if name not in self._aliases]
         self._kept = [self._kept_in(group, left) for group in groups]
         self._buffers = tuple(self._sized())
-        self._inner = [one for one in self._buffers if one.kind is not Kind.EXTERNAL]
+        self._inner = [buffer for buffer in self._buffers if buffer.kind is not Kind.EXTERNAL]
         leads = leads_of(course, table, groups, whole=self._whole, aliases=self._aliases)
         self._leads = list(leads) if has_leads else []
         self.least = least_arena(groups, self._inner, self._leads)
@@ -220,7 +222,7 @@ class _Making:
     def aliases(self) -> tuple[Alias, ...]:
         """The tensors that lie in others."""
         in_rings = (
-            one for kept in self._kept for ring in kept.rings.values() for one in ring.aliases
+            alias for kept in self._kept for ring in kept.rings.values() for alias in ring.aliases
         )
         return (*self._aliases.values(), *in_rings)
 
@@ -228,13 +230,13 @@ class _Making:
         """Return the plan, at known offsets or at those that are found."""
         buffers, inside = self._buffers, self._inner
         offsets = self._placed() if known is None else known
-        arena = max((offsets.get(one.name, 0) + one.size for one in inside), default=0)
+        arena = max((offsets.get(buffer.name, 0) + buffer.size for buffer in inside), default=0)
         offsets = {**offsets, **behind(arena, buffers)}
         blocks = {self._block_name(number): block for number, block in self._blocks.items()}
         done = tuple(
-            replace(part, offset=offsets.get(one.name, 0) + part.offset)
-            for one in buffers
-            for part in (blocks[one.name].parts if one.name in blocks else (one,))
+            replace(part, offset=offsets.get(buffer.name, 0) + part.offset)
+            for buffer in buffers
+            for part in (blocks[buffer.name].parts if buffer.name in blocks else (buffer,))
         )
         return StreamingPlan(
             network=self._course.network.name,
@@ -242,7 +244,9 @@ class _Making:
             groups=tuple(_planned(group) for group in self._groups),
             buffers=done,
             arena_bytes=arena,
-            multiply_accumulates=sum(one.work for group in self._groups for one in group.geometry),
+            multiply_accumulates=sum(
+                geometry.work for group in self._groups for geometry in group.geometry
+            ),
             aliases=self.aliases,
         )
 
@@ -266,14 +270,14 @@ class _Making:
     def _placed(self) -> dict[str, int]:
         pieces = [
             GroupBytes(
-                name=one.name,
-                size=one.size,
-                begin=one.begin,
-                end=one.end,
-                alignment=self._alignment(one),
-                is_tensor=one.kind is Kind.WHOLE,
+                name=wanted.name,
+                size=wanted.size,
+                begin=wanted.begin,
+                end=wanted.end,
+                alignment=self._alignment(wanted),
+                is_tensor=wanted.kind is Kind.WHOLE,
             )
-            for one in self._inner
+            for wanted in self._inner
         ]
         return placed(pieces, self._leads, enough=self.least)
 
@@ -291,24 +295,26 @@ class _Making:
 
     def _kept_in(self, group: WorkingGroup, aliases: Collection[Alias]) -> _KeptIn:
         """The rows that a group keeps, and its rings."""
-        firings = [one.firings for one in group.geometry]
-        strips = [one.strip_bytes for one in group.geometry]
+        firings = [geometry.firings for geometry in group.geometry]
+        strips = [geometry.strip_bytes for geometry in group.geometry]
         if group.streamed_input is not None:
             firings.insert(
                 0, made_by_rows(group.streamed_input, self._table.height(group.streamed_input), 1)
             )
             strips.insert(0, 0)
         keeping = {
-            one.result: Keeping.WHOLE
-            if one.result in self._whole or one.result in self._aliases
+            firing.result: Keeping.WHOLE
+            if firing.result in self._whole or firing.result in self._aliases
             else Keeping.LINE
-            for one in firings
+            for firing in firings
         }
-        sizes = {one.result: self._table.row_bytes(one.result) for one in firings}
+        sizes = {firing.result: self._table.row_bytes(firing.result) for firing in firings}
         kept = kept_rows(firings, sizes, strips, keeping)
         rings = rings_of(self._course.network, firings, aliases, kept.rows, sizes)
         for host, ring in rings.items():
-            keeping |= dict.fromkeys((host, *(one.tensor for one in ring.aliases)), Keeping.WHOLE)
+            keeping |= dict.fromkeys(
+                (host, *(alias.tensor for alias in ring.aliases)), Keeping.WHOLE
+            )
         if rings:
             kept = kept_rows(firings, sizes, strips, keeping)
         rows = {**kept.rows, **{host: ring.rows for host, ring in rings.items()}}
@@ -320,10 +326,10 @@ class _Making:
         for tensor, rows in kept.rows.items():
             size = rows * self._table.row_bytes(tensor)
             yield self._buffer(Kind.LINE, tensor, rows, size, number)
-        for one in group.geometry:
-            if one.accumulator:
+        for geometry in group.geometry:
+            if geometry.accumulator:
                 yield self._buffer(
-                    Kind.ACCUMULATORS, one.firings.result, 0, one.accumulator, number
+                    Kind.ACCUMULATORS, geometry.firings.result, 0, geometry.accumulator, number
                 )
         size = -(-kept.passing // self._widest) * self._widest
         yield self._buffer(Kind.STAGING, group.result, 0, size, number)
@@ -346,22 +352,22 @@ class _Making:
 
 def behind(arena: int, buffers: Sequence[StreamBuffer]) -> dict[str, int]:
     """Return offsets of tensors outside the arena, one behind the other from its end on."""
-    offset, found = -(-arena // EXTERNAL_ALIGNMENT) * EXTERNAL_ALIGNMENT, {}
-    for one in buffers:
-        if one.kind is Kind.EXTERNAL:
-            found[one.name] = offset
-            offset += -(-one.size // EXTERNAL_ALIGNMENT) * EXTERNAL_ALIGNMENT
-    return found
+    offset, offsets_found = -(-arena // EXTERNAL_ALIGNMENT) * EXTERNAL_ALIGNMENT, {}
+    for buffer in buffers:
+        if buffer.kind is Kind.EXTERNAL:
+            offsets_found[buffer.name] = offset
+            offset += -(-buffer.size // EXTERNAL_ALIGNMENT) * EXTERNAL_ALIGNMENT
+    return offsets_found
 
 
 def _planned(group: WorkingGroup) -> PlannedGroup:
     return PlannedGroup(
         stages=tuple(
             PlannedStage(
-                stage=one.stage,
-                strips=one.strips,
+                stage=geometry.stage,
+                strips=geometry.strips,
             )
-            for one in group.geometry
+            for geometry in group.geometry
         ),
         streamed_input=group.streamed_input,
     )
@@ -380,12 +386,14 @@ def leads_of(
     whole: the first group, and one past the last, of tensors that lie whole. aliases: tensors that lie
     in these. What several groups write and read, each some rows, counts as one result and one source.
     """
-    hosts = {name: one.host for name, one in aliases.items()}
+    hosts = {name: alias.host for name, alias in aliases.items()}
     inside = {name for name in whole if name not in table.outside}
     for name in sorted(inside - course.results, key=list(whole).index):
         end = whole[name][1]
         last = groups[end - 1]
-        read = {hosts.get(one, one) for each in last.geometry for one in _sources(each)}
+        read = {
+            hosts.get(source, source) for geometry in last.geometry for source in _sources(geometry)
+        }
         result = hosts.get(last.result, last.result)
         if name in read and result in inside and result != name:
             span = range(whole[result][0], end)
@@ -395,7 +403,7 @@ def leads_of(
 
 
 def _sources(geometry: Geometry) -> list[str]:
-    return [one.tensor for one in geometry.firings.readings]
+    return [reading.tensor for reading in geometry.firings.readings]
 
 
 def _lead_over(
@@ -419,7 +427,7 @@ def _lead_over(
     row, source_row = table.row_bytes(result), table.row_bytes(source)
     lead, later = 0, table.height(source)  # the first row that groups behind this one read
     for number in reversed(span):
-        firings = [one.firings for one in groups[number].geometry]
+        firings = [geometry.firings for geometry in groups[number].geometry]
         for one in firings:
             host, is_last = hosts.get(one.result, one.result), one is firings[-1]
             if host == source and not _stays(network, one.result, hosts):
@@ -427,34 +435,36 @@ def _lead_over(
             if host == result and not (is_last and one.result in first_row):
                 return None
         readings = [
-            one
-            for each in firings
-            for one in each.readings
-            if hosts.get(one.tensor, one.tensor) == source
+            reading
+            for firing in firings
+            for reading in firing.readings
+            if hosts.get(reading.tensor, reading.tensor) == source
         ]
-        if any(one.tensor not in first_row for one in readings):
+        if any(reading.tensor not in first_row for reading in readings):
             return None
         last = firings[-1]
         if hosts.get(last.result, last.result) == result:
-            paces = {one.tensor: pace_of(firings, one.tensor) for one in readings}
+            paces = {reading.tensor: pace_of(firings, reading.tensor) for reading in readings}
             for firing, made in enumerate(last.made[1:]):
-                dead = [first_row[name] + one.dead[firing] for name, one in paces.items()]
+                dead = [first_row[name] + pace.dead[firing] for name, pace in paces.items()]
                 written = (first_row[last.result] + made) * row
                 lead = max(lead, written - min(later, *dead, later) * source_row)
-        later = min(later, *(first_row[one.tensor] + one.first[0] for one in readings), later)
+        later = min(
+            later, *(first_row[reading.tensor] + reading.first[0] for reading in readings), later
+        )
     return lead
 
 
 def _is_of_rows(network: Network, alias: Alias) -> bool:
-    one, host = (network.layer(name).shape for name in alias[:2])
-    return one.row_elements == host.row_elements and one.is_map == host.is_map
+    inner, host = (network.layer(name).shape for name in alias[:2])
+    return inner.row_elements == host.row_elements and inner.is_map == host.is_map
 
 
 def _stays(network: Network, name: str, hosts: Mapping[str, str]) -> bool:
     """Whether a tensor is a slice of what it lies in: it is there already."""
     layer = network.layer(name)
     return isinstance(layer.operator, Slice) and hosts.get(name) in {
-        hosts.get(one, one) for one in layer.inputs
+        hosts.get(input_, input_) for input_ in layer.inputs
     }
 
 
@@ -462,10 +472,10 @@ def least_arena(
     groups: Sequence[WorkingGroup], buffers: Sequence[StreamBuffer], leads: Sequence[Lead]
 ) -> int:
     """Return bytes that no offsets go below: the neediest group, results over what they read."""
-    size = {one.name: one.size for one in buffers}
+    size = {buffer.name: buffer.size for buffer in buffers}
     most = 0
     for number in range(len(groups)):
-        alive = {one.name for one in buffers if one.begin <= number < one.end}
+        alive = {buffer.name for buffer in buffers if buffer.begin <= number < buffer.end}
         saved: dict[str, int] = {}
         for lead in leads:
             if {lead.below, lead.above} <= alive:
@@ -495,18 +505,22 @@ def rings_of(
     lines: rows of each line of the group; row_bytes: of each result.
     """
     members: dict[str, list[Alias]] = {}
-    for one in aliases:
-        if one.tensor in lines and one.host in lines and one.row == 0:
-            members.setdefault(one.host, []).append(one)
-    found = {}
+    for alias in aliases:
+        if alias.tensor in lines and alias.host in lines and alias.row == 0:
+            members.setdefault(alias.host, []).append(alias)
+    rings = {}
     order = firing_order(firings) if members else ()
-    for host, some in members.items():
-        some = [one for one in some if _height(network, one.tensor) == _height(network, host)]
-        rows = min(_rows(network, firings, order, host, some), _height(network, host))
-        apart = sum(lines[name] * row_bytes[name] for name in (host, *(one.tensor for one in some)))
-        if some and pays(rows * row_bytes[host], apart):
-            found[host] = Ring(rows, tuple(some))
-    return found
+    for host, tensors in members.items():
+        tensors = [
+            alias for alias in tensors if _height(network, alias.tensor) == _height(network, host)
+        ]
+        rows = min(_rows(network, firings, order, host, tensors), _height(network, host))
+        apart = sum(
+            lines[name] * row_bytes[name] for name in (host, *(alias.tensor for alias in tensors))
+        )
+        if tensors and pays(rows * row_bytes[host], apart):
+            rings[host] = Ring(rows, tuple(tensors))
+    return rings
 
 
 def pays(ring: int, apart: int) -> bool:
@@ -544,17 +558,17 @@ def _readers(
     network: Network, firings: Sequence[Firings], aliases: Sequence[Alias]
 ) -> dict[str, list[tuple[int, Reading]]]:
     """For each tensor of a ring the stages that read some of its bytes, under its name or another's."""
-    readings: dict[str, list[tuple[int, Reading]]] = {one.tensor: [] for one in aliases}
+    readings: dict[str, list[tuple[int, Reading]]] = {alias.tensor: [] for alias in aliases}
     for place, stage in enumerate(firings):
         for reading in stage.readings:
             if reading.tensor in readings:
                 readings[reading.tensor].append((place, reading))
     return {
         one.tensor: [
-            found
-            for other in aliases
-            if _overlap(network, one, other)
-            for found in readings[other.tensor]
+            reading
+            for alias in aliases
+            if _overlap(network, one, alias)
+            for reading in readings[alias.tensor]
         ]
         for one in aliases
     }
@@ -598,15 +612,17 @@ def lifetimes(
     first = groups[0]
     passing = first.streamed_input if first.geometry else None  # the input, if it never lies whole
     made = {
-        one.firings.result: number for number, group in enumerate(groups) for one in group.geometry
+        geometry.firings.result: number
+        for number, group in enumerate(groups)
+        for geometry in group.geometry
     }
     for name in (course.at(0), *course.others):
         if name not in made and name != passing:  # else a stage of its own brings it
             begin[name] = 0
     end: dict[str, int] = {}
     for number, group in enumerate(groups):
-        for one in group.geometry:
-            for reading in one.firings.readings:
+        for geometry in group.geometry:
+            for reading in geometry.firings.readings:
                 if made.get(reading.tensor, -1) != number:
                     end[reading.tensor] = number + 1
     for name, number in made.items():
@@ -626,8 +642,8 @@ def lives_of_lines(
 ) -> dict[str, tuple[int, int]]:
     """Return the lives of those tensors that a stage makes for its own group."""
     return {
-        one.firings.result: (number, number + 1)
+        geometry.firings.result: (number, number + 1)
         for number, group in enumerate(groups)
-        for one in group.geometry
-        if one.firings.result in names
+        for geometry in group.geometry
+        if geometry.firings.result in names
     }

@@ -144,26 +144,26 @@ def planned_in_memories(
     once = sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers)
     best: tuple[PlacedPlan, Chain] | None = None
     reason = because(MemoriesWhy.LEAST)
-    own = course, table, fast, stop, costs
-    for groups in _spaces(own, network):
+    terms = course, table, fast, stop, costs
+    for groups in _spaces(terms, network):
         if best is not None and costs.scale is None:
             if best[0].rank <= (bound, once):
                 break
             if groups.has_tiles and best[0].cost <= bound:
                 continue  # tiles only move less
-        other, reason = _planned_within(groups, layout, sizes, best and best[0].rank)
-        best = other or best
+        candidate, reason = _planned_within(groups, layout, sizes, best and best[0].rank)
+        best = candidate or best
         if stop.is_over():
             break
-    found = None if best is None else best[1].improved(best[0])
-    if best is not None and found is not None and (costs.scale or found.cost > bound):
-        best, found = _with_pinned(Groups(*own), layout, sizes, best, found)
-    if best is not None and found is not None:
-        found = best[1].with_wide_blocks(found)
-    if found is not None and found.slow_excess:
-        needed = sum(memory.size for memory in found.plan.memories if memory.is_slow)
-        found, reason = None, because(MemoriesWhy.SLOW, needed=needed)
-    plan = None if found is None else found.plan
+    improved = None if best is None else best[1].improved(best[0])
+    if best is not None and improved is not None and (costs.scale or improved.cost > bound):
+        best, improved = _with_pinned(Groups(*terms), layout, sizes, best, improved)
+    if best is not None and improved is not None:
+        improved = best[1].with_wide_blocks(improved)
+    if improved is not None and improved.slow_excess:
+        needed = sum(memory.size for memory in improved.plan.memories if memory.is_slow)
+        improved, reason = None, because(MemoriesWhy.SLOW, needed=needed)
+    plan = None if improved is None else improved.plan
     if plan is not None and costs.scale is None and plan.slow_bytes == bound:
         reason = because(MemoriesWhy.BOUND if bound else MemoriesWhy.ALL_FAST)
     traffic = SlowTraffic(
@@ -173,7 +173,7 @@ def planned_in_memories(
         all_slow=slow_bytes_of_whole_layers(course, sizes, frozenset()) + trained,
         greedy=greedy_split(course, table, sizes, fast) + trained,
         weights=trained,
-        nanoseconds=None if found is None else costs.nanoseconds(found.cost),
+        nanoseconds=None if improved is None else costs.nanoseconds(improved.cost),
     )
     return InMemories(plan, reason, traffic)
 
@@ -190,17 +190,17 @@ def _with_pinned(
     groups: without any. best: a plan as it was searched; found: as it was improved.
     """
     chosen = best
-    known = set[Names]()
+    tried = set[Names]()
     for quarters in PINNED:
         pinned = frozenset(best[1].dearest(best[0], layout.capacity * quarters // 4))
-        if not pinned or pinned in known or groups.stop.is_over():
+        if not pinned or pinned in tried or groups.stop.is_over():
             continue
-        known.add(pinned)
-        other, _ = _planned_within(groups.pinning(pinned), layout, sizes, found.rank)
-        if other is not None:
-            improved = other[1].improved(other[0])
+        tried.add(pinned)
+        candidate, _ = _planned_within(groups.pinning(pinned), layout, sizes, found.rank)
+        if candidate is not None:
+            improved = candidate[1].improved(candidate[0])
             if improved.rank < found.rank:
-                chosen, found = other, improved
+                chosen, found = candidate, improved
     return chosen, found
 
 
@@ -215,13 +215,13 @@ def slow_front(
 
     stop_for: of the search for so many bytes.
     """
-    found = []
+    points = []
     for size in [memories[0].size * times // 4 for times in FRONT]:
-        some = (replace(memories[0], size=size), *memories[1:])
-        found.append(
-            planned_in_memories(network, some, element_bytes, stop_for(size), platform).traffic
+        layout = (replace(memories[0], size=size), *memories[1:])
+        points.append(
+            planned_in_memories(network, layout, element_bytes, stop_for(size), platform).traffic
         )
-    return found
+    return points
 
 
 def orders(network: Network) -> Iterator[Network]:
@@ -231,29 +231,29 @@ def orders(network: Network) -> Iterator[Network]:
     """
     ends = network.inputs, network.outputs
     layers = [layer for layer in network.layers if layer not in ends[0] and layer not in ends[1]]
-    found = list(islice(_orders(layers), MOST_ORDERS + 1))
-    if len(found) > MOST_ORDERS:
-        found = [layers, _result_by_result(network), _result_by_result(network, -1)]
-    for order in found:
+    orders = list(islice(_orders(layers), MOST_ORDERS + 1))
+    if len(orders) > MOST_ORDERS:
+        orders = [layers, _result_by_result(network), _result_by_result(network, -1)]
+    for order in orders:
         yield replace(network, layers=(*ends[0], *order, *ends[1]))
 
 
 def _result_by_result(network: Network, step: int = 1) -> list[Layer]:
     """The layers of one result of the network after the other, the first first; -1: the last first."""
-    inputs = {one.name for one in network.inputs}
-    found: dict[str, Layer] = {}
+    inputs = {input_.name for input_ in network.inputs}
+    ordered: dict[str, Layer] = {}
     waiting = [network.layer(name) for output in network.outputs for name in output.inputs][::-step]
     waiting = [layer for layer in network.layers[::-1] if layer not in network.outputs] + waiting
     while waiting:
-        one = waiting[-1]
-        missing = [name for name in one.inputs if name not in found and name not in inputs]
+        layer = waiting[-1]
+        missing = [name for name in layer.inputs if name not in ordered and name not in inputs]
         if missing:
             waiting.append(network.layer(missing[0]))
             continue
         waiting.pop()
-        if one.name not in inputs:
-            found[one.name] = one
-    return list(found.values())
+        if layer.name not in inputs:
+            ordered[layer.name] = layer
+    return list(ordered.values())
 
 
 def _orders(layers: Sequence[Layer]) -> Iterator[list[Layer]]:
@@ -295,7 +295,7 @@ def _planned_within(
     most: cost and work of a plan, if there is one already; None where none is found that is better.
     """
     capacity = layout.capacity - groups.costs.pinned_bytes
-    largest = max(one.size for one in layout.fast)
+    largest = max(memory.size for memory in layout.fast)
     best: tuple[PlacedPlan, Chain] | None = None
     first: int | None = None
     reason = because(MemoriesWhy.LEAST)
@@ -310,16 +310,16 @@ def _planned_within(
                     reason = because(MemoriesWhy.NONE, layer=search.stuck_at, fast=capacity)
                 break
             tried = Chain(groups.course, groups.table, layout, groups.costs, steps)
-            found = tried.plan()
-            first = found.cost if first is None else first
-            if not found.fast_excess:
-                best = found, tried
+            plan = tried.plan()
+            first = plan.cost if first is None else first
+            if not plan.fast_excess:
+                best = plan, tried
                 if not search.is_complete:
                     reason = because(MemoriesWhy.LABELS)
-                elif first < found.cost:
+                elif first < plan.cost:
                     reason = because(MemoriesWhy.PLACED)
                 break
-            capacity -= max(found.fast_excess, capacity // 64)
+            capacity -= max(plan.fast_excess, capacity // 64)
             if attempt == MOST_ATTEMPTS // 2:  # of several memories the largest alone
                 capacity = min(capacity, largest)
     except ENDS as end:
@@ -367,22 +367,24 @@ class Groups:
         if begin not in self._found:
             self.stop.look()
             if self._untiled is not None:
-                found = [*self._untiled.at(begin), *self._in_tiles(begin)]
+                groups = [*self._untiled.at(begin), *self._in_tiles(begin)]
             else:
-                found = list(self._runs(begin))
+                groups = list(self._runs(begin))
             if self._longest is None and self._untiled is None:
-                found += [*self._single_stages(begin), *self._with_strips(begin)]
+                groups += [*self._single_stages(begin), *self._with_strips(begin)]
             kept: dict[tuple[int, str | None, Names], list[Group]] = {}
-            for one in sorted(found, key=lambda one: (one.fast, one.costs)):
-                key = one.end, one.streamed, one.in_place
+            for group in sorted(groups, key=lambda group: (group.fast, group.costs)):
+                key = group.end, group.streamed, group.in_place
                 if not any(
-                    all(map(le, other.costs, one.costs))
-                    and all(other.blocks[name] <= size for name, size in one.blocks.items())
-                    and all(other.read[name] <= size for name, size in one.read.items())
-                    for other in kept.setdefault(key, [])
+                    all(map(le, cheaper.costs, group.costs))
+                    and all(cheaper.blocks[name] <= size for name, size in group.blocks.items())
+                    and all(cheaper.read[name] <= size for name, size in group.read.items())
+                    for cheaper in kept.setdefault(key, [])
                 ):
-                    kept[key].append(one)
-            self._found[begin] = [one for some in kept.values() for one in some]
+                    kept[key].append(group)
+            self._found[begin] = [
+                groups_of_key for group in kept.values() for groups_of_key in group
+            ]
         return self._found[begin]
 
     def _runs(self, begin: int) -> Iterator[Group]:
@@ -392,9 +394,9 @@ class Groups:
         yield from self._ways(begin, begin + 1, (whole,))
         blocks = [(1, 1)]
         if self.costs.scale:  # firings cost something by themselves
-            blocks += [(rows, others) for rows in ROW_BLOCKS for others in (1, rows)]
-        for rows, others in blocks:
-            yield from self._run(begin, rows, others)
+            blocks += [(rows, rest_rows) for rows in ROW_BLOCKS for rest_rows in (1, rows)]
+        for rows, rest_rows in blocks:
+            yield from self._run(begin, rows, rest_rows)
 
     def _run(self, begin: int, rows: int, others: int) -> Iterator[Group]:
         """Layers row by row, so many rows a firing of those with weights, and of others."""
@@ -405,12 +407,12 @@ class Groups:
             layer = network.layer(self.layers[end - 1])
             is_summed = sums_over_rows(network, layer) and not layer.operator.scatters_rows
             mode = Mode.ACCUMULATING if is_summed else Mode.ROWS
-            each = min(rows if layer.name in self.costs.sizes else others, layer.shape.rows)
-            each = 1 if is_summed else each
-            stages.append(Stage(layers=(layer.name,), rows=each, mode=mode))
-            found = list(self._ways(begin, end, stages))
-            yield from found
-            if not found:
+            rows_each = min(rows if layer.name in self.costs.sizes else others, layer.shape.rows)
+            rows_each = 1 if is_summed else rows_each
+            stages.append(Stage(layers=(layer.name,), rows=rows_each, mode=mode))
+            groups = list(self._ways(begin, end, stages))
+            yield from groups
+            if not groups:
                 return
 
     def _single_stages(self, begin: int) -> Iterator[Group]:
@@ -438,13 +440,13 @@ class Groups:
         limits = Limits(most, ANY_WORK, WIDTH)
         for is_streamed in streamed:
             search = GroupLabels(self._moves, cut, limits, self.stop, is_streamed=is_streamed)
-            found = defaultdict[int, list[tuple[int, int, Labels, int]]](list)
+            labels_by_end = defaultdict[int, list[tuple[int, int, Labels, int]]](list)
             for end, labels in search.ends():
                 self.stop.look()
                 numbers = zip(labels.lines.tolist(), labels.work.tolist(), strict=True)
-                found[end] += [(*both, labels, place) for place, both in enumerate(numbers)]
-            for end, some in found.items():
-                best = improving(some, lambda one: one[:2])
+                labels_by_end[end] += [(*both, labels, place) for place, both in enumerate(numbers)]
+            for end, labels_of_end in labels_by_end.items():
+                best = improving(labels_of_end, lambda label: label[:2])
                 for _, _, labels, number in best[:: -(-len(best) // MOST_WAYS)]:
                     moves = search.moves_of(labels, number)
                     stages = [stage for move in moves for stage in move.stages]
@@ -457,7 +459,7 @@ class Groups:
         """
         ends = {begin + 1}
         if not begin or begin in self._narrow:
-            ends |= {one for one in self._narrow if begin < one <= begin + LONGEST_SPAN}
+            ends |= {cut_ for cut_ in self._narrow if begin < cut_ <= begin + LONGEST_SPAN}
         rows = [(end, [Stage(layers=(layer,)) for layer in self.layers[begin:end]]) for end in ends]
         most = MOST_TILES // 2 * self._fast
         by_end = defaultdict[int, dict[tuple[Stage, ...], None]](dict)
@@ -466,9 +468,9 @@ class Groups:
         misses = 0
         for end in sorted(ends):
             self.stop.look()
-            found = [self._of_tiles(begin, end, stages) for stages in by_end[end]]
-            yield from (one for some in found for one in some or ())
-            misses = misses + 1 if all(some is None for some in found) else 0
+            tiled = [self._of_tiles(begin, end, stages) for stages in by_end[end]]
+            yield from (group for groups_of_tiles in tiled for group in groups_of_tiles or ())
+            misses = misses + 1 if all(groups_of_tiles is None for groups_of_tiles in tiled) else 0
             if misses == MOST_MISSES and len(self.layers) > MOST_CHOSEN:
                 return
 
@@ -486,8 +488,8 @@ class Groups:
         inner = range(1, len(self.layers))
         if len(self.layers) <= MOST_CHOSEN:
             return {*inner, len(self.layers)}
-        found = {one for one in inner if live[one] <= min(live[one - 1], live[one + 1])}
-        return found | {len(self.layers)}
+        minima = {cut_ for cut_ in inner if live[cut_] <= min(live[cut_ - 1], live[cut_ + 1])}
+        return minima | {len(self.layers)}
 
     def _results(self, begin: int, end: int) -> tuple[str, ...]:
         """The tensors that layers leave: those that others need, and the last."""
@@ -519,8 +521,8 @@ class Groups:
         least, groups = self._fast + 1, list[Group]()
         while tiles <= MOST_TILES and len(groups) < enough:
             self.stop.spend(TILE_EFFORT * tiles * len(inside))
-            found = in_columns(part, inside, tiles)
-            parts = None if found is None else self._tiles_of(begin, end, found, stages)
+            columns = in_columns(part, inside, tiles)
+            parts = None if columns is None else self._tiles_of(begin, end, columns, stages)
             if parts is None:
                 return groups or None
             fast = max(part.fast for part in parts)
@@ -531,7 +533,7 @@ class Groups:
                     name: max(part.blocks[part.results[place]] for part in parts)
                     for place, name in enumerate(results)
                 }
-                one = whole._replace(
+                group = whole._replace(
                     streamed=None,
                     fast=fast,
                     blocks=blocks,
@@ -541,7 +543,7 @@ class Groups:
                     fixed=frozenset(),
                     tiles=parts,
                 )
-                groups.append(one)
+                groups.append(group)
             tiles += 1 if groups else max(1, tiles * fast // self._fast - tiles - 1)
         return groups if groups or not enough else None
 
@@ -552,21 +554,21 @@ class Groups:
         inside, network = self.layers[begin:end], found.network
         table, groups = self.table.of(network), dict[int, Group]()
         count = len(found.tiles)
-        for number in sorted(range(count), key=lambda one: abs(2 * one + 1 - count)):
+        for number in sorted(range(count), key=lambda number_: abs(2 * number_ + 1 - count)):
             tile = found.tiles[number]  # from the middle, where tiles have most columns
             worked = stages_of_tile(network, tile, inside, stages)
             if worked is None:
                 return None
             geometry = tuple(map(table.geometry, worked))
-            one = self._group(
+            group = self._group(
                 begin, end, geometry, None, tile.results, table=table, is_limited=False
             )
-            assert one is not None
+            assert group is not None
             read = Counter[str]()
             for name in tile.slices:
                 read[network.layer(name).inputs[0]] += table.tensor_bytes(name)
-            groups[number] = one._replace(read=dict(read))
-            if one.fast > self._fast:
+            groups[number] = group._replace(read=dict(read))
+            if group.fast > self._fast:
                 break
         return tuple(groups[number] for number in sorted(groups))
 
@@ -585,19 +587,19 @@ class Groups:
                         read[source] += (rows or 0) * table.row_bytes_read(name, source)
                         in_place -= {source} if rows is None else set()
         results = self._results(begin, end)
-        made = {one.stage.result: one.stage for one in geometry}
+        made = {geometry.stage.result: geometry.stage for geometry in geometry}
         if not made.keys() >= set(results) or any(
             stage.mode is Mode.ACCUMULATING and table.network.layer(name).operator.scatters_rows
             for name, stage in made.items()  # which would put its places into a whole result
         ):
             return
         for streamed in (None, *read):
-            found = self._group(begin, end, geometry, streamed, results)
-            if found is not None:
+            group = self._group(begin, end, geometry, streamed, results)
+            if group is not None:
                 sizes = dict(read)
                 if streamed is not None:
                     sizes[streamed] = table.tensor_bytes(streamed)
-                yield found._replace(
+                yield group._replace(
                     read=sizes, in_place=frozenset(in_place.intersection(read) - {streamed})
                 )
 
@@ -610,8 +612,8 @@ class Groups:
             return needs[-1][1] - needs[0][0] if is_once else None
         if len(one.stage.layers) > 1 or not layer.operator.reads_once:
             return None
-        alike = (one for one, name in enumerate(layer.inputs) if name == layer.inputs[index])
-        if len({self.table.row_needs(layer, one) for one in alike}) > 1:
+        alike = (index_ for index_, name in enumerate(layer.inputs) if name == layer.inputs[index])
+        if len({self.table.row_needs(layer, index_) for index_ in alike}) > 1:
             return None  # a tensor read twice, of which other rows are read each time
         height = self.table.height(layer.inputs[index])
         return height if sum(end - first for first, end in needs) == height else None
@@ -635,8 +637,8 @@ class Groups:
         table, pinned = table or self.table, self.costs.pinned
         if pinned and not pinned.intersection(self.layers[begin:end]) <= can_be_copied(geometry):
             return None
-        firings = [one.firings for one in geometry]
-        strips = [one.strip_bytes for one in geometry]
+        firings = [geometry.firings for geometry in geometry]
+        strips = [geometry.strip_bytes for geometry in geometry]
         if streamed is not None:
             firings.insert(0, made_by_rows(streamed, table.height(streamed), 1))
             strips.insert(0, 0)
@@ -658,13 +660,15 @@ class Groups:
         for alias in within:
             del rings[alias.tensor]
         pieces = [rows * sizes[name] for name, rows in rings.items()]
-        pieces += [one.accumulator for one in geometry]
+        pieces += [size.accumulator for size in geometry]
         staging = -(-max(kept.passing) // ACCUMULATOR_BYTES) * ACCUMULATOR_BYTES
         fast = sum(pieces) + staging
         if is_limited and fast > self._fast:
             return None
         inside = {reading.tensor for firing in firings for reading in firing.readings}
-        blocks = {one.stage.result: self._block_bytes(table, one.stage) for one in geometry}
+        blocks = {
+            geometry.stage.result: self._block_bytes(table, geometry.stage) for geometry in geometry
+        }
         return Group(
             begin=begin,
             end=end,
@@ -674,7 +678,7 @@ class Groups:
             within=within,
             staging=staging,
             fast=fast,
-            work=sum(one.work for one in geometry),
+            work=sum(geometry.work for geometry in geometry),
             read={},
             in_place=frozenset(),
             results=results,
@@ -718,9 +722,9 @@ class Search:
     def chain(self) -> list[Step] | None:
         """Return the groups, each with the tensors in fast memory while it works; None without any."""
         course = self._groups.course
-        given = (course.at(0), *course.others)
-        for fast in subsets(given):
-            is_whole = len(fast) == len(given)
+        inputs_held = (course.at(0), *course.others)
+        for fast in subsets(inputs_held):
+            is_whole = len(fast) == len(inputs_held)
             if self._bytes(fast) <= self._capacity and (is_whole or self._has_slow):
                 self._labels[0][fast] = Label(0, 0, None)
         for place, labels in enumerate(self._labels[:-1]):
@@ -731,15 +735,15 @@ class Search:
         last = self._labels[-1]
         if not last:
             return None
-        return self._traced(min(last, key=lambda one: (last[one][:2], sorted(one))))
+        return self._traced(min(last, key=lambda names: (last[names][:2], sorted(names))))
 
     def _follow(self, place: int) -> None:
         """Extend the labels of a place by all groups that begin there."""
         labels = self._labels[place]
         if len(labels) > MOST_LABELS:
             self.is_complete = False
-            least = sorted(labels, key=lambda one: (labels[one][:2], sorted(one)))
-            labels = self._labels[place] = {one: labels[one] for one in least[:MOST_LABELS]}
+            least = sorted(labels, key=lambda names: (labels[names][:2], sorted(names)))
+            labels = self._labels[place] = {names: labels[names] for names in least[:MOST_LABELS]}
         for group in self._groups.at(place):
             self._groups.stop.spend(LABEL_EFFORT * len(labels))
             for fast, label in labels.items():
@@ -763,25 +767,27 @@ class Search:
             free = room - blocks - self._bytes(here)
             if free < 0 or not (self._has_slow or len(here) == len(group.results)):
                 continue
-            copies = group.copies[bisect_right(group.copies, free, key=lambda one: one.size) - 1]
+            copies = group.copies[bisect_right(group.copies, free, key=lambda copy: copy.size) - 1]
             away_bytes = sum(self._sizes[name] for name in group.results if name not in here)
             total = cost + away_bytes * costs.written - copies.saved
             if self._most is not None and (total, work) >= self._most:
                 continue
-            live = frozenset(one for one in fast | here if self._groups.last_read[one] >= group.end)
+            live = frozenset(
+                name_ for name_ in fast | here if self._groups.last_read[name_] >= group.end
+            )
             known = self._labels[group.end].get(live)
             if known is None or (total, work) < known[:2]:
-                found = Label(total, work, (fast, group, here, copies.layers))
-                self._labels[group.end][live] = found
+                new = Label(total, work, (fast, group, here, copies.layers))
+                self._labels[group.end][live] = new
 
     def _bytes(self, names: Iterable[str]) -> int:
         return sum(self._sizes[name] for name in names)
 
     def _traced(self, fast: Names) -> list[Step]:
-        found: list[Step] = []
+        steps: list[Step] = []
         place = len(self._labels) - 1
         while (before := self._labels[place][fast].before) is not None:
             fast, group, here, copied = before
-            found.append(Step(group, fast | here, copied))
+            steps.append(Step(group, fast | here, copied))
             place = group.begin
-        return found[::-1]
+        return steps[::-1]

@@ -88,7 +88,7 @@ class Group(NamedTuple):
     @property
     def span(self) -> Span:
         """The layers that work in tiles, by the tensors before and behind them."""
-        layers = tuple(name for one in self.geometry for name in one.stage.layers)
+        layers = tuple(name for geometry in self.geometry for name in geometry.stage.layers)
         return Span(next(iter(self.read)), layers[-1], layers=layers, tiles=len(self.tiles))
 
 
@@ -145,11 +145,11 @@ class Chain:
             for joined in (step.group.results if step.group.tiles else ())
             for name, column in _columns(table.network, joined)
         }
-        self._steps = steps = [one for step in steps for one in _tile_by_tile(table, step)]
+        self._steps = steps = [step_ for step in steps for step_ in _tile_by_tile(table, step)]
         self._weights = {
-            one.layer: (number, one)
+            weight.layer: (number, weight)
             for number, step in enumerate(steps)
-            for one in movable_weights(step.group.geometry, costs, table)
+            for weight in movable_weights(step.group.geometry, costs, table)
         }
         self._lives = self._lives_of_tensors()
         self._write_bytes = 0
@@ -176,8 +176,8 @@ class Chain:
 
     def improved(self, found: PlacedPlan) -> PlacedPlan:
         """Return a plan with weights in fast memory that is free, and copied ahead by DMA."""
-        ways = [self._copied_ahead(one) for one in (self._resident(found), found)]
-        return min(ways, key=lambda one: one.rank)
+        ways = [self._copied_ahead(plan) for plan in (self._resident(found), found)]
+        return min(ways, key=lambda plan: plan.rank)
 
     def dearest(self, found: PlacedPlan, room: int) -> list[str]:
         """Return layers whose weights cost most a byte where they are, as many as have room."""
@@ -187,11 +187,13 @@ class Chain:
             return costs.of_copy(one) if one.layer in found.begins else costs.in_place(one)
 
         chosen = []
-        every = [one for _, one in self._weights.values() if one.layer in allowed]
-        for one in sorted(every, key=lambda one: (-Fraction(now(one), one.size), one.layer)):
-            if now(one) and one.size <= room:
-                chosen.append(one.layer)
-                room -= one.size
+        weights = [weight for _, weight in self._weights.values() if weight.layer in allowed]
+        for weight in sorted(
+            weights, key=lambda weight: (-Fraction(now(weight), weight.size), weight.layer)
+        ):
+            if now(weight) and weight.size <= room:
+                chosen.append(weight.layer)
+                room -= weight.size
         return chosen
 
     def with_wide_blocks(self, found: PlacedPlan) -> PlacedPlan:
@@ -200,30 +202,30 @@ class Chain:
         A kernel is called for each block: one of a pixel of 8 bytes costs about as much as its result.
         """
         self._write_bytes = WRITE_BYTES
-        other = self._placed(found.begins)
+        candidate = self._placed(found.begins)
         self._write_bytes = 0
-        if other.fast_excess or other.slow_excess or other.cost > found.cost:
+        if candidate.fast_excess or candidate.slow_excess or candidate.cost > found.cost:
             return found
-        return other
+        return candidate
 
     def _resident(self, found: PlacedPlan) -> PlacedPlan:
         """The plan with weights that stay in fast memory where all groups have room for them."""
         live, capacity = self._live(found), self._layout.capacity
         chosen = []
         for name in self.dearest(found, capacity):
-            number, one = self._weights[name]
+            number, weight = self._weights[name]
             begin = found.begins.get(name, number + 1)
             if begin is None:  # they stay already
                 continue
-            others = [each for each in range(len(live)) if not begin <= each <= number]
-            if all(live[each] + one.size <= capacity for each in others):
+            outside = [group_ for group_ in range(len(live)) if not begin <= group_ <= number]
+            if all(live[group_] + weight.size <= capacity for group_ in outside):
                 chosen.append(name)
-                for each in others:
-                    live[each] += one.size
+                for group_ in outside:
+                    live[group_] += weight.size
         while chosen:
-            other = self._placed({**found.begins, **dict.fromkeys(chosen)})
-            if not (other.fast_excess or other.slow_excess) and other.cost < found.cost:
-                return other
+            candidate = self._placed({**found.begins, **dict.fromkeys(chosen)})
+            if not (candidate.fast_excess or candidate.slow_excess) and candidate.cost < found.cost:
+                return candidate
             chosen = chosen[: len(chosen) // 2]
         return found
 
@@ -231,7 +233,7 @@ class Chain:
         """The bytes of the buffers that each group has in fast memory."""
         fast = [buffer for buffer in found.plan.buffers if not _is_in_slow(found.plan, buffer)]
         return [
-            sum(one.size for one in fast if one.begin <= number < one.end)
+            sum(buffer.size for buffer in fast if buffer.begin <= number < buffer.end)
             for number in range(len(self._steps))
         ]
 
@@ -239,29 +241,31 @@ class Chain:
         """The plan with weights that come while the group before computes."""
         live = self._live(found)
         begins, more, allowed = dict(found.begins), [], self._allowed()
-        for name, (number, one) in sorted(self._weights.items(), key=lambda one: -one[1][1].size):
+        for name, (number, weight) in sorted(
+            self._weights.items(), key=lambda pair: -pair[1][1].size
+        ):
             is_there = begins.get(name, number + 1) in (None, number - 1)
             if not number or is_there or not self._costs.homes[name][1] or name not in allowed:
                 continue
             groups = (number - 1,) if name in begins else (number - 1, number)
             trial = {**begins, name: number - 1}
-            has_room = all(live[group] + one.size <= self._layout.capacity for group in groups)
+            has_room = all(live[group] + weight.size <= self._layout.capacity for group in groups)
             if has_room and self.cost(trial) < self.cost(begins):
                 begins = trial
                 more.append(name)
                 for group in groups:
-                    live[group] += one.size
+                    live[group] += weight.size
         while more:
             trial = {**found.begins, **{name: begins[name] for name in more}}
-            other = self._placed(trial)
-            if not (other.fast_excess or other.slow_excess) and other.cost < found.cost:
-                return other
+            candidate = self._placed(trial)
+            if not (candidate.fast_excess or candidate.slow_excess) and candidate.cost < found.cost:
+                return candidate
             more = more[: len(more) // 2]
         return found
 
     def _allowed(self) -> Names:
         """Layers whose weights may lie in fast memory."""
-        return can_be_copied([one for step in self._steps for one in step.group.geometry])
+        return can_be_copied([geometry for step in self._steps for geometry in step.group.geometry])
 
     def cost(self, begins: Mapping[str, int | None]) -> int:
         """Return the cost of a frame: of each group its work, or the copies made meanwhile."""
@@ -271,15 +275,15 @@ class Chain:
             for step in self._steps
         ]
         meanwhile = [0] * len(works)
-        for name, (number, one) in self._weights.items():
+        for name, (number, weight) in self._weights.items():
             if name not in begins:
                 continue
-            works[number] -= costs.in_place(one)
+            works[number] -= costs.in_place(weight)
             begin = begins[name]
             if begin == number:
-                works[number] += costs.of_copy(one)
+                works[number] += costs.of_copy(weight)
             elif begin is not None:
-                meanwhile[begin] += costs.of_copy(one)
+                meanwhile[begin] += costs.of_copy(weight)
         return sum(map(max, works, meanwhile))
 
     def _placed(self, begins: Mapping[str, int | None]) -> PlacedPlan:
@@ -292,31 +296,31 @@ class Chain:
         taken: list[Memory] = []
         excess = []
         for memories, buffers in ((layout.fast, fast), (layout.slow, slow)):
-            rest = sorted(buffers, key=lambda one: -self._touches(one))
+            rest = sorted(buffers, key=lambda buffer: -self._touches(buffer))
             over = 0
             for number, memory in enumerate(memories):
                 is_last = number + 1 == len(memories)
                 here, offsets = self._in_memory(memory, rest, buffers, is_last=is_last)
-                begin = sum(one.size for one in taken)
-                places |= {one.name: begin + offsets[one.name] for one in here}
-                end = max((offsets[one.name] + one.size for one in here), default=0)
+                begin = sum(memory_.size for memory_ in taken)
+                places |= {buffer.name: begin + offsets[buffer.name] for buffer in here}
+                end = max((offsets[buffer.name] + buffer.size for buffer in here), default=0)
                 is_exact = memories is layout.slow and is_last and layout.flash is None
                 size = end if is_exact else -(-end // element) * element
                 taken.append(Memory(name=memory.name, size=size, is_slow=memory.is_slow))
                 over += max(0, size - memory.size)
-                rest = [one for one in rest if one.name not in offsets]
-            excess.append(over + sum(one.size for one in rest))
-            for one in rest:  # which no memory may hold
-                places[one.name] = sum(each.size for each in taken)
+                rest = [buffer for buffer in rest if buffer.name not in offsets]
+            excess.append(over + sum(buffer.size for buffer in rest))
+            for buffer in rest:  # which no memory may hold
+                places[buffer.name] = sum(memory_.size for memory_ in taken)
         plan = StreamingPlan(
             network=self._order.network.name,
             element_bytes=table.element_bytes,
             groups=tuple(_planned(table, step.group) for step in steps),
-            buffers=tuple(replace(one, offset=places[one.name]) for one in (*fast, *slow)),
-            arena_bytes=sum(one.size for one in taken),
+            buffers=tuple(replace(buffer, offset=places[buffer.name]) for buffer in (*fast, *slow)),
+            arena_bytes=sum(memory_.size for memory_ in taken),
             multiply_accumulates=sum(step.group.work for step in steps),
             rematerialised=self._spans,
-            aliases=(*self._aliases.values(), *(one for s in steps for one in s.group.within)),
+            aliases=(*self._aliases.values(), *(alias for s in steps for alias in s.group.within)),
             memories=tuple(taken),
             flash=None if layout.flash is None else layout.flash.name,
         )
@@ -338,22 +342,22 @@ class Chain:
         for number, step in enumerate(steps):
             fast += _inside(table, step.group, number)
             fast += self._write_buffers(step, number)
-        for name, (number, one) in self._weights.items():
+        for name, (number, weight) in self._weights.items():
             named = f"{name} {Kind.WEIGHTS.value}"
             copied_in = begins.get(name)
             if copied_in is not None:
-                fast.append(_buffer(named, Kind.WEIGHTS, name, one.size, copied_in, number + 1))
+                fast.append(_buffer(named, Kind.WEIGHTS, name, weight.size, copied_in, number + 1))
             elif name in begins:
-                fast.append(_buffer(named, Kind.RESIDENT, name, one.size, 0, len(steps)))
+                fast.append(_buffer(named, Kind.RESIDENT, name, weight.size, 0, len(steps)))
             if name in self._costs.resident and (name not in begins or copied_in is not None):
                 named = f"{name} {Kind.RESIDENT.value}"
-                slow.append(_buffer(named, Kind.RESIDENT, name, one.size, 0, len(steps)))
+                slow.append(_buffer(named, Kind.RESIDENT, name, weight.size, 0, len(steps)))
         return fast, slow
 
     def _write_buffers(self, step: Step, number: int) -> Iterator[StreamBuffer]:
         """The write buffers of results that a group leaves in slow memory."""
         table = self._table
-        stages = {one.stage.result: one.stage for one in step.group.geometry}
+        stages = {geometry.stage.result: geometry.stage for geometry in step.group.geometry}
         for name in step.group.results:
             if name in step.fast:
                 continue
@@ -387,13 +391,13 @@ class Chain:
         here = [buffer for buffer in buffers if _kind(buffer) in memory.holds]
         if not is_last:
             chosen: list[StreamBuffer] = []
-            for one in here:
-                if _live([*chosen, one]) <= memory.size:
-                    chosen.append(one)
+            for buffer in here:
+                if _live([*chosen, buffer]) <= memory.size:
+                    chosen.append(buffer)
             here = chosen
         while True:
-            offsets = self._offsets([one for one in in_order if one in here])
-            end = max((offsets[one.name] + one.size for one in here), default=0)
+            offsets = self._offsets([buffer for buffer in in_order if buffer in here])
+            end = max((offsets[buffer.name] + buffer.size for buffer in here), default=0)
             if is_last or end <= memory.size:
                 return here, offsets
             here = here[:-1]
@@ -432,11 +436,11 @@ class Chain:
                 if name not in step.fast:
                     host = self._aliases[name].host if name in self._aliases else name
                     writes[named.get((host, Kind.WHOLE), "")] += self._table.tensor_bytes(name)
-        for name, (_, one) in self._weights.items():
+        for name, (_, weight) in self._weights.items():
             if name in begins and begins[name] is None:
                 continue
             home = named.get((name, Kind.RESIDENT), plan.flash or "")
-            reads[home] += one.size if name in begins else one.read
+            reads[home] += weight.size if name in begins else weight.read
         names = [memory.name for memory in plan.memories if memory.is_slow]
         names += [] if plan.flash is None else [plan.flash]
         return tuple(
@@ -446,12 +450,12 @@ class Chain:
 
 def cost_of_tensors(group: Group, fast: Names, table: StageTable, costs: Costs) -> int:
     """Return the cost of the rows of a group that come from slow memory, and of those that go there."""
-    found = 0
+    total = 0
     for name, size in group.read.items():
         if name not in fast:
-            found += size * (costs.read + (costs.copied if name == group.streamed else 0))
+            total += size * (costs.read + (costs.copied if name == group.streamed else 0))
     away = (table.tensor_bytes(name) for name in group.results if name not in fast)
-    return found + sum(away) * costs.written
+    return total + sum(away) * costs.written
 
 
 def _kind(buffer: StreamBuffer) -> str:
@@ -506,15 +510,17 @@ def _tile_by_tile(table: StageTable, step: Step) -> Iterator[Step]:
 
 def _inside(table: StageTable, group: Group, number: int) -> Iterator[StreamBuffer]:
     """Rings, sums and strips of a group."""
-    layers = [table.network.layer(name) for one in group.geometry for name in one.stage.layers]
+    layers = [
+        table.network.layer(name) for geometry in group.geometry for name in geometry.stage.layers
+    ]
     for tensor, rows in group.rings.items():
         size = rows * table.row_bytes(tensor)
-        one = _buffer(f"{tensor} ring {number + 1}", Kind.RING, tensor, size, number, number + 1)
+        ring = _buffer(f"{tensor} ring {number + 1}", Kind.RING, tensor, size, number, number + 1)
         readers = tuple(layer.name for layer in layers if tensor in layer.inputs)
-        yield replace(one, rows=rows, readers=readers if tensor == group.streamed else ())
-    for found in group.geometry:
-        if found.accumulator:
-            result, size = found.firings.result, found.accumulator
+        yield replace(ring, rows=rows, readers=readers if tensor == group.streamed else ())
+    for geometry in group.geometry:
+        if geometry.accumulator:
+            result, size = geometry.firings.result, geometry.accumulator
             name = f"{result} {Kind.ACCUMULATORS.value}"
             yield _buffer(name, Kind.ACCUMULATORS, result, size, number, number + 1)
     last = group.geometry[-1].firings.result
@@ -530,11 +536,14 @@ def _buffer(name: str, kind: Kind, tensor: str, size: int, begin: int, end: int)
 
 def _planned(table: StageTable, group: Group) -> PlannedGroup:
     """The group of a plan, with the order in which demands of its last stage let it fire."""
-    firings = [one.firings for one in group.geometry]
+    firings = [geometry.firings for geometry in group.geometry]
     if group.streamed is not None:
         firings.insert(0, made_by_rows(group.streamed, table.height(group.streamed), 1))
     return PlannedGroup(
-        stages=tuple(PlannedStage(stage=one.stage, strips=one.strips) for one in group.geometry),
+        stages=tuple(
+            PlannedStage(stage=geometry.stage, strips=geometry.strips)
+            for geometry in group.geometry
+        ),
         streamed_input=group.streamed,
         order=turns_of([firings[place].result for place in order_in_step(firings)]),
     )

@@ -45,26 +45,26 @@ class Layout(NamedTuple):
     @property
     def capacity(self) -> int:
         """Bytes of all fast memories."""
-        return sum(one.size for one in self.fast)
+        return sum(memory.size for memory in self.fast)
 
 
 def layout_of(memories: Sequence[Memory | BoardMemory]) -> Layout:
     """Return memories by what they are for. Raises InvalidArgument where some are missing."""
-    given = [_of_board(memory) for memory in memories]
-    inside = [one for one in given if not one.is_flash]
-    flash = [one for one in given if one.is_flash]
-    fast = tuple(one for one in inside if not one.is_slow)
-    slow = tuple(one for one in inside if one.is_slow)
+    boards = [_of_board(memory) for memory in memories]
+    inside = [board for board in boards if not board.is_flash]
+    flash = [board for board in boards if board.is_flash]
+    fast = tuple(board for board in inside if not board.is_slow)
+    slow = tuple(board for board in inside if board.is_slow)
     is_ordered = fast + slow == tuple(inside)
-    names = {one.name for one in given}
-    is_known = len(names) == len(given) and is_ordered and len(flash) <= 1
+    names = {board.name for board in boards}
+    is_known = len(names) == len(boards) and is_ordered and len(flash) <= 1
     if not (is_known and fast and (slow or flash)):
-        found = ", ".join(f"{one.name}{' (slow)' * one.is_slow}" for one in given)
+        listed = ", ".join(f"{board.name}{' (slow)' * board.is_slow}" for board in boards)
         raise InvalidArgument(
-            f"memories {found}; expected fast ones, the nearest first, then slow ones, such as "
+            f"memories {listed}; expected fast ones, the nearest first, then slow ones, such as "
             "sram=64kB and psram=2MB:slow, and one at most that holds weights only, of different names"
         )
-    if not any({TENSORS, SCRATCH} <= set(one.holds) for one in fast):
+    if not any({TENSORS, SCRATCH} <= set(board.holds) for board in fast):
         raise InvalidArgument("memories: expected a fast one that holds tensors and scratch")
     return Layout(fast, slow, flash[0] if flash else None)
 
@@ -107,7 +107,7 @@ class Costs:
         return replace(
             self,
             homes={**self.homes, **dict.fromkeys(pinned, (0, False))},
-            resident=tuple(one for one in self.resident if one not in pinned),
+            resident=tuple(name for name in self.resident if name not in pinned),
             pinned=pinned,
         )
 
@@ -140,9 +140,11 @@ def costs_of(
         for layer in network.layers
         if flash and (size := weight_bytes(network, layer, table.element_bytes))
     }
-    known = all(one.read and one.write for one in layout.slow) and not (flash and not flash.read)
+    has_rates = all(board.read and board.write for board in layout.slow) and not (
+        flash and not flash.read
+    )
     hertz = None if platform is None else platform.hertz
-    if not known or hertz is None:
+    if not has_rates or hertz is None:
         homes = dict.fromkeys(sizes, (1, False))
         return Costs(
             scale=None,
@@ -166,17 +168,19 @@ def costs_of(
         price(layout.fast[0].write),
     ]
     of_flash = price(None if flash is None else flash.read)
-    scale = lcm(*(one.denominator for one in (*prices, of_flash)))
+    scale = lcm(*(price.denominator for price in (*prices, of_flash)))
     read, written, copied = (int(price * scale) for price in prices)
     homes = {name: (int(of_flash * scale), bool(flash and flash.has_dma)) for name in sizes}
     resident = []
     if slow is not None and WEIGHTS in slow.holds and prices[0] < of_flash:
         # Of tensors, those at the begin and at the end of a group; and bytes between them.
         whole = whole_tensors(network, element_bytes=table.element_bytes).buffers
-        most = max(loads([(one.start, one.end, one.size) for one in whole]).values(), default=0)
+        most = max(
+            loads([(buffer.start, buffer.end, buffer.size) for buffer in whole]).values(), default=0
+        )
         everything = sum(map(table.tensor_bytes, (*order.layers, *order.others)))
         room = slow.size - min(everything, 2 * most + most // 4)
-        for name in sorted(sizes, key=lambda one: -sizes[one]):
+        for name in sorted(sizes, key=lambda name_: -sizes[name_]):
             if sizes[name] <= room:
                 room -= sizes[name]
                 homes[name] = read, slow.has_dma
@@ -233,17 +237,19 @@ class Copies(NamedTuple):
 
 def copies_of(stages: Sequence[Geometry], costs: Costs, table: StageTable) -> tuple[Copies, ...]:
     """Return sets of weights worth copying, by growing bytes and savings; first that of none."""
-    found = [Copies(0, 0, ())]
+    fronts = [Copies(0, 0, ())]
     allowed = can_be_copied(stages)
-    for one in movable_weights(stages, costs, table):
-        saved = costs.in_place(one) - costs.of_copy(one)
-        if saved > 0 and one.layer in allowed:
+    for weight in movable_weights(stages, costs, table):
+        saved = costs.in_place(weight) - costs.of_copy(weight)
+        if saved > 0 and weight.layer in allowed:
             more = [
-                Copies(each.size + one.size, each.saved + saved, (*each.layers, one.layer))
-                for each in found
+                Copies(
+                    copies.size + weight.size, copies.saved + saved, (*copies.layers, weight.layer)
+                )
+                for copies in fronts
             ]
-            every = [(each.size, -each.saved, each) for each in (*found, *more)]
-            found = [each for _, _, each in improving(every, lambda each: each[:2])]
-            if len(found) > MOST_CHOICES:
-                found = found[:: -(-len(found) // MOST_CHOICES)]
-    return tuple(found)
+            candidates = [(copies.size, -copies.saved, copies) for copies in (*fronts, *more)]
+            fronts = [copies for _, _, copies in improving(candidates, lambda copies: copies[:2])]
+            if len(fronts) > MOST_CHOICES:
+                fronts = fronts[:: -(-len(fronts) // MOST_CHOICES)]
+    return tuple(fronts)

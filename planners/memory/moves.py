@@ -264,11 +264,13 @@ class Moves:
         entry: rows a batch of the tensor at the cut, or WHOLE.
         """
         if (begin, entry) not in self._choices:
-            found = defaultdict(list)
+            by_key = defaultdict(list)
             for move in self.from_cut(begin, entry):
-                found[move.end, move.rows].append((self.cost(move, entry), move))
+                by_key[move.end, move.rows].append((self.cost(move, entry), move))
                 self.computed += len(move.stages)
-            self._choices[begin, entry] = {key: _best(every) for key, every in found.items()}
+            self._choices[begin, entry] = {
+                key: _best(candidates) for key, candidates in by_key.items()
+            }
         return self._choices[begin, entry]
 
     def _fills_whole(self, move: Move) -> bool:
@@ -279,7 +281,7 @@ class Moves:
 
     def carried_bytes(self, cut: int) -> int:
         """Bytes of the arena of what goes around a cut, and of inputs that are read behind it."""
-        around = [one for one in (self.course.carried[cut],) if one is not None]
+        around = [tensor for tensor in (self.course.carried[cut],) if tensor is not None]
         return sum(map(self.table.arena_bytes, (*around, *self.course.others_behind(cut))))
 
     def whole_bytes(self, cut: int) -> int:
@@ -294,9 +296,11 @@ class Moves:
 
     def _as_arrays(self, choices: dict[tuple[int, int], list[tuple[MoveCost, Move]]]) -> Choices:
         keys = tuple(sorted(choices))
-        every = [(key, *one) for key, place in enumerate(keys) for one in choices[place]]
+        choices_all = [
+            (key, *choice) for key, place in enumerate(keys) for choice in choices[place]
+        ]
         rows = []
-        for key, cost, move in every:
+        for key, cost, move in choices_all:
             batch = move.rows * self.table.row_bytes(self.course.at(move.end))
             most = max(cost.passing, cost.last)
             onward = max(cost.passing, cost.last + batch)
@@ -308,7 +312,7 @@ class Moves:
         # A label adds up a row for each cut, and its numbers are added to one another.
         kind = ranges.number_type(4 * largest * (len(self.course.separators) + 1))
         columns = np.array(rows, kind).reshape(-1, 8).T
-        return Choices(tuple(move for _, _, move in every), keys, *columns)
+        return Choices(tuple(move for _, _, move in choices_all), keys, *columns)
 
     def cost(self, move: Move, entry: int, table: StageTable | None = None) -> MoveCost:
         """Return what a move keeps: the tensor it begins with, and all up to its own result.
@@ -318,9 +322,9 @@ class Moves:
         table = table or self.table_of(move)
         if len(move.stages) == 1:
             return self._single(move, entry, table)
-        found = [table.geometry(stage) for stage in move.stages]
-        firings = [one.firings for one in found]
-        strips = [one.strip_bytes for one in found]
+        geometries = [table.geometry(stage) for stage in move.stages]
+        firings = [geometry.firings for geometry in geometries]
+        strips = [geometry.strip_bytes for geometry in geometries]
         source = self.course.at(move.begin)
         kept = {stage.result: Keeping.LINE for stage in move.stages}
         kept |= {name: Keeping.WHOLE for name in kept if name in self.course.results}
@@ -334,23 +338,23 @@ class Moves:
         rows, passing = kept_rows(firings, sizes, strips, kept)
         return MoveCost(
             sum(count * sizes[name] for name, count in rows.items())
-            + sum(one.accumulator for one in found)
+            + sum(geometry.accumulator for geometry in geometries)
             + self._beside(move, entry),
             max(passing[:-1]),
             passing[-1],
-            sum(one.work for one in found),
+            sum(geometry.work for geometry in geometries),
         )
 
     def _single(self, move: Move, entry: int, table: StageTable) -> MoveCost:
         """The same for one stage, whose firings follow from the rows it needs alone."""
-        found = table.geometry(move.stages[0])
+        geometry = table.geometry(move.stages[0])
         source = self.course.at(move.begin)
-        beside = found.accumulator + self._beside(move, entry)
+        beside = geometry.accumulator + self._beside(move, entry)
         if entry == WHOLE or source in self.course.results:
-            return MoveCost(beside, 0, found.strip_bytes, found.work)
+            return MoveCost(beside, 0, geometry.strip_bytes, geometry.work)
         size = self.table.row_bytes(source)
         height = self.table.height(source)
-        reading = found.firings.readings[0]
+        reading = geometry.firings.readings[0]
         line = staged = made = 0
         for upto, first, after in zip(reading.upto, reading.first, reading.first[1:], strict=False):
             if upto > made:
@@ -363,8 +367,8 @@ class Moves:
         return MoveCost(
             line * size + beside,
             staged * size,
-            found.strip_bytes + staged * size,
-            found.work,
+            geometry.strip_bytes + staged * size,
+            geometry.work,
         )
 
     def _beside(self, move: Move, entry: int) -> int:
@@ -403,7 +407,7 @@ class Moves:
         lives = {name: (begun.get(name, 0), end + 1) for name, end in last_read.items()}
         sizes = {name: table.arena_bytes(name) for name in lives}
         aliases = {
-            name: one for name, one in table.aliases.items() if {name, one.host} <= set(begun)
+            name: alias for name, alias in table.aliases.items() if {name, alias.host} <= set(begun)
         }
         around = course.carried[section]
         for name in (*course.others_behind(section + 1), *((around,) if around else ())):
@@ -441,8 +445,8 @@ def _work_left(course: TopologicalOrder) -> tuple[int, ...]:
     """Multiply-accumulates behind each cut, nothing done twice."""
     network = course.network
     work = [
-        multiply_accumulates(one, network.input_shapes(one))
-        for one in map(network.layer, course.layers)
+        multiply_accumulates(layer, network.input_shapes(layer))
+        for layer in map(network.layer, course.layers)
     ]
     return tuple(sum(work[place + 1 :]) for place in course.separators)
 
@@ -450,8 +454,8 @@ def _work_left(course: TopologicalOrder) -> tuple[int, ...]:
 def _best(every: list[tuple[MoveCost, Move]]) -> list[tuple[MoveCost, Move]]:
     """Return the moves that no other move equals or beats in all that counts."""
     kept: list[tuple[MoveCost, Move]] = []
-    for cost, move in sorted(every, key=lambda one: (one[0], len(one[1].stages))):
-        if not any(all(a <= b for a, b in zip(one, cost, strict=True)) for one, _ in kept):
+    for cost, move in sorted(every, key=lambda pair: (pair[0], len(pair[1].stages))):
+        if not any(all(a <= b for a, b in zip(lower, cost, strict=True)) for lower, _ in kept):
             kept.append((cost, move))
     return kept
 

@@ -39,7 +39,7 @@ class TopologicalOrder:
     def others_behind(self, cut: int) -> tuple[str, ...]:
         """The inputs besides the first that some layer behind a separator reads."""
         behind = set(self.layers[self.separators[cut] + 1 :])
-        return tuple(one for one in self.others if behind & set(self.network.consumers[one]))
+        return tuple(name for name in self.others if behind & set(self.network.consumers[name]))
 
     def at(self, cut: int) -> str:
         """The layer whose tensor is live at a separator."""
@@ -65,16 +65,16 @@ def topological_order(network: Network, *, carries: bool = False) -> Topological
         raise InvalidNetwork(
             f"network {network.name!r} keeps a state from frame to frame; fit() plans it"
         )
-    first, *others = sorted(network.inputs, key=lambda one: not network.consumers[one.name])
+    first, *rest = sorted(network.inputs, key=lambda input_: not network.consumers[input_.name])
     layers = [
         first,
-        *(one for one in network.layers if not one.is_end),
+        *(layer for layer in network.layers if not layer.is_end),
     ]
     if len(layers) == 1:
         raise InvalidNetwork(f"network {network.name!r} has no layer between input and output")
     place = {layer.name: number for number, layer in enumerate(layers)}
     results = frozenset(source for layer in network.outputs for source in layer.inputs)
-    last_read = dict(place) | {layer.name: 0 for layer in others}
+    last_read = dict(place) | {layer.name: 0 for layer in rest}
     for layer in layers:
         for source in layer.inputs:
             last_read[source] = max(last_read[source], place[layer.name])
@@ -88,7 +88,7 @@ def topological_order(network: Network, *, carries: bool = False) -> Topological
     around: dict[int, str | None] = dict.fromkeys(cuts)
     for begin, end in pairwise(cuts) if carries else ():
         inside = layers[begin + 1 : end]
-        if any(one.operator.rereads_rows for one in inside):
+        if any(layer.operator.rereads_rows for layer in inside):
             source = layers[begin].name
             around |= dict.fromkeys(_around(layers, (begin, end), last_read), source)
     return TopologicalOrder(
@@ -96,7 +96,7 @@ def topological_order(network: Network, *, carries: bool = False) -> Topological
         layers=tuple(layer.name for layer in layers),
         separators=tuple(sorted(around)),
         results=results,
-        others=tuple(layer.name for layer in others),
+        others=tuple(layer.name for layer in rest),
         carried=tuple(around[cut] for cut in sorted(around)),
     )
 
@@ -113,20 +113,20 @@ def _around(
     behind: dict[str, set[str]] = {}  # a layer of the section: all from which it is computed
     stream: set[str] = set()
     for layer in inside:
-        known = (behind.get(name, set()) for name in layer.inputs)
-        behind[layer.name] = set(layer.inputs).union(*known)
+        sets_behind = (behind.get(name, set()) for name in layer.inputs)
+        behind[layer.name] = set(layer.inputs).union(*sets_behind)
         operator = layer.operator
         if (
             isinstance(operator, Elementwise)
             and operator.function == "add"
             and len(layer.inputs) > 1
         ):
-            one, other = layer.inputs[:2]
-            for added, computed in ((one, other), (other, one)):
+            one, second = layer.inputs[:2]
+            for added, computed in ((one, second), (second, one)):
                 if added in behind.get(computed, ()):
                     stream |= {layer.name, added}
     for number, layer in enumerate(inside, begin + 1):
-        before = (one.name for one in layers[begin + 1 : number])
+        before = (layer.name for layer in layers[begin + 1 : number])
         is_alone = all(last_read[name] <= number for name in before)
         if layer.name in stream and is_alone and last_read[first] > number:
             yield number

@@ -85,8 +85,8 @@ def read_once(rings: Sequence[Ring]) -> Iterator[Ring]:
     largest: dict[tuple[str, str, int], Ring] = {}
     for ring in rings:
         for reader in ring.readers:
-            known = largest.get((ring.tensor, reader, ring.begin))
-            if known is None or ring.size > known.size:
+            largest_ring = largest.get((ring.tensor, reader, ring.begin))
+            if largest_ring is None or ring.size > largest_ring.size:
                 largest[ring.tensor, reader, ring.begin] = ring
     for ring in rings:
         readers = tuple(
@@ -152,7 +152,7 @@ class _Writing:
 
     def _group(self, number: int) -> PlannedGroup:
         group = self._parts.groups[number]
-        known = {ring.name for ring in self._rings}
+        ring_names = {ring.name for ring in self._rings}
         fired = set(group.order) - set(self._staying)
         stages = [
             PlannedStage(
@@ -165,7 +165,9 @@ class _Writing:
             stages=tuple(stages),
             streamed_input=self._streamed_input if self._streamed_input in fired else None,
             order=turns_of(list(self._firings(group))),
-            transfers=tuple(transfer for transfer in group.transfers if transfer.source in known),
+            transfers=tuple(
+                transfer for transfer in group.transfers if transfer.source in ring_names
+            ),
             concurrent=group.concurrent,
         )
 
@@ -183,12 +185,12 @@ class _Writing:
     def _buffers(self, groups: Sequence[PlannedGroup]) -> Iterator[StreamBuffer]:
         staying = set(self._staying.values())
         out = list(self._outside(len(groups)))
-        rings = sorted(self._rings, key=lambda one: (one.name not in staying, not one.is_whole))
-        copies = Counter([ring.tensor for ring in rings] + [one.tensor for one in out])
+        rings = sorted(self._rings, key=lambda ring: (ring.name not in staying, not ring.is_whole))
+        copies = Counter([ring.tensor for ring in rings] + [buffer.tensor for buffer in out])
         offsets = behind(self._parts.arena_bytes, out)
-        for one in out:
-            readers = one.readers if copies[one.tensor] > 1 else ()
-            yield replace(one, offset=offsets[one.name], readers=readers)
+        for buffer in out:
+            readers = buffer.readers if copies[buffer.tensor] > 1 else ()
+            yield replace(buffer, offset=offsets[buffer.name], readers=readers)
         for ring in rings:
             rows = ring.size // self._table.row_bytes(ring.tensor)
             is_whole = ring.is_whole or ring.name in staying
@@ -223,9 +225,9 @@ class _Writing:
     def _all_of(
         self, name: str, tensor: str, groups: int, readers: tuple[str, ...] = ()
     ) -> StreamBuffer:
-        found = _buffer(name, Kind.EXTERNAL, tensor, begin=0, end=groups)
+        buffer = _buffer(name, Kind.EXTERNAL, tensor, begin=0, end=groups)
         size, rows = self._table.tensor_bytes(tensor), self._table.height(tensor)
-        return replace(found, size=size, rows=rows, readers=readers)
+        return replace(buffer, size=size, rows=rows, readers=readers)
 
 
 def _buffer(name: str, kind: Kind, tensor: str, *, begin: int, end: int) -> StreamBuffer:

@@ -71,8 +71,8 @@ class _Places:
         self._cap, self._most_work = cap, most_work
         largest = max(cap, *self._sizes)
         for groups in self._groups.values():
-            for one in (one for group in groups.values() for one in group):
-                largest = max(largest, one.lines, one.pool, one.lead, one.work)
+            for variant in (group for same in groups.values() for group in same):
+                largest = max(largest, variant.lines, variant.pool, variant.lead, variant.work)
         self._kind = ranges.number_type(8 * largest * len(self._sizes))  # work adds up over cuts
         self._open: dict[int, list[tuple[Found, int, Sequence[GroupWay | None]]]] = {}
         self._known: dict[int, _Ranges] = {}
@@ -86,8 +86,8 @@ class _Places:
             for end, groups in self._groups.get((cut, False), {}).items():
                 self._stop.look()
                 self._extend(cut, end, kept, groups)
-        self._known[last] = found = self._kept(last)
-        return self._chain(last, int(found.work.argmin())) if len(found.work) else None
+        self._known[last] = best = self._kept(last)
+        return self._chain(last, int(best.work.argmin())) if len(best.work) else None
 
     def _begin(self) -> None:
         """The input lies anywhere; or comes row by row, into groups or until it lies whole."""
@@ -101,12 +101,12 @@ class _Places:
             self._extend(BEFORE, end, nothing, groups)
 
     def _extend(self, begin: int, end: int, found: _Ranges, groups: Sequence[GroupWay]) -> None:
-        some = [group for group in groups if group.memory <= self._cap]
-        if some and len(found.work):
+        fitting = [group for group in groups if group.memory <= self._cap]
+        if fitting and len(found.work):
             source = 0 if begin == BEFORE else self._sizes[begin]
-            self._stop.spend(PAIRS_EFFORT + len(some) * len(found.work) // PAIRS)
-            pairs = _Pairs(self._cap, (source, self._sizes[end]), found, some, self._kind)
-            self._add(begin, end, some, list(pairs.found()))
+            self._stop.spend(PAIRS_EFFORT + len(fitting) * len(found.work) // PAIRS)
+            pairs = _Pairs(self._cap, (source, self._sizes[end]), found, fitting, self._kind)
+            self._add(begin, end, fitting, list(pairs.found()))
 
     def _add(
         self, begin: int, end: int, groups: Sequence[GroupWay | None], cases: Sequence[Found]
@@ -114,21 +114,21 @@ class _Places:
         columns = tuple(np.concatenate(column) for column in zip(*cases, strict=True))
         low, high, work, group, before = columns
         fits = (low <= high) & (work < self._most_work)
-        found = low[fits], high[fits], work[fits], group[fits], before[fits]
-        self._open.setdefault(end, []).append((found, begin, groups))
+        range_columns = low[fits], high[fits], work[fits], group[fits], before[fits]
+        self._open.setdefault(end, []).append((range_columns, begin, groups))
 
     def _kept(self, cut: int) -> _Ranges:
         """The ways to a cut of which none has less work and all places of another."""
         kept: list[tuple[int, int, int, tuple[int, int], GroupWay | None]] = []
-        every = [
+        ranges = [
             (*numbers, begin, groups)
-            for found, begin, groups in self._open.pop(cut, [])
-            for numbers in zip(*(column.tolist() for column in found), strict=True)
+            for range_columns, begin, groups in self._open.pop(cut, [])
+            for numbers in zip(*(column.tolist() for column in range_columns), strict=True)
         ]
-        self._stop.spend(RANGE_EFFORT * len(every))
-        every.sort(key=lambda one: (one[2], one[0] - one[1]))
-        for low, high, work, group, number, begin, groups in every:
-            if any(other[1] <= low and other[2] >= high for other in kept):
+        self._stop.spend(RANGE_EFFORT * len(ranges))
+        ranges.sort(key=lambda range_: (range_[2], range_[0] - range_[1]))
+        for low, high, work, group, number, begin, groups in ranges:
+            if any(kept_range[1] <= low and kept_range[2] >= high for kept_range in kept):
                 continue
             kept.append((work, low, high, (begin, number), groups[group]))
             if len(kept) == MOST_RANGES:
@@ -140,11 +140,11 @@ class _Places:
     def _chain(self, cut: int, number: int) -> PlanWay:
         groups: list[GroupWay] = []
         while cut >= 0:
-            known = self._known[cut]
-            group = known.group[number]
+            chain_at = self._known[cut]
+            group = chain_at.group[number]
             if group is not None:
                 groups.append(group)
-            cut, number = known.before[number]
+            cut, number = chain_at.before[number]
         groups.reverse()
         return PlanWay(
             max(group.memory for group in groups),

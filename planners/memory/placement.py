@@ -43,9 +43,9 @@ def placed(pieces: Sequence[GroupBytes], leads: Sequence[Lead], *, enough: int) 
     the exact search ends early, so a smaller arena may be there nevertheless.
     """
     search = ExactPlacement(pieces, leads)
-    found = search.within(enough)
-    if found is not None:
-        return found
+    offsets = search.within(enough)
+    if offsets is not None:
+        return offsets
     room = sum(piece.size + piece.alignment for piece in pieces)
     in_order = _in_some_order(pieces, leads)
     along_chain = _along_the_chain(pieces, leads, enough, room) or in_order
@@ -53,11 +53,11 @@ def placed(pieces: Sequence[GroupBytes], leads: Sequence[Lead], *, enough: int) 
     lower, upper = enough + 1, _end(pieces, best)
     while lower + lower // NEAR < upper:
         cap = (lower + upper - 1) // 2
-        found = search.within(cap)
-        if found is None:
+        offsets = search.within(cap)
+        if offsets is None:
             lower = cap + 1
         else:
-            best, upper = found, _end(pieces, found)
+            best, upper = offsets, _end(pieces, offsets)
     return best
 
 
@@ -87,22 +87,24 @@ def _along_the_chain(
     lower, upper = enough, room
     while lower <= upper:
         cap = lower if lower == enough else (lower + upper) // 2
-        found = chain_offsets(groups, sizes, cap, unit)
-        if found is None:
+        offsets = chain_offsets(groups, sizes, cap, unit)
+        if offsets is None:
             lower = cap + 1 + lower // GRID
         else:
-            found = {piece.name: found.get(piece.name, 0) for piece in pieces}  # 0: no bytes
-            best, upper = found, min(_end(pieces, found), cap) - 1 - lower // GRID
+            offsets = {piece.name: offsets.get(piece.name, 0) for piece in pieces}  # 0: no bytes
+            best, upper = offsets, min(_end(pieces, offsets), cap) - 1 - lower // GRID
     return best
 
 
 def _chain(pieces: Sequence[GroupBytes], leads: Sequence[Lead]) -> list[ChainGroup] | None:
-    known = {(lead.below, lead.above): lead.bytes for lead in leads}
+    lead_of = {(lead.below, lead.above): lead.bytes for lead in leads}
     unit = max((piece.alignment for piece in pieces), default=1)
     groups: list[ChainGroup] = []
     for number in range(max((piece.end for piece in pieces), default=0)):
         alive = [piece for piece in pieces if piece.begin <= number < piece.end]
-        tensors = sorted((one for one in alive if one.is_tensor), key=lambda one: one.begin)
+        tensors = sorted(
+            (piece for piece in alive if piece.is_tensor), key=lambda piece: piece.begin
+        )
         old = [
             tensor.name for tensor in tensors if tensor.begin < number or tensor.end == number + 1
         ]
@@ -112,10 +114,12 @@ def _chain(pieces: Sequence[GroupBytes], leads: Sequence[Lead]) -> list[ChainGro
         if source is None or result is None or (groups and source != groups[-1].result):
             return None
         inner = tuple(
-            (one.name, -(-one.size // unit) * unit) for one in alive if one.is_inner and one.size
+            (piece.name, -(-piece.size // unit) * unit)
+            for piece in alive
+            if piece.is_inner and piece.size
         )
         whole_size = {tensor.name: tensor.size for tensor in tensors}.get(result, 0)
-        lead = known.get((result, source), whole_size)
+        lead = lead_of.get((result, source), whole_size)
         groups.append(ChainGroup(source, result, -(-lead // unit) * unit, inner))
     return groups or None
 
@@ -133,13 +137,15 @@ def _in_some_order(pieces: Sequence[GroupBytes], leads: Sequence[Lead]) -> dict[
     """The least of a few orders in which each piece lies as low as those before it leave room."""
     allowed = {(lead.below, lead.above): lead.bytes for lead in leads}
     orders = (
-        sorted(pieces, key=lambda one: (-one.size, one.begin)),
-        sorted(pieces, key=lambda one: (one.begin, -one.size)),
-        sorted(pieces, key=lambda one: (one.is_inner, one.begin, -one.size)),
-        sorted(pieces, key=lambda one: (one.is_inner, -one.end, -one.size)),
-        sorted(pieces, key=lambda one: (one.is_inner, -one.end, one.begin)),
+        sorted(pieces, key=lambda piece: (-piece.size, piece.begin)),
+        sorted(pieces, key=lambda piece: (piece.begin, -piece.size)),
+        sorted(pieces, key=lambda piece: (piece.is_inner, piece.begin, -piece.size)),
+        sorted(pieces, key=lambda piece: (piece.is_inner, -piece.end, -piece.size)),
+        sorted(pieces, key=lambda piece: (piece.is_inner, -piece.end, piece.begin)),
     )
-    return min((_tried(order, allowed) for order in orders), key=lambda one: _end(pieces, one))
+    return min(
+        (_tried(order, allowed) for order in orders), key=lambda offsets: _end(pieces, offsets)
+    )
 
 
 def _tried(order: Sequence[GroupBytes], allowed: Mapping[tuple[str, str], int]) -> dict[str, int]:
@@ -148,9 +154,9 @@ def _tried(order: Sequence[GroupBytes], allowed: Mapping[tuple[str, str], int]) 
     done: list[GroupBytes] = []
     for piece in order:
         barred = [
-            _barred(piece, other, offsets[other.name], allowed)
-            for other in done
-            if piece.meets(other) and other.size
+            _barred(piece, neighbour, offsets[neighbour.name], allowed)
+            for neighbour in done
+            if piece.meets(neighbour) and neighbour.size
         ]
         offsets[piece.name] = _lowest(piece, barred)
         done.append(piece)
@@ -227,18 +233,19 @@ def _possible(
     nowhere = np.full((1, 1), cap, grid.dtype)
     source = grid[places, None] if group.source in sizes else nowhere
     result = grid[None, :] if group.result in sizes else nowhere
-    one, two = sizes.get(group.source, 0), sizes.get(group.result, 0)
+    source_size, two = sizes.get(group.source, 0), sizes.get(group.result, 0)
     has_both = group.source in sizes and group.result in sizes
     top = np.maximum(
-        source + one if group.source in sizes else 0, result + two if group.result in sizes else 0
+        source + source_size if group.source in sizes else 0,
+        result + two if group.result in sizes else 0,
     )
     sums = _sums([size for _, size in group.inner], cap).astype(grid.dtype)
     packed = np.minimum(_largest(sums, source), _largest(sums, result))  # below the lower of them
     total = sum(size for _, size in group.inner)
-    found = (top <= cap) & (total - packed <= cap - top)
+    is_free = (top <= cap) & (total - packed <= cap - top)
     if has_both:
-        found &= (result + min(group.lead, two) <= source) | (result >= source + one)
-    return np.asarray(found)
+        is_free &= (result + min(group.lead, two) <= source) | (result >= source + source_size)
+    return np.asarray(is_free)
 
 
 def _bits(group: ChainGroup, cap: int) -> int:
@@ -257,8 +264,8 @@ def _sums(sizes: Sequence[int], cap: int) -> Array:
     bits = np.frombuffer(
         (sums & ((1 << (most + 1)) - 1)).to_bytes(most // 8 + 1, "little"), np.uint8
     )
-    found = np.flatnonzero(np.unpackbits(bits, bitorder="little")[: most + 1])
-    return found.astype(ranges.number_type(cap)) * unit
+    free_offsets = np.flatnonzero(np.unpackbits(bits, bitorder="little")[: most + 1])
+    return free_offsets.astype(ranges.number_type(cap)) * unit
 
 
 def _largest(sums: Array, most: Array) -> Array:
@@ -276,10 +283,10 @@ def _traced(
 ) -> dict[str, int]:
     """The offsets of all tensors, from the last back to the first, and of the buffers inside groups."""
     offsets: dict[str, int] = {}
-    for group, found in zip(reversed(groups), reversed(before), strict=True):
+    for group, free_offsets in zip(reversed(groups), reversed(before), strict=True):
         if group.result in sizes:
             offsets[group.result] = int(grid[place])
-        place = int(found[place])
+        place = int(free_offsets[place])
         if group.source in sizes:
             offsets[group.source] = int(grid[place])
     for group in groups:
@@ -307,12 +314,12 @@ def _inside(
 
 def _some_below(inner: Sequence[tuple[str, int]], room: int) -> set[str]:
     """Names of pieces with the largest sum that fits into a room."""
-    known: dict[int, tuple[str, ...]] = {0: ()}
+    sums_of: dict[int, tuple[str, ...]] = {0: ()}
     for name, size in inner:
-        for total, names in list(known.items()):
-            if total + size <= room and total + size not in known:
-                known[total + size] = (*names, name)
-    return set(known[max(known)])
+        for total, names in list(sums_of.items()):
+            if total + size <= room and total + size not in sums_of:
+                sums_of[total + size] = (*names, name)
+    return set(sums_of[max(sums_of)])
 
 
 TURNS = 16  # of searches in different orders, of a thousand placements and more each
@@ -345,8 +352,8 @@ class ExactPlacement:
         for _ in range(turns):
             outcome = attempt.step()
             if outcome == FOUND:
-                found = zip(self._pieces, attempt.offsets, strict=True)
-                offsets = {one.name: at // self._part * self._unit for one, at in found}
+                placed = zip(self._pieces, attempt.offsets, strict=True)
+                offsets = {piece.name: at // self._part * self._unit for piece, at in placed}
                 return {**self._resting, **offsets}
             if outcome == NONE:
                 break
@@ -373,11 +380,11 @@ class ExactPlacement:
     def _conflicting(self) -> Blocks:
         start, near, rise, lift = [0], list[int](), list[int](), list[int]()
         for piece in self._pieces:
-            for number, other in enumerate(self._pieces):
-                if piece is not other and piece.meets(other):
+            for number, neighbour in enumerate(self._pieces):
+                if piece is not neighbour and piece.meets(neighbour):
                     near.append(number)
-                    rise.append(self._rise(piece, other))
-                    lift.append(self._rise(other, piece))
+                    rise.append(self._rise(piece, neighbour))
+                    lift.append(self._rise(neighbour, piece))
             start.append(len(near))
         sizes = [self._steps(piece.size) for piece in self._pieces]
         return Blocks(
@@ -402,20 +409,22 @@ class ExactPlacement:
     def _alive_together(self) -> list[Clique]:
         """The pieces of each group, also without those that a result may lie over."""
         numbers = {piece.name: number for number, piece in enumerate(self._pieces)}
-        found: set[Clique] = set()
+        cliques: set[Clique] = set()
         for group in range(max((piece.end for piece in self._pieces), default=0)):
             alive = [piece for piece in self._pieces if piece.begin <= group < piece.end]
-            names = {one.name for one in alive}
+            names = {piece.name for piece in alive}
             covered = {above for below, above in self._leads if {below, above} <= names}
-            for some in (alive, [one for one in alive if one.name not in covered]):
-                if some:
-                    weights = (self._weight(one, some) for one in some)
-                    found.add(Clique(tuple(numbers[one.name] for one in some), tuple(weights)))
-        return sorted(found)
+            for members in (alive, [piece for piece in alive if piece.name not in covered]):
+                if members:
+                    weights = (self._weight(piece, members) for piece in members)
+                    cliques.add(
+                        Clique(tuple(numbers[piece.name] for piece in members), tuple(weights))
+                    )
+        return sorted(cliques)
 
     def _weight(self, piece: GroupBytes, clique: Sequence[GroupBytes]) -> int:
         """Steps from a piece to any other of the clique above it."""
-        rises = (self._rise(piece, other) for other in clique if other is not piece)
+        rises = (self._rise(piece, neighbour) for neighbour in clique if neighbour is not piece)
         return min(rises, default=self._steps(piece.size))
 
 

@@ -166,7 +166,9 @@ class RowMoves(Moves):
         accumulates: reductions add up row by row instead of reading a whole tensor.
         """
         course, groups = self.course, []
-        cuts = (one for one in range(1, course.sections) if self.table.height(course.at(one)) == 1)
+        cuts = (
+            cut_ for cut_ in range(1, course.sections) if self.table.height(course.at(cut_)) == 1
+        )
         for begin, end in pairwise((0, *cuts, course.sections)):
             stages = []
             if begin == 0 and streams_all and course.others:
@@ -202,25 +204,25 @@ def row_by_row(
         groups = moves.plain(streams_all=is_streamed, accumulates=accumulates)
         if not plans or groups != plans[0][0]:
             plans.append((groups, bounded_plan(course, table, groups, is_streamed=is_single)))
-    groups, (plan, least) = min(plans, key=lambda one: one[1][0].arena_bytes)
+    groups, (plan, least) = min(plans, key=lambda plan: plan[1][0].arena_bytes)
     geometry = [table.geometry(stage) for group in groups for stage in group.moves[0].stages]
-    firings = [one.firings for one in geometry]
+    firings = [geometry.firings for geometry in geometry]
     if is_single:
         source = course.at(0)
         firings.insert(0, made_by_rows(source, table.height(source), 1))
     rings = kept_places(firings, dict.fromkeys((firing.result for firing in firings), Keeping.RING))
     whole = {buffer.tensor for buffer in plan.buffers if buffer.has_all_rows}
-    separate = sum(one.accumulator for one in geometry) + sum(
+    separate = sum(geometry.accumulator for geometry in geometry) + sum(
         rows * table.row_bytes(name) for name, rows in rings.items() if name not in whole
     )
     separate += sum(buffer.size for buffer in plan.buffers if buffer.kind is Kind.WHOLE)
     if is_searched:
         limit, stop = plan.arena_bytes, stop_of(budget)
         with suppress(*ENDS):
-            found = front(moves, limit, is_streamed=is_single, labels=LABELS, budget=stop)
-            for way in found.plans:
-                other = bounded_plan(course, table, way.groups, is_streamed=is_single)
-                plan, least = min((plan, least), other, key=lambda one: one[0].arena_bytes)
+            front_found = front(moves, limit, is_streamed=is_single, labels=LABELS, budget=stop)
+            for way in front_found.plans:
+                bounded = bounded_plan(course, table, way.groups, is_streamed=is_single)
+                plan, least = min((plan, least), bounded, key=lambda pair: pair[0].arena_bytes)
     return BoundedPlan(plan, least, separate)
 
 
@@ -248,7 +250,7 @@ class Method(NamedTuple):
 
 def least_method(methods: Sequence[Method]) -> Method:
     """Return the method with the smallest buffers; of equal ones whole layers, then the first."""
-    return min(methods, key=lambda one: (one.buffers, not one.is_whole))
+    return min(methods, key=lambda method: (method.buffers, not method.is_whole))
 
 
 def reduction(methods: Sequence[Method]) -> Fraction:
@@ -280,7 +282,7 @@ class MemoryComparison(Shown):
 
     def plan(self) -> StreamingPlan:
         """Return the smaller plan; of equal ones that of whole layers."""
-        return min(self.whole, self.rows, key=lambda one: one.arena_bytes).plan
+        return min(self.whole, self.rows, key=lambda arena: arena.arena_bytes).plan
 
     @property
     def parameters(self) -> int:
@@ -293,10 +295,10 @@ class MemoryComparison(Shown):
         titles = ((WHOLE_SEPARATE, WHOLE_ARENA), (ROWS_SEPARATE, ROWS_ARENA))
         return tuple(
             Method(title, size, bound, self.parameters)
-            for pair, one in zip(titles, (self.whole, self.rows), strict=True)
+            for pair, arena in zip(titles, (self.whole, self.rows), strict=True)
             for title, size, bound in (
-                (pair[0], one.separate_bytes, one.separate_bytes),
-                (pair[1], one.arena_bytes, one.lower_bound),
+                (pair[0], arena.separate_bytes, arena.separate_bytes),
+                (pair[1], arena.arena_bytes, arena.lower_bound),
             )
         )
 
@@ -324,12 +326,12 @@ class MemoryComparison(Shown):
             "flash_bytes": flash_bytes(self.network, self.element_bytes),
             **{
                 name: {
-                    "separate_bytes": one.separate_bytes,
-                    "arena_bytes": one.arena_bytes,
-                    "lower_bound_bytes": one.lower_bound,
+                    "separate_bytes": arena.separate_bytes,
+                    "arena_bytes": arena.arena_bytes,
+                    "lower_bound_bytes": arena.lower_bound,
                     "nanoseconds": time,
                 }
-                for name, one, time in plans
+                for name, arena, time in plans
             },
             "pipelined_nanoseconds": self.pipelined,
             **({"kept_bytes": kept} if (kept := self.plan().kept_bytes) else {}),
@@ -384,10 +386,13 @@ def memory_comparison(
         [
             sum(actor.durations)
             for actor in lower(
-                network, one, durations=durations(one), element_bytes=element_bytes
+                network,
+                granularity_,
+                durations=durations(granularity_),
+                element_bytes=element_bytes,
             ).actors
         ]
-        for one in (WHOLE, granularity)
+        for granularity_ in (WHOLE, granularity)
     ]
     return MemoryComparison(
         network=network,
@@ -408,14 +413,14 @@ def _stateful_comparison(
     budget: Budget,
 ) -> MemoryComparison:
     """Return the one plan of a network that keeps a state: its frames work as a whole."""
-    found = stateful_plan(network, element_bytes=element_bytes, budget=budget)
+    stateful = stateful_plan(network, element_bytes=element_bytes, budget=budget)
     graph = lower(network, WHOLE, durations=durations(WHOLE), element_bytes=element_bytes)
     works = [sum(actor.durations) for actor in graph.actors]
     return MemoryComparison(
         network=network,
         element_bytes=element_bytes,
-        whole=found,
-        rows=found,
+        whole=stateful,
+        rows=stateful,
         nanoseconds=(sum(works), sum(works)),
         pipelined=max(works),
     )

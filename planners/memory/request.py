@@ -160,10 +160,10 @@ def _memories_given(
 ) -> Sequence[Memory | BoardMemory]:
     """The memories, those that are texts read as commands read them."""
     texts = [memory for memory in memories if isinstance(memory, str)]
-    others = [memory for memory in memories if not isinstance(memory, str)]
-    if texts and others:
+    memory_values = [memory for memory in memories if not isinstance(memory, str)]
+    if texts and memory_values:
         raise InvalidArgument("fit: memories are texts and others; expected only one of both")
     try:
-        return memories_of([memory_of(text) for text in texts], board) if texts else others
+        return memories_of([memory_of(text) for text in texts], board) if texts else memory_values
     except (MalformedText, InvalidArgument) as error:
         raise InvalidArgument(f"fit: memories: {error}") from None

@@ -68,7 +68,7 @@ class Together:
             {group.concurrent for group in (fit.best or fit.least).plan.groups} - {None}
             for fit in self.fits
         ]
-        return any(one & other for one, other in combinations(words, 2))
+        return any(first & second for first, second in combinations(words, 2))
 
     @property
     def flash_bytes(self) -> int:
@@ -84,8 +84,8 @@ class Together:
     def nanoseconds(self) -> int | None:
         """Predicted time of a frame of each network; None where one has no prediction."""
         times = [(fit.best or fit.least).nanoseconds for fit in self.fits]
-        known = [time for time in times if time is not None]
-        return sum(known) if len(known) == len(times) else None
+        times_known = [time for time in times if time is not None]
+        return sum(times_known) if len(times_known) == len(times) else None
 
     @property
     def shown_nanoseconds(self) -> int | None:
@@ -124,10 +124,10 @@ class Together:
 
 def require_one_memory(plans: Sequence[StreamingPlan]) -> None:
     """Raise InvalidPlan for plans of several networks of which one lies in several memories."""
-    for one in plans if len(plans) > 1 else ():
-        if one.memories:
+    for plan in plans if len(plans) > 1 else ():
+        if plan.memories:
             raise InvalidPlan(
-                f"network {one.network!r} is planned in several memories, and networks in turn have "
+                f"network {plan.network!r} is planned in several memories, and networks in turn have "
                 "one arena; plan it alone"
             )
 
@@ -141,9 +141,9 @@ def within_one_ram(fits: Sequence[Fit], again: Callable[[int, int], Fit]) -> lis
     states = [(fit.best or fit.least).state_bytes for fit in fits]
     found = []
     for number, fit in enumerate(fits):
-        others = sum(states) - states[number]
+        state_bytes = sum(states) - states[number]
         if fit.best is not None and fit.ram is not None:
-            left = fit.ram - others
+            left = fit.ram - state_bytes
             if fit.needed_ram(fit.best) > left:
                 fit = replace(again(number, left), ram=fit.ram, hop=fit.hop)
         found.append(fit)
@@ -166,7 +166,7 @@ def with_states_apart(
     tops = [top + -top % ALIGNMENT for top in (_top(way.plan) for way in ways)]
     if not any(tops):
         return list(fits)
-    found, base, kept = [], 0, sum(tops)
+    moved_plans, base, kept = [], 0, sum(tops)
     for number, (fit, way, top) in enumerate(zip(fits, ways, tops, strict=True)):
         around = 0 if fit.beside is None else fit.beside.bytes
         left = None if fit.ram is None else fit.ram - kept - around
@@ -186,8 +186,8 @@ def with_states_apart(
             reason = because(FitWhy.BESIDE_STATES, kept=kept, least=least)
             status = Status.UNKNOWN if fit.status is Status.UNKNOWN else Status.INFEASIBLE
             moved = replace(moved, status=status, reason=reason)
-        found.append(moved)
-    return found
+        moved_plans.append(moved)
+    return moved_plans
 
 
 ALIGNMENT = 4  # bytes: of what networks keep, beside one another
@@ -224,12 +224,12 @@ def run_in_turn(
     that is read does not hold what the layer is to read, or what comes in is no frame of a network.
     """
     memory = np.full(max((plan.all_bytes for plan in plans), default=0), POISON, np.uint8)
-    found: list[list[Outputs]] = [[] for _ in models]
+    outputs_found: list[list[Outputs]] = [[] for _ in models]
     for turn in range(max(map(len, frames), default=0)):
         for number, (model, plan) in enumerate(zip(models, plans, strict=True)):
             if turn < len(frames[number]):
-                found[number].append(outputs_of(model, plan, frames[number][turn], memory))
-    return found
+                outputs_found[number].append(outputs_of(model, plan, frames[number][turn], memory))
+    return outputs_found
 
 
 def outputs_of(
@@ -259,9 +259,9 @@ def run_plan(
     memory: the array, as others have left it; by default a poisoned one. Raises ExecutionError where
     a byte that is read does not hold what the layer is to read.
     """
-    given = checked_frame(model.network, frame)
+    checked = checked_frame(model.network, frame)
     worked = worked_model(model, plan.rematerialised)
-    computing = ModelComputing(worked, given)
+    computing = ModelComputing(worked, checked)
     machine = Machine(worked.network, plan, computing, memory=memory)
     machine.run()
     slow_bytes = machine.arena.slow_bytes
@@ -280,7 +280,7 @@ def run_frames(model: Model, plan: StreamingPlan, frames: Sequence[Frame]) -> li
     """
     worked = worked_model(model, plan.rematerialised)
     machine: Machine | None = None
-    found = []
+    runs = []
     for frame in frames:
         computing = ModelComputing(worked, checked_frame(model.network, frame))
         if machine is None:
@@ -293,11 +293,11 @@ def run_frames(model: Model, plan: StreamingPlan, frames: Sequence[Frame]) -> li
             layer.name: _in_dims(machine.output(layer.inputs[0]), layer.shape)
             for layer in model.network.outputs
         }
-        found.append(PlanRun(outputs, machine.arena.most, slow_bytes))
-    return found
+        runs.append(PlanRun(outputs, machine.arena.most, slow_bytes))
+    return runs
 
 
 def _in_dims(rows: Array, shape: Shape) -> Array:
     """A tensor, (rows, columns, channels), in the order of its dims."""
-    found: Array = (rows.transpose(2, 0, 1) if shape.is_map else rows).reshape(shape.dims)
-    return found
+    values: Array = (rows.transpose(2, 0, 1) if shape.is_map else rows).reshape(shape.dims)
+    return values

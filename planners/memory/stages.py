@@ -180,7 +180,7 @@ class StageTable:
         ends = (*range(stage.rows, height, stage.rows), height)
         ranges, outside = self._ranges(stage, tuple(pairwise((0, *ends))))
         readings = tuple(
-            reading_of(name, found, self.height(name)) for name, found in outside.items()
+            reading_of(name, readings, self.height(name)) for name, readings in outside.items()
         )
         strips = tuple(self._strips(stage, ranges))
         return Geometry(
@@ -239,11 +239,11 @@ class StageTable:
             for index, source in enumerate(layer.inputs):
                 row_of = self.row_needs(layer, index)
                 before = needed.get(source)
-                found = [rows_behind(row_of, span) for span in needed[name]]
+                spans = [rows_behind(row_of, span) for span in needed[name]]
                 needed[source] = (
-                    found
+                    spans
                     if before is None
-                    else [joined(one, two) for one, two in zip(before, found, strict=True)]
+                    else [joined(first, two) for first, two in zip(before, spans, strict=True)]
                 )
         ranges = {name: tuple(span or (0, 0) for span in needed[name]) for name in stage.layers}
         order = dict.fromkeys(

@@ -86,17 +86,21 @@ class _Planning:
         self._network, self._element_bytes, self._external = network, element_bytes, external
         self._windows = rings_of(network)
         self._layers = [
-            one for one in network.layers if not one.is_end and one.name not in self._windows
+            layer
+            for layer in network.layers
+            if not layer.is_end and layer.name not in self._windows
         ]
         self._summed = self._rows_that_are_summed()
         made_with = set(self._summed.values())
         firsts = [layer for layer in self._layers if layer.name not in made_with]
         self._groups = [
-            [one, network.layer(self._summed[one.name])] if one.name in self._summed else [one]
-            for one in firsts
+            [first, network.layer(self._summed[first.name])]
+            if first.name in self._summed
+            else [first]
+            for first in firsts
         ]
         self._step = {
-            one.name: number for number, group in enumerate(self._groups) for one in group
+            layer.name: number for number, group in enumerate(self._groups) for layer in group
         }
         self._aliases = {
             alias.tensor: alias for layer in self._layers for alias in self._inside(layer)
@@ -108,15 +112,15 @@ class _Planning:
         By the names of both, where a row and the sums are smaller than all rows.
         """
         network, consumers = self._network, self._network.consumers
-        found = {}
+        followers = {}
         for layer in self._layers:
             readers = [network.layer(name) for name in consumers[layer.name]]
             if len(readers) == 1 and sums_over_rows(network, readers[0]):
                 sums = ACCUMULATOR_BYTES * readers[0].shape.elements
-                is_next = readers[0] in self._layers and readers[0].name not in found
+                is_next = readers[0] in self._layers and readers[0].name not in followers
                 if is_next and self._bytes(layer) > self._bytes(layer) // layer.shape.rows + sums:
-                    found[layer.name] = readers[0].name
-        return found
+                    followers[layer.name] = readers[0].name
+        return followers
 
     def _inside(self, layer: Layer) -> list[Alias]:
         """Return the place of some channels of a single place in the tensor that they are cut from."""
@@ -154,7 +158,7 @@ class _Planning:
     def plan(self, budget: Budget) -> BoundedPlan:
         """Return the plan, with its lower bound."""
         groups = tuple(
-            PlannedGroup(stages=tuple(PlannedStage(stage=self._stage(one)) for one in group))
+            PlannedGroup(stages=tuple(PlannedStage(stage=self._stage(layer)) for layer in group))
             for group in self._groups
         )
         kept, top = self._kept(len(groups))
@@ -237,12 +241,12 @@ class _Planning:
                 wanted.append((self._unit(layer), layer, Kind.KEPT, self._bytes(layer)))
             elif size := state_bytes(self._network, layer):
                 kept = layer.operator.kept(self._network.input_shapes(layer)).values()
-                unit = max(one.element.bytes for one in kept)
+                unit = max(variable.element.bytes for variable in kept)
                 wanted.append((unit, layer, Kind.STATE, size))
-        found, end = [], 0
-        for unit, layer, kind, size in sorted(wanted, key=lambda one: -one[0]):
+        pieces, end = [], 0
+        for unit, layer, kind, size in sorted(wanted, key=lambda piece: -piece[0]):
             end += -end % (unit if kind is Kind.KEPT else 1)
-            found.append(
+            pieces.append(
                 StreamBuffer(
                     name=f"{layer.name} kept",
                     kind=kind,
@@ -257,7 +261,7 @@ class _Planning:
             end += size
         widest = max(map(self._unit, self._network.layers))
         widest = widest if self._element_bytes or self._is_real() else 1
-        return found, end + -end % (ACCUMULATOR_BYTES if self._summed else widest)
+        return pieces, end + -end % (ACCUMULATOR_BYTES if self._summed else widest)
 
     def _is_real(self) -> bool:
         return all(layer.quantization is None for layer in self._network.layers)
@@ -265,7 +269,7 @@ class _Planning:
     def _problem(self, plan: StreamingPlan) -> Problem:
         """The tensors of a frame, in the order of the groups."""
         last = len(self._groups) - 1
-        inputs = [one.name for one in self._network.inputs]
+        inputs = [input_.name for input_ in self._network.inputs]
         ends = dict.fromkeys(inputs, 0) | self._step
 
         def use(name: str, step: int) -> None:
@@ -306,16 +310,16 @@ class _Planning:
                 alignment=ACCUMULATOR_BYTES,
             )
             buffers.append(sums)
-        known = {buffer.name for buffer in buffers} - set(self._summed)
+        names_read = {buffer.name for buffer in buffers} - set(self._summed)
         pairs = [
             (layer.inputs[0], layer.name)
             for layer in self._layers
-            if known.issuperset((layer.inputs[0], layer.name))
+            if names_read.issuperset((layer.inputs[0], layer.name))
             and ends[layer.inputs[0]] == self._step[layer.name]
             and self._may_lie_over(layer, self._network.layer(layer.inputs[0]))
         ]
         # The result of sums is written when the last row has been added, and may lie over it.
-        over = [pair for pair in self._summed.items() if pair[1] in known]
+        over = [pair for pair in self._summed.items() if pair[1] in names_read]
         return Problem(
             name=self._network.name,
             buffers=tuple(buffers),

@@ -212,15 +212,15 @@ class TiledGroups:
         )
         most = kept = nanoseconds = work = np.zeros(tuple(map(len, counts)), np.int64)
         for begin in reversed(range(first, upto)):
-            found = self._section(begin, result.name, held, halo_cached=halo_cached)
-            nanoseconds = nanoseconds + found.nanoseconds
-            work = work + found.multiply_accumulates
-            size = kept + found.kept + np.maximum(most, found.begun)
+            section = self._section(begin, result.name, held, halo_cached=halo_cached)
+            nanoseconds = nanoseconds + section.nanoseconds
+            work = work + section.multiply_accumulates
+            size = kept + section.kept + np.maximum(most, section.begun)
             for row, column, tiles in tilings:
                 numbers = (array[row, column] for array in (size, nanoseconds, work))
                 yield TiledOption(begin, tiles, *map(int, numbers))
-            most = np.maximum(most, found.alive)
-            kept = kept + found.kept
+            most = np.maximum(most, section.alive)
+            kept = kept + section.kept
 
     def _section(
         self, number: int, result: str, held: tuple[list[Bands], ...], *, halo_cached: bool
@@ -229,7 +229,12 @@ class TiledGroups:
         layers, source = self._course.between(number, number + 1), self._course.at(number)
         names = (source, *(layer.name for layer in layers))
         along = [
-            {name: _along([one[name] for one in axis], halo_cached=halo_cached) for name in names}
+            {
+                name: _along(
+                    [tiles_of_axis[name] for tiles_of_axis in axis], halo_cached=halo_cached
+                )
+                for name in names
+            }
             for axis in held
         ]
         kind = self._number_type(layers, along)
@@ -255,13 +260,13 @@ class TiledGroups:
         ]
         begun = most = work = nothing
         sizes = alive(layers, tile), alive(layers, tile | {source: nothing})
-        for needed, all_tiles, own in zip(scratch, *sizes, strict=True):
+        for needed, all_tiles, own_tiles in zip(scratch, *sizes, strict=True):
             most = np.maximum(most, all_tiles + needed)
-            begun = np.maximum(begun, own + needed)
+            begun = np.maximum(begun, own_tiles + needed)
         for layer in layers:
-            each = multiply_accumulates_of_pixel(self._network, layer)
+            macs_each = multiply_accumulates_of_pixel(self._network, layer)
             total = np.multiply.outer(rows[layer.name].total, columns[layer.name].total)
-            work = work + each * total
+            work = work + macs_each * total
         spent = sum(
             (self._nanoseconds(layer, held, halo_cached=halo_cached) for layer in layers), nothing
         )
@@ -300,13 +305,13 @@ class TiledGroups:
                 tile_lengths(
                     self._needs,
                     layer,
-                    fresh(one[layer.name]) if halo_cached else one[layer.name],
+                    fresh(tiles_of[layer.name]) if halo_cached else tiles_of[layer.name],
                     axis,
                 )
-                for one in found
+                for tiles_of in found
             ]
             begins.append(np.cumsum([0, *(len(table) for table in tables[:-1])]))
-            lengths.append([one for table in tables for one in table])
+            lengths.append([length for table in tables for length in table])
         times = self._times.of_layer(layer, *lengths)
         down: Array = np.add.reduceat(times, begins[0], axis=0)
         both: Array = np.add.reduceat(down, begins[1], axis=1)
@@ -317,8 +322,10 @@ def _along(found: Sequence[tuple[Range, ...]], *, halo_cached: bool) -> list[tup
     """The numbers of _Along, a row for each number of tiles."""
     rows: list[tuple[int, ...]] = []
     for tiles in found:
-        own = fresh(tiles) if halo_cached else tiles
+        own_tiles = fresh(tiles) if halo_cached else tiles
         shared = largest_shared(tiles) if halo_cached else 0
         span = tiles[-1][1] - tiles[0][0]
-        rows.append((longest(tiles), shared, span, longest(own), sum(end - a for a, end in own)))
+        rows.append(
+            (longest(tiles), shared, span, longest(own_tiles), sum(end - a for a, end in own_tiles))
+        )
     return rows

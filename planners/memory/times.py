@@ -43,8 +43,8 @@ def stage_loops(table: StageTable, stage: Stage, known: Table | None = None) -> 
     Firings are those of the layer that makes the result. known: instructions of kernels; a layer of
     another counts as operations and elements.
     """
-    network, found = table.network, table.geometry(stage)
-    strips = {strip.layer: strip.columns for strip in found.strips}
+    network, geometry = table.network, table.geometry(stage)
+    strips = {strip.layer: strip.columns for strip in geometry.strips}
     loops_of: dict[str, Loops] = {}
     for name in stage.layers:
         counts: Loops = Counter()
@@ -61,18 +61,18 @@ def stage_loops(table: StageTable, stage: Stage, known: Table | None = None) -> 
         )
         if known is not None:
             of_frame = known_loops(layer, inputs, of_frame, known)
-        rows, calls = layer.shape.rows, found.firings.count
+        rows, calls = layer.shape.rows, geometry.firings.count
         made = rows
-        if not found.accumulator and stage.mode is Mode.ROWS:
-            made = sum(end - first for first, end in found.ranges[name])
-            calls = sum(first < end for first, end in found.ranges[name])
+        if not geometry.accumulator and stage.mode is Mode.ROWS:
+            made = sum(end - first for first, end in geometry.ranges[name])
+            calls = sum(first < end for first, end in geometry.ranges[name])
         columns = layer.shape.width if strips else 1
         for loop, number in of_frame.items():
             times = columns if loop[1] == "rows" else 1
             counts[loop] += number * times * made // rows
         counts["firing", "columns" if strips else "calls"] += calls * columns
         loops_of[name] = counts
-    loops_of[stage.result]["firing", "firings"] += found.firings.count
+    loops_of[stage.result]["firing", "firings"] += geometry.firings.count
     return loops_of
 
 
@@ -84,9 +84,9 @@ def group_loops(table: StageTable, stages: Sequence[Stage]) -> Loops:
     firings = sum(table.geometry(stage).firings.count for stage in stages)
     counts: Loops = Counter({("frame", "groups"): 1, ("frame", "firings"): firings})
     for stage in stages:
-        found = table.geometry(stage)
-        ranges = len(stage.layers) + len(found.firings.readings)
-        counts["frame", "ranges"] += found.firings.count * ranges
+        geometry = table.geometry(stage)
+        ranges = len(stage.layers) + len(geometry.firings.readings)
+        counts["frame", "ranges"] += geometry.firings.count * ranges
     if len(stages) > 1:
         counts["frame", "firings among others"] = firings
         counts["frame", "stages seen"] = firings * len(stages)
@@ -112,7 +112,7 @@ def measured_work(
     durations: nanoseconds of the phases of each layer, whole or row by row. launch: seconds to start
     a phase. Inputs and outputs take no time. Raises InvalidNetwork for a layer without durations.
     """
-    ends = [one.name for one in (*network.inputs, *network.outputs)]
+    ends = [end.name for end in (*network.inputs, *network.outputs)]
     layers = [layer.name for layer in network.layers if layer.name not in ends]
     missing = [name for name in layers if name not in durations]
     if missing:
@@ -171,8 +171,8 @@ class PlanTimes:
             times, worked, _ = self._worked(plan)
             return times.of(worked)
         groups = [[stage.stage for stage in group.stages] for group in plan.groups]
-        found = sum(sum(map(self.of_stage, group)) + self.interleaving(group) for group in groups)
-        return found + self.around_groups()
+        total = sum(sum(map(self.of_stage, group)) + self.interleaving(group) for group in groups)
+        return total + self.around_groups()
 
     def around_groups(self) -> int:
         """Return the nanoseconds in which a frame begins and ends on a core."""
@@ -209,19 +209,23 @@ class PlanTimes:
         times, worked = self, plan
         if plan.rematerialised:
             times, worked, copies = self._worked(plan)
-        found = dict.fromkeys((layer.name for layer in self._table.network.layers), Fraction(0))
-        found[self._table.network.outputs[0].name] += times.around_groups()
+        nanoseconds_of = dict.fromkeys(
+            (layer.name for layer in self._table.network.layers), Fraction(0)
+        )
+        nanoseconds_of[self._table.network.outputs[0].name] += times.around_groups()
         for group in worked.groups:
             stages = [stage.stage for stage in group.stages]
             firings = [times._table.geometry(stage).firings.count for stage in stages]
             between = Fraction(times.interleaving(stages), sum(firings) or 1)
             if not stages and group.streamed_input is not None:  # which is collected
-                found[group.streamed_input] += between
+                nanoseconds_of[group.streamed_input] += between
             for stage, count in zip(stages, firings, strict=True):
                 for name, time in times._parts(stage).items():
-                    found[copies.get(name, Copy(name)).layer] += time
-                found[copies.get(stage.result, Copy(stage.result)).layer] += between * count
-        return apportioned(self.of(plan), found)
+                    nanoseconds_of[copies.get(name, Copy(name)).layer] += time
+                nanoseconds_of[copies.get(stage.result, Copy(stage.result)).layer] += (
+                    between * count
+                )
+        return apportioned(self.of(plan), nanoseconds_of)
 
     def _parts(self, stage: Stage) -> dict[str, Fraction]:
         """The time of a stage by its layers, before it is rounded up."""
@@ -252,9 +256,13 @@ class PlanTimes:
         if measured is not None:
             measured = dict(measured)
             for layer in network.layers:
-                one = given.layer(copies.get(layer.name, Copy(layer.name)).layer)
-                part = measured[one.name] * layer.shape.elements // one.shape.elements
-                is_cut = layer.operator.moves and layer.operator != one.operator
+                layer_before = given.layer(copies.get(layer.name, Copy(layer.name)).layer)
+                part = (
+                    measured[layer_before.name]
+                    * layer.shape.elements
+                    // layer_before.shape.elements
+                )
+                is_cut = layer.operator.moves and layer.operator != layer_before.operator
                 measured[layer.name] = 0 if is_cut else part
         table = self._table.of(network)
         times = PlanTimes(table, platform, self._parameter_bytes, measured)
@@ -271,17 +279,19 @@ class PlanTimes:
         if self._core is not None:
             loops = stage_loops(table, stage, self._core.table).values()
             return ceil(self._of_loops(*loops, group_loops(table, [stage])))
-        network, found = table.network, table.geometry(stage)
-        firings, work = found.firings.count, sum(self._works(stage).values(), Fraction(0))
+        network, geometry = table.network, table.geometry(stage)
+        firings, work = geometry.firings.count, sum(self._works(stage).values(), Fraction(0))
         parameters = sum(
             layer_parameter_bytes(layer, network.input_shapes(layer), self._parameter_bytes)
             for layer in map(network.layer, stage.layers)
         )
         moved = table.tensor_bytes(stage.result) + sum(
-            table.tensor_bytes(reading.tensor) for reading in found.firings.readings
+            table.tensor_bytes(reading.tensor) for reading in geometry.firings.readings
         )
-        each = self._platform.nanoseconds(work / firings, Fraction(moved, firings) + parameters)
-        return each * firings
+        each_firing = self._platform.nanoseconds(
+            work / firings, Fraction(moved, firings) + parameters
+        )
+        return each_firing * firings
 
     def _works(self, stage: Stage) -> dict[str, Fraction]:
         """The work of each layer of a stage in a frame, with the rows that are computed again."""
@@ -299,7 +309,7 @@ class PlanTimes:
 def apportioned(total: int, parts: Mapping[str, Fraction]) -> dict[str, int]:
     """Return whole numbers of this sum in the ratio of the parts, each nearly its own."""
     sums = list(accumulate(parts.values(), initial=Fraction(0)))
-    ends = [total * one // sums[-1] if sums[-1] else 0 for one in sums]
+    ends = [total * sum_ // sums[-1] if sums[-1] else 0 for sum_ in sums]
     return {name: end - before for name, (before, end) in zip(parts, pairwise(ends), strict=True)}
 
 
@@ -385,8 +395,8 @@ class TileTimes(NamedTuple):
         areas = [np.multiply.outer(down[:, i], across[:, i]) for i in range(len(pixels))]
         moved = sum(map(mul, pixels, areas)) + parameters
         busiest = np.maximum(areas[0] * work * price.operation, moved * price.byte)
-        found: Array = np.maximum(-(-(price.launch + busiest) // price.scale), 1)
-        return found
+        prices: Array = np.maximum(-(-(price.launch + busiest) // price.scale), 1)
+        return prices
 
 
 Lengths = tuple[int, ...]  # of a tile along an axis: of the output, then of each input

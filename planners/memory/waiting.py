@@ -58,18 +58,18 @@ def least_slow_bytes(course: TopologicalOrder, table: StageTable, fast: int) -> 
     They are those of inputs and results that cannot lie whole in fast memory. Inputs are there
     together before the first layer works, results behind the last.
     """
-    found = 0
+    total = 0
     needed = _needed_bytes(course, table)
     for names in ((course.at(0), *course.others), tuple(course.results)):
         if len(names) > MOST_CHOSEN:
-            found += max(0, sum(needed[name] for name in names) - fast)
+            total += max(0, sum(needed[name] for name in names) - fast)
             continue
-        found += min(
+        total += min(
             sum(needed[name] for name in names if name not in staying)
             for staying in subsets(names)
             if sum(map(table.tensor_bytes, staying)) <= fast
         )
-    return found
+    return total
 
 
 def _needed_bytes(course: TopologicalOrder, table: StageTable) -> dict[str, int]:
@@ -80,23 +80,23 @@ def _needed_bytes(course: TopologicalOrder, table: StageTable) -> dict[str, int]
     """
     network, needs = course.network, Needs(course.network)
     shapes = {name: network.layer(name).shape for name in (*course.layers, *course.others)}
-    found = {name: np.zeros((one.rows, one.width), bool) for name, one in shapes.items()}
+    masks = {name: np.zeros((shape.rows, shape.width), bool) for name, shape in shapes.items()}
     for name in course.results:
-        found[name][:] = True
+        masks[name][:] = True
     for name in reversed(course.layers):
         layer = network.layer(name)
         is_by_columns = can_be_tiled(network, layer) and works_by_columns(network, layer)
         across = needs.of(layer, COLUMNS) if is_by_columns else ()
         for index, source in enumerate(layer.inputs):
-            height, width = found[source].shape
+            height, width = masks[source].shape
             rows = _spans(table.row_needs(layer, index), height)
-            every = [(0, width)] * shapes[name].width
+            spans = [(0, width)] * shapes[name].width
             if across:
-                every = [across[index].clipped((at, at + 1)) for at in range(shapes[name].width)]
-            found[source] |= rows.T @ found[name] @ _spans(every, width)
+                spans = [across[index].clipped((at, at + 1)) for at in range(shapes[name].width)]
+            masks[source] |= rows.T @ masks[name] @ _spans(spans, width)
     return {
-        name: int(some.sum()) * (table.row_bytes(name) // shapes[name].width)
-        for name, some in found.items()
+        name: int(mask.sum()) * (table.row_bytes(name) // shapes[name].width)
+        for name, mask in masks.items()
     }
 
 
@@ -108,11 +108,11 @@ def _spans(spans: Sequence[Range], limit: int) -> Array:
 
 def slow_bytes_of_whole_layers(course: TopologicalOrder, sizes: dict[str, int], fast: Names) -> int:
     """Return slow bytes where each layer works whole: once for its result, once for each input."""
-    found = 0
+    total = 0
     for name in course.layers[1:]:
-        for one in (name, *course.network.layer(name).inputs):
-            found += 0 if one in fast else sizes[one]
-    return found
+        for name_ in (name, *course.network.layer(name).inputs):
+            total += 0 if name_ in fast else sizes[name_]
+    return total
 
 
 def greedy_split(
@@ -123,10 +123,10 @@ def greedy_split(
     They fit where those that live at one time do, which is generous: offsets may take more.
     """
     whole = whole_tensors(course.network, element_bytes=table.element_bytes)
-    inside = sorted(whole.buffers, key=lambda one: one.size)
+    inside = sorted(whole.buffers, key=lambda buffer: buffer.size)
     while max(loads([(b.start, b.end, b.size) for b in inside]).values(), default=0) > fast:
         inside.pop()
-    return slow_bytes_of_whole_layers(course, sizes, frozenset(one.name for one in inside))
+    return slow_bytes_of_whole_layers(course, sizes, frozenset(buffer.name for buffer in inside))
 
 
 SOURCE, SINK = "source", "sink"
@@ -137,17 +137,17 @@ def least_waiting_bytes(course: TopologicalOrder, table: StageTable, fast: int) 
     """Return slow bytes of any schedule beside those of inputs and results, each once."""
     if course.others:
         return 0
-    found, known = 0, set[frozenset[str]]()
+    bound, seen = 0, set[frozenset[str]]()
     for gate in _gates(course):
         behind = _behind(course, gate)
-        if behind in known:
+        if behind in seen:
             continue
-        known.add(behind)
+        seen.add(behind)
         ways = _Ways(course, table, gate, behind)
         for most in (1, 2):  # of a byte of the cut, which is counted once or twice
             if ways.targets:
-                found = max(found, _flow(ways.capacities(most)) - most * fast)
-    return found
+                bound = max(bound, _flow(ways.capacities(most)) - most * fast)
+    return bound
 
 
 def _gates(course: TopologicalOrder) -> Iterator[str]:
@@ -158,10 +158,10 @@ def _gates(course: TopologicalOrder) -> Iterator[str]:
     for name in course.layers[1:]:
         layer = network.layer(name)
         ways = []
-        for index, one in enumerate(_operands(network, layer)):
+        for index, operand in enumerate(_operands(network, layer)):
             taps = _taps(network, layer, min(index, len(layer.inputs) - 1))
-            if one in reach and taps is not None:
-                rows, columns, mixes = reach[one]
+            if operand in reach and taps is not None:
+                rows, columns, mixes = reach[operand]
                 ways.append((taps[0] @ rows, taps[1] @ columns, mixes or _mixes(layer)))
         if ways and not isinstance(layer.operator, op.Concatenation):
             reach[name] = max(ways, key=lambda way: (way[2], int(way[0].sum() * way[1].sum())))
@@ -172,24 +172,26 @@ def _gates(course: TopologicalOrder) -> Iterator[str]:
 
 def _behind(course: TopologicalOrder, gate: str) -> frozenset[str]:
     """The tensors that are computed from another."""
-    found = {gate}
+    gated = {gate}
     for name in course.layers[1:]:
-        if found.intersection(course.network.layer(name).inputs):
-            found.add(name)
-    return frozenset(found - {gate})
+        if gated.intersection(course.network.layer(name).inputs):
+            gated.add(name)
+    return frozenset(gated - {gate})
 
 
 def _operands(network: Network, layer: Layer) -> list[str]:
     """The tensors that a layer reads; those of a concatenation of feature maps where it mixes them."""
-    found = list(layer.inputs)
-    while _mixes(layer) and len(found) < len(network.layers):
-        joined = [network.layer(name) for name in found]
-        if not any(_joins_maps(one) for one in joined):
+    sources = list(layer.inputs)
+    while _mixes(layer) and len(sources) < len(network.layers):
+        joined = [network.layer(name) for name in sources]
+        if not any(_joins_maps(layer) for layer in joined):
             break
-        found = [
-            part for one in joined for part in (one.inputs if _joins_maps(one) else [one.name])
+        sources = [
+            part
+            for layer in joined
+            for part in (layer.inputs if _joins_maps(layer) else [layer.name])
         ]
-    return found
+    return sources
 
 
 def _joins_maps(layer: Layer) -> bool:
@@ -208,33 +210,33 @@ def _mixes(layer: Layer) -> bool:
 
 def _taps(network: Network, layer: Layer, index: int) -> tuple[Array, Array] | None:
     """For each row, and for each column, of a layer which of an input it is made of; None: unknown."""
-    given, own = network.input_shapes(layer)[index], layer.shape
+    source_shape, own_shape = network.input_shapes(layer)[index], layer.shape
     operator = layer.operator
     match operator:
         case op.Convolution(window=window, block=None) | op.Pooling(window=window):
-            found = []
-            sizes = (own.rows, given.rows), (own.width, given.width)
+            taps_of = []
+            sizes = (own_shape.rows, source_shape.rows), (own_shape.width, source_shape.width)
             for axis, (outputs, inputs) in enumerate(sizes):
                 taps = np.zeros((outputs, inputs), bool)
                 for place in range(outputs):
                     first = place * window.stride[axis] - window.padding[axis]
-                    every = range(window.kernel[axis])
-                    seen = (first + tap * window.dilation[axis] for tap in every)
+                    taps_all = range(window.kernel[axis])
+                    seen = (first + tap * window.dilation[axis] for tap in taps_all)
                     taps[place, [at for at in seen if 0 <= at < inputs]] = True
-                found.append(taps)
-            return found[0], found[1]
+                taps_of.append(taps)
+            return taps_of[0], taps_of[1]
         case op.FullyConnected() | op.GlobalPooling():
-            shapes = (own.rows, given.rows), (own.width, given.width)
+            shapes = (own_shape.rows, source_shape.rows), (own_shape.width, source_shape.width)
             return np.ones(shapes[0], bool), np.ones(shapes[1], bool)
-    if given.is_map and (factors := operator.enlargement(given)):
+    if source_shape.is_map and (factors := operator.enlargement(source_shape)):
         return (
-            np.arange(own.rows)[:, None] // factors[0] == np.arange(given.rows),
-            np.arange(own.width)[:, None] // factors[1] == np.arange(given.width),
+            np.arange(own_shape.rows)[:, None] // factors[0] == np.arange(source_shape.rows),
+            np.arange(own_shape.width)[:, None] // factors[1] == np.arange(source_shape.width),
         )
-    is_alike = given == own and operator.is_elementwise
-    is_cut = isinstance(operator, op.Slice) and operator.axis == 0 and given.is_map
+    is_alike = source_shape == own_shape and operator.is_elementwise
+    is_cut = isinstance(operator, op.Slice) and operator.axis == 0 and source_shape.is_map
     if is_alike or is_cut:
-        return np.eye(own.rows, dtype=bool), np.eye(own.width, dtype=bool)
+        return np.eye(own_shape.rows, dtype=bool), np.eye(own_shape.width, dtype=bool)
     return None
 
 
@@ -264,7 +266,7 @@ class _Ways:
                 early = [
                     operand for operand in operands if operand not in behind and operand != gate
                 ]
-                new = [(one, name) for one in early if self._is_even(one, layer)]
+                new = [(name_, name) for name_ in early if self._is_even(name_, layer)]
                 self._edges += new
                 self.targets += [name] if new else []
         self._drop_cut()
@@ -286,18 +288,21 @@ class _Ways:
     def _is_even(self, source: str, layer: Layer) -> bool:
         """Whether each place of a layer has as many places of its own of a tensor, all of them used."""
         network, operator = self._network, layer.operator
-        given, own = network.layer(source).shape, layer.shape
+        source_shape, own_shape = network.layer(source).shape, layer.shape
         if _joins_maps(network.layer(source)) and not _mixes(layer):
             return False
         if isinstance(operator, op.FullyConnected):
             return True
         if isinstance(operator, op.Convolution | op.Pooling):
             if isinstance(operator, op.Convolution) and not _mixes(layer):
-                if not operator.groups == given.channels == own.channels or operator.block:
+                if (
+                    not operator.groups == source_shape.channels == own_shape.channels
+                    or operator.block
+                ):
                     return False
             window = operator.window
             for axis, (inputs, outputs) in enumerate(
-                zip(given.dims[1:], own.dims[1:], strict=True)
+                zip(source_shape.dims[1:], own_shape.dims[1:], strict=True)
             ):
                 kernel, stride = window.kernel[axis], window.stride[axis]
                 before, dilation = window.padding[axis], window.dilation[axis]
@@ -307,7 +312,7 @@ class _Ways:
                     return False
             return True
         if isinstance(operator, op.GlobalPooling):
-            return given.channels == own.channels
+            return source_shape.channels == own_shape.channels
         return _taps(network, layer, layer.inputs.index(source)) is not None
 
     def _drop_cut(self) -> None:
@@ -316,52 +321,56 @@ class _Ways:
         for source, name in self._edges:
             readers[source].append(self._network.layer(name))
         left = set[tuple[str, str]]()
-        for source, some in readers.items():
-            cuts = [one.operator for one in some if isinstance(one.operator, op.Slice)]
+        for source, layers in readers.items():
+            cuts = [reader.operator for reader in layers if isinstance(reader.operator, op.Slice)]
             ends = sorted((cut.start, cut.stop) for cut in cuts)
-            is_apart = all(one[1] <= other[0] for one, other in pairwise(ends))
-            is_free = _mixes(self._network.layer(source)) and len(cuts) == len(some) and is_apart
+            is_apart = all(span[1] <= following[0] for span, following in pairwise(ends))
+            is_free = _mixes(self._network.layer(source)) and len(cuts) == len(layers) and is_apart
             if not is_free:
-                left |= {(source, one.name) for one in some if isinstance(one.operator, op.Slice)}
+                left |= {
+                    (source, reader.name)
+                    for reader in layers
+                    if isinstance(reader.operator, op.Slice)
+                }
         self._edges = [edge for edge in self._edges if edge not in left]
 
     def capacities(self, most: int) -> dict[Node, dict[Node, int]]:
         """Return the edges between tensors, each of which lets its bytes through, counted so often."""
         source = self._course.at(0)
-        found = defaultdict[Node, dict[Node, int]](dict)
-        every = {one for edge in self._edges for one in edge}
+        edges = defaultdict[Node, dict[Node, int]](dict)
+        nodes = {node for edge in self._edges for node in edge}
         total = 0
-        for name in every:
+        for name in nodes:
             times = min(most, 1 if name == source or name in self._shown else 2)
-            found["in", name]["out", name] = size = times * self._table.tensor_bytes(name)
+            edges["in", name]["out", name] = size = times * self._table.tensor_bytes(name)
             total += size
-        for one, other in self._edges:
-            found["out", one]["in", other] = total
-        found[SOURCE, ""]["in", source] = total
+        for tail, head in self._edges:
+            edges["out", tail]["in", head] = total
+        edges[SOURCE, ""]["in", source] = total
         for name in self.targets:
-            found["out", name][SINK, ""] = total
-        return found
+            edges["out", name][SINK, ""] = total
+        return edges
 
 
 def _shown(course: TopologicalOrder) -> set[str]:
     """Tensors elements of which are, or may be, those of a result, through layers that only move."""
-    network, found = course.network, set(course.results)
+    network, names = course.network, set(course.results)
     for name in reversed(course.layers):
         layer = network.layer(name)
-        if name in found and layer.operator.is_view:
-            found |= set(layer.inputs)
+        if name in names and layer.operator.is_view:
+            names |= set(layer.inputs)
     for name in course.layers:
         layer = network.layer(name)
-        if layer.operator.is_view and found.intersection(layer.inputs):
-            found.add(name)
-    return found
+        if layer.operator.is_view and names.intersection(layer.inputs):
+            names.add(name)
+    return names
 
 
 def _flow(capacities: Mapping[Node, Mapping[Node, int]]) -> int:
     """Return the largest flow from the source to the sink, exactly: capacities are integers."""
     nx = import_module("networkx")  # slow to import, and needed for slow memory alone
     graph = nx.DiGraph()
-    for one, others in capacities.items():
-        for other, size in others.items():
-            graph.add_edge(one, other, capacity=size)
+    for tail, heads in capacities.items():
+        for head, size in heads.items():
+            graph.add_edge(tail, head, capacity=size)
     return int(nx.maximum_flow_value(graph, (SOURCE, ""), (SINK, "")))

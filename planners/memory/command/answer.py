@@ -109,12 +109,12 @@ def verified(model: Model, plan: StreamingPlan, seed: int) -> Check:
         seconds = time.perf_counter() - begin
         states = first_states(model)
         wanted = [run_layer_by_layer(model, frame, states) for frame in frames]
-    found = [
-        {name: difference(run.outputs[name], one[name]) for name in one}
-        for run, one in zip(runs, wanted, strict=True)
+    differences = [
+        {name: difference(run.outputs[name], expected[name]) for name in expected}
+        for run, expected in zip(runs, wanted, strict=True)
     ]
     slow_bytes = runs[-1].slow_bytes if plan.memories else None
-    return Check(worst_of(found), runs[-1].high_water_bytes, seconds, slow_bytes)
+    return Check(worst_of(differences), runs[-1].high_water_bytes, seconds, slow_bytes)
 
 
 def as_lines(
@@ -260,8 +260,8 @@ def _are_near(limit: int, needed: int) -> bool:
 def _in_memories(one: Fit) -> Iterator[str]:
     """Yield what a plan takes of each memory, and its slow bytes beside those of others."""
     assert one.slow is not None
-    way, found = one.best or one.least, one.slow
-    slow = " and ".join(memory.name for memory in found.memories if memory.is_slow)
+    way, memory_plan = one.best or one.least, one.slow
+    slow = " and ".join(memory.name for memory in memory_plan.memories if memory.is_slow)
     if way.plan.memories:
         verdict = "fits" if one.best else str(one.status)
         yield (
@@ -270,19 +270,20 @@ def _in_memories(one: Fit) -> Iterator[str]:
         )
     else:
         yield f"{one.network}: {one.status}"
-    sizes = (f"{memory.name} {bytes_in_words(memory.size)}" for memory in found.memories)
+    sizes = (f"{memory.name} {bytes_in_words(memory.size)}" for memory in memory_plan.memories)
     yield f"  memories {', '.join(sizes)}; bytes of a frame to and from {slow}:"
-    if found.moved is not None:
-        yield f"    this plan      {bytes_in_words(found.moved)}{_by_memory(way.plan)}"
-    if found.lower_bound:
-        yield f"    any schedule   {bytes_in_words(found.lower_bound)} at least"
+    if memory_plan.moved is not None:
+        yield f"    this plan      {bytes_in_words(memory_plan.moved)}{_by_memory(way.plan)}"
+    if memory_plan.lower_bound:
+        yield f"    any schedule   {bytes_in_words(memory_plan.lower_bound)} at least"
     for first in [
-        memory.name for memory in found.memories if memory.is_slow and not memory.is_flash
+        memory.name for memory in memory_plan.memories if memory.is_slow and not memory.is_flash
     ][:1]:
-        yield f"    greedy split   {bytes_in_words(found.greedy)}, largest tensors out, layer by layer"
-        yield f"    all in {first:7s} {bytes_in_words(found.all_slow)}, layer by layer"
-    if found.weights and found.moved is not None:
-        yield _of_weights(way.plan, found.weights)
+        greedy = bytes_in_words(memory_plan.greedy)
+        yield f"    greedy split   {greedy}, largest tensors out, layer by layer"
+        yield f"    all in {first:7s} {bytes_in_words(memory_plan.all_slow)}, layer by layer"
+    if memory_plan.weights and memory_plan.moved is not None:
+        yield _of_weights(way.plan, memory_plan.weights)
     if way.nanoseconds is not None:
         yield f"  frame    {nanoseconds_in_words(way.nanoseconds)} as predicted"
 
@@ -292,9 +293,9 @@ def _by_memory(plan: StreamingPlan) -> str:
     if len(plan.traffic) < 2:
         return ""
     parts = [
-        f"{bytes_in_words(size)} {word} {one.memory}"
-        for one in plan.traffic
-        for word, size in (("from", one.read), ("to", one.written))
+        f"{bytes_in_words(size)} {word} {traffic.memory}"
+        for traffic in plan.traffic
+        for word, size in (("from", traffic.read), ("to", traffic.written))
         if size
     ]
     return f": {', '.join(parts)}" if parts else ""
@@ -390,13 +391,13 @@ def _together(all_of: Together) -> list[str]:
         Status.UNKNOWN: "unknown",
     }[status]
     time = all_of.nanoseconds
-    each = "" if time is None else f", {nanoseconds_in_words(time)} for a frame of each"
+    per_frame = "" if time is None else f", {nanoseconds_in_words(time)} for a frame of each"
     how = "partly at the same time" if all_of.is_concurrent else "in turn"
     return [
         f"{answers.counted(len(all_of.fits), 'network')} {how} in one arena: {word}: "
         f"{needed_bytes_in_words(all_of.needed_ram)} of RAM, "
         f"{needed_bytes_in_words(all_of.flash_bytes)} of flash"
-        f"{each}",
+        f"{per_frame}",
         f"  reason   {reason}",
     ]
 

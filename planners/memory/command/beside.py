@@ -47,7 +47,7 @@ def fit_beside(
     if stop.is_over():
         return None
     try:
-        with limited(None, effort=EFFORT) as own:
+        with limited(None, effort=EFFORT) as limit:
             fits = [
                 fit(
                     network,
@@ -59,7 +59,7 @@ def fit_beside(
                     searched=() if ram is None else SEARCHED,
                     labels=WIDTHS[:1] if ram is None else WIDTHS,
                     platform=platform,
-                    budget=own,
+                    budget=limit,
                 )
                 for network in networks
             ]
@@ -88,10 +88,12 @@ def in_words(found: Together) -> str:
     ways = list(dict.fromkeys(way.name for way in shown))
     places = list(dict.fromkeys(PLACES[fit.input] + ENDS[fit.output] for fit in found.fits))
     time = "" if found.nanoseconds is None else f", {nanoseconds_in_words(found.nanoseconds)}"
-    each = "" if len(shown) == 1 else f" for {answers.counted(len(shown), 'network')} in turn"
+    per_network = (
+        "" if len(shown) == 1 else f" for {answers.counted(len(shown), 'network')} in turn"
+    )
     figures = (
-        f"{needed_bytes_in_words(found.ram_bytes)} of arena{each}, {float(work):.4g}x MACs{time} "
-        f"({', '.join(ways)}; {' or '.join(places)})"
+        f"{needed_bytes_in_words(found.ram_bytes)} of arena{per_network}, {float(work):.4g}x "
+        f"MACs{time} ({', '.join(ways)}; {' or '.join(places)})"
     )
     limits = {fit.ram for fit in found.fits}
     if status == Status.FEASIBLE:

@@ -165,7 +165,7 @@ def add_place_options(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--input",
         choices=INPUTS,
-        help="; ".join(WHERE_INPUTS_ARE[one] for one in INPUTS) + "; default: resident",
+        help="; ".join(WHERE_INPUTS_ARE[placement] for placement in INPUTS) + "; default: resident",
     )
     parser.add_argument(
         "--output-memory",
@@ -177,11 +177,11 @@ def add_place_options(parser: argparse._ActionsContainer) -> None:
 def memory(text: str) -> GivenMemory:
     """Parse a memory such as psram=2MB:slow:read=0.5; for argparse."""
     try:
-        found = memory_of(text)
+        memory = memory_of(text)
     except MalformedText as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     answers.size(text.partition("=")[2].partition(":")[0])  # which says how many bytes a KB has
-    return found
+    return memory
 
 
 def take_memories(options: argparse.Namespace) -> None:
@@ -191,10 +191,10 @@ def take_memories(options: argparse.Namespace) -> None:
     about the memory than --memory does.
     """
     changes, platform = options.memories, options.platform
-    known = platform_named(platform).memories if "is_platform_given" in options else ()
-    if changes or (known and options.ram is None and options.plan is None):
+    platform_memories = platform_named(platform).memories if "is_platform_given" in options else ()
+    if changes or (platform_memories and options.ram is None and options.plan is None):
         try:
-            options.memories = memories_of(changes, known)
+            options.memories = memories_of(changes, platform_memories)
         except InvalidArgument as error:
             raise CsdfError(f"--memory: {error}") from None
     if options.memories and len(options.models) > 1:
@@ -202,7 +202,7 @@ def take_memories(options: argparse.Namespace) -> None:
             f"{len(options.models)} networks in turn have one arena in one memory; give --ram in place "
             f"of {'--memory' if changes else f'the memories of {platform}'}, or plan each alone"
         )
-    given = {
+    options_stated = {
         "--ram": options.ram,
         "--hop": options.hop,
         "--fps": getattr(options, "fps", None),  # times are predicted for a single memory
@@ -211,7 +211,7 @@ def take_memories(options: argparse.Namespace) -> None:
         "--input": options.input,
         "--output-memory": options.output_memory,
     }
-    for name, value in given.items() if options.memories else ():
+    for name, value in options_stated.items() if options.memories else ():
         if value is not None:
             instead = "--memory" if changes else f"--platform {platform}, or give --ram"
             raise CsdfError(f"{name} is for a single memory; leave out {name} or {instead}")

@@ -33,7 +33,7 @@ def plan_picture(networks: Sequence[Network], fits: Sequence[Fit], suffix: str) 
     A frame of each network, one after the other; of a plan in several memories a panel for each.
     Raises UnwritableFile for another format than that of a picture.
     """
-    methods = [one.best or one.least for one in fits]
+    methods = [fit.best or fit.least for fit in fits]
     if len(fits) == 1 and methods[0].plan.memories:
         return memories_picture(networks[0], methods[0].plan, suffix)
     boxes: list[Box] = []
@@ -42,18 +42,18 @@ def plan_picture(networks: Sequence[Network], fits: Sequence[Fit], suffix: str) 
         for life in firings_and_lives(network, method.plan)[1]:
             boxes.append(Box(*life)._replace(start=begin + life.start, end=begin + life.end))
     arena = max(method.plan.arena_bytes for method in methods)
-    names = ", ".join(one.network for one in fits)
+    names = ", ".join(fit.network for fit in fits)
     about = f"{names}, {methods[0].name}" if len(fits) == 1 else names
     title = f"{about}: arena of {bytes_in_words(arena)}"
     limits = [
-        one.ram - one.needed_ram(method) + method.plan.arena_bytes
-        for one, method in zip(fits, methods, strict=True)
-        if one.ram is not None
+        fit.ram - fit.needed_ram(method) + method.plan.arena_bytes
+        for fit, method in zip(fits, methods, strict=True)
+        if fit.ram is not None
     ]
     return arena_picture(
         title,
         boxes,
-        bound=max(one.lower_bound for one in fits),
+        bound=max(fit.lower_bound for fit in fits),
         capacity=min(limits, default=None),
         suffix=suffix,
         across="firings of a frame",
@@ -76,13 +76,13 @@ def memories_picture(network: Network, plan: StreamingPlan, suffix: str) -> str 
     """Return what lies where over the firings of a frame: a panel for each memory."""
     lives = firings_and_lives(network, plan)[1]
     last = max((life.end for life in lives), default=1)
-    placed = [(one, begin) for one, begin in plan.placed_memories if one.size]
+    placed = [(memory, begin) for memory, begin in plan.placed_memories if memory.size]
     figure = Figure(figsize=(9.0, 2.9 * len(placed) + 0.4), layout="constrained")
     panels = figure.subplots(len(placed), 1, sharex=True, squeeze=False)[::-1, 0]
     for axes, (memory, begin) in zip(panels, placed, strict=True):
         inside = range(begin, begin + memory.size)
-        boxes = [Box(*one) for one in lives if one.offset in inside]
-        boxes = [one._replace(offset=one.offset - begin) for one in boxes]
+        boxes = [Box(*live) for live in lives if live.offset in inside]
+        boxes = [box._replace(offset=box.offset - begin) for box in boxes]
         axes.set_xlim(0, last)
         axes.set_ylim(0, memory.size)
         draw_boxes(axes, boxes, last, memory.size * LOWER)
@@ -101,19 +101,19 @@ def traffic_picture(network: str, front: Sequence[SlowTraffic], suffix: str) -> 
 
     Where times are known: time over that size.
     """
-    is_timed = any(one.nanoseconds is not None for one in front)
+    is_timed = any(point.nanoseconds is not None for point in front)
     unit = 10**6 if is_timed else 1000  # milliseconds, or kB
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     axes = figure.add_subplot()
     lines: list[tuple[str, str, list[int | None]]] = [
-        ("plan", "o-", [one.nanoseconds if is_timed else one.moved for one in front]),
-        ("greedy split", "s:", [one.greedy for one in front]),
-        ("at least", "_--", [one.lower_bound for one in front]),
+        ("plan", "o-", [point.nanoseconds if is_timed else point.moved for point in front]),
+        ("greedy split", "s:", [point.greedy for point in front]),
+        ("at least", "_--", [point.lower_bound for point in front]),
     ]
     for word, style, values in lines[:1] if is_timed else lines:
         points = [
-            (one.memories[0].size / 1000, value / unit)
-            for one, value in zip(front, values, strict=True)
+            (point.memories[0].size / 1000, value / unit)
+            for point, value in zip(front, values, strict=True)
             if value is not None
         ]
         across, up = [size for size, _ in points], [value for _, value in points]
@@ -181,13 +181,13 @@ def plot_fit(axes: Axes, found: Fit) -> None:
 
 def _draw_fits(axes: Axes, fits: Sequence[Fit]) -> None:
     """Draw a line of trade-offs for each network, with its limit."""
-    for number, one in enumerate(fits):
-        _draw_ways(axes, one, COLOURS[number % len(COLOURS)])
-    limits = [one.ram for one in fits if one.ram is not None]
+    for number, fit in enumerate(fits):
+        _draw_ways(axes, fit, COLOURS[number % len(COLOURS)])
+    limits = [fit.ram for fit in fits if fit.ram is not None]
     if limits:  # one option: the same for all
         label = f"--ram: {bytes_in_words(limits[0])}"
         axes.axvline(limits[0] / 1000, color="#777", linewidth=1.1, linestyle="--", label=label)
-    axes.set_ylim(*work_axis([way.mac_ratio for one in fits for way in one.methods]))
+    axes.set_ylim(*work_axis([way.mac_ratio for fit in fits for way in fit.methods]))
     _mark_sizes(axes)
     axes.set_ylabel("MACs (1: the network computed once)")
     axes.spines[["top", "right"]].set_visible(False)

@@ -55,24 +55,25 @@ def work(options: argparse.Namespace) -> int:
     """Print the answer; return the exit code: 0 fits, 1 does not, 3 unknown."""
     take_memories(options)
     begin = time.perf_counter()
-    found = [
-        _fitted(*one, options) for one in zip(options.models, _given_plans(options), strict=True)
+    fitted_all = [
+        _fitted(*fitted, options)
+        for fitted in zip(options.models, _given_plans(options), strict=True)
     ]
     seconds = time.perf_counter() - begin
-    if not options.memories and any(one.fit.platform is not None for one in found):
+    if not options.memories and any(fitted.fit.platform is not None for fitted in fitted_all):
         shared.remark_on_platform("csdf fit", options)
-    fits = [one.fit for one in found]
+    fits = [fitted.fit for fitted in fitted_all]
     if options.plan is None:
 
         def again(number: int, ram: int) -> Fit:
             options.model = options.models[number]
-            return _searched(found[number].network, options, ram)
+            return _searched(fitted_all[number].network, options, ram)
 
         fits = with_states_apart(within_one_ram(fits, again), again)
     all_of = Together(fits=tuple(fits), flash=options.flash, longest=_longest(options))
-    checks = [one.check for one in found if one.check is not None]
+    checks = [fitted.check for fitted in fitted_all if fitted.check is not None]
     shown = [(fit.best or fit.least).plan for fit in fits]
-    plans = [(one.network, plan) for one, plan in zip(found, shown, strict=True)]
+    plans = [(fitted.network, plan) for fitted, plan in zip(fitted_all, shown, strict=True)]
     text = format_own_plans(plans) if options.output else ""
     arenas = [_interpreted(source, options) for source in options.models]
     if options.json:
@@ -83,8 +84,8 @@ def work(options: argparse.Namespace) -> int:
         print(json.dumps(document, indent=2))
     else:
         interpreted = [
-            () if one is None else (one[0].in_words(one[1]), one[0].resolver_in_words())
-            for one in arenas
+            () if arena is None else (arena[0].in_words(arena[1]), arena[0].resolver_in_words())
+            for arena in arenas
         ]
         print(answers.in_words(as_lines(all_of, checks, seconds, interpreted), options))
     if options.output:
@@ -93,8 +94,8 @@ def work(options: argparse.Namespace) -> int:
             models = " ".join(options.models)
             deploy = f"csdf deploy {models} --plan {options.output} -o FOLDER"
             output.remark("csdf fit", f"C code of the plan: {deploy}")
-    _draw(options, [one.network for one in found], fits)
-    is_cut_short = any(one.is_cut_short for one in fits) and not options.best_effort
+    _draw(options, [fitted.network for fitted in fitted_all], fits)
+    is_cut_short = any(fit.is_cut_short for fit in fits) and not options.best_effort
     return _exit_code(all_of, checks, is_cut_short=is_cut_short)
 
 
@@ -148,8 +149,8 @@ def _draw(options: argparse.Namespace, networks: Sequence[Network], fits: Sequen
 def _front(network: Network, options: argparse.Namespace) -> list[SlowTraffic]:
     """Return what moves with the first memory smaller and larger."""
     first = options.memories[0].name
-    each = f", an effort of {time_in_words(options.effort)} each"
-    output.remark("csdf fit", f"drawing {len(FRONT)} sizes of {first}{each}")
+    effort_each = f", an effort of {time_in_words(options.effort)} each"
+    output.remark("csdf fit", f"drawing {len(FRONT)} sizes of {first}{effort_each}")
     return slow_front(
         network,
         options.memories,
@@ -173,7 +174,7 @@ def _fitted(source: str, plan: StreamingPlan | None, options: argparse.Namespace
         model = as_stream(model, options.hop)
     if plan is not None:
         model = worked_part(model, plan)
-        found = checked_fit(
+        fit_found = checked_fit(
             options.plan,
             model.network,
             plan,
@@ -183,20 +184,20 @@ def _fitted(source: str, plan: StreamingPlan | None, options: argparse.Namespace
             beside=RamBeside(reserve_bytes=options.reserve),
         )
     else:
-        found = _searched(model.network, options, options.ram)
+        fit_found = _searched(model.network, options, options.ram)
     if options.hop is not None:
-        found = replace(found, hop=_beside_window(model.network, window, options))
+        fit_found = replace(fit_found, hop=_beside_window(model.network, window, options))
     if not options.verify:
-        return Fitted(model.network, found, None)
-    known = with_weights("csdf fit", model, options.seed)
-    check = verified(known, (found.best or found.least).plan, options.seed)
-    return Fitted(model.network, found, check)
+        return Fitted(model.network, fit_found, None)
+    weighted = with_weights("csdf fit", model, options.seed)
+    check = verified(weighted, (fit_found.best or fit_found.least).plan, options.seed)
+    return Fitted(model.network, fit_found, check)
 
 
 def _beside_window(network: Network, window: Network, options: argparse.Namespace) -> Hop:
     """Return the work of a hop, and work and RAM of the whole window with the fewest MACs."""
     works = [
-        sum(multiply_accumulates(one, of.input_shapes(one)) for one in of.layers)
+        sum(multiply_accumulates(layer, of.input_shapes(layer)) for layer in of.layers)
         for of in (network, window)
     ]
     stop = _stop(options, f"{options.model}: the whole window")
