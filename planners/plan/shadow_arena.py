@@ -245,11 +245,13 @@ class MarkedArena:
                 return _as_it_lies(
                     np.moveaxis(np.moveaxis(parts[0], axis, 0)[start:stop:step], 0, axis)
                 )
+            case op.Identity():
+                return _as_it_lies(parts[0])
         raise AssertionError(layer)
 
 
 def _only_moves(network: Network, layer: Layer) -> bool:
-    """Whether a layer is a concatenation or slice whose elements are those of its inputs."""
+    """Whether a layer passes on elements of its inputs: concatenation, slice, identity."""
     if layer.epilogue or not (layer.operator.is_view and layer.operator.by_pixels):
         return False
     types = {(layer_.element, layer_.quantization) for layer_ in map(network.layer, layer.inputs)}
