@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from itertools import product
 from typing import Any
 from warnings import warn
@@ -32,6 +31,7 @@ from cnn2csdf.weights import Model
 from csdf.arguments import Bytes, Positive, public
 from csdf.errors import InvalidArgument, InvalidNetwork, Suspicious, counted
 from csdf.model.exact import Exact
+from csdf.search.pareto import improving
 from csdf.status import Ended, Reason, Status, Why, because
 from csdf.time_limit import Budget, Stop, stop_of
 from csdf.units import bytes_in_words, nanoseconds_in_words
@@ -51,7 +51,7 @@ from planners.memory.answer import (
 )
 from planners.memory.memories import planned_in_memories
 from planners.memory.order import topological_order
-from planners.memory.orders import SEARCHED_ORDER, other_orders
+from planners.memory.orders import SEARCHED_ORDER, canonical_orders, is_chain
 from planners.memory.plain_plans import ends_of, layer_by_layer
 from planners.memory.request import FitRequest, fit_request, plan_times
 from planners.memory.search import WIDTHS, Finding
@@ -65,6 +65,7 @@ NEARLY_AS_FAST = Fraction(1, 100)  # no difference that a model of a platform ca
 NEARLY_AS_SMALL = Fraction(1, 20)  # of the RAM of the method that is taken without a limit
 OWN_SHARE = 0.75  # of the time, for the question that was asked; the rest is for those nearby
 ORDER_SHARE = 0.1  # of the effort, for the order of the layers; most take some milliseconds
+STAGES_SHARE = 0.25  # of the effort, for orders of the stages of the methods found
 NEARBY_SHARE = 0.25  # of the effort of the question that was asked, for those nearby
 
 
@@ -210,25 +211,53 @@ def _methods_of_orders(
     is_streamed: bool,
     is_hopeless: bool,
 ) -> tuple[list[FitMethod], Reason | None]:
-    """Return the methods of the network's order and of others; why searches ended."""
-    search = partial(_searched, request, external, is_streamed=is_streamed, is_hopeless=is_hopeless)
-    finding = search(request.network, stop)
-    methods, ended = finding.methods, finding.ended
-    may_go_on = ended is None or ended.has(Ended.EFFORT)
-    if request.order != SEARCHED_ORDER or is_hopeless or not may_go_on:
-        return methods, ended
-    orders = other_orders(
-        request.network,
-        element_bytes=request.element_bytes,
-        external=external,
-        stop=stop.question(ORDER_SHARE),
-    )
-    for ordered in orders:
-        again = search(ordered, stop.question(1.0))
-        methods, ended = _of_both_orders(methods, again.methods), ended or again.ended
-        if again.ended is not None and not again.ended.has(Ended.EFFORT):
+    """Return the methods of all orders of the layers that are searched; why searches ended.
+
+    Canonical orders come first, so that of equal methods those that do not depend on the order of the
+    file are taken. Orders of stages are improved in canonical orders alone, for the same reason.
+    """
+    network = request.network
+    is_searched = request.order == SEARCHED_ORDER and not is_hopeless and not is_chain(network)
+    orders = [network]
+    if is_searched:
+        orders = canonical_orders(
+            network,
+            element_bytes=request.element_bytes,
+            external=external,
+            stop=stop.question(ORDER_SHARE),
+        )
+    canonical = len(orders) if is_searched else 0
+    if all(ordered.layers != network.layers for ordered in orders):
+        orders = [*orders, network]
+    findings: list[Finding] = []
+    for number, ordered in enumerate(orders):
+        findings.append(
+            _searched(
+                request,
+                external,
+                ordered,
+                stop.question(1.0) if number else stop,
+                is_streamed=is_streamed,
+                is_hopeless=is_hopeless,
+            )
+        )
+        ended = findings[-1].ended
+        if ended is not None and not ended.has(Ended.EFFORT):
             break
-    return methods, ended
+        if number + 1 == canonical:
+            _improve_stages(findings, stop.question(STAGES_SHARE))
+    methods: list[FitMethod] = []
+    for finding in findings:
+        methods = _of_both_orders(methods, finding.methods)
+    return methods, next((each.ended for each in findings if each.ended is not None), None)
+
+
+def _improve_stages(findings: Sequence[Finding], stop: Stop) -> None:
+    """Search other orders of the stages of the methods on the Pareto front of several searches."""
+    pairs = [(finding, method) for finding in findings for method in finding.methods]
+    front = improving(pairs, lambda pair: (pair[1].mac_ratio, pair[1].ram_bytes))
+    for finding, method in front:
+        finding.improve(method, stop.part(share=0.5))  # most for the fewest MACs
 
 
 def _searched(
@@ -263,12 +292,13 @@ def _searched(
 
 def _of_both_orders(methods: Sequence[FitMethod], ordered: Sequence[FitMethod]) -> list[FitMethod]:
     """Return the methods of two orders of the layers; of the plain ones those with less RAM."""
-    plain = {method.name: method for method in methods if method.name in PLAIN}
-    for one in ordered:
-        if one.name in PLAIN and one.ram_bytes < plain[one.name].ram_bytes:
-            plain[one.name] = one
-    others = (one for one in (*methods, *ordered) if one.name not in PLAIN)
-    return [*plain.values(), *others]
+    plain: dict[str, FitMethod] = {}
+    for method in (*methods, *ordered):
+        if method.name in PLAIN:
+            best = plain.setdefault(method.name, method)
+            plain[method.name] = min(best, method, key=lambda plan: plan.ram_bytes)
+    searched = (method for method in (*methods, *ordered) if method.name not in PLAIN)
+    return [*plain.values(), *searched]
 
 
 def _too_large_ends(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -19,35 +20,42 @@ SEARCHED_ORDER = "search"
 ORDERS = (SEARCHED_ORDER, FILE_ORDER)
 
 
-def other_orders(
+def canonical_orders(
     network: Network, *, element_bytes: int | None, external: frozenset[str], stop: Stop
 ) -> list[Network]:
-    """Return the network in orders besides that of its layers: of the lowest peak, and depth first.
+    """Return the network in the order of the lowest peak, and in depth-first order.
 
     The peak is of whole tensors, without those in external memory; by rows, another order may take
-    fewer bytes. Both orders depend on names and inputs of the layers, and not on their order in the
-    network. stop: of the search for the lowest peak.
+    fewer bytes. Both orders follow from operators and inputs of the layers, not from names or from
+    the order of the file. A chain has one order. stop: of the search for the lowest peak.
     """
-    steps = [layer for layer in network.layers if not layer.is_end]
-    if all(first.name in second.inputs for first, second in pairwise(steps)):
-        return []  # each layer reads the one before: there is no other order
+    depth_first = depth_first_order(network)
+    if is_chain(network):
+        return [in_order(network, depth_first)]
+    rank = {name: number for number, name in enumerate(depth_first)}
+    ends = (layer.name for layer in network.inputs)
+    names = (*ends, *depth_first)
     lifetimes = whole_tensors(network, element_bytes=element_bytes, external=external)
-    sizes = dict.fromkeys(sorted(layer.name for layer in network.layers), 0)
+    sizes = dict.fromkeys(names, 0)
     sizes |= {buffer.name: buffer.size for buffer in lifetimes.buffers}
-    for layer in network.outputs:
-        del sizes[layer.name]
+    results = {source for layer in network.outputs for source in layer.inputs}
     graph = OrderProblem(
         name=network.name,
         sizes=sizes,
         steps=tuple(
-            Step(name=layer.name, reads=tuple(dict.fromkeys(layer.inputs)), writes=(layer.name,))
-            for layer in sorted(steps, key=lambda layer: layer.name)
+            Step(name=name, reads=tuple(dict.fromkeys(network.layer(name).inputs)), writes=(name,))
+            for name in depth_first
         ),
-        outputs=tuple(sorted({source for layer in network.outputs for source in layer.inputs})),
+        outputs=tuple(sorted(results, key=lambda name: rank.get(name, -1))),
     )
-    orders = dict.fromkeys((plan_order(graph, budget=stop).order, depth_first_order(network)))
-    orders.pop(tuple(layer.name for layer in steps), None)
-    return [in_order(network, order) for order in orders]
+    lowest_peak = plan_order(graph, budget=stop).order
+    return [in_order(network, order) for order in dict.fromkeys((lowest_peak, depth_first))]
+
+
+def is_chain(network: Network) -> bool:
+    """Whether each layer reads the layer before it, so that the layers have one order."""
+    steps = [layer for layer in network.layers if not layer.is_end]
+    return all(first.name in second.inputs for first, second in pairwise(steps))
 
 
 def depth_first_order(network: Network) -> tuple[str, ...]:
@@ -57,9 +65,11 @@ def depth_first_order(network: Network) -> tuple[str, ...]:
     reader: what it joins can be read by rows until then. A layer that a separator does not need comes
     behind the separator. Inputs and outputs of the network are left out.
     """
-    unread = (layer.name for layer in network.layers if not network.consumers[layer.name])
+    unread = [layer.name for layer in network.layers if not network.consumers[layer.name]]
     outputs = {layer.name: None for layer in network.outputs}
-    waiting = list(reversed(dict.fromkeys((*outputs, *sorted(unread)))))
+    if len(unread) > len(outputs):
+        unread.sort(key=structural_keys(network).__getitem__)
+    waiting = list(reversed(dict.fromkeys((*outputs, *unread))))
     inputs = {layer.name: None for layer in network.inputs}
     order = dict(inputs)
     while waiting:
@@ -77,6 +87,20 @@ def depth_first_order(network: Network) -> tuple[str, ...]:
     in_turn = sorted(order, key=lambda name: place[name])
     steps = [name for name in in_turn if name not in inputs and name not in outputs]
     return _through_separators(network, steps)
+
+
+def structural_keys(network: Network) -> dict[str, str]:
+    """Return a digest of each layer: of its operator, its shape, and the digests of its inputs.
+
+    Layers with equal keys compute the same from the same inputs, whatever their names.
+    """
+    keys: dict[str, str] = {}
+    inputs = {layer.name: number for number, layer in enumerate(network.inputs)}
+    for layer in network.layers:
+        sources = inputs.get(layer.name, [keys[name] for name in layer.inputs])
+        content = repr((layer.operator, layer.epilogue, layer.shape, layer.element, sources))
+        keys[layer.name] = hashlib.sha256(content.encode()).hexdigest()
+    return keys
 
 
 def _through_separators(network: Network, steps: Sequence[str]) -> tuple[str, ...]:

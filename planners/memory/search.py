@@ -38,6 +38,7 @@ from planners.memory.moves import PARTS, WHOLE, GroupWay, Move, Moves, PlanWay, 
 from planners.memory.order import TopologicalOrder
 from planners.memory.placed_chains import PlacedChains
 from planners.memory.plain_plans import layer_by_layer, row_by_row
+from planners.memory.stage_orders import StageOrders
 from planners.memory.stages import StageTable
 from planners.memory.times import PlanTimes
 from planners.plan.plan import Span, Stage, StreamingPlan
@@ -81,6 +82,7 @@ class Finding:
         counts_state: whether that is the RAM of arena and execution state, or of the arena.
         """
         self.methods: list[FitMethod] = []
+        self._chains: dict[int, PlanWay] = {}  # of plans in `methods`, by their identity
         self.ended: Reason | None = None
         self._course, self._table = course, table
         self._is_streamed = is_streamed
@@ -125,6 +127,19 @@ class Finding:
             self._search()
         except ENDS as end:
             self.ended = before or reason_of(end)
+
+    def improve(self, method: FitMethod, stop: Stop) -> None:
+        """Add the plan of a method with other orders of its stages, where a smaller one is found.
+
+        `ended` does not say whether the stop ended it.
+        """
+        chain = self._chains.get(id(method.plan))
+        if chain is None:
+            return
+        orders = StageOrders(course=self._course, table=self._table, is_streamed=self._is_streamed)
+        plan = orders.improve(chain, method.plan, stop)
+        if plan.arena_bytes < method.ram_bytes:
+            self._add(method.name, plan)
 
     def _add(self, name: str, plan: StreamingPlan) -> None:
         if name == LINES and plan.rematerialised:
@@ -258,6 +273,7 @@ class Finding:
             than=min((one.ram_bytes for one in known), default=ANY_BYTES),
         )
         if plan is not None:
+            self._chains[id(plan)] = way
             self._add(name, plan)
         return plan
 

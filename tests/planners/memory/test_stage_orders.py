@@ -1,0 +1,102 @@
+"""Other orders of the stages inside groups: smaller plans, and one answer for all orders of a file."""
+
+from random import Random
+
+import pytest
+
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
+from cnn2csdf.weights import Model, random_weights
+from csdf.time_limit import Stop
+from planners.memory.fit import fit
+from planners.memory.orders import FILE_ORDER, in_order
+from planners.memory.several import run_plan
+from planners.memory.stage_orders import random_order, shifted
+from planners.plan.carried_out import require_carried_out
+from tests.planners.memory.streamed import random_frame
+from tests.planners.memory.test_streamed_runs import require_equal
+
+
+def inception_block():
+    """A block like Inception-C: branches that split again, and concatenations of concatenations."""
+    builder = NetworkBuilder("inception")
+    image = builder.input((24, 8, 8), name="image")
+
+    def convolution(name, source, filters, kernel=(1, 1)):
+        top, left = kernel[0] // 2, kernel[1] // 2
+        window = op.Window(kernel=kernel, stride=(1, 1), padding=(top, left, top, left))
+        return builder.add(op.Convolution(filters=filters, window=window), source, name=name)
+
+    def split(name, source):
+        pair = (convolution(f"{name}{k}", source, 4, kernel) for k, kernel in enumerate(KERNELS))
+        return builder.add(op.Concatenation(axis=0), *pair, name=f"{name} joined")
+
+    plain = convolution("plain", image, 4)
+    short = split("short", convolution("narrow", image, 6))
+    tall = convolution("tall", convolution("narrow again", image, 6), 7, KERNELS[1])
+    long = split("long", convolution("wide", tall, 8, KERNELS[0]))
+    window = op.Window(kernel=(3, 3), stride=(1, 1), padding=(1,) * 4)
+    pooled = builder.add(op.Pooling(function="max", window=window), image, name="pooled")
+    branches = plain, short, long, convolution("last", pooled, 4)
+    builder.output(builder.add(op.Concatenation(axis=0), *branches, name="joined"))
+    return builder.network()
+
+
+KERNELS = (1, 3), (3, 1)
+
+
+def in_random_order(network, seed):
+    """The network with its layers in a random topological order."""
+    steps = [layer for layer in network.layers if layer not in (*network.inputs, *network.outputs)]
+    number = {layer.name: place for place, layer in enumerate(steps)}
+    before = [{number[name] for name in layer.inputs if name in number} for layer in steps]
+    order = random_order(before, Random(seed))
+    return in_order(network, [steps[place].name for place in order])
+
+
+def planned(network, **options):
+    return fit(network, element_bytes=1, budget=Stop(effort=9), **options)
+
+
+def fewest_macs(answer):
+    return min(method.ram_bytes for method in answer.methods if method.mac_ratio == 1)
+
+
+@pytest.mark.slow
+def test_one_answer_for_every_order_of_the_file_below_the_plan_of_each_order():
+    networks = [in_random_order(inception_block(), seed) for seed in range(2)]
+    answers = [planned(network) for network in networks]
+    figures = [
+        [(way.name, way.ram_bytes, way.mac_ratio, way.nanoseconds) for way in answer.methods]
+        for answer in answers
+    ]
+    assert all(figure == figures[0] for figure in figures)
+    for network in networks:
+        assert fewest_macs(answers[0]) <= fewest_macs(planned(network, order=FILE_ORDER))
+
+
+def test_a_plan_with_other_orders_of_stages_computes_the_same_in_its_bytes():
+    network = inception_block()
+    model = Model(network=network, weights=random_weights(network, 1))
+    frame = random_frame(network, 2)
+    answer = fit(network, budget=Stop(effort=1))
+    for method in answer.methods:
+        require_carried_out(network, method.plan)
+        run = run_plan(model, method.plan, frame)
+        require_equal(run.outputs, run_layer_by_layer(model, frame))
+        assert run.high_water_bytes <= method.ram_bytes
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_changed_orders_are_topological_orders_of_all_stages(seed):
+    random = Random(seed)
+    count = random.randrange(1, 9)
+    before = [
+        {source for source in range(number) if random.random() < 0.4} for number in range(count)
+    ]
+    for order in (random_order(before, random), shifted(before, random)):
+        place = {number: index for index, number in enumerate(order)}
+        assert sorted(place) == list(range(count))
+        for number, sources in enumerate(before):
+            assert all(place[source] < place[number] for source in sources)
