@@ -52,9 +52,9 @@ def identifier(name: str) -> str:
 
 def unlike(name: str, taken: Iterable[str]) -> str:
     """Return an identifier for a name that is none of those taken."""
-    known = set(taken)
+    names = set(taken)
     text, number = identifier(name), 2
-    while text in known:
+    while text in names:
         text, number = f"{identifier(name)}_{number}", number + 1
     return text
 
@@ -195,9 +195,9 @@ class Tables:
         return mark + self._known[key]
 
     def _new(self, name: str) -> str:
-        found = unlike(name, self._names)
-        self._names.add(found)
-        return found
+        name_ = unlike(name, self._names)
+        self._names.add(name_)
+        return name_
 
 
 def array_items(array: NDArray[Any]) -> Iterable[str]:

@@ -72,7 +72,9 @@ class Described:
 
     def stored(self, role: str, array: Array) -> str:
         """Return the symbol of some parameters in the type of the array."""
-        name = next((one.name for one in self.layer.stored if _in_c(one.role) == _in_c(role)), None)
+        name = next(
+            (stored.name for stored in self.layer.stored if _in_c(stored.role) == _in_c(role)), None
+        )
         owner = name or (self.layer.name, role)
         return self.tables.weights(f"{identifier(self.layer.name)}_{role}", array, owner)
 
@@ -96,7 +98,7 @@ class Described:
     def table(self, kind: str, role: str, items: Iterable[object]) -> str:
         """Return the symbol of an array of C values."""
         name = identifier(self.layer.name) + (f"_{role}" if role else "")
-        return self.tables.defined(kind, name, [initialiser(one) for one in items])
+        return self.tables.defined(kind, name, [initialiser(text) for text in items])
 
     def refusal(self, what: str) -> UnsupportedOperator:
         """Return the error for a layer that no kernel computes."""
@@ -156,14 +158,16 @@ class RealTables:
     def defined(self, kind: str, name: str, items: Sequence[str]) -> str:
         """Return the symbol of an array of a type."""
         self.wanted.add(kind)
-        return self._tables.defined(as_real(kind), name, [as_real(one) for one in items])
+        return self._tables.defined(as_real(kind), name, [as_real(text) for text in items])
 
 
 def as_real(text: str) -> str:
     """Return C with the names that functions and types for real numbers have beside integers."""
     names = _names()
     pieces = _COMMENTS.split(text)
-    pieces[::2] = [_WORD.sub(lambda one: names.get(one[0], one[0]), piece) for piece in pieces[::2]]
+    pieces[::2] = [
+        _WORD.sub(lambda match: names.get(match[0], match[0]), piece) for piece in pieces[::2]
+    ]
     return "".join(pieces)
 
 
@@ -172,9 +176,9 @@ def real_parts(wanted: Iterable[str]) -> tuple[set[str], list[str]]:
 
     wanted: functions and types by the names that they have in a library of real numbers.
     """
-    found = used_parts(wanted, (*REALS, *added_sources()))
-    shared = {name for part in found if not _is_own(part) for name in part.names}
-    return shared, [as_real(part.text) for part in found if _is_own(part)]
+    parts = used_parts(wanted, (*REALS, *added_sources()))
+    shared = {name for part in parts if not _is_own(part) for name in part.names}
+    return shared, [as_real(part.text) for part in parts if _is_own(part)]
 
 
 def _is_own(part: Part) -> bool:
@@ -184,8 +188,8 @@ def _is_own(part: Part) -> bool:
 @cache
 def _names() -> dict[str, str]:
     """The names of all that depends on the kind of element, with those among integers."""
-    own = frozenset().union(*(defined_names(file) for file in REALS if file not in SHARED))
-    words = own | set(_BY_ELEMENT)
+    own_names = frozenset().union(*(defined_names(file) for file in REALS if file not in SHARED))
+    words = own_names | set(_BY_ELEMENT)
     shared = [part for file in SHARED for part in parts_of(file)]
     while more := {name for part in shared if part.words & words for name in part.names - words}:
         words |= more

@@ -54,16 +54,18 @@ class Schedule:
         # Tensors of the plan: inputs, and those of all layers in their stages.
         inputs = [layer.name for layer in self.network.inputs]
         stages = [
-            name for group in plan.groups for one in group.stages for name in one.stage.layers
+            name for group in plan.groups for stage in group.stages for name in stage.stage.layers
         ]
         self._rings = rings_of(self.network)
         variables = [previous.name for previous, _ in self.network.variables]
         self.tensors = tuple(dict.fromkeys((*inputs, *stages, *variables, *self._rings)))
-        self._aliases = {one.tensor: one for one in plan.aliases}
+        self._aliases = {alias.tensor: alias for alias in plan.aliases}
         self.order = order_of(plan, self.stages)
         self.places = places_of(plan, self._placed())
         self.copies = self.places.further
-        self.outside = tuple(one.tensor for one in plan.buffers if one.kind is Kind.EXTERNAL)
+        self.outside = tuple(
+            buffer.tensor for buffer in plan.buffers if buffer.kind is Kind.EXTERNAL
+        )
         self._slices: dict[str, Slice] = {}
         for placed in self.stages:
             self._slices |= slices_of(self.network, placed.running.planned.stage)
@@ -109,8 +111,8 @@ class Schedule:
 
     def number_at_end(self, layer: str, tensor: str) -> int:
         """Return the number of the buffer in which an input or output lies at its end of a frame."""
-        found = self.copy_for(layer, tensor, len(self.plan.groups) - 1)
-        return self._numbers[tensor] if found is None else found
+        copy = self.copy_for(layer, tensor, len(self.plan.groups) - 1)
+        return self._numbers[tensor] if copy is None else copy
 
     @property
     def splits(self) -> tuple[int, ...]:
@@ -138,15 +140,17 @@ class Schedule:
 
     def _taken_over(self) -> list[str]:
         """Variables: where they lie, what they take over, and behind which group."""
-        found = {one.variable: one for one in take_overs(self.network, self.plan)}
+        takeovers = {
+            takeover.variable: takeover for takeover in take_overs(self.network, self.plan)
+        }
         lines = []
         for previous, _ in self.network.variables:
-            one = found[previous.name]
-            ring = self._rings.get(one.source)
-            source = one.source if ring is None else ring.new
+            takeover = takeovers[previous.name]
+            ring = self._rings.get(takeover.source)
+            source = takeover.source if ring is None else ring.new
             numbers = self._numbers[previous.name], self._numbers[source]
             lines.append(
-                f"{{&tensors[{numbers[0]}], &tensors[{numbers[1]}], {one.group}}}, "
+                f"{{&tensors[{numbers[0]}], &tensors[{numbers[1]}], {takeover.group}}}, "
                 f"/* {comment(previous.name)} */"
             )
         return lines
@@ -190,7 +194,7 @@ class Schedule:
     @property
     def has_copies(self) -> bool:
         """Whether stages copy a tensor from buffer to buffer."""
-        return any(one.copied is not None for one in self.stages)
+        return any(stage.copied is not None for stage in self.stages)
 
     @property
     def has_tiles(self) -> bool:
@@ -200,7 +204,7 @@ class Schedule:
     def text(self) -> str:
         """Return the tables, each behind what it refers to."""
         tensors = [self._tensor(name) for name in self.tensors]
-        tensors += [self._copied(one) for one in self.copies]
+        tensors += [self._copied(copy) for copy in self.copies]
         groups = [self._group(number) for number in range(len(self.plan.groups))]
         tables = (
             ("tensor", "tensors", tensors),
@@ -290,15 +294,17 @@ class Schedule:
     def _duplicates(self) -> list[str]:
         """Each tensor with the further buffers that have its rows as soon as they are made."""
         groups = self._placed()
-        copied = [targets for one in self.stages if one.copied for targets in one.copied[1:]]
+        copied = [targets for stage in self.stages if stage.copied for targets in stage.copied[1:]]
         taken = {target for targets in copied for target in targets}
         pairs = [
-            (self._numbers[one.tensor], self._entry(one))
-            for one in self.copies
-            if one not in taken and one.begin <= groups[one.tensor] < one.end
+            (self._numbers[copy.tensor], self._entry(copy))
+            for copy in self.copies
+            if copy not in taken and copy.begin <= groups[copy.tensor] < copy.end
         ]
         pairs += [
-            (self._entry(targets[0]), self._entry(one)) for targets in copied for one in targets[1:]
+            (self._entry(targets[0]), self._entry(target))
+            for targets in copied
+            for target in targets[1:]
         ]
         return [f"{{&tensors[{of}], &tensors[{to}]}}," for of, to in pairs]
 
@@ -319,8 +325,8 @@ class Schedule:
         first = self.places.first.get(name)
         if first is not None and reader in first.readers and group < first.end:
             return None
-        for place, one in enumerate(self.copies):
-            if one.tensor == name and reader in one.readers and one.begin <= group < one.end:
+        for place, copy in enumerate(self.copies):
+            if copy.tensor == name and reader in copy.readers and copy.begin <= group < copy.end:
                 return len(self.tensors) + place
         return None
 
@@ -356,10 +362,10 @@ class Schedule:
 
     def _placed(self) -> dict[str, int]:
         """Tensors that are no strips, with a group in which they lie in the arena."""
-        given = (layer for layer in self.network.layers if layer.is_input)
-        found = {layer.name: 0 for layer in given} | dict.fromkeys(self._rings, 0)
+        input_layers = (layer for layer in self.network.layers if layer.is_input)
+        group_of = {layer.name: 0 for layer in input_layers} | dict.fromkeys(self._rings, 0)
         makers = [stage for stage in self.stages if stage.copied is None]
-        return found | {stage.running.result: stage.group for stage in makers}
+        return group_of | {stage.running.result: stage.group for stage in makers}
 
     def _add_copy(self, stage: PlacedStage) -> None:
         """A stage that copies rows of a tensor from one buffer to another."""
@@ -387,8 +393,8 @@ class Schedule:
             calls = self.calls.of_stage(stage.mode, ones, self._slices, is_stored=is_stored)
             if is_stored:
                 calls[-1] = self._in_blocks(stage, calls[-1])
-            for one, call in zip(ones, calls, strict=True):
-                self._add_layer(stage, one, call)
+            for described, call in zip(ones, calls, strict=True):
+                self._add_layer(stage, described, call)
         first_source = len(self._inputs)
         for index, name in enumerate(stage.sources):
             self._inputs.append(self._input(name, len(running.layers) + index, NULL, NULL))
@@ -588,16 +594,18 @@ class PlacedStage:
 
 def placed_stages(network: Network, plan: StreamingPlan) -> list[PlacedStage]:
     """Return the stages of all groups, in their order, those that copy a tensor first in each."""
-    found: list[PlacedStage] = []
+    placed_stages: list[PlacedStage] = []
     for number, group in enumerate(plan.groups):
         running: list[tuple[RunningStage, Copied | None]] = [*_copying(network, plan, number)]
         if group.streamed_input is not None and not plan.is_copied(number):
             running.append((streamed_input_stage(network, group.streamed_input), None))
-        running += [(RunningStage(one, network, None), None) for one in group.stages]
-        for one, copied in running:
-            placed = PlacedStage(running=one, number=len(found), group=number, copied=copied)
-            found.append(placed)
-    return found
+        running += [(RunningStage(stage, network, None), None) for stage in group.stages]
+        for running_stage, copied in running:
+            placed = PlacedStage(
+                running=running_stage, number=len(placed_stages), group=number, copied=copied
+            )
+            placed_stages.append(placed)
+    return placed_stages
 
 
 def _copying(
@@ -605,7 +613,7 @@ def _copying(
 ) -> Iterator[tuple[RunningStage, Copied]]:
     """Stages of a group that copy a tensor: all of it before the group works, or row by row."""
     group = plan.groups[number]
-    buffers = {one.name: one for one in plan.buffers if one.has_all_rows}
+    buffers = {buffer.name: buffer for buffer in plan.buffers if buffer.has_all_rows}
     for copy in group.transfers:
         source, target = buffers[copy.source], buffers[copy.target]
         name = source.tensor
@@ -614,10 +622,10 @@ def _copying(
         yield RunningStage(planned, network, name), (source, (target,))
     if group.streamed_input is not None and plan.is_copied(number):
         rings = tuple(
-            one
-            for one in plan.buffers
-            if (one.tensor, one.kind) == (group.streamed_input, Kind.RING)
-            and one.begin <= number < one.end
+            buffer
+            for buffer in plan.buffers
+            if (buffer.tensor, buffer.kind) == (group.streamed_input, Kind.RING)
+            and buffer.begin <= number < buffer.end
         )
         yield streamed_input_stage(network, group.streamed_input), (None, rings)
 
@@ -658,26 +666,26 @@ def order_of(plan: StreamingPlan, stages: Sequence[OrderedStage]) -> Order:
     stages: those of all groups, copies first in each. Raises InvalidPlan for a group of several stages
     without an order beside groups that have one.
     """
-    found = Order([], [])
+    order = Order([], [])
     if not any(group.order or group.transfers for group in plan.groups):
-        return found
+        return order
     for number, group in enumerate(plan.groups):
-        here = [one for one in stages if one.group == number]
-        known = {one.running.result: one.number for one in here}
+        here = [stage for stage in stages if stage.group == number]
+        number_of = {stage.running.result: stage.number for stage in here}
         for copy in here:
             if copy.is_hand_over:
-                _add(found, 1, [copy.number])
-        fired = [one for one in here if not one.is_hand_over]
+                _add(order, 1, [copy.number])
+        fired = [stage for stage in here if not stage.is_hand_over]
         if not group.order:
             if len(fired) > 1:
                 raise InvalidPlan(
                     f"no C code for group {number + 1}, several stages without an order, beside "
                     "groups with one"
                 )
-            _add(found, len(fired[0].running.targets), [fired[0].number])
+            _add(order, len(fired[0].running.targets), [fired[0].number])
         for turns in group.order:
-            _add(found, turns.times, [known[name] for name in turns.results])
-    return found
+            _add(order, turns.times, [number_of[name] for name in turns.results])
+    return order
 
 
 def _add(order: Order, times: int, numbers: Sequence[int]) -> None:
@@ -694,15 +702,15 @@ def require_in_c(plan: StreamingPlan, inputs: Collection[str]) -> None:
     """
     if plan.memories and plan.memories[0].is_slow:
         raise InvalidPlan("no C code for memories of which the first is slow")
-    moves = {Kind.WEIGHTS, Kind.RESIDENT} & {one.kind for one in plan.buffers}
+    moves = {Kind.WEIGHTS, Kind.RESIDENT} & {buffer.kind for buffer in plan.buffers}
     if moves and not any(group.order for group in plan.groups):
         raise InvalidPlan("no C code for weights that are copied, without an order of firings")
-    if plan.memories and any(one.kind is Kind.EXTERNAL for one in plan.buffers):
+    if plan.memories and any(buffer.kind is Kind.EXTERNAL for buffer in plan.buffers):
         raise InvalidPlan("no C code for tensors outside the arena beside several memories")
-    for one in (stage for group in plan.groups for stage in group.stages):
-        if one.stage.result in inputs:
+    for stage in (stage for group in plan.groups for stage in group.stages):
+        if stage.stage.result in inputs:
             raise InvalidPlan(
-                f"no C code for input {one.stage.result!r}, one of several, as it comes by rows"
+                f"no C code for input {stage.stage.result!r}, one of several, as it comes by rows"
             )
 
 
@@ -719,8 +727,8 @@ def places_of(plan: StreamingPlan, made: Mapping[str, int]) -> Places:
     for tensor, group in made.items():
         if written := plan.written(tensor, group):
             first[tensor] = written[0]
-    further = [one for one in plan.buffers if one.has_rows and one.tensor in first]
-    return Places(first, tuple(one for one in further if one is not first[one.tensor]))
+    further = [buffer for buffer in plan.buffers if buffer.has_rows and buffer.tensor in first]
+    return Places(first, tuple(buffer for buffer in further if buffer is not first[buffer.tensor]))
 
 
 Offset = Callable[[str, Kind], int]  # of the buffer for a tensor, in elements of the arena
@@ -753,10 +761,10 @@ def tiling_of(network: Network, stage: Stage, offset: Offset, tables: Tables) ->
 def _kept(ranges: TileRanges, offset: Offset) -> list[str]:
     """Return where rows lie for tiles below, and columns for the next tile; zero for none."""
     downs, acrosses = range(len(ranges.tiles.row_ends)), range(len(ranges.tiles.column_ends))
-    found = []
+    offsets = []
     for layer in ranges.layers:
         below = any(ranges.rows_below(layer.name, down) for down in downs)
         beside = any(ranges.columns_beside(layer.name, 0, across) for across in acrosses)
         for kind, is_there in ((Kind.TILE_ROWS, below), (Kind.TILE_COLUMNS, beside)):
-            found.append(str(offset(layer.name, kind) if is_there else 0))
-    return found
+            offsets.append(str(offset(layer.name, kind) if is_there else 0))
+    return offsets

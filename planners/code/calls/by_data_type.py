@@ -206,7 +206,7 @@ class LayerCalls:
 
 def _has_zeros(layer: Layer) -> bool:
     """Whether it sums up products with trained integers that have a zero point."""
-    kinds = [one.quantization for one in layer.stored]
+    kinds = [stored.quantization for stored in layer.stored]
     return layer.operator.weight_role is not None and any(
         types is not None and types.zero_point != 0 for types in kinds
     )
@@ -293,17 +293,17 @@ def slices_of(network: Network, stage: Stage) -> dict[str, Slice]:
     if stage.accumulating_layer is None:
         return {}
     place = stage.layers.index(stage.accumulating_layer)
-    found = {}
+    slices = {}
     for position, name in enumerate(stage.layers[: place + 1]):
         channels = network.layer(stage.layers[min(position, place - 1)]).shape.channels
-        found[name] = Slice(
+        slices[name] = Slice(
             channels=channels,
             share=-(-channels // stage.channel_blocks),
             parts=stage.channel_blocks,
             summing=place,
             adds_up=position == place,
         )
-    return found
+    return slices
 
 
 def is_step(operator: op.Operator) -> bool:
@@ -313,9 +313,9 @@ def is_step(operator: op.Operator) -> bool:
 
 def steps_of(one: Described) -> list[str]:
     """Return the initialisers of the steps behind a layer, its own first if it is one."""
-    found = []
+    steps = []
     if is_step(one.layer.operator):
-        found.append(_step(one, one.layer.operator, one.weights, ""))
+        steps.append(_step(one, one.layer.operator, one.weights, ""))
     for place, operator in enumerate(one.layer.epilogue):
         prefix = f"{place}."
         weights = {
@@ -323,8 +323,8 @@ def steps_of(one: Described) -> list[str]:
             for role, array in one.weights.items()
             if role.startswith(prefix)
         }
-        found.append(_step(one, operator, weights, f"{place}_"))
-    return found
+        steps.append(_step(one, operator, weights, f"{place}_"))
+    return steps
 
 
 def most_neighbours(one: Described) -> int:
@@ -334,7 +334,7 @@ def most_neighbours(one: Described) -> int:
 
 def _step(one: Described, operator: op.Operator, weights: Mapping[str, Array], prefix: str) -> str:
     """The function of single elements of an operator, with its numbers."""
-    shape, known = one.layer.shape, defined_names("steps.c")
+    shape, names = one.layer.shape, defined_names("steps.c")
     numbers: tuple[float, ...] = ()
     symbols: list[str | None] = []
     steps: tuple[object, ...] = (0, 0)
@@ -368,7 +368,7 @@ def _step(one: Described, operator: op.Operator, weights: Mapping[str, Array], p
             symbols, steps = [str(constant[0])], constant[3::2]
             function = f"constant {operator.function}"
             ordered = f"step_{function}_first".replace(" ", "_")
-            function += "_first" if operator.constant_first and ordered in known else ""
+            function += "_first" if operator.constant_first and ordered in names else ""
         case op.Softmax():
             function = "softmax"
         case op.Identity():
@@ -378,10 +378,10 @@ def _step(one: Described, operator: op.Operator, weights: Mapping[str, Array], p
             if not isinstance(source, StepInC):
                 raise one.refusal(f"with {type(operator).__name__} fused behind it")
             function, numbers = source.name, source.numbers(operator)
-            known |= {f"step_{function}"}
+            names |= {f"step_{function}"}
     name = f"step_{function.replace(' ', '_')}"
-    if name not in known:
+    if name not in names:
         raise one.refusal(f"of the function {name.removeprefix('step_')!r}")
     one.tables.wanted.add(name)
-    a, b = (float(each) for each in (*numbers, 0.0, 0.0)[:2])
+    a, b = (float(number) for number in (*numbers, 0.0, 0.0)[:2])
     return initialiser((name, a, b, *(*symbols, None, None)[:2], *steps))

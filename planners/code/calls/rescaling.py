@@ -118,8 +118,8 @@ def scaling(one: Described, role: str) -> tuple[object, ...]:
     zeros = (stored_types(one, role).zero_point,) if one.tables.weights_have_zeros else ()
     if one.tables.sums_round_once:
         zeros = (*zeros, int(rounds_once(one.layer)))
-    given, result = given_types(one), result_types(one)
-    ratios = sum_ratios(one.layer, given, result)
+    input_types, result = given_types(one), result_types(one)
+    ratios = sum_ratios(one.layer, input_types, result)
     assert ratios is not None
     is_short, bias = result.element is Element.INT16, None
     if "bias" in one.weights:
@@ -140,10 +140,10 @@ def scaling(one: Described, role: str) -> tuple[object, ...]:
         ]
     else:
         factors = [one.computed("factors", np.array(ratios, np.float32))]
-    ends: tuple[int, int] = (given.zero_point, result.zero_point)
+    ends: tuple[int, int] = (input_types.zero_point, result.zero_point)
     if is_short and result.is_fixed_point:  # without zero points
         always = isinstance(one.layer.operator, op.TransposedConvolution)
-        ends = (0, int(always or has_wide_sums(given, one.weights)))
+        ends = (0, int(always or has_wide_sums(input_types, one.weights)))
     folded = f"FOLDED({_folded(one, role, counts)}) {bias or NULL}"
     return (folded, *factors, *ends, *limits_behind(one), *zeros)
 
@@ -154,18 +154,18 @@ def _folded(one: Described, role: str, counts: Array) -> str:
     Products of values as they are stored are added to it. Finds, too, whether sums are narrow, of
     filters that count: the factors of others are zero.
     """
-    given, weights = given_types(one), one.weights[role]
-    if given.element is not Element.INT8:
+    input_types, weights = given_types(one), one.weights[role]
+    if input_types.element is not Element.INT8:
         return NULL
-    each = weights.reshape(len(weights), -1).astype(np.int64)
+    rows = weights.reshape(len(weights), -1).astype(np.int64)
     bias = one.weights["bias"].astype(np.int64) if "bias" in one.weights else np.int64(0)
-    if np.max(np.where(counts, np.abs(bias) + 255 * 255 * each.shape[1], 0)) >= 2**30:
+    if np.max(np.where(counts, np.abs(bias) + 255 * 255 * rows.shape[1], 0)) >= 2**30:
         one.tables.sums_are_narrow = False
-    begin = bias - given.zero_point * each.sum(axis=1)
+    begin = bias - input_types.zero_point * rows.sum(axis=1)
     has_whole_windows = not (
         is_depthwise(one) or isinstance(one.layer.operator, op.TransposedConvolution)
     )
-    if not given.zero_point or np.abs(begin).max() >= 2**31 or not has_whole_windows:
+    if not input_types.zero_point or np.abs(begin).max() >= 2**31 or not has_whole_windows:
         return NULL
     symbol = one.computed(f"{role}_folded", begin.astype(np.int32))
     one.tables.folded.add(symbol)
@@ -177,15 +177,15 @@ def averaging(one: Described, count: int) -> tuple[object, ...]:
 
     In fixed point the multiplier was divided by their number.
     """
-    given, result = given_types(one), result_types(one)
-    if count > 2 ** (31 - 8 * given.element.bytes):
+    input_types, result = given_types(one), result_types(one)
+    if count > 2 ** (31 - 8 * input_types.element.bytes):
         raise one.refusal(f"of {count} integers, whose sum may take more than 32 bits")
-    ratio: tuple[object, ...] = (given.scale, result.scale)
+    ratio: tuple[object, ...] = (input_types.scale, result.scale)
     if result.is_fixed_point:
-        integer, exponent = multiplier(given.scale / result.scale)
+        integer, exponent = multiplier(input_types.scale / result.scale)
         shift = min(count.bit_length() - 1, 32, 31 + exponent)
         ratio = ((integer << shift) // count, exponent - shift)
-    return (count, *ratio, given.zero_point, result.zero_point)
+    return (count, *ratio, input_types.zero_point, result.zero_point)
 
 
 def table_symbol(one: Described, operator: op.Operator, given: Quantization) -> str:
@@ -196,9 +196,9 @@ def table_symbol(one: Described, operator: op.Operator, given: Quantization) -> 
     source = builder.input((1, 1, 256), element=Element.INT8, quantization=given)
     epilogue = one.layer.epilogue if goes_by_table(one.layer) else ()
     result = result_types(one)
-    found = builder.add(operator, source, name="found", quantization=result, epilogue=epilogue)
-    builder.output(found)
-    model = Model(network=builder.network(), weights={found: one.weights})
+    output = builder.add(operator, source, name="found", quantization=result, epilogue=epilogue)
+    builder.output(output)
+    model = Model(network=builder.network(), weights={output: one.weights})
     values = np.arange(-128, 128, dtype=np.int8).reshape(1, 1, 256)
     try:
         table = run_layer_by_layer(model, {source: values})["output"]
@@ -240,29 +240,29 @@ def single_steps(one: Described) -> list[str]:
     operator = one.layer.operator
     if not is_choice(operator) or isinstance(operator, op.Concatenation):
         return []
-    given, result = one.given[0], one.layer.quantization
-    if given is None or result is None or given == result:
+    input_types, result = one.given[0], one.layer.quantization
+    if input_types is None or result is None or input_types == result:
         return []
     if result.element is not Element.INT8:
         raise one.refusal("of integers of 16 bits with another scale than the result")
     one.tables.wanted.add("step_look_up")
-    symbol = table_symbol(one, op.Conversion(), given)
+    symbol = table_symbol(one, op.Conversion(), input_types)
     return [f"{{step_look_up, 0, 0, {symbol}, NULL, 0, 0}}"]
 
 
 def single_conversion(one: Described, _operator: op.Conversion) -> Call:
     """Return the call that stores real numbers, makes integers real, or changes their scale."""
-    given, result = one.given[0], one.layer.quantization
-    if given is not None and result is not None:
+    input_types, result = one.given[0], one.layer.quantization
+    if input_types is not None and result is not None:
         if result.element is Element.INT8:
             return look_up_call(one, op.Conversion())
         result_types(one)
-        scales = (given.scale, result.scale, given.zero_point, result.zero_point)
+        scales = (input_types.scale, result.scale, input_types.zero_point, result.zero_point)
         return one.call("restate_region", "restating", *scales)
-    types = given or result
+    types = input_types or result
     if types is None or types.element is not one.element:
         raise one.refusal(f"of other elements than {one.element.value} and single precision")
-    function = "widen_region" if given else "round_region"
+    function = "widen_region" if input_types else "round_region"
     return one.call(function, "rounding", types.scale, types.zero_point)
 
 
@@ -342,7 +342,7 @@ def _normalization(one: Described, operator: op.BatchNormalization) -> Call:
 
 
 def _changing(one: Described, factors: Array, offsets: Array | None) -> Call:
-    given, result, shape = given_types(one), result_types(one), one.layer.shape
+    input_types, result, shape = given_types(one), result_types(one), one.layer.shape
     symbols: list[str | None] = []
     for role, array in (("factors", factors), ("offsets", offsets)):
         if array is None:
@@ -352,13 +352,13 @@ def _changing(one: Described, factors: Array, offsets: Array | None) -> Call:
             raise one.refusal(f"of quantised integers with numbers in {array.dtype}")
         spread = array if shape.is_map else np.repeat(array, shape.elements // len(array))
         symbols.append(one.computed(role, spread))
-    scales = (given.scale, result.scale, given.zero_point, result.zero_point)
+    scales = (input_types.scale, result.scale, input_types.zero_point, result.zero_point)
     return one.call("change_region", "changing", *symbols, *scales)
 
 
 def _matrix_product(one: Described, operator: op.MatrixProduct) -> Call:
     """Sums of integers, and beside them what it takes to round as sums of real numbers do."""
-    given, result = given_types(one), result_types(one)
+    input_types, result = given_types(one), result_types(one)
     if result.element is not Element.INT8:
         raise one.refusal("of integers of 16 bits")
     fields, matrix, bias = product_fields(one, operator.units), None, None
@@ -371,10 +371,10 @@ def _matrix_product(one: Described, operator: op.MatrixProduct) -> Call:
         most = int(np.abs(turned.astype(np.int64) - factors.zero_point).max())
         if operator.has_bias:
             bias = one.symbol("bias", one.weights["bias"].astype(np.int32))
-    steps, ratios = product_factors(given, factors, result)
+    steps, ratios = product_factors(input_types, factors, result)
     numbers = [
-        one.computed(role, each.astype(np.float32))
-        for role, each in (("steps", steps), ("ratios", ratios))
+        one.computed(role, array.astype(np.float32))
+        for role, array in (("steps", steps), ("ratios", ratios))
     ]
     inner = one.inputs[0].dims[-1]
     if (inner + 1) * 2**16 + (0 if bias is None else np.abs(one.weights["bias"]).max()) >= 2**31:
@@ -386,9 +386,9 @@ def _matrix_product(one: Described, operator: op.MatrixProduct) -> Call:
         *(matrix, bias),
         *numbers,
         len(steps) > 1,
-        (given.zero_point, factors.zero_point),
+        (input_types.zero_point, factors.zero_point),
         *(result.zero_point, most, columns_at_once(inner, one.layer.shape.dims[-1])),
-        *(given.scale, result.scale),
+        *(input_types.scale, result.scale),
     )
 
 
@@ -396,7 +396,7 @@ def attending(
     one: Described, operator: op.AttentionProduct, types: Sequence[Quantization]
 ) -> tuple[object, ...]:
     """Return what attention between integers has in both arithmetics."""
-    zeros = tuple(each.zero_point for each in types)
+    zeros = tuple(type_.zero_point for type_ in types)
     return (attention_fields(one, operator), operator.gives == "values", zeros)
 
 
@@ -420,7 +420,11 @@ def _attention(one: Described, operator: op.AttentionProduct) -> Call:
 
 def product_convolution(one: Described, operator: op.Convolution, packed: Array | None) -> Call:
     """Return the call for a convolution that is a product of matrices in the file."""
-    types, given, kernel = stored_types(one, "kernel"), given_types(one), one.weights["kernel"]
+    types, input_types, kernel = (
+        stored_types(one, "kernel"),
+        given_types(one),
+        one.weights["kernel"],
+    )
     filters = packed_rows(kernel, 1) if packed is None else packed
     most = int(np.abs(kernel.astype(np.int64) - types.zero_point).max())
     steps = None
@@ -431,12 +435,12 @@ def product_convolution(one: Described, operator: op.Convolution, packed: Array 
         "product_convolution",
         (*convolved(one, operator, filters), scaling(one, "kernel")),
         *(steps, most, operator.block),
-        *(given.scale, types.scale, result_types(one).scale),
+        *(input_types.scale, types.scale, result_types(one).scale),
     )
 
 
 def _layer_normalization(one: Described, operator: op.LayerNormalization) -> Call:
-    given, result = given_types(one), result_types(one)
+    input_types, result = given_types(one), result_types(one)
     rank = len(one.layer.shape.dims)
     axes = range(operator.axis, rank if operator.last is None else operator.last + 1)
     symbols = (one.symbol("scale", one.weights["scale"]), one.optional("shift"))
@@ -445,8 +449,8 @@ def _layer_normalization(one: Described, operator: op.LayerNormalization) -> Cal
         "standardising",
         cube(one, axes),
         *symbols,
-        *(given.scale, result.scale, float(np.float32(operator.epsilon))),
-        *(given.zero_point, result.zero_point),
+        *(input_types.scale, result.scale, float(np.float32(operator.epsilon))),
+        *(input_types.zero_point, result.zero_point),
     )
 
 

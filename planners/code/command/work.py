@@ -68,41 +68,43 @@ def work(options: argparse.Namespace) -> int:
             model = worked_part(model, plans[number])
         else:
             require_c(model)  # before the search, which may take minutes
-        found = (
+        answer = (
             _checked(model, plans[number], options)
             if plans
             else _fitted(model, options, options.ram)
         )
-        found = _with_cmsis_nn(model, found, options)
-        is_cut_short = found.is_cut_short and not options.best_effort
-        if is_cut_short and found.best is not None:
-            words = f"{answers.CUT_SHORT}: {found.reason}; give more time, or --best-effort"
-            print(f"csdf deploy: {found.network}: {words}", file=sys.stderr)
+        answer = _with_cmsis_nn(model, answer, options)
+        is_cut_short = answer.is_cut_short and not options.best_effort
+        if is_cut_short and answer.best is not None:
+            words = f"{answers.CUT_SHORT}: {answer.reason}; give more time, or --best-effort"
+            print(f"csdf deploy: {answer.network}: {words}", file=sys.stderr)
             return answers.UNKNOWN
-        if found.best is None or found.status != Status.FEASIBLE:
-            print(f"csdf deploy: {found.network}: {found.status}: {found.reason}", file=sys.stderr)
-            for line in alternatives(found):
+        if answer.best is None or answer.status != Status.FEASIBLE:
+            print(
+                f"csdf deploy: {answer.network}: {answer.status}: {answer.reason}", file=sys.stderr
+            )
+            for line in alternatives(answer):
                 print(line, file=sys.stderr)
-            return answers.UNKNOWN if found.status == Status.UNKNOWN else answers.NO
-        planned.append(Planned(model, found, found.best))
+            return answers.UNKNOWN if answer.status == Status.UNKNOWN else answers.NO
+        planned.append(Planned(model, answer, answer.best))
     if not plans:
 
         def again(number: int, ram: int) -> Fit:
             model = planned[number].model
             return _with_cmsis_nn(model, _fitted(model, options, ram), options)
 
-        fits = within_one_ram([one.fit for one in planned], again)
+        fits = within_one_ram([member.fit for member in planned], again)
         apart = with_states_apart(fits, again)
         for fit_apart in apart:
             if fit_apart.best is None:
                 print(f"csdf deploy: {fit_apart.network}: {fit_apart.reason}", file=sys.stderr)
                 return answers.NO
         planned = [
-            Planned(one.model, found, found.best)
-            for one, found in zip(planned, apart, strict=True)
-            if found.best is not None
+            Planned(planned_one.model, fit, fit.best)
+            for planned_one, fit in zip(planned, apart, strict=True)
+            if fit.best is not None
         ]
-    stored = sum(one.fit.flash_bytes for one in planned)
+    stored = sum(member.fit.flash_bytes for member in planned)
     if options.flash is not None and stored > options.flash:
         print(
             f"csdf deploy: {Status.INFEASIBLE}: the parameters of "
@@ -113,7 +115,7 @@ def work(options: argparse.Namespace) -> int:
         return answers.NO
     if not plans:
         with answers.working("checking plans"):
-            require_own([(one.model.network, one.way.plan) for one in planned])
+            require_own([(member.model.network, member.way.plan) for member in planned])
     with answers.working(f"writing {options.output}"):
         try:
             told = _single(planned[0], options) if len(planned) == 1 else _several(planned, options)
@@ -131,29 +133,34 @@ def work(options: argparse.Namespace) -> int:
 def _bench(options: argparse.Namespace) -> int:
     """Write a program that times primitives."""
     model = _model(options.models[0], options)
-    found = bench(
+    benchmark = bench(
         model,
         name=options.name,
         ram=options.ram,
         flash=options.flash,
         package=_package(options),
     )
-    write_folder(options.output, found.files)
-    counts = {"ways": found.ways, "ram_bytes": found.arena_bytes, "flash_bytes": found.weight_bytes}
+    write_folder(options.output, benchmark.files)
+    counts = {
+        "ways": benchmark.ways,
+        "ram_bytes": benchmark.arena_bytes,
+        "flash_bytes": benchmark.weight_bytes,
+    }
     if options.json:
         answer = {
             "network": model.network.name,
-            "library": found.name,
+            "library": benchmark.name,
             **counts,
-            "files": list(found.files),
+            "files": list(benchmark.files),
         }
         print(json.dumps(answer, indent=2))
         return answers.ANSWERED
     lines = [
-        f"{model.network.name}: {found.ways} ways to compute {found.layers} layers, to be timed in "
-        f"{needed_bytes_in_words(found.arena_bytes)} of RAM, "
-        f"{needed_bytes_in_words(found.weight_bytes)} of flash for parameters",
-        *answers.written(list(found.files), options.output),
+        f"{model.network.name}: {benchmark.ways} ways to compute {benchmark.layers} "
+        "layers, to be timed in "
+        f"{needed_bytes_in_words(benchmark.arena_bytes)} of RAM, "
+        f"{needed_bytes_in_words(benchmark.weight_bytes)} of flash for parameters",
+        *answers.written(list(benchmark.files), options.output),
         f"  next     make -C {options.output} profile",
     ]
     print(answers.in_words(lines, options))
@@ -195,10 +202,10 @@ def _as_computed(model: Model) -> Model:
     network = model.network
     if not stores_integers(network):
         return model
-    others = stored_at_run_time(network)
+    runtime_layers = stored_at_run_time(network)
     layers = tuple(
         layer
-        if layer.quantization is not None or layer.name in others
+        if layer.quantization is not None or layer.name in runtime_layers
         else replace(layer, element=Element.FLOAT32)
         for layer in network.layers
     )
@@ -292,7 +299,7 @@ def _single(one: Planned, options: argparse.Namespace) -> Told:
     )
     _require_flash(library.written.weight_bytes, options)
     write_folder(options.output, library.files)
-    found = {
+    document = {
         **_planned_json(one, library.written, options),
         "library": library.name,
         "files": list(library.files),
@@ -304,44 +311,44 @@ def _single(one: Planned, options: argparse.Namespace) -> Told:
         *_by_cmsis_nn([library.written]),
         *_ends(library.files, options),
     ]
-    return Told(found, lines)
+    return Told(document, lines)
 
 
 def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Told:
-    largest = max((one.way for one in planned), key=lambda way: way.ram_bytes)
+    largest = max((member.way for member in planned), key=lambda way: way.ram_bytes)
     members = [
-        Member(model=one.model, plan=one.way.plan, scratch=_scratch(largest, options))
-        for one in planned
+        Member(model=member.model, plan=member.way.plan, scratch=_scratch(largest, options))
+        for member in planned
     ]
-    found = together(
+    package = together(
         members,
         name=options.name or "networks",
         kernels=options.kernels,
         package=_package(options),
     )
-    _require_flash(found.weight_bytes, options)
-    write_folder(options.output, found.files)
+    _require_flash(package.weight_bytes, options)
+    write_folder(options.output, package.files)
     answer = {
-        "library": found.name,
-        "ram_bytes": found.arena_bytes,
+        "library": package.name,
+        "ram_bytes": package.arena_bytes,
         "networks": [
-            _planned_json(one, written, options)
-            for one, written in zip(planned, found.members, strict=True)
+            _planned_json(member, written, options)
+            for member, written in zip(planned, package.members, strict=True)
         ],
-        "files": list(found.files),
+        "files": list(package.files),
     }
     lines = [
         f"{len(planned)} networks in turn in "
-        f"{needed_bytes_in_words(_ram_bytes(planned, found.members, options))} of RAM (arena "
-        f"{found.arena_bytes} bytes), {needed_bytes_in_words(found.weight_bytes)} of flash for "
+        f"{needed_bytes_in_words(_ram_bytes(planned, package.members, options))} of RAM (arena "
+        f"{package.arena_bytes} bytes), {needed_bytes_in_words(package.weight_bytes)} of flash for "
         "parameters",
         *(
-            f"  {_planned_line(one, written, options)}"
-            for one, written in zip(planned, found.members, strict=True)
+            f"  {_planned_line(member, written, options)}"
+            for member, written in zip(planned, package.members, strict=True)
         ),
-        _ram_line(planned, found.members, options),
-        *_by_cmsis_nn(found.members),
-        *_ends(found.files, options),
+        _ram_line(planned, package.members, options),
+        *_by_cmsis_nn(package.members),
+        *_ends(package.files, options),
     ]
     return Told(answer, lines)
 
@@ -363,8 +370,11 @@ def _ram_bytes(
     planned: Sequence[Planned], written: Sequence[Written], options: argparse.Namespace
 ) -> int:
     """Bytes of RAM that networks take in turn: one arena, all states, one stack and reserve."""
-    arena = max(one.way.ram_bytes for one in planned)
-    states, stack = sum(one.state_bytes for one in written), max(one.stack_bytes for one in written)
+    arena = max(member.way.ram_bytes for member in planned)
+    states, stack = (
+        sum(member.state_bytes for member in written),
+        max(member.stack_bytes for member in written),
+    )
     reserve: int = options.reserve
     return arena + states + stack + reserve
 
@@ -372,10 +382,10 @@ def _ram_bytes(
 def _ram_line(
     planned: Sequence[Planned], written: Sequence[Written], options: argparse.Namespace
 ) -> str:
-    stack = max(one.stack_bytes for one in written)
+    stack = max(member.stack_bytes for member in written)
     beside = RamBeside(stack_bytes=stack, reserve_bytes=options.reserve)
-    arena = max(one.way.ram_bytes for one in planned)
-    states = sum(one.state_bytes for one in written)
+    arena = max(member.way.ram_bytes for member in planned)
+    states = sum(member.state_bytes for member in written)
     if planned[0].way.plan.memories:
         return f"  RAM      besides the memories state at most {states} B, stack at most {stack} B"
     return f"  RAM      {ram_in_words(beside, arena, states)}"
@@ -403,7 +413,7 @@ def _planned_json(one: Planned, written: Written, options: argparse.Namespace) -
         "state_bytes": written.state_bytes,
         "weight_bytes": written.weight_bytes,
         **({} if written.cmsis_nn is None else {"kernels": written.cmsis_nn.to_json()}),
-        "inputs": [one.to_json() for one in written.inputs],
+        "inputs": [input_.to_json() for input_ in written.inputs],
         "outputs": [output.to_json() for output in written.outputs],
     }
 

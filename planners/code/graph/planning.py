@@ -64,8 +64,8 @@ class PlannedGraph:
     def is_static(self) -> bool:
         """Whether the order is fixed by loops alone, and nothing is decided at run time."""
         return all(
-            not isinstance(one, Interleaved) or one.written is not None
-            for one in leaves(self.schedule)
+            not isinstance(leaf, Interleaved) or leaf.written is not None
+            for leaf in leaves(self.schedule)
         )
 
     @property
@@ -117,18 +117,18 @@ def planned_graph(
     if blocked is not None:
         return blocked
     planning = _Planning(graph, token_bytes, stop)
-    found = []
+    plans = []
     firings = sum(repetition_vector(graph).values())
     if order != "demand-driven":
-        found.append(planning.planned("single-appearance"))
+        plans.append(planning.planned("single-appearance"))
     if order == "demand-driven" or (order == "min-memory" and firings <= MOST_SHORT):
         try:
-            found.append(planning.planned("demand-driven"))
+            plans.append(planning.planned("demand-driven"))
         except ENDS as end:
-            if not found:
+            if not plans:
                 raise
-            return replace(found[0], reason=reason_of(end))
-    return min(found, key=lambda one: (not one.is_static, one.arena_bytes))
+            return replace(plans[0], reason=reason_of(end))
+    return min(plans, key=lambda plan: (not plan.is_static, plan.arena_bytes))
 
 
 class _Planning:
@@ -150,17 +150,17 @@ class _Planning:
             schedule = nesting.schedule(self._cycles)
         else:
             schedule = self._turns(tuple(self._cycles), self._cycles)
-        found = effects(schedule, self._ports, self._orders)
+        channel_effects = effects(schedule, self._ports, self._orders)
         # Raise GaveUp where a schedule breaks a rule of the graph, which is a fault of the
         # search.
         for channel in self._graph.channels:
-            effect = found[channel.name]
+            effect = channel_effects[channel.name]
             if effect.change or channel.initial_tokens + effect.lowest < 0:
                 raise GaveUp(f"the schedule found takes tokens from {channel.name!r} too early")
             limit = None if channel.is_self_loop else channel.capacity
             if limit is not None and channel.initial_tokens + effect.highest > limit:
                 raise GaveUp(f"the schedule found puts too many tokens into {channel.name!r}")
-        rings = rings_of(self._graph, schedule, found, self._token_bytes)
+        rings = rings_of(self._graph, schedule, channel_effects, self._token_bytes)
         return PlannedGraph(graph=self._graph, schedule=schedule, rings=rings, order=order)
 
     def _links(self) -> list[Link]:
@@ -243,21 +243,24 @@ class Nesting:
     def schedule(self, cycles: Mapping[str, int]) -> Node:
         """Return so many cycles of each actor as loops."""
         common = gcd(*cycles.values())
-        each = {name: count // common for name, count in cycles.items()}
-        if len(each) == 1:
-            (name,) = each
+        cycles_each = {name: count // common for name, count in cycles.items()}
+        if len(cycles_each) == 1:
+            (name,) = cycles_each
             return looped(common, looped(self._phases[name], Fire(name)))
-        inside = [link for link in self._links if {link.producer, link.consumer} <= each.keys()]
-        binding = [
-            one
-            for one in inside
-            if one.producer != one.consumer and one.tokens < each[one.consumer] * one.taken
+        inside = [
+            link for link in self._links if {link.producer, link.consumer} <= cycles_each.keys()
         ]
-        pieces = _pieces(each, binding)
+        binding = [
+            link
+            for link in inside
+            if link.producer != link.consumer
+            and link.tokens < cycles_each[link.consumer] * link.taken
+        ]
+        pieces = _pieces(cycles_each, binding)
         if len(pieces) == 1:
-            return looped(common, self._turns(tuple(each), each))
-        order = _Order(pieces, each, inside, binding)
-        return looped(common, self._nested(order.tree(), each, 1))
+            return looped(common, self._turns(tuple(cycles_each), cycles_each))
+        order = _Order(pieces, cycles_each, inside, binding)
+        return looped(common, self._nested(order.tree(), cycles_each, 1))
 
     def _nested(self, tree: Tree, each: Mapping[str, int], rounds: int) -> Node:
         """The loops of a tree, in a body that goes round so many times in all."""
@@ -288,12 +291,12 @@ def _pieces(each: Mapping[str, int], binding: Sequence[Link]) -> list[Piece]:
     for link in binding:
         successors[numbers[link.producer]].append(numbers[link.consumer])
     component = strong_components(len(each), successors)
-    found: dict[int, list[str]] = {}
+    groups: dict[int, list[str]] = {}
     for name, number in zip(each, component, strict=True):
-        found.setdefault(number, []).append(name)
+        groups.setdefault(number, []).append(name)
     return [
-        Piece(tuple(found[number]), gcd(*(each[name] for name in found[number])))
-        for number in sorted(found, reverse=True)
+        Piece(tuple(groups[number]), gcd(*(each[name] for name in groups[number])))
+        for number in sorted(groups, reverse=True)
     ]
 
 
@@ -310,14 +313,18 @@ class _Order:
         self._pieces = pieces
         place = {name: number for number, piece in enumerate(pieces) for name in piece.actors}
         self._across = [
-            (place[one.producer], place[one.consumer], each[one.producer] * one.made * one.weight)
-            for one in inside
-            if one.weight and place[one.producer] != place[one.consumer]
+            (
+                place[link.producer],
+                place[link.consumer],
+                each[link.producer] * link.made * link.weight,
+            )
+            for link in inside
+            if link.weight and place[link.producer] != place[link.consumer]
         ]
         self._before = [0] * len(pieces)
-        for one in binding:
-            if place[one.producer] != place[one.consumer]:
-                self._before[place[one.consumer]] |= 1 << place[one.producer]
+        for link in binding:
+            if place[link.producer] != place[link.consumer]:
+                self._before[place[link.consumer]] |= 1 << place[link.producer]
 
     def tree(self) -> Tree:
         if len(self._pieces) <= FEW:
@@ -327,7 +334,7 @@ class _Order:
                 if members & (members - 1) == 0:
                     return 0, self._pieces[members.bit_length() - 1]
                 common = self._common(members)
-                found: list[tuple[int, int, Tree]] = []
+                candidates: list[tuple[int, int, Tree]] = []
                 left = (members - 1) & members
                 while left:
                     right = members & ~left
@@ -335,11 +342,11 @@ class _Order:
                         left >> number & 1 and self._before[number] & right
                         for number in range(len(self._pieces))
                     ):
-                        (one, before), (other, behind) = best(left), best(right)
-                        size = one + other + self._bytes(left, right, common)
-                        found.append((size, left, (before, behind)))
+                        (left_bytes, before), (right_bytes, behind) = best(left), best(right)
+                        size = left_bytes + right_bytes + self._bytes(left, right, common)
+                        candidates.append((size, left, (before, behind)))
                     left = (left - 1) & members
-                size, _, tree = min(found, key=lambda way: way[:2])
+                size, _, tree = min(candidates, key=lambda way: way[:2])
                 return size, tree
 
             return best((1 << len(self._pieces)) - 1)[1]
@@ -363,23 +370,23 @@ class _Order:
         """The best nesting of some orders: the given one, and those found by moving pieces."""
         source = Random(0)
         order = list(range(len(self._pieces)))
-        least, found = self._nesting_of(order)
+        least, nesting = self._nesting_of(order)
         for _ in range(EFFORT // len(order) ** 3):
-            other = self._moved(order, source)
-            size, tree = self._nesting_of(other)
+            moved_order = self._moved(order, source)
+            size, tree = self._nesting_of(moved_order)
             if size <= least:
-                least, found, order = size, tree, other
-        return found
+                least, nesting, order = size, tree, moved_order
+        return nesting
 
     def _moved(self, order: Sequence[int], source: Random) -> list[int]:
         """The order with one piece at another place, where it still stands behind what it needs."""
         piece = source.choice(order)
-        rest = [one for one in order if one != piece]
+        rest = [piece_ for piece_ in order if piece_ != piece]
         first, end = 0, len(rest)
-        for place, other in enumerate(rest):
-            if self._before[piece] >> other & 1:
+        for place, neighbour in enumerate(rest):
+            if self._before[piece] >> neighbour & 1:
                 first = place + 1
-            if self._before[other] >> piece & 1:
+            if self._before[neighbour] >> piece & 1:
                 end = min(end, place)
         rest.insert(source.randint(first, end), piece)
         return rest
@@ -396,7 +403,7 @@ class _Order:
         def best(first: int, end: int) -> tuple[int, Tree]:
             if end == first + 1:
                 return 0, self._pieces[order[first]]
-            common = gcd(*(self._pieces[one].rounds for one in order[first:end]))
+            common = gcd(*(self._pieces[piece_].rounds for piece_ in order[first:end]))
             ways = (
                 (
                     best(first, cut)[0]
@@ -437,7 +444,7 @@ class _Order:
                 cut = (first + end) // 2
             else:
                 ways = range(first + 1, end)
-                cut = min(ways, key=lambda one: (_between(sums, first, one, end), one))
+                cut = min(ways, key=lambda cut_: (_between(sums, first, cut_, end), cut_))
             return tree(first, cut), tree(cut, end)
 
         return tree(0, len(self._pieces))
@@ -545,9 +552,9 @@ def short_loops(firings: Sequence[str]) -> Node | None:
             place += times * length
         length = 1 if len(shorter) < len(line) and length > 1 else length + 1
         line = shorter
-    found = looped(1, *(nodes[number] for number in line))
-    places = sum(1 for _ in _places(found))
-    return found if places <= PLACES_EACH * len(set(firings)) + PLACES_EACH else None
+    schedule_ = looped(1, *(nodes[number] for number in line))
+    places = sum(1 for _ in _places(schedule_))
+    return schedule_ if places <= PLACES_EACH * len(set(firings)) + PLACES_EACH else None
 
 
 def _places(node: Node) -> list[Node]:
@@ -566,12 +573,12 @@ def _numbered(node: Node, numbers: dict[Node, int], nodes: list[Node]) -> int:
 
 def _runs_alike(line: Sequence[int], length: int) -> list[int]:
     """For each place, how many pieces from there on are like those `length` places later."""
-    found = [0] * (len(line) - length)
+    runs = [0] * (len(line) - length)
     run = 0
-    for place in reversed(range(len(found))):
+    for place in reversed(range(len(runs))):
         run = run + 1 if line[place] == line[place + length] else 0
-        found[place] = run
-    return found
+        runs[place] = run
+    return runs
 
 
 def downstream_first(feeds: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
@@ -580,15 +587,15 @@ def downstream_first(feeds: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     feeds: the actors that each one feeds. Where they feed one another in a circle, one of them
     counts as fed by none of the others.
     """
-    found: dict[str, None] = {}
+    actors: dict[str, None] = {}
     met: set[str] = set()
     for first in feeds:
         path = [] if first in met else [first]
         while path:
             met.add(path[-1])
-            ahead = next((one for one in feeds[path[-1]] if one not in met), None)
+            ahead = next((follower for follower in feeds[path[-1]] if follower not in met), None)
             if ahead is not None:
                 path.append(ahead)
             else:
-                found.setdefault(path.pop())
-    return tuple(found)
+                actors.setdefault(path.pop())
+    return tuple(actors)
