@@ -126,7 +126,6 @@ REASONS = {  # of refusals
     **dict.fromkeys(("CALL", "WHILE"), "a graph whose number of runs depends on the frame"),
     **dict.fromkeys(("BITCAST", "BITWISE_XOR", "RIGHT_SHIFT"), "bits of integers"),
     "FAKE_QUANT": "of training; export with integers",
-    "LOCAL_RESPONSE_NORMALIZATION": "its reference and optimised kernels differ in the neighbours",
     **dict.fromkeys(("LSTM", "RNN"), "one step; export UNIDIRECTIONAL_SEQUENCE_LSTM"),
 }
 ONLY_INTEGERS = ("SVDF",)
