@@ -9,7 +9,6 @@ from pathlib import PurePath
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Model
 from planners.code.c_text import identifier
-from planners.code.calls.cmsis_nn import COMMIT, SOURCE
 from planners.code.interface import Port
 from planners.code.packaging import (
     ARDUINO,
@@ -21,7 +20,7 @@ from planners.code.packaging import (
     ZEPHYR,
     Package,
 )
-from planners.code.parts import source
+from planners.code.parts import COMMIT, SOURCE, source
 from planners.code.sources import Written
 from planners.plan.plan import Kind, StreamingPlan
 

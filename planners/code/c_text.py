@@ -59,14 +59,6 @@ def unlike(name: str, taken: Iterable[str]) -> str:
     return text
 
 
-def comment(text: str) -> str:
-    """Return a text that may stand in a comment."""
-    printable = "".join(c if c.isprintable() and c.isascii() else "?" for c in text)
-    return (
-        printable.replace("*/", "* /").replace("/*", "/ *").replace("\\", "/").replace("??", "? ?")
-    )
-
-
 def number(value: float) -> str:
     """Return a float, exact in single precision."""
     single = np.float32(value)

@@ -22,10 +22,9 @@ from planners.code.building import (
     readme,
     target_files,
 )
-from planners.code.c_text import comment
 from planners.code.calls.cmsis_nn import ANY, Scratch
 from planners.code.packaging import MAKE, PLAIN, Package, package_files, with_banners
-from planners.code.parts import KERNELS, OWN
+from planners.code.parts import KERNELS, OWN, comment
 from planners.code.primitives.program import is_selection, selection_sources
 from planners.code.programs import bench_program, example_program, proof_program
 from planners.code.sources import Written, library_sources

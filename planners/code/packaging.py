@@ -15,9 +15,7 @@ from pathlib import PurePath
 from csdf import __version__
 from csdf.errors import InvalidArgument
 from csdf.io.files import read_bytes
-from planners.code.c_text import comment
-from planners.code.calls.cmsis_nn import COMMIT, SOURCE
-from planners.code.parts import source
+from planners.code.parts import COMMIT, SOURCE, comment, source
 
 LICENSE = "Apache-2.0 OR LicenseRef-csdf-generated-code"  # of generated code; license.txt explains
 SPDX = f"SPDX-License-Identifier: {LICENSE}"

@@ -41,12 +41,22 @@ SHORT_SINGLES = (*SHARED, *_WIDE, "single.c", *_SHORTS, "single_layers.c")
 CONVERSIONS = ("conversions.c",)  # from integers to real numbers with functions behind them
 SCHEDULER = ("tiles.c", "blocks.c", "scheduler.c")
 OWN, CMSIS_NN = KERNELS = ("csdf", "cmsis-nn")  # whose kernels a library calls
+COMMIT = "99f736a63036613032f9b70de36b493bcd7802d4"  # of CMSIS-NN, from July 2026
+SOURCE = "https://github.com/ARM-software/CMSIS-NN.git"
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _CONDITION = re.compile(r"^#(?!define).*$", re.MULTILINE)  # of the preprocessor
 _MACRO = re.compile(r"#define (\w+)")
 _BY_MACRO = re.compile(r"\w+\((\w+), .*\)")  # the definition of a function in one line
 _ENUMERATED = re.compile(r"(\w+)\s*(?:=[^,}]*)?[,}]")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+
+
+def comment(text: str) -> str:
+    """Return a text that may stand in a comment."""
+    printable = "".join(c if c.isprintable() and c.isascii() else "?" for c in text)
+    return (
+        printable.replace("*/", "* /").replace("/*", "/ *").replace("\\", "/").replace("??", "? ?")
+    )
 
 
 class Part(NamedTuple):

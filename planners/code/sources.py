@@ -8,13 +8,14 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.quantized_layers import stored_as, stored_at_run_time
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan, UnsupportedOperator
-from planners.code.c_text import TYPES, Tables, array_items, comment, identifier, unlike, wrapped
-from planners.code.calls.cmsis_nn import ANY, COMMIT, TARGETS, CmsisNN, Scratch
+from planners.code.c_text import TYPES, Tables, array_items, identifier, unlike, wrapped
+from planners.code.calls.cmsis_nn import ANY, TARGETS, CmsisNN, Scratch
 from planners.code.interface import Interface, Port, memory_parameters, reserved
 from planners.code.layer_descriptor import TYPE, as_real, real_parts
 from planners.code.packaging import UNVERSIONED, version_macro
 from planners.code.parts import (
     CMSIS_NN,
+    COMMIT,
     CONVERSIONS,
     INTEGERS,
     OWN,
@@ -25,6 +26,7 @@ from planners.code.parts import (
     SINGLES,
     WITH_CMSIS_NN,
     added_sources,
+    comment,
     functions_in,
     mentioned,
     used,

@@ -33,14 +33,13 @@ from csdf.errors import UnsupportedOperator
 from planners.code.c_text import NULL
 from planners.code.calls.rescaling import given_types, result_types
 from planners.code.layer_descriptor import Call, Described
+from planners.code.parts import COMMIT
 from planners.plan.executor import Machine
 from planners.plan.plan import Kind, StreamingPlan
 from planners.plan.rematerialisation import worked_network
 from planners.plan.running_stage import RunningStage
 from planners.plan.shadow_arena import HeldTensor
 
-COMMIT = "99f736a63036613032f9b70de36b493bcd7802d4"  # of CMSIS-NN, from July 2026
-SOURCE = "https://github.com/ARM-software/CMSIS-NN.git"
 FUNCTIONS = {  # the kernel of this package: the one that calls CMSIS-NN, and what that calls
     "convolve": ("cmsis_convolve", "arm_convolve_s8"),
     "depthwise_conv": ("cmsis_depthwise_conv", "arm_depthwise_conv_wrapper_s8"),

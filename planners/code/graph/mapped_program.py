@@ -18,11 +18,11 @@ from csdf.model.graph import Channel, Graph
 from csdf.names import quoted
 from csdf.time_limit import Budget, Stop, stop_of
 from planners.code.building import end_of_main
-from planners.code.c_text import comment, unlike
+from planners.code.c_text import unlike
 from planners.code.graph.program import GraphTexts, table
 from planners.code.graph.storage import ALIGNMENT, MOST_BYTES, Ring, arena_bytes
 from planners.code.packaging import PLAIN, Package
-from planners.code.parts import source
+from planners.code.parts import comment, source
 
 SHOWN = 40  # turns of a processor in a comment
 

@@ -13,13 +13,13 @@ from csdf.errors import counted
 from csdf.model.graph import Channel, Graph
 from csdf.names import quoted
 from planners.code.building import MAIN, end_of_main, makefile, target_files
-from planners.code.c_text import comment, identifier, unlike, wrapped
+from planners.code.c_text import identifier, unlike, wrapped
 from planners.code.graph.looped import Fire, Interleaved, Loop, Node, in_words, leaves
 from planners.code.graph.planning import PlannedGraph
 from planners.code.graph.storage import Ring, arena_bytes
 from planners.code.library import write_folder
 from planners.code.packaging import PLAIN, Package, with_banners
-from planners.code.parts import mentioned, source, used
+from planners.code.parts import comment, mentioned, source, used
 
 
 class GraphTexts:

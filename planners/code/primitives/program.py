@@ -13,10 +13,10 @@ from cnn2csdf.network import Layer
 from cnn2csdf.quantized_layers import stored_as
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
-from planners.code.c_text import comment, identifier, unlike
+from planners.code.c_text import identifier, unlike
 from planners.code.interface import Port, reserved
 from planners.code.packaging import UNVERSIONED, version_macro
-from planners.code.parts import functions_in, used
+from planners.code.parts import comment, functions_in, used
 from planners.code.primitives.calls import FILES, Lying, WayCalls, WayTables
 from planners.code.sources import INLINED, Written, externs, weights_text
 from planners.code.status import (

@@ -19,10 +19,10 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Quantization
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import UnsupportedOperator
-from planners.code.calls.cmsis_nn import COMMIT, Scratch, blocks_of
+from planners.code.calls.cmsis_nn import Scratch, blocks_of
 from planners.code.library import library, write_library
 from planners.code.packaging import Package
-from planners.code.parts import CMSIS_NN, source
+from planners.code.parts import CMSIS_NN, COMMIT, source
 from planners.memory.fit import fit
 from planners.plan.plan import Kind
 from tests.cli.running import run

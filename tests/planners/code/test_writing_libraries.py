@@ -17,7 +17,7 @@ from cnn2csdf.streams import as_stream
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidNetwork, InvalidPlan, UnwritableFile
 from planners.code.building import MAIN
-from planners.code.c_text import TOGETHER, Tables, comment, identifier, number, numbers, unlike
+from planners.code.c_text import TOGETHER, Tables, identifier, number, numbers, unlike
 from planners.code.layer_descriptor import Described
 from planners.code.library import library, write_folder, write_library
 from planners.code.parts import (
@@ -28,6 +28,7 @@ from planners.code.parts import (
     SHORTS,
     SINGLES,
     WITH_CMSIS_NN,
+    comment,
     parts_of,
 )
 from planners.code.rules import rule_of
