@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from csdf.time_limit import Stop
 from planners.arena.allocation import plan_arena
 from planners.arena.problem import MemoryPlan, Pair, Problem
-from planners.plan.executor import ELEMENT_BY_ELEMENT
 from planners.reuse.application import Genes
 from planners.reuse.evaluation import Evaluation, Evaluator, ReusePlan
 from planners.reuse.placement import offset_problem
@@ -26,11 +25,7 @@ def elementwise_in_place(evaluator: Evaluator, plan: ReusePlan, problem: Problem
             for number, layer in enumerate(model.table.layers):
                 is_whole = rows[number] == layer.shape.rows
                 written = [edge for edge, stay in here if stay.first == number]
-                if (
-                    not is_whole
-                    or not isinstance(layer.operator, ELEMENT_BY_ELEMENT)
-                    or not written
-                ):
+                if not is_whole or not layer.operator.is_elementwise or not written:
                     continue
                 network = evaluator.application.members[written[0].member].network
                 if len(network.consumers[layer.name]) == 1:
