@@ -18,6 +18,7 @@ WIDTH = 100
 _STRUCTURE = re.compile(r"typedef struct(?: \w+)? \{(.*)\} (\w+);", re.DOTALL)
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _FIELD = re.compile(r"(\w+)(?:\[[^\]]*\])?\s*$")
+_POINTER_TO_FUNCTION = re.compile(r"\(\*(\w+)\)\(")
 _OF_REALS = "_of_reals"  # behind the names of types for real numbers beside integers
 
 
@@ -39,6 +40,9 @@ def _structures() -> dict[str, tuple[str, ...]]:
 
 def _fields(body: str) -> Iterator[str]:
     for declaration in filter(str.strip, body.split(";")):
+        if match := _POINTER_TO_FUNCTION.search(declaration):
+            yield match[1]
+            continue
         for declarator in declaration.split(","):
             if match := _FIELD.search(declarator):
                 yield match[1]

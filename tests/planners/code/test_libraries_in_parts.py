@@ -172,6 +172,6 @@ def test_no_byte_of_what_lies_outside_is_copied():
     model = expanded(1)
     plan = outside(model.network, 1)
     text = library(model, plan, name="net").files["src/net.c"]
-    run = text[text.index("net_status net_run(") :]
-    assert "memcpy" not in run
-    assert run.count("state->outside[") == 2
+    begin_to_run = text[text.index("net_status net_begin(") :]
+    assert "memcpy" not in begin_to_run
+    assert begin_to_run.count("state->outside[") == 2

@@ -94,7 +94,7 @@ def test_the_c_of_the_operator_computes_the_test_vectors(run, hardshrink, file, 
     assert code == 0, remarks
     (source,) = folder.glob("src/shrinking.c")
     assert source.read_text().count("EACH_ELEMENT(step_hardshrink, ") == 1
-    assert "step_hardshrink, 0.25f, 0.0f" in source.read_text()
+    assert ".apply = step_hardshrink, .a = 0.25f" in source.read_text()
     done = subprocess.run(
         ["make", "-s", "-C", folder, "test", f"CC={COMPILER}"], capture_output=True, text=True
     )
