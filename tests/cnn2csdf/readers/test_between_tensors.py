@@ -69,13 +69,13 @@ def test_all_obstacles_are_listed_with_the_share_of_the_work_elsewhere():
     nodes = [
         Node("FULLY_CONNECTED", [0, 5], [1], [(0, "b", 0)]),
         Node("UNIQUE", [1], [2]),
-        Node("TOPK_V2", [2], [3]),
+        Node("WHERE", [2], [3]),
         Node("FULLY_CONNECTED", [3, 6], [4], [(0, "b", 0)]),
     ]
     with pytest.raises(UnsupportedOperator) as refusal:
         parse_tflite(tflite_bytes(tensors, nodes, [0], [4]), "a")
     message = str(refusal.value)
-    assert "TOPK_V2 (1x, operator 2), UNIQUE (1x, operator 1)" in message
+    assert "UNIQUE (1x, operator 1), WHERE (1x, operator 2)" in message
     assert "100.0% of the MACs are in other operators" in message
     assert "\n" not in message
 

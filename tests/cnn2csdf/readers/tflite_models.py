@@ -29,7 +29,7 @@ CODES = {
     "DENSIFY": 124, "EMBEDDING_LOOKUP": 7, "L2_NORMALIZATION": 11,
     "REVERSE_V2": 105,
     "SUB": 41, "SUM": 74, "SVDF": 27, "TOPK_V2": 48, "TANH": 28, "TRANSPOSE": 39,
-    "TRANSPOSE_CONV": 67, "UNPACK": 88,
+    "TRANSPOSE_CONV": 67, "UNPACK": 88, "WHERE": 109,
 }  # fmt: skip
 OPTIONS = {  # numbers of the union BuiltinOptions
     "L2_NORMALIZATION": 12,
