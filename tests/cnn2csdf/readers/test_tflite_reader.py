@@ -188,7 +188,7 @@ BAD = {
     "text": (b"not a model at all", UnreadableFile, "is not a TensorFlow Lite model"),
     "cut": (small_network()[:200], UnreadableFile, "is not a TensorFlow Lite model"),
     "unknown": (
-        one_node("TOPK_V2", [X], Tensor("y", MAPS)), UnsupportedOperator, r"TOPK_V2 \(1x, operator 0\)",
+        one_node("WHERE", [X], Tensor("y", MAPS)), UnsupportedOperator, r"WHERE \(1x, operator 0\)",
     ),
     "batch": (
         one_node("RELU", [Tensor("x", (2, 4))], Tensor("y", (2, 4))),
