@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from itertools import accumulate
 
-from planners.code.parts import parts_of
+from planners.code.parts import as_real, parts_of
 
 WIDTH = 100
 _STRUCTURE = re.compile(r"typedef struct(?: \w+)? \{(.*)\} (\w+);", re.DOTALL)
@@ -67,6 +67,8 @@ def designated(kind: str, values: Sequence[str]) -> str:
     As it is where the type has no structure of that many fields in the C files.
     """
     fields = _structures().get(kind.removesuffix(_OF_REALS), ())
+    if kind.endswith(_OF_REALS):
+        fields = tuple(map(as_real, fields))  # renamed like each other word of these parts
     if len(fields) != len(values):
         return "{" + ", ".join(values) + "}"
     pairs = zip(fields, values, strict=True)

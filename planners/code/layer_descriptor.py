@@ -8,10 +8,8 @@ functions and types; what depends on no element is there once.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,11 +22,9 @@ from csdf.errors import UnsupportedOperator
 from planners.code.c_text import NULL, Tables, identifier, initialiser
 from planners.code.parts import (
     REALS,
-    SHARED,
     Part,
     added_sources,
-    defined_names,
-    parts_of,
+    as_real,
     used_parts,
 )
 from planners.code.rules import Rule
@@ -113,10 +109,6 @@ def _in_c(role: str) -> str:
     return role.replace(".", "_").replace(" ", "_")
 
 
-_COMMENTS = re.compile(r"(/\*.*?\*/)", re.DOTALL)
-_WORD = re.compile(r"[A-Za-z_]\w*")
-_MACROS = {name: f"{name}_OF_REALS" for name in ("LEAST", "MOST", "SLOTS", "AS_TILE", "JOIN")}
-_BY_ELEMENT = {"element": "real", **_MACROS}
 TYPE = """/* Numbers in single precision that begin at any byte, as integers beside them do. */
 #if defined(__GNUC__)
 typedef float __attribute__((aligned(1), may_alias)) real;
@@ -161,16 +153,6 @@ class RealTables:
         return self._tables.defined(as_real(kind), name, [as_real(text) for text in items])
 
 
-def as_real(text: str) -> str:
-    """Return C with the names that functions and types for real numbers have beside integers."""
-    names = _names()
-    pieces = _COMMENTS.split(text)
-    pieces[::2] = [
-        _WORD.sub(lambda match: names.get(match[0], match[0]), piece) for piece in pieces[::2]
-    ]
-    return "".join(pieces)
-
-
 def real_parts(wanted: Iterable[str]) -> tuple[set[str], list[str]]:
     """Return what real layers share with those of integers, and the texts of what they do not.
 
@@ -183,18 +165,3 @@ def real_parts(wanted: Iterable[str]) -> tuple[set[str], list[str]]:
 
 def _is_own(part: Part) -> bool:
     return as_real(part.text) != part.text
-
-
-@cache
-def _names() -> dict[str, str]:
-    """The names of all that depends on the kind of element, with those among integers."""
-    own_names = frozenset().union(*(defined_names(file) for file in REALS if file not in SHARED))
-    words = own_names | set(_BY_ELEMENT)
-    shared = [part for file in SHARED for part in parts_of(file)]
-    while more := {name for part in shared if part.words & words for name in part.names - words}:
-        words |= more
-    renamed = {
-        name: f"{name}_OF_REALS" if name.isupper() else f"{name}_of_reals"
-        for name in words - set(_BY_ELEMENT)
-    }
-    return renamed | _BY_ELEMENT

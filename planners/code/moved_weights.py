@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from csdf.errors import InvalidPlan
 from planners.code.c_text import NULL, Tables
-from planners.code.layer_descriptor import as_real
-from planners.code.parts import comment
+from planners.code.parts import as_real, comment
 from planners.plan.plan import Kind, StreamBuffer, StreamingPlan
 
 STAGE_BYTES, LAYER_BYTES, NUMBERS_BYTES = 48, 44, 120

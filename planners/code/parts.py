@@ -49,6 +49,9 @@ _MACRO = re.compile(r"#define (\w+)")
 _BY_MACRO = re.compile(r"\w+\((\w+), .*\)")  # the definition of a function in one line
 _ENUMERATED = re.compile(r"(\w+)\s*(?:=[^,}]*)?[,}]")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_COMMENTS = re.compile(r"(/\*.*?\*/)", re.DOTALL)
+_MACROS = {name: f"{name}_OF_REALS" for name in ("LEAST", "MOST", "SLOTS", "AS_TILE", "JOIN")}
+_BY_ELEMENT = {"element": "real", **_MACROS}
 
 
 def comment(text: str) -> str:
@@ -167,3 +170,28 @@ def used_parts(wanted: Iterable[str], names: Sequence[str]) -> list[Part]:
 def mentioned(texts: Iterable[str]) -> set[str]:
     """Return the words of some C texts, comments aside."""
     return {word for text in texts for word in _WORD.findall(_COMMENT.sub("", text))}
+
+
+def as_real(text: str) -> str:
+    """Return C with the names that functions and types for real numbers have beside integers."""
+    names = _names_of_reals()
+    pieces = _COMMENTS.split(text)
+    pieces[::2] = [
+        _WORD.sub(lambda match: names.get(match[0], match[0]), piece) for piece in pieces[::2]
+    ]
+    return "".join(pieces)
+
+
+@cache
+def _names_of_reals() -> dict[str, str]:
+    """The names of all that depends on the kind of element, with those among integers."""
+    own_names = frozenset().union(*(defined_names(file) for file in REALS if file not in SHARED))
+    words = own_names | set(_BY_ELEMENT)
+    shared = [part for file in SHARED for part in parts_of(file)]
+    while more := {name for part in shared if part.words & words for name in part.names - words}:
+        words |= more
+    renamed = {
+        name: f"{name}_OF_REALS" if name.isupper() else f"{name}_of_reals"
+        for name in words - set(_BY_ELEMENT)
+    }
+    return renamed | _BY_ELEMENT

@@ -20,9 +20,9 @@ from planners.code.c_text import NULL, Tables, identifier
 from planners.code.calls.by_data_type import LayerCalls, Slice, most_neighbours, slices_of
 from planners.code.calls.cmsis_nn import CmsisNN
 from planners.code.initialisers import designated_row
-from planners.code.layer_descriptor import Call, Described, as_real
+from planners.code.layer_descriptor import Call, Described
 from planners.code.moved_weights import MovedWeights, PlacedLayer
-from planners.code.parts import comment
+from planners.code.parts import as_real, comment
 from planners.code.rules import Rule, all_of, rule_of
 from planners.plan.aliases import channels_of
 from planners.plan.kept import state_bytes, take_overs

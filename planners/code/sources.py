@@ -11,7 +11,7 @@ from csdf.errors import InvalidNetwork, InvalidPlan, UnsupportedOperator
 from planners.code.c_text import TYPES, Tables, array_items, identifier, unlike, wrapped
 from planners.code.calls.cmsis_nn import ANY, TARGETS, CmsisNN, Scratch
 from planners.code.interface import Interface, Port, memory_parameters, reserved
-from planners.code.layer_descriptor import TYPE, as_real, real_parts
+from planners.code.layer_descriptor import TYPE, real_parts
 from planners.code.packaging import UNVERSIONED, version_macro
 from planners.code.parts import (
     CMSIS_NN,
@@ -26,6 +26,7 @@ from planners.code.parts import (
     SINGLES,
     WITH_CMSIS_NN,
     added_sources,
+    as_real,
     comment,
     functions_in,
     mentioned,

@@ -37,8 +37,8 @@ from planners.code.calls.layers import (
 from planners.code.calls.reductions import product_fields
 from planners.code.calls.rescaling import packed_rows, rounds_once
 from planners.code.extensions import StepInC, c_of
-from planners.code.layer_descriptor import Call, Described, RealTables, as_real
-from planners.code.parts import defined_names
+from planners.code.layer_descriptor import Call, Described, RealTables
+from planners.code.parts import as_real, defined_names
 from planners.plan.plan import Stage
 
 

@@ -32,3 +32,13 @@ def test_a_layer_is_told_by_name_operator_and_shapes():
     rows = re.search(r"static const tensor tensors\[\d+\] = \{\n(.*?)\n\};", text, re.DOTALL)[1]
     assert rows.count(".offset = ") == rows.count(".first_reader = ") == rows.count("/*")
     assert max(len(line) for line in rows.splitlines()) <= 100
+
+
+def test_a_field_of_reals_beside_integers_has_the_name_that_its_part_has_there():
+    assert designated("slicing", ["{0}", "{1}"]) == "{.start = {0}, .step = {1}}"
+    of_reals = designated("slicing_of_reals", ["{0}", "{1}"])
+    assert of_reals == "{.start = {0}, .step_of_reals = {1}}"
+
+
+def test_a_pointer_to_a_function_is_a_field():
+    assert designated("pairing", ["add", "1"]) == "{.of = add, .is_flat = 1}"

@@ -9,7 +9,6 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Arithmetic, Element
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.simplify import simplified
-from planners.code.layer_descriptor import as_real
 from planners.code.library import library, write_library
 from planners.code.parts import (
     INTEGERS,
@@ -18,6 +17,7 @@ from planners.code.parts import (
     SHORT_SINGLES,
     SHORTS,
     SINGLES,
+    as_real,
     defined_names,
 )
 from planners.code.vectors import random_frame, tolerances
