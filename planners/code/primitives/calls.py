@@ -128,7 +128,7 @@ class WayCalls:
             function, numbers = self._other(described, inputs, output)
         self.tables.wanted.add(function)
         bias = NULL
-        if operator.weight_role is not None and "bias" in described.weights:
+        if isinstance(operator, op.Convolution | op.FullyConnected) and "bias" in described.weights:
             bias = described.symbol("bias", described.weights["bias"])
         first, count = self._calls.steps_behind(described)
         self.most_neighbours = max(self.most_neighbours, most_neighbours(described))

@@ -405,7 +405,7 @@ class Finish:
 def _finish_of(model: Model, layer: Layer) -> Finish:
     """Return what follows the layer's own operator."""
     computed = computation(model, layer)
-    is_biased = layer.operator.weight_role is not None
+    is_biased = isinstance(layer.operator, op.Convolution | op.FullyConnected)
     bias = computed.own.weights.get("bias") if is_biased else None
     bend = PLAIN
     match [step.operator for step in computed.epilogue[:1]]:
