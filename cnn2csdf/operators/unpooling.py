@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.geometry import Pair, Window, window_places
-from cnn2csdf.operators.operator import Operator, RowsNeeded, map_dims
-from cnn2csdf.operators.windows import window_cells
+from cnn2csdf.geometry import Pair, Window
+from cnn2csdf.operators.operator import Operator, RowsNeeded
+from cnn2csdf.operators.windows import WindowsOfChannels, window_cells
 from cnn2csdf.part import Part
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
@@ -24,26 +23,11 @@ INSIDE = np.float32(0.1)  # added to a number, which a cast to integers cuts off
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlaceOfMaximum(Operator):
+class PlaceOfMaximum(WindowsOfChannels):
     """The number of the pixel of a window where its maximum is, row by row; the first of equal ones."""
 
     words = "place of maximum"
     window: Window
-
-    @property
-    def window_taps(self) -> tuple[int, int]:
-        return self.window.kernel
-
-    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
-        channels, height, width = map_dims(self, inputs)
-        return (channels, *window_places(self.window, height, width))
-
-    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded:
-        rows = self.window.rows
-        return lambda row: rows.covered((row, row + 1))
-
-    def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
-        return output.elements * prod(self.window.kernel)
 
     def computed(self, part: Part) -> Array:
         cells = window_cells(self.window, part, fill=-np.inf)

@@ -254,8 +254,30 @@ class TransposedConvolution(Operator):
         return f"transposed conv {window_in_words(self.window)}"
 
 
+class WindowsOfChannels(Operator):
+    """An operator that computes an element from each window over one channel of a map."""
+
+    __slots__ = ()
+    window: Window
+
+    @property
+    def window_taps(self) -> tuple[int, int]:
+        return self.window.kernel
+
+    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
+        channels, height, width = map_dims(self, inputs)
+        return (channels, *window_places(self.window, height, width))
+
+    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded:
+        rows = self.window.rows
+        return lambda row: rows.covered((row, row + 1))
+
+    def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
+        return output.elements * prod(self.window.kernel)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pooling(Operator):
+class Pooling(WindowsOfChannels):
     """The largest or the mean element under a window, for each feature map on its own.
 
     rounds_up: whether halves of means of integers in fixed point go up, as those of unsigned
@@ -267,10 +289,6 @@ class Pooling(Operator):
     window: Window
     counts_padding: bool = False  # whether padding counts in the mean
     rounds_up: bool = False
-
-    @property
-    def window_taps(self) -> tuple[int, int]:
-        return self.window.kernel
 
     def turned(self) -> Pooling:
         return replace(self, window=self.window.turned)
@@ -295,17 +313,6 @@ class Pooling(Operator):
         window = self.window
         is_plain = window.dilation == (1, 1) and not any((*window.padding, *window.overhang))
         return is_plain and output.width == 1
-
-    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
-        channels, height, width = map_dims(self, inputs)
-        return (channels, *window_places(self.window, height, width))
-
-    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded:
-        rows = self.window.rows
-        return lambda row: rows.covered((row, row + 1))
-
-    def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
-        return output.elements * prod(self.window.kernel)
 
     def computed(self, part: Part) -> Array:
         if self.function == "max":
