@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Mapping
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 from csdf.analysis.bound_channels import why_unlimited
@@ -96,6 +98,7 @@ def command_parser() -> argparse.ArgumentParser:
     form.add_argument(
         "--json-lines", action="store_true", help="print one JSON object a line for each file"
     )
+    concurrency.add_workers(parser)
     parsers.add_time_limit(parser, "stop after this time and print the bounds proved so far", None)
     concurrency.add_concurrency(parser)
     answers.add_reading_options(parser)
@@ -113,44 +116,50 @@ def command_parser() -> argparse.ArgumentParser:
 
 def _analyse_all(options: argparse.Namespace) -> int:
     """Print a row, or a JSON object, for each file; go on after a bad one."""
-    import json  # these are slow to import, and for several files alone
-
-    from csdf.io.csv_text import csv_text
-
-    def print_row(**cells: object) -> None:
-        print(csv_text([[cells.get(column, "") for column in COLUMNS]]), end="")
-
-    worst = answers.ANSWERED
     width = max(len(path) for path in options.file)
     if options.csv:
-        print(csv_text([COLUMNS]), end="")
+        _print_record(dict(zip(COLUMNS, COLUMNS, strict=True)))
     elif not options.json:
         print(
             f"{'file':<{width}} {'actors':>7} {'channels':>8} {'firings':>12}  period; critical cycle"
         )
-    for path in options.file:
-        try:
-            answer = _analysed(path, options)
-        except CsdfError as error:
-            is_late = isinstance(error, GaveUp)
-            code = answers.UNKNOWN if is_late else answers.UNUSABLE
-            worst = max(worst, code)
-            remark("csdf analyze", str(error))
-            if options.json:
-                row = {"file": path, "error": str(error), "exit_code": code}
-                print(json.dumps(row), flush=True)
-            if options.csv:
-                print_row(file=path, answer="unknown" if is_late else "unusable")
-            continue
-        worst = max(worst, answer.exit_code)
+    task = partial(_print_row, width=width, options=options)
+    if options.workers == 1:
+        return max(map(task, options.file))
+    from csdf.cli.frame.batches import in_order  # for parallel work alone
+
+    return max(in_order(task, options.file, options.workers))
+
+
+def _print_row(path: str, *, width: int, options: argparse.Namespace) -> int:
+    """Print the row or the JSON object of a file; return the exit code of its answer."""
+    try:
+        answer = _analysed(path, options)
+    except CsdfError as error:
+        is_late = isinstance(error, GaveUp)
+        code = answers.UNKNOWN if is_late else answers.UNUSABLE
+        remark("csdf analyze", str(error))
         if options.json:
-            row = {"file": path, **as_json(answer)}
-            print(answers.json_text(row, options, indent=None), flush=True)
-        elif options.csv:
-            print_row(file=path, **_as_record(answer))
-        else:
-            print(answers.one_text([f"{path:<{width}} {_row(answer)}"]), flush=True)
-    return worst
+            row = {"file": path, "error": str(error), "exit_code": code}
+            print(answers.json_text(row, indent=None), flush=True)
+        if options.csv:
+            _print_record({"file": path, "answer": "unknown" if is_late else "unusable"})
+        return code
+    if options.json:
+        row = {"file": path, **as_json(answer)}
+        print(answers.json_text(row, options, indent=None), flush=True)
+    elif options.csv:
+        _print_record({"file": path, **_as_record(answer)})
+    else:
+        print(answers.one_text([f"{path:<{width}} {_row(answer)}"]), flush=True)
+    return answer.exit_code
+
+
+def _print_record(cells: Mapping[str, object]) -> None:
+    """Print the cells of a file as a line of CSV."""
+    from csdf.io.csv_text import csv_text  # slow to import, and for several files alone
+
+    print(csv_text([[cells.get(column, "") for column in COLUMNS]]), end="")
 
 
 def _judge_all(options: argparse.Namespace) -> int:

@@ -49,9 +49,7 @@ def command_parser() -> argparse.ArgumentParser:
         notes="The period is time per unit of reward; a scenario has the reward 1 unless its file says "
         "otherwise. Scenarios overlap in time: the next one starts with each token as it comes.",
     )
-    parser.add_argument(
-        "file", metavar="FILE", help="scenarios and automaton: JSON (.json) or SDF3 fsmsadf (.xml)"
-    )
+    concurrency.add_files(parser, "scenarios and automaton: JSON (.json) or SDF3 fsmsadf (.xml)")
     parsers.add_json_option(parser)
     parsers.add_time_limit(parser, "end after this time", None)
     concurrency.add_concurrency(parser)

@@ -1,6 +1,7 @@
 """Several graphs in one command: one answer each, a bad file stops nothing, the worst exit code."""
 
 import json
+import re
 import signal
 
 import pytest
@@ -10,6 +11,7 @@ from tests.cli.running import GRAPHS
 EXAMPLE, MODEM, STUCK = (
     str(GRAPHS / name) for name in ("csdf_example.xml", "modem.xml", "deadlocked.xml")
 )
+VIDEO = str(GRAPHS.parent / "scenarios" / "video_decoder.json")
 COMMANDS = ("pareto", "buffers", "schedule", "sensitivity", "map --processors 2", "analyze")
 
 
@@ -38,6 +40,18 @@ def test_an_answer_among_many_is_the_answer_of_the_graph_alone(run):
         answer.pop("seconds", None)
     assert listed == {"file": EXAMPLE, **expected}
     assert json.loads(many.splitlines()[0])["status"] == "infeasible"
+
+
+def test_several_scenario_graphs_have_one_line_each(run):
+    words = ("scenarios", VIDEO, "missing.json", VIDEO, "--json-lines", "--workers", 2)
+    code, output, remarks = run(*words)
+    lines = [json.loads(line) for line in output.splitlines()]
+    assert code == 2
+    assert [line["file"] for line in lines] == [VIDEO, "missing.json", VIDEO]
+    assert (
+        lines[0] == lines[2] == {"file": VIDEO, **json.loads(run("scenarios", VIDEO, "--json")[1])}
+    )
+    assert lines[1]["error"] in remarks
 
 
 def test_answers_of_many_graphs_in_words_are_below_their_files(run):
@@ -77,3 +91,21 @@ def test_ctrl_c_ends_a_batch_after_the_graph_under_way(run, monkeypatch):
     code, output, remarks = run("pareto", EXAMPLE, MODEM, "--json-lines")
     assert (code, len(output.splitlines())) == (3, 1)
     assert "the remaining files are not analysed" in remarks
+
+
+@pytest.mark.parametrize("form", ["--json-lines", "--csv", "--no-auto-concurrency"])
+def test_workers_of_analyze_print_what_one_process_prints(run, form):
+    def without_times(*more):
+        code, output, remarks = run("analyze", EXAMPLE, "missing.xml", MODEM, STUCK, form, *more)
+        return code, re.sub(r"0\.\d{3,}", "", output), remarks
+
+    code, output, remarks = without_times()
+    assert without_times("--workers", 3) == (code, output, remarks)
+    assert (code, remarks.count("missing.xml")) == (2, 1)
+
+
+def test_quiet_workers_refuse_files_and_say_nothing_else(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where the pictures are written
+    _, _, remarks = run("draw", EXAMPLE, "missing.xml", MODEM, "-q", "--workers", 2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["csdf_example.svg", "modem.svg"]
+    assert remarks == "csdf draw: missing.xml: cannot be read: No such file or directory\n"

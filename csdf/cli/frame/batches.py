@@ -9,13 +9,16 @@ from __future__ import annotations
 import argparse
 import io
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 from csdf.cli.frame.output import ANSWERED, UNKNOWN, remark
 from csdf.cli.frame.refusals import Ended, refusal_as_json, run_guarded
+from csdf.cli.frame.streams import Remarks
 
+Result = TypeVar("Result")
 Work = Callable[[argparse.Namespace], int]
 
 
@@ -24,7 +27,6 @@ class FileAnswer(NamedTuple):
 
     exit_code: int
     output: str
-    remarks: str
 
 
 def is_batch(options: argparse.Namespace) -> bool:
@@ -47,10 +49,9 @@ def work_on_all(
     form = "json" if getattr(options, "json", False) else getattr(options, "format", "table")
     is_json = options.json_lines or form == "json"
     worst = ANSWERED
-    for path, answer in zip(paths, _answers(work, options, is_json=is_json), strict=False):
+    task = partial(_answer, work, options, is_json=is_json)
+    for path, answer in zip(paths, in_order(task, paths, options.workers), strict=False):
         worst = max(worst, answer.exit_code)
-        if answer.remarks:
-            sys.stderr.write(answer.remarks)
         if is_json:
             print(_json_line(path, answer), flush=True)
         elif answer.output:
@@ -74,35 +75,40 @@ def _require_batchable(options: argparse.Namespace, parser: argparse.ArgumentPar
         options.refuse("--csv is for one graph; for several use --json-lines")
 
 
-def _answers(work: Work, options: argparse.Namespace, *, is_json: bool) -> Iterator[FileAnswer]:
-    """Yield the answer of each file in order; beyond one worker, of processes in parallel."""
-    count = min(options.workers, len(options.file))
+def in_order(task: Callable[[str], Result], paths: Sequence[str], workers: int) -> Iterator[Result]:
+    """Yield the result of the task for each file, in order; beyond one worker, of parallel processes.
+
+    The output and the remarks of a process are printed here, before its result is yielded.
+    """
+    count = min(workers, len(paths))
     if count > 1:
         import multiprocessing  # slow to import, and for parallel work alone
 
         if "fork" in multiprocessing.get_all_start_methods():
-            _Worker.work, _Worker.options, _Worker.is_json = staticmethod(work), options, is_json
+            _Worker.task = staticmethod(task)
             with multiprocessing.get_context("fork").Pool(count) as pool:
-                yield from pool.imap(_Worker.answer, options.file)
+                for result, output, remarks in pool.imap(_Worker.result, paths):
+                    sys.stderr.write(remarks)
+                    print(output, end="", flush=True)
+                    yield result
             return
-    for path in options.file:
-        yield _answer(work, options, path, is_json=is_json)
+    yield from map(task, paths)
 
 
 class _Worker:
     """The task of the worker processes; they are forks, and take it from memory."""
 
-    work: Work
-    options: argparse.Namespace
-    is_json = False
+    task: Callable[[str], Any]
 
     @classmethod
-    def answer(cls, path: str) -> FileAnswer:
-        """Return the answer about a file, with its remarks."""
-        remarks = io.StringIO()
-        with redirect_stderr(remarks):
-            answer = _answer(cls.work, cls.options, path, is_json=cls.is_json)
-        return answer._replace(remarks=remarks.getvalue())
+    def result(cls, path: str) -> tuple[Any, str, str]:
+        """Return the result of the task for a file, its output and its remarks."""
+        output, said = io.StringIO(), io.StringIO()
+        remarks = Remarks(said)
+        remarks.is_quiet = isinstance(sys.stderr, Remarks) and sys.stderr.is_quiet
+        with redirect_stdout(output), redirect_stderr(remarks):
+            result = cls.task(path)
+        return result, output.getvalue(), said.getvalue()
 
 
 def _answer(work: Work, options: argparse.Namespace, path: str, *, is_json: bool) -> FileAnswer:
@@ -118,7 +124,7 @@ def _answer(work: Work, options: argparse.Namespace, path: str, *, is_json: bool
         output.write(f"{path}\n")
     with redirect_stdout(output):
         run_guarded(ended, lambda: work(own_options))
-    return FileAnswer(ended.exit_code, output.getvalue(), "")
+    return FileAnswer(ended.exit_code, output.getvalue())
 
 
 def _json_line(path: str, answer: FileAnswer) -> str:
@@ -128,6 +134,6 @@ def _json_line(path: str, answer: FileAnswer) -> str:
     if answer.output.strip():
         content = json.loads(answer.output)
     else:
-        said = answer.remarks or getattr(sys.stderr, "last", "")
+        said = getattr(sys.stderr, "last", "")
         content = refusal_as_json((said.strip().splitlines() or [""])[-1], answer.exit_code)
     return json.dumps({"file": path, **content})

@@ -42,14 +42,20 @@ def add_concurrency(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def add_graph(parser: argparse.ArgumentParser, what: str = parsers.GRAPH_HELP) -> None:
-    """Add the files of graphs, and the options that say how they are read and answered about."""
+def add_files(parser: argparse.ArgumentParser, what: str = parsers.GRAPH_HELP) -> None:
+    """Add several files, each with an answer, and how these answers are printed and computed."""
     parser.add_argument("file", nargs="+", metavar="FILE", help=f"{what}; several: one answer each")
     parser.add_argument(
         "--json-lines",
         action="store_true",
         help="print one JSON object a line for each file, with the file's name",
     )
+    add_workers(parser)
+    parser.set_defaults(takes_batches=True)
+
+
+def add_workers(parser: argparse._ActionsContainer) -> None:
+    """Add the number of processes that analyse several files."""
     parser.add_argument(
         "--workers",
         type=answers.positive,
@@ -57,7 +63,11 @@ def add_graph(parser: argparse.ArgumentParser, what: str = parsers.GRAPH_HELP) -
         default=1,
         help="analyse N files at a time, in processes; default: 1",
     )
-    parser.set_defaults(takes_batches=True)
+
+
+def add_graph(parser: argparse.ArgumentParser, what: str = parsers.GRAPH_HELP) -> None:
+    """Add the files of graphs, and the options that say how they are read and answered about."""
+    add_files(parser, what)
     add_concurrency(parser)
     answers.add_reading_options(parser)
 
