@@ -10,6 +10,7 @@ from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Model
 from planners.code.c_text import identifier
 from planners.code.interface import Port
+from planners.code.machines import CORTEX_M55
 from planners.code.packaging import (
     ARDUINO,
     CMAKE,
@@ -41,12 +42,13 @@ def makefile(
     bench: str | None = None,
     proved: str = "",
     cmsis_nn: bool = False,
+    target: str | None = None,
 ) -> str:
     """Return the Makefile of a library: its sources in src/, and those of its test program.
 
     arrays: that the test program has as memory. bench: flags for the library, with which its layers
     are measured. proved: the C that a proof goes over, if one does. cmsis_nn: whether it calls
-    CMSIS-NN.
+    CMSIS-NN. target: of the kernels, which is emulated by default where it is a Cortex-M55.
     """
     more = " -isystem $(CMSIS_NN)/Include" if cmsis_nn else ""
     linked = " build/cmsis-nn-$(TARGET).a" if cmsis_nn else ""
@@ -63,7 +65,7 @@ WARNINGS = -std=c99 -Wall -Wextra -Wpedantic -Wconversion -Wshadow
 INCLUDED = -Iinclude -Itarget{more}
 ARM ?= arm-none-eabi-
 ARM_CFLAGS ?= -O2
-TARGET ?= m4
+TARGET ?= {"m55" if target == CORTEX_M55 else "m4"}
 CORE_m4 = -mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16
 CORE_m55 = -mcpu=cortex-m55 -mthumb -mfloat-abi=hard
 MACHINE_m4 = mps2-an386

@@ -124,9 +124,12 @@ class Tables:
     private.
     """
 
-    def __init__(self, library: str) -> None:
-        """Take the name of the library, in front of symbols that the linker sees."""
-        self._library = library
+    def __init__(self, library: str, *, has_helium: bool = False) -> None:
+        """Take the name of the library, in front of symbols that the linker sees.
+
+        has_helium: whether a target may read sums that only Helium begins with.
+        """
+        self._library, self.has_helium = library, has_helium
         self._names: set[str] = set()
         self._known: dict[object, str] = {}
         self.arrays: dict[str, NDArray[Any]] = {}  # parameters

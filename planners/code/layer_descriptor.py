@@ -133,6 +133,7 @@ class RealTables:
         self.factors_are_small = True
         self.sums_are_narrow = True
         self.folded: set[str] = set()
+        self.has_helium = tables.has_helium
 
     def weights(self, name: str, array: NDArray[Any], owner: object = None) -> str:
         """Return the symbol of some parameters; see Tables."""

@@ -65,6 +65,7 @@ def library(
     frames: Sequence[Frame] | None = None,
     kernels: str = OWN,
     scratch: Scratch = ANY,
+    target: str | None = None,
     package: Package = PLAIN,
 ) -> Library:
     """Return a C library that carries out a plan in exactly its bytes.
@@ -73,13 +74,16 @@ def library(
     kernels: "csdf", or "cmsis-nn": what that computes with the same bits is left to CMSIS-NN, which the
     library's build is given. scratch: the bytes that this may take beside the arena.
     frames: inputs for the test program, by layer name; a random one by default.
+    target: "cortex-m4", "cortex-m55", "cortex-m0plus", "rv32", "host" or "portable": besides portable C
+    the kernels use the instructions of that processor, and of no other one; None: of the processor
+    that the compiler is asked for.
     package: version, author, origin, and the build systems that get files.
 
     Raises UnsupportedOperator for a layer that no kernel computes, InvalidNetwork for a model
     without weights, InvalidPlan where the checker refuses the plan for this network.
     """
     written = written_sources(
-        model, plan, name or model.network.name, kernels, scratch, package=package
+        model, plan, name or model.network.name, kernels, scratch, target=target, package=package
     )
     vectors = frames_of(model, plan, frames)
     files = source_files(written)
@@ -99,6 +103,7 @@ def library(
             bench=f"-D{written.name.upper()}_PROFILE" if has_stages else None,
             proved=written.source if is_proved else "",
             cmsis_nn=written.cmsis_nn is not None,
+            target=target,
         )
     files |= package_files(
         written.name,
@@ -120,6 +125,7 @@ def written_sources(
     kernels: str = OWN,
     scratch: Scratch = ANY,
     *,
+    target: str | None = None,
     package: Package = PLAIN,
 ) -> Written:
     """Return the texts of a library for a plan of lines and strips, or a selection of primitives.
@@ -130,10 +136,12 @@ def written_sources(
         raise InvalidArgument(f"kernels {kernels!r}; expected one of {', '.join(KERNELS)}")
     require_carried_out(model.network, plan)
     if not is_selection(plan):
-        return library_sources(model, plan, name, kernels, scratch, version=package.version)
+        return library_sources(
+            model, plan, name, kernels, scratch, target=target, version=package.version
+        )
     if kernels != OWN:
         raise InvalidPlan("a selection of primitives has kernels of its own; leave out --kernels")
-    return selection_sources(model, plan, name, version=package.version)
+    return selection_sources(model, plan, name, target=target, version=package.version)
 
 
 def frames_of(
@@ -185,6 +193,7 @@ def write_library(
     frames: Sequence[Frame] | None = None,
     kernels: str = OWN,
     scratch: Scratch = ANY,
+    target: str | None = None,
     package: Package = PLAIN,
 ) -> Library:
     """Write a C library that carries out a plan into a folder, and return it; see library().
@@ -192,11 +201,18 @@ def write_library(
     The folder is made where there is none. Raises UnwritableFile, before anything is written, for a
     folder that holds files of another kind.
     """
-    found = library(
-        model, plan, name=name, frames=frames, kernels=kernels, scratch=scratch, package=package
+    written = library(
+        model,
+        plan,
+        name=name,
+        frames=frames,
+        kernels=kernels,
+        scratch=scratch,
+        target=target,
+        package=package,
     )
-    write_folder(folder, found.files)
-    return found
+    write_folder(folder, written.files)
+    return written
 
 
 def write_folder(folder: str | PathLike[str], files: Mapping[str, str]) -> None:

@@ -13,6 +13,8 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
+from planners.code.machines import specialised, words_of
+
 SHARED = ("frame.c", "windows.c", "places.c", "folds.c", "sweep.c", "shares.c")
 _REALS = (
     "reals.c",
@@ -91,9 +93,16 @@ def source(name: str) -> str:
 
 
 @cache
-def parts_of(name: str) -> tuple[Part, ...]:
-    """Return the definitions of a C file of this package, in order."""
-    return tuple(_part(text) for text in _chunks(source(name)))
+def parts_of(name: str, target: str | None = None) -> tuple[Part, ...]:
+    """Return the definitions of a C file of this package, in order.
+
+    target: of machines.TARGETS, without the branches of other machines; None: all branches.
+    """
+    parts = tuple(_part(text) for text in _chunks(source(name)))
+    if target is None:
+        return parts
+    texts = (specialised(part.text, words_of(target)) for part in parts)
+    return tuple(_part(text) for text in texts if text)
 
 
 @cache
@@ -145,17 +154,20 @@ def _defined(code: str) -> Iterator[str]:
         yield _WORD.findall(head.partition("(")[0])[-1]
 
 
-def used(wanted: Iterable[str], names: Sequence[str]) -> list[str]:
+def used(wanted: Iterable[str], names: Sequence[str], target: str | None = None) -> list[str]:
     """Return the texts of all parts of some files that define what is wanted, and what these need.
 
-    In the order of the files, so that each stands behind what it needs.
+    In the order of the files, so that each stands behind what it needs. target: of machines.TARGETS;
+    without the branches of other machines.
     """
-    return [part.text for part in used_parts(wanted, names)]
+    return [part.text for part in used_parts(wanted, names, target)]
 
 
-def used_parts(wanted: Iterable[str], names: Sequence[str]) -> list[Part]:
+def used_parts(
+    wanted: Iterable[str], names: Sequence[str], target: str | None = None
+) -> list[Part]:
     """Return the parts of `used`."""
-    parts = [part for name in names for part in parts_of(name)]
+    parts = [part for name in names for part in parts_of(name, target)]
     by_name = {name: number for number, part in enumerate(parts) for name in part.names}
     numbers: set[int] = {number for number, part in enumerate(parts) if not part.names}
     ahead = [by_name[name] for name in wanted if name in by_name]

@@ -73,11 +73,12 @@ def together(
     *,
     name: str = "networks",
     kernels: str = OWN,
+    target: str | None = None,
     package: Package = PLAIN,
 ) -> Libraries:
     """Return a library for each network, and a program that runs them in turn in one arena.
 
-    kernels, package: as of library().
+    kernels, target, package: as of library().
 
     Any order of whole frames will do: a network keeps nothing in the arena between two frames, or it
     keeps a state in bytes of its own, which planners.with_states_apart gives it. Raises what library()
@@ -93,7 +94,13 @@ def together(
     for one in members:
         taken.append(_apart(one.name or one.model.network.name, taken))
         written = written_sources(
-            one.model, one.plan, taken[-1], kernels, one.scratch, package=package
+            one.model,
+            one.plan,
+            taken[-1],
+            kernels,
+            one.scratch,
+            target=target,
+            package=package,
         )
         found.append(written)
         files |= source_files(written)
@@ -109,7 +116,7 @@ def together(
     about = f"{len(found)} neural networks in one arena"
     if MAKE in package.projects:
         files |= target_files()
-        files["Makefile"] = makefile(sources, tests, cmsis_nn=kernels != OWN)
+        files["Makefile"] = makefile(sources, tests, cmsis_nn=kernels != OWN, target=target)
     files |= package_files(
         taken[0], about, headers, sources, tests, package=package, cmsis_nn=kernels != OWN
     )
@@ -139,15 +146,16 @@ def write_libraries(
     *,
     name: str = "networks",
     kernels: str = OWN,
+    target: str | None = None,
     package: Package = PLAIN,
 ) -> Libraries:
     """Write libraries that take turns in one arena into a folder, and return them; see together().
 
     Raises UnwritableFile, before anything is written, for a folder that holds files of another kind.
     """
-    found = together(members, name=name, kernels=kernels, package=package)
-    write_folder(folder, found.files)
-    return found
+    libraries = together(members, name=name, kernels=kernels, target=target, package=package)
+    write_folder(folder, libraries.files)
+    return libraries
 
 
 def _header(name: str, members: Sequence[Written], arena: int, version: str) -> str:

@@ -12,6 +12,7 @@ from planners.code.c_text import TYPES, Tables, array_items, identifier, unlike,
 from planners.code.calls.cmsis_nn import ANY, TARGETS, CmsisNN, Scratch
 from planners.code.interface import Interface, Port, memory_parameters, reserved
 from planners.code.layer_descriptor import TYPE, real_parts
+from planners.code.machines import has_helium, machine_macros, require_target
 from planners.code.packaging import UNVERSIONED, version_macro
 from planners.code.parts import (
     CMSIS_NN,
@@ -41,25 +42,6 @@ from planners.plan.rematerialisation import worked_model
 from planners.plan.weight_reads import GATHERED_ROW
 
 BLOCK_STACK_BYTES = 160  # of store_blocks, which calls a kernel
-VECTORS = """#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1) && defined(__GNUC__)
-#include <arm_mve.h>
-#define HELIUM
-#elif defined(__ARM_FEATURE_SIMD32) && defined(__GNUC__)
-#define WORDS_MEET /* SMLAD and its kin */
-#elif defined(__AVX2__)
-#include <immintrin.h>
-#elif defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-#define NAKED __attribute__((naked, noinline))
-#define UNREAD __attribute__((unused))
-#if defined(HELIUM) /* adds products of values as they are stored, to sums less those of zero points */
-#define FOLDED(sums) sums,
-#else
-#define FOLDED(sums)
-#endif
-
-"""
 LANES = """/* gcc makes vectors of sums that stand side by side; at -O3 it would make them of turns of
    the loop around them instead, which are far apart. */
 #if defined(__GNUC__) && !defined(__clang__)
@@ -120,17 +102,19 @@ def library_sources(
     kernels: str = OWN,
     scratch: Scratch = ANY,
     *,
+    target: str | None = None,
     version: str = UNVERSIONED,
 ) -> Written:
     """Return the texts of a library for a model and a plan of its network.
 
-    kernels: OWN, or CMSIS_NN where that is to compute what it can, in so much scratch. version: of the
-    library.
+    kernels: OWN, or CMSIS_NN where that is to compute what it can, in so much scratch. target: of
+    machines.TARGETS, whose instructions the kernels may use. version: of the library.
 
     Raises UnsupportedOperator for a layer that no kernel computes, InvalidNetwork for a model
     without weights, InvalidPlan for a plan of another network.
     """
-    return _Writing(model, plan, name, kernels, scratch).written(version)
+    require_target(target)
+    return _Writing(model, plan, name, kernels, scratch, target).written(version)
 
 
 def cmsis_nn_of(model: Model, plan: StreamingPlan, scratch: Scratch) -> CmsisNN:
@@ -142,16 +126,22 @@ def cmsis_nn_of(model: Model, plan: StreamingPlan, scratch: Scratch) -> CmsisNN:
 
 class _Writing:
     def __init__(
-        self, model: Model, plan: StreamingPlan, name: str, kernels: str, scratch: Scratch
+        self,
+        model: Model,
+        plan: StreamingPlan,
+        name: str,
+        kernels: str,
+        scratch: Scratch,
+        target: str | None = None,
     ) -> None:
         self._given = model.network
         model = as_signed(worked_model(model, plan.rematerialised))
         _require_fit(model, plan)
         self.cmsis_nn = CmsisNN(self._given, plan, scratch) if kernels == CMSIS_NN else None
-        self.name = identifier(name)
+        self.name, self.target = identifier(name), target
         self.capitals = self.name.upper()
         self.network, self.plan = model.network, plan
-        self.tables = Tables(self.name)
+        self.tables = Tables(self.name, has_helium=has_helium(target))
         self.schedule = Schedule(model, plan, self.tables, self.cmsis_nn)
         if self.cmsis_nn is not None:
             self.cmsis_nn.require_work(self.schedule.scratch * self.schedule.unit)
@@ -470,10 +460,10 @@ void {name}_end_copies(void);
         moved = ["copy_weights", "with_copies"] if self.schedule.moved.lines else []
         wanted |= {"weights_copy"} if moved else set()
         functions = [self._advance(), "begin_group", *copies, *tiles, *blocks, *kept, *moved]
-        scheduler = used(functions, SCHEDULER)
+        scheduler = used(functions, SCHEDULER, self.target)
         shared, of_reals = self._of_reals()
-        between = used(wanted, CONVERSIONS) if of_reals else []
-        kernels = used(wanted | mentioned(scheduler) | shared, self._files())
+        between = used(wanted, CONVERSIONS, self.target) if of_reals else []
+        kernels = used(wanted | mentioned(scheduler) | shared, self._files(), self.target)
         definitions = [*externs(self.tables), *self.tables.definitions]
         definitions += self.schedule.moved.definitions()
         definitions += [STORE_BLOCKS] if blocks else []
@@ -517,7 +507,7 @@ void {name}_end_copies(void);
     def _prologue(self) -> str:
         name, capitals, schedule = self.name, self.capitals, self.schedule
         has_reals = schedule.calls.has_reals
-        vectors = VECTORS if schedule.calls.is_integer else ""
+        vectors = machine_macros(self.target) if schedule.calls.is_integer else ""
         lanes = LANES if has_reals or not schedule.calls.is_integer else ""
         variables = len(self.network.variables)
         included = "" if self.cmsis_nn is None else "#include <arm_nnfunctions.h>\n"

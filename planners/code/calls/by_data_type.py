@@ -226,7 +226,8 @@ def dynamic_call(one: Described) -> Call:
         case op.IntegerConvolution() as operator:
             values, zero = _in_bytes(one, "kernel")
             fields = convolved(one, operator, packed_rows(values, operator.groups))
-            scaling = ("FOLDED(NULL) NULL", None, 0, 0, 0, 0, zero)
+            begin = "FOLDED(NULL) NULL" if one.tables.has_helium else NULL
+            scaling = (begin, None, 0, 0, 0, 0, zero)
             return one.call("convolve_by_range", "convolution", *fields, scaling)
         case op.IntegerProduct(units=units, has_zeros=has_zeros):
             symbol, zero = None, 0

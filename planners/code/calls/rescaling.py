@@ -144,8 +144,9 @@ def scaling(one: Described, role: str) -> tuple[object, ...]:
     if is_short and result.is_fixed_point:  # without zero points
         always = isinstance(one.layer.operator, op.TransposedConvolution)
         ends = (0, int(always or has_wide_sums(input_types, one.weights)))
-    folded = f"FOLDED({_folded(one, role, counts)}) {bias or NULL}"
-    return (folded, *factors, *ends, *limits_behind(one), *zeros)
+    folded = _folded(one, role, counts)
+    begin = f"FOLDED({folded}) {bias or NULL}" if one.tables.has_helium else bias or NULL
+    return (begin, *factors, *ends, *limits_behind(one), *zeros)
 
 
 def _folded(one: Described, role: str, counts: Array) -> str:
@@ -165,7 +166,8 @@ def _folded(one: Described, role: str, counts: Array) -> str:
     has_whole_windows = not (
         is_depthwise(one) or isinstance(one.layer.operator, op.TransposedConvolution)
     )
-    if not input_types.zero_point or np.abs(begin).max() >= 2**31 or not has_whole_windows:
+    has_sums = bool(input_types.zero_point) and np.abs(begin).max() < 2**31 and has_whole_windows
+    if not (one.tables.has_helium and has_sums):
         return NULL
     symbol = one.computed(f"{role}_folded", begin.astype(np.int32))
     one.tables.folded.add(symbol)

@@ -6,6 +6,7 @@ import argparse
 
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
+from planners.code.machines import TARGETS
 from planners.code.packaging import CMAKE, MAKE, PROJECTS, UNVERSIONED
 from planners.code.parts import KERNELS, OWN
 from planners.memory.command.main import (
@@ -61,6 +62,13 @@ def command_parser() -> argparse.ArgumentParser:
         help="whose kernels the library calls. cmsis-nn: all rows of int8 layers that CMSIS-NN makes "
         "with the same bits, in the same plan; its scratch counts in --ram, and your build gives it "
         "(make CMSIS_NN=FOLDER). Default: csdf, its own",
+    )
+    parser.add_argument(
+        "--target",
+        choices=tuple(TARGETS),
+        help="processor whose instructions the kernels use besides portable C; the library has no "
+        "code for others. Default: the core of --platform where one is given, else host, for tests "
+        "on this machine",
     )
     parser.add_argument(
         "--bench",
@@ -133,6 +141,8 @@ class _NoElementBytes(argparse.Action):
 def _check(options: argparse.Namespace) -> None:
     if options.bench and options.kernels != OWN:
         options.refuse("--bench times primitives of its own; leave out --kernels")
+    if options.bench and options.target is not None:
+        options.refuse("--bench times primitives in portable C; leave out --target")
     if options.bench and (options.plan or len(options.models) > 1):
         options.refuse(
             "--bench times all primitives of one network; give one model, without --plan"

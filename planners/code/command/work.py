@@ -27,6 +27,7 @@ from csdf.units import needed_bytes_in_words
 from planners.code.calls.cmsis_nn import TARGET_OF, Scratch
 from planners.code.library import library as library_of
 from planners.code.library import write_folder
+from planners.code.machines import HOST, target_of_platform
 from planners.code.packaging import MAKE, Package, command_of, source_of
 from planners.code.parts import OWN
 from planners.code.primitives.bench import bench
@@ -295,6 +296,7 @@ def _single(one: Planned, options: argparse.Namespace) -> Told:
         name=options.name,
         kernels=options.kernels,
         scratch=_scratch(one.way, options),
+        target=_target(options),
         package=_package(options),
     )
     _require_flash(library.written.weight_bytes, options)
@@ -324,6 +326,7 @@ def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Told:
         members,
         name=options.name or "networks",
         kernels=options.kernels,
+        target=_target(options),
         package=_package(options),
     )
     _require_flash(package.weight_bytes, options)
@@ -351,6 +354,13 @@ def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Told:
         *_ends(package.files, options),
     ]
     return Told(answer, lines)
+
+
+def _target(options: argparse.Namespace) -> str:
+    """Return the target of the kernels: as stated, or the core of the platform that is stated."""
+    if options.target is not None:
+        return str(options.target)
+    return target_of_platform(options.platform) if "is_platform_given" in options else HOST
 
 
 def _package(options: argparse.Namespace) -> Package:

@@ -15,6 +15,7 @@ from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.code.c_text import identifier, unlike
 from planners.code.interface import Port, reserved
+from planners.code.machines import require_target
 from planners.code.packaging import UNVERSIONED, version_macro
 from planners.code.parts import comment, functions_in, used
 from planners.code.primitives.calls import FILES, Lying, WayCalls, WayTables
@@ -42,24 +43,32 @@ def is_selection(plan: StreamingPlan) -> bool:
 
 
 def selection_sources(
-    model: Model, plan: StreamingPlan, name: str, *, version: str = UNVERSIONED
+    model: Model,
+    plan: StreamingPlan,
+    name: str,
+    *,
+    target: str | None = None,
+    version: str = UNVERSIONED,
 ) -> Written:
     """Return the texts of a library for a model and a selection of primitives.
+
+    target: of machines.TARGETS, whose instructions the kernels may use. version: of the library.
 
     Raises UnsupportedOperator for a layer or a primitive without C, InvalidNetwork for a model
     without weights, InvalidPlan where a layer has no primitive or too small a workspace.
     """
+    require_target(target)
     if model.weights is None:
         raise InvalidNetwork(
             f"network {model.network.name!r} has no weights to write; read its file with "
             "read_model(path), or take random_weights"
         )
-    return _Writing(model, plan, identifier(name)).written(version)
+    return _Writing(model, plan, identifier(name), target).written(version)
 
 
 class _Writing:
-    def __init__(self, model: Model, plan: StreamingPlan, name: str) -> None:
-        self.network, self.plan, self.name = model.network, plan, name
+    def __init__(self, model: Model, plan: StreamingPlan, name: str, target: str | None) -> None:
+        self.network, self.plan, self.name, self.target = model.network, plan, name, target
         self.tables = WayTables(name)
         self.calls = WayCalls(model, self.tables)
         self._buffers = {buffer.name: buffer for buffer in plan.buffers}
@@ -224,7 +233,7 @@ typedef struct {{
         required = require_state(name) + require(name, missing, "NULL_POINTER")
         pieces = [
             prologue(name, self.calls, f"typedef {name}_element element;\n"),
-            *used(wanted, FILES),
+            *used(wanted, FILES, self.target),
             *externs(self.tables),
             *self.tables.definitions,
             steps_table(self.calls),

@@ -1,0 +1,269 @@
+"""Targets of generated C, and C without the instructions of other machines.
+
+Kernels have branches of the preprocessor for machines with vectors of their own: `defined(HELIUM)`,
+`defined(WORDS_MEET)`, `defined(__SSE2__)`, `defined(__AVX2__)`. A target has some of these machines;
+the branches of all others are taken out of the text, by partial evaluation of the conditions.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+from cnn2csdf.platforms import PLATFORMS
+from csdf.errors import InvalidArgument
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A machine with instructions of its own in some kernels.
+
+    condition: by which a compiler says that it compiles for that machine. words: macros that are
+    defined there in the C files of this package. headers: of its intrinsics.
+    """
+
+    name: str
+    condition: str
+    words: frozenset[str]
+    headers: tuple[str, ...] = ()
+
+
+HELIUM = Machine(
+    name="cortex_m55",
+    condition="defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1) && defined(__GNUC__)",
+    words=frozenset({"HELIUM"}),
+    headers=("arm_mve.h",),
+)
+WORDS_MEET = Machine(
+    name="cortex_m4",
+    condition="defined(__ARM_FEATURE_SIMD32) && defined(__GNUC__)",
+    words=frozenset({"WORDS_MEET"}),
+)
+AVX2 = Machine(
+    name="avx2",
+    condition="defined(__AVX2__)",
+    words=frozenset({"__AVX2__", "__SSE2__"}),
+    headers=("immintrin.h",),
+)
+SSE2 = Machine(
+    name="sse2",
+    condition="defined(__SSE2__)",
+    words=frozenset({"__SSE2__"}),
+    headers=("emmintrin.h",),
+)
+MACHINES = (HELIUM, WORDS_MEET, AVX2, SSE2)
+NEON = "__ARM_NEON"  # of hosts; no Cortex-M has it
+WORDS = frozenset({NEON}).union(*(machine.words for machine in MACHINES))
+
+CORTEX_M4, CORTEX_M55, CORTEX_M0PLUS = "cortex-m4", "cortex-m55", "cortex-m0plus"
+RV32, HOST, PORTABLE = "rv32", "host", "portable"
+TARGETS: Mapping[str, tuple[Machine, ...]] = {  # the machines of each, that of most first
+    CORTEX_M4: (WORDS_MEET,),
+    CORTEX_M55: (HELIUM,),
+    CORTEX_M0PLUS: (),
+    RV32: (),
+    HOST: (AVX2, SSE2),
+    PORTABLE: (),
+}
+Target = str | None  # of TARGETS; None: code for all machines, of which the compiler chooses
+_OF_KERNELS = {"m4": CORTEX_M4, "m55": CORTEX_M55, "m0plus": CORTEX_M0PLUS, "riscv32": RV32}
+_DIRECTIVE = re.compile(r"^#(if|ifdef|ifndef|elif|else|endif)\b\s*(.*)$")
+_COMMENT = re.compile(r"/\*.*?\*/")
+_DEFINED = re.compile(r"defined\((\w+)\)")
+
+
+def require_target(target: Target) -> None:
+    """Raise InvalidArgument for a target that is none of TARGETS."""
+    if target is not None and target not in TARGETS:
+        raise InvalidArgument(f"target {target!r}; expected one of {', '.join(TARGETS)}")
+
+
+def target_of_platform(platform: str) -> str:
+    """Return the target of a platform of `cnn2csdf.platforms`: that of its core, or HOST."""
+    chosen = PLATFORMS.get(platform)
+    core = None if chosen is None else chosen.core
+    return HOST if core is None else _OF_KERNELS[core.kernels]
+
+
+def _machines(target: Target) -> tuple[Machine, ...]:
+    return MACHINES if target is None else TARGETS[target]
+
+
+def words_of(target: Target) -> frozenset[str]:
+    """Return the macros of machines that may be defined on a target."""
+    if target is None:
+        return WORDS
+    words = frozenset().union(*(machine.words for machine in TARGETS[target]))
+    return words | {NEON} if target == HOST else words
+
+
+def has_helium(target: Target) -> bool:
+    """Return whether a target has the vectors of a Cortex-M55."""
+    return HELIUM in _machines(target)
+
+
+def machine_macros(target: Target) -> str:
+    """Return C that defines what kernels for a target ask for: machine, intrinsics, attributes."""
+    lines: list[str] = []
+    word = "#if"
+    for machine in _machines(target):
+        lines.append(f"{word} {machine.condition}")
+        lines += [f"#include <{header}>" for header in machine.headers]
+        lines += [f"#define {name}" for name in sorted(machine.words) if name[0] != "_"]
+        word = "#elif"
+    if lines:
+        lines.append("#endif")
+    if {HELIUM, WORDS_MEET} & set(_machines(target)):  # whose kernels have functions in assembly
+        lines += [
+            "#define NAKED __attribute__((naked, noinline))",
+            "#define UNREAD __attribute__((unused))",
+        ]
+    if has_helium(target):
+        lines += [
+            "/* Products of values as they are stored are added to sums less those of zero points. */",
+            "#if defined(HELIUM)",
+            "#define FOLDED(sums) sums,",
+            "#else",
+            "#define FOLDED(sums)",
+            "#endif",
+        ]
+    return "\n".join([*lines, "", ""]) if lines else ""
+
+
+class _Branch(NamedTuple):
+    """A branch of an `#if`. condition: simplified; "1" or "0" where that is known."""
+
+    condition: str
+    directive: str  # as it is in the text
+    lines: list[str]
+
+
+@cache
+def specialised(text: str, possible: frozenset[str], defined: frozenset[str] = frozenset()) -> str:
+    """Return C without the branches of machines that have none of some macros.
+
+    possible: macros of machines that stay conditions. defined: macros that are known to be defined.
+    All other macros of WORDS are taken as not defined.
+    """
+    lines = iter(text.splitlines())
+    return "\n".join(_specialised(lines, possible - defined, defined))
+
+
+def _specialised(
+    lines: Iterator[str], possible: frozenset[str], defined: frozenset[str]
+) -> Iterator[str]:
+    for line in lines:
+        match = _DIRECTIVE.match(line)
+        if match is None:
+            yield line
+        else:
+            branches, end = _branches(match, lines)
+            yield from _without_dead(branches, end, possible, defined)
+
+
+def _branches(first: re.Match[str], lines: Iterator[str]) -> tuple[list[_Branch], str]:
+    """Read an `#if` up to its `#endif`: its branches as they are, and the last line."""
+    branches = [_Branch(_condition(first), first[0], [])]
+    depth = 0
+    for line in lines:
+        match = _DIRECTIVE.match(line)
+        kind = "" if match is None else match[1]
+        if kind == "endif" and depth == 0:
+            return branches, line
+        if match is not None and kind in ("elif", "else") and depth == 0:
+            branches.append(_Branch(_condition(match), line, []))
+            continue
+        depth += {"endif": -1}.get(kind, 0) + kind.startswith("if")
+        branches[-1].lines.append(line)
+    raise AssertionError(f"{first[0]!r} has no #endif")
+
+
+def _condition(match: re.Match[str]) -> str:
+    """Return the condition of a directive as one of `#if`."""
+    kind, text = match[1], _COMMENT.sub("", match[2]).strip()
+    return {"else": "1", "ifdef": f"defined({text})", "ifndef": f"!defined({text})"}.get(kind, text)
+
+
+def _without_dead(
+    branches: Sequence[_Branch], end: str, possible: frozenset[str], defined: frozenset[str]
+) -> Iterator[str]:
+    """Yield an `#if` without the branches that are known to be dead."""
+    word = "if"
+    for branch in branches:
+        condition = simplified_condition(branch.condition, possible, defined)
+        if condition == "0":
+            continue
+        body = _specialised(iter(branch.lines), possible, defined)
+        if condition == "1":
+            if word == "if":
+                yield from body
+                return
+            yield "#else"
+            yield from body
+            break
+        is_as_it_was = condition == branch.condition and branch.directive.startswith(f"#{word}")
+        yield branch.directive if is_as_it_was else f"#{word} {condition}"
+        yield from body
+        word = "elif"
+    if word == "elif":
+        yield end
+
+
+def simplified_condition(
+    condition: str, possible: frozenset[str], defined: frozenset[str] = frozenset()
+) -> str:
+    """Return a condition of the preprocessor in which the macros of machines are known; "1" or "0".
+
+    A condition that names no machine is returned as it is.
+    """
+    words = set(_DEFINED.findall(condition))
+    if not (words & WORDS) - possible:
+        return condition
+    text = _DEFINED.sub(r"defined_\1", condition)
+    text = text.replace("&&", " and ").replace("||", " or ").replace("!", " not ")
+    tree = ast.parse(text.strip(), mode="eval").body
+    value = _simplified(tree, possible, defined)
+    return str(int(value)) if isinstance(value, bool) else _in_c(value)
+
+
+def _simplified(
+    node: ast.expr, possible: frozenset[str], defined: frozenset[str]
+) -> bool | ast.expr:
+    match node:
+        case ast.Name(id=name) if name.removeprefix("defined_") in WORDS - possible:
+            return name.removeprefix("defined_") in defined
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            value = _simplified(operand, possible, defined)
+            return not value if isinstance(value, bool) else ast.UnaryOp(ast.Not(), value)
+        case ast.BoolOp(op=operator, values=operands):
+            decides = isinstance(operator, ast.Or)
+            values = [_simplified(operand, possible, defined) for operand in operands]
+            if decides in values:
+                return decides
+            remaining = [value for value in values if not isinstance(value, bool)]
+            if not remaining:
+                return not decides
+            return remaining[0] if len(remaining) == 1 else ast.BoolOp(operator, remaining)
+        case _:
+            return node
+
+
+def _in_c(node: ast.expr) -> str:
+    match node:
+        case ast.Name(id=name) if name.startswith("defined_"):
+            return f"defined({name.removeprefix('defined_')})"
+        case ast.UnaryOp(operand=operand):
+            return f"!{_operand(operand)}"
+        case ast.BoolOp(op=operator, values=values):
+            sign = " || " if isinstance(operator, ast.Or) else " && "
+            return sign.join(map(_operand, values))
+        case _:
+            return ast.unparse(node)
+
+
+def _operand(node: ast.expr) -> str:
+    return f"({_in_c(node)})" if isinstance(node, ast.BoolOp) else _in_c(node)
