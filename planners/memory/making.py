@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from cnn2csdf.network import Network
 from cnn2csdf.operators import Slice
-from planners.memory.line_buffers import Keeping, kept_rows, pace_of
-from planners.memory.moves import GroupWay, made_by_rows
+from planners.memory.line_buffers import Keeping
+from planners.memory.moves import GroupWay
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.placement import GroupBytes, Lead, placed
 from planners.memory.stages import Geometry, StageTable
@@ -32,6 +32,7 @@ from planners.plan.plan import (
     PlannedGroup,
     PlannedStage,
     Span,
+    Stage,
     StreamBuffer,
     StreamingPlan,
 )
@@ -295,28 +296,22 @@ class _Making:
 
     def _kept_in(self, group: WorkingGroup, aliases: Collection[Alias]) -> _KeptIn:
         """The rows that a group keeps, and its rings."""
-        firings = [geometry.firings for geometry in group.geometry]
-        strips = [geometry.strip_bytes for geometry in group.geometry]
-        if group.streamed_input is not None:
-            firings.insert(
-                0, made_by_rows(group.streamed_input, self._table.height(group.streamed_input), 1)
-            )
-            strips.insert(0, 0)
+        group_rows = self._table.group_rows(group.stages, group.streamed_input)
+        firings, sizes = group_rows.stages, group_rows.row_bytes
         keeping = {
             firing.result: Keeping.WHOLE
             if firing.result in self._whole or firing.result in self._aliases
             else Keeping.LINE
             for firing in firings
         }
-        sizes = {firing.result: self._table.row_bytes(firing.result) for firing in firings}
-        kept = kept_rows(firings, sizes, strips, keeping)
+        kept = group_rows.kept(keeping)
         rings = rings_of(self._course.network, firings, aliases, kept.rows, sizes)
         for host, ring in rings.items():
             keeping |= dict.fromkeys(
                 (host, *(alias.tensor for alias in ring.aliases)), Keeping.WHOLE
             )
         if rings:
-            kept = kept_rows(firings, sizes, strips, keeping)
+            kept = group_rows.kept(keeping)
         rows = {**kept.rows, **{host: ring.rows for host, ring in rings.items()}}
         return _KeptIn(rows, max(kept.passing), rings)
 
@@ -444,9 +439,10 @@ def _lead_over(
             return None
         last = firings[-1]
         if hosts.get(last.result, last.result) == result:
-            paces = {reading.tensor: pace_of(firings, reading.tensor) for reading in readings}
+            dead_rows = table.group_rows(groups[number].stages, groups[number].streamed_input).dead
+            names = {reading.tensor for reading in readings}
             for firing, made in enumerate(last.made[1:]):
-                dead = [first_row[name] + pace.dead[firing] for name, pace in paces.items()]
+                dead = [first_row[name] + dead_rows[name][firing] for name in names]
                 written = (first_row[last.result] + made) * row
                 lead = max(lead, written - min(later, *dead, later) * source_row)
         later = min(
@@ -594,6 +590,11 @@ class WorkingGroup(NamedTuple):
 
     geometry: tuple[Geometry, ...]
     streamed_input: str | None
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages of the group."""
+        return tuple(geometry.stage for geometry in self.geometry)
 
     @property
     def result(self) -> str:

@@ -44,7 +44,7 @@ from planners.memory.moved_weights import (
     layout_of,
     movable_weights,
 )
-from planners.memory.moves import LONGEST_STAGE, Moves, batches, made_by_rows
+from planners.memory.moves import LONGEST_STAGE, Moves, batches
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.stages import Geometry, StageTable
 from planners.memory.waiting import (
@@ -62,7 +62,7 @@ from planners.plan.column_tiles import (
     part_of,
     stages_of_tile,
 )
-from planners.plan.firing import NOTHING, in_step
+from planners.plan.firing import NOTHING, in_step, made_by_rows
 from planners.plan.plan import ACCUMULATOR_BYTES, Memory, Mode, Stage, StreamingPlan
 from planners.plan.write_buffers import block_bytes, smallest_block
 

@@ -25,11 +25,10 @@ from planners.memory.moved_weights import (
     can_be_copied,
     movable_weights,
 )
-from planners.memory.moves import made_by_rows
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.placement import GroupBytes, placed
 from planners.memory.stages import Geometry, StageTable
-from planners.plan.firing import order_in_step, turns_of
+from planners.plan.firing import made_by_rows, order_in_step, turns_of
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
     Alias,

@@ -22,7 +22,7 @@ from planners.memory.order import TopologicalOrder
 from planners.memory.stages import StageTable
 from planners.plan.accumulators import sums_over_rows, takes_rows
 from planners.plan.aliases import most_bytes, worth_it
-from planners.plan.firing import Firings
+from planners.plan.firing import made_by_rows
 from planners.plan.plan import Mode, Span, Stage
 
 ROWS_AT_A_TIME = (1, 2, 4, 8, 16)  # of stages of several layers
@@ -458,11 +458,6 @@ def _best(every: list[tuple[MoveCost, Move]]) -> list[tuple[MoveCost, Move]]:
         if not any(all(a <= b for a, b in zip(lower, cost, strict=True)) for lower, _ in kept):
             kept.append((cost, move))
     return kept
-
-
-def made_by_rows(name: str, height: int, rows: int) -> Firings:
-    """Return the firings of whatever brings a tensor some rows at a time."""
-    return Firings(result=name, readings=(), made=(0, *range(rows, height, rows), height))
 
 
 class GroupWay(NamedTuple):

@@ -15,7 +15,7 @@ far a piece may lie over another.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import gcd
 from typing import NamedTuple
 
@@ -339,6 +339,9 @@ class ExactPlacement:
         self._part = (
             len(self._pieces) + 1
         )  # of a unit is a step; more than there are leads in a row
+        self._numbers = {piece.name: number for number, piece in enumerate(self._pieces)}
+        self._sizes = [self._steps(piece.size) for piece in self._pieces]
+        self._rises = dict(self._shorter_rises())
         self._blocks = self._conflicting()
         self._cliques = self._alive_together()
         self._fields: dict[bool, Field] = {}
@@ -372,21 +375,24 @@ class ExactPlacement:
         """Steps of so many bytes."""
         return -(-size // self._unit) * self._part
 
-    def _rise(self, low: GroupBytes, high: GroupBytes) -> int:
-        """Steps by which a piece begins above another that lies lower."""
-        lead = min(self._leads.get((low.name, high.name), low.size), low.size)
-        return max(1, self._steps(lead))
+    def _shorter_rises(self) -> Iterator[tuple[tuple[int, int], int]]:
+        """Yield pairs of pieces, and steps of the lead by which the second begins above the first."""
+        for (below, above), lead in self._leads.items():
+            if below in self._numbers and above in self._numbers:
+                number = self._numbers[below]
+                steps = min(self._steps(lead), self._sizes[number])
+                yield (number, self._numbers[above]), max(1, steps)
 
     def _conflicting(self) -> Blocks:
         start, near, rise, lift = [0], list[int](), list[int](), list[int]()
-        for piece in self._pieces:
-            for number, neighbour in enumerate(self._pieces):
-                if piece is not neighbour and piece.meets(neighbour):
-                    near.append(number)
-                    rise.append(self._rise(piece, neighbour))
-                    lift.append(self._rise(neighbour, piece))
+        sizes, rises = self._sizes, self._rises
+        for number, piece in enumerate(self._pieces):
+            for second, neighbour in enumerate(self._pieces):
+                if number != second and piece.meets(neighbour):
+                    near.append(second)
+                    rise.append(rises.get((number, second), sizes[number]))
+                    lift.append(rises.get((second, number), sizes[second]))
             start.append(len(near))
-        sizes = [self._steps(piece.size) for piece in self._pieces]
         return Blocks(
             members=tuple((_buffer(piece),) for piece in self._pieces),
             by_lifetime=False,
@@ -408,24 +414,23 @@ class ExactPlacement:
 
     def _alive_together(self) -> list[Clique]:
         """The pieces of each group, also without those that a result may lie over."""
-        numbers = {piece.name: number for number, piece in enumerate(self._pieces)}
         cliques: set[Clique] = set()
         for group in range(max((piece.end for piece in self._pieces), default=0)):
-            alive = [piece for piece in self._pieces if piece.begin <= group < piece.end]
-            names = {piece.name for piece in alive}
-            covered = {above for below, above in self._leads if {below, above} <= names}
-            for members in (alive, [piece for piece in alive if piece.name not in covered]):
+            alive = [
+                number
+                for number, piece in enumerate(self._pieces)
+                if piece.begin <= group < piece.end
+            ]
+            pairs = [pair for pair in self._rises if pair[0] in alive and pair[1] in alive]
+            covered = {above for _, above in pairs}
+            for members in (alive, [number for number in alive if number not in covered]):
+                weights = {number: self._sizes[number] for number in members}
+                for below, above in pairs:
+                    if below in weights and above in weights:
+                        weights[below] = min(weights[below], self._rises[below, above])
                 if members:
-                    weights = (self._weight(piece, members) for piece in members)
-                    cliques.add(
-                        Clique(tuple(numbers[piece.name] for piece in members), tuple(weights))
-                    )
+                    cliques.add(Clique(tuple(members), tuple(weights.values())))
         return sorted(cliques)
-
-    def _weight(self, piece: GroupBytes, clique: Sequence[GroupBytes]) -> int:
-        """Steps from a piece to any other of the clique above it."""
-        rises = (self._rise(piece, neighbour) for neighbour in clique if neighbour is not piece)
-        return min(rises, default=self._steps(piece.size))
 
 
 def _buffer(piece: GroupBytes) -> Buffer:

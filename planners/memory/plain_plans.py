@@ -31,11 +31,12 @@ from planners.memory.answer import EXTERNAL, ROWS
 from planners.memory.labels import front
 from planners.memory.line_buffers import Keeping, kept_places
 from planners.memory.making import bounded_plan
-from planners.memory.moves import GroupWay, Move, Moves, collecting, made_by_rows
+from planners.memory.moves import GroupWay, Move, Moves, collecting
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.stages import StageTable
 from planners.memory.stateful import MOST_STEPS, BoundedPlan, stateful_plan
 from planners.plan.accumulators import sums_over_rows
+from planners.plan.firing import made_by_rows
 from planners.plan.plan import Kind, Mode, Stage, StreamingPlan
 
 LABELS = 12  # at a separator, as the first search of csdf fit has

@@ -82,6 +82,7 @@ class StageOrders:
     def _local_optimum(self, best: _Candidate, random: Random, stop: Stop) -> _Candidate:
         """Return the candidate after changes that do not raise its bytes, until many in a row fail."""
         work, failures = best.plan.multiply_accumulates, 0
+        rejected: dict[tuple[tuple[Stage, ...], ...], tuple[int, int]] = {}  # at least these bytes
         while (places := self._neediest(best)) and not stop.is_over():
             largest = max(
                 len(best.chain.groups[place.group].moves[place.move].stages) for place in places
@@ -94,10 +95,18 @@ class StageOrders:
             if stages is None:
                 continue
             changed = _with_stages(best.chain, place, stages)
-            candidate = self._planned(changed, best.plan.arena_bytes + 1, stop)
-            if candidate is None or candidate.plan.multiply_accumulates > work:
+            key = tuple(move.stages for group in changed.groups for move in group.moves)
+            if rejected.get(key, best.bytes()) > best.bytes():
                 continue
-            if candidate.bytes() <= best.bytes():
+            than = best.plan.arena_bytes + 1
+            candidate = self._planned(changed, than, stop)
+            if candidate is None:
+                rejected[key] = than, 0
+            elif candidate.plan.multiply_accumulates > work:
+                rejected[key] = ANY_BYTES, 0
+            elif candidate.bytes() > best.bytes():
+                rejected[key] = candidate.bytes()
+            else:
                 failures = 0 if candidate.bytes() < best.bytes() else failures
                 best = candidate
         return best

@@ -18,10 +18,10 @@ from cnn2csdf.geometry import Range
 from cnn2csdf.granularity import require_few_columns, require_few_parts
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
-from planners.memory.line_buffers import Keeping, kept_places
+from planners.memory.line_buffers import GroupRows, Keeping, kept_places
 from planners.plan.accumulators import has_wide_sums, sums_over_rows, works_by_channels
 from planners.plan.aliases import aliases_of
-from planners.plan.firing import Firings, Reading
+from planners.plan.firing import Firings, Reading, made_by_rows
 from planners.plan.plan import ACCUMULATOR_BYTES, Alias, Mode, Stage, Strip
 from planners.plan.regions import COLUMNS, Needs, TileRanges, can_be_tiled, hull
 from planners.plan.weight_reads import WeightReads
@@ -74,6 +74,7 @@ class StageTable:
         self._aliases: Mapping[str, Alias] | None = None
         self._weight_reads = WeightReads(network, element_bytes)
         self._weights_read: dict[Stage, dict[str, int]] = {}
+        self._groups: dict[tuple[tuple[Stage, ...], str | None], GroupRows] = {}
 
     @property
     def aliases(self) -> Mapping[str, Alias]:
@@ -162,6 +163,20 @@ class StageTable:
         if stage not in self._found:
             self._found[stage] = self._worked_out(stage)
         return self._found[stage]
+
+    def group_rows(self, stages: Sequence[Stage], arriving: str | None) -> GroupRows:
+        """Return the rows of a group of stages. arriving: the input, where it comes row by row."""
+        key = tuple(stages), arriving
+        if key not in self._groups:
+            geometry = list(map(self.geometry, stages))
+            firings = [of_stage.firings for of_stage in geometry]
+            strips = [of_stage.strip_bytes for of_stage in geometry]
+            if arriving is not None:
+                firings.insert(0, made_by_rows(arriving, self.height(arriving), 1))
+                strips.insert(0, 0)
+            sizes = {firing.result: self.row_bytes(firing.result) for firing in firings}
+            self._groups[key] = GroupRows(firings, sizes, strips)
+        return self._groups[key]
 
     def weight_reads(self, geometry: Geometry) -> dict[str, int]:
         """Return the bytes that each layer of a stage reads of weights where they lie, in a frame."""

@@ -77,6 +77,11 @@ class Firings:
         )
 
 
+def made_by_rows(name: str, height: int, rows: int) -> Firings:
+    """Return the firings of whatever brings a tensor some rows at a time."""
+    return Firings(result=name, readings=(), made=(0, *range(rows, height, rows), height))
+
+
 class FiringGroup:
     """Stages that fire for one another, each after those whose results it reads.
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cnn2csdf.network import Network
-from planners.memory.moves import made_by_rows
 from planners.memory.stages import StageTable
-from planners.plan.firing import Firings, firing_order, results_in_order
+from planners.plan.firing import Firings, firing_order, made_by_rows, results_in_order
 from planners.plan.plan import Kind, PlannedGroup, StreamingPlan
 from planners.plan.rematerialisation import worked_network
 

@@ -10,11 +10,10 @@ from itertools import combinations, product
 
 from cnn2csdf import operators as op
 from planners.memory.line_buffers import Keeping, kept_rows
-from planners.memory.moves import made_by_rows
 from planners.memory.stages import StageTable
 from planners.plan.accumulators import sums_over_rows
 from planners.plan.column_tiles import in_columns, part_of, stages_of_tile
-from planners.plan.firing import NOTHING, in_step
+from planners.plan.firing import NOTHING, in_step, made_by_rows
 from planners.plan.plan import Mode, Stage
 
 ONCE = (op.Elementwise, op.Activation, op.Identity, op.Concatenation, op.Slice)

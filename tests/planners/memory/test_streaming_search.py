@@ -13,9 +13,10 @@ from cnn2csdf.operators import Activation, Convolution, Elementwise, GlobalPooli
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from planners.memory.labels import front
-from planners.memory.line_buffers import Keeping, kept_rows, least_lead
+from planners.memory.line_buffers import Keeping, kept_rows, least_lead, pace_of
 from planners.memory.making import plan_of
-from planners.memory.moves import WHOLE, made_by_rows
+from planners.memory.moves import WHOLE
+from planners.plan.firing import made_by_rows
 from planners.plan.plan import Kind
 from tests.planners.memory.streamed import random_moves, space
 
@@ -167,6 +168,20 @@ def test_bytes_counted_move_by_move_are_never_below_those_of_the_group(name):
         exact += sum(one.accumulator for one in found) + table.tensor_bytes(course.at(end))
         if begin == 0:
             assert counted(moves, group, begin, end, is_streamed=True)[0] >= exact
+
+
+def test_dead_rows_of_all_tensors_that_a_group_reads_are_those_of_each_tensor_alone():
+    network = simplified(Model(network=from_catalogue("resnet8:resolution=16"))).network
+    moves = space(network, element_bytes=1)
+    table, source = moves.table, Random(1)
+    for _ in range(20):
+        begin, end = sorted(source.sample(range(len(moves.course.separators)), 2))
+        group = random_moves(moves, source, begin, end, WHOLE)
+        stages = [stage for move in group for stage in move.stages]
+        firings = [table.geometry(stage).firings for stage in stages]
+        read = {reading.tensor for stage in firings for reading in stage.readings}
+        dead = table.group_rows(stages, None).dead
+        assert dead == {name: pace_of(firings, name).dead for name in read}
 
 
 def test_a_front_falls_in_work_as_memory_grows():
