@@ -40,6 +40,8 @@ class Arithmetic(Enum):
     """How quantised integers are computed: whose rounding is followed.
 
     FIXED_POINT: as TensorFlow Lite Micro, with 31-bit multipliers and two roundings.
+    ROUNDED_ONCE: of the weights of fully connected layers, as LiteRT's reference kernels, which
+    multiply sums of products with the ratio of scales in double precision and round once.
     UNSIGNED_FIXED_POINT: of uint8, as TensorFlow Lite, which multiplies the scales of inputs and
     weights in single precision, and computes a sigmoid, a tanh and a concatenation in it.
     SINGLE_PRECISION: as ONNX Runtime, which rescales sums of integers in single precision, rounds
@@ -47,8 +49,23 @@ class Arithmetic(Enum):
     """
 
     FIXED_POINT = "fixed point"
+    ROUNDED_ONCE = "fixed point, sums rounded once"
     UNSIGNED_FIXED_POINT = "fixed point of unsigned weights"
     SINGLE_PRECISION = "single precision"
+
+
+class Runtime(Enum):
+    """The runtime whose kernels a TensorFlow Lite file is computed with, where two of them differ.
+
+    LITERT rounds sums of fully connected layers of int8 once, TFLITE_MICRO twice.
+    """
+
+    LITERT = "litert"
+    TFLITE_MICRO = "tflite-micro"
+
+
+# CMSIS-NN, ESP-NN and the interpreters of devices round as TensorFlow Lite Micro does.
+USUAL_RUNTIME = Runtime.TFLITE_MICRO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +90,11 @@ class Quantization:
     def is_unsigned(self) -> bool:
         """Whether they are computed as TensorFlow Lite computes those of uint8."""
         return self.arithmetic is Arithmetic.UNSIGNED_FIXED_POINT
+
+    @property
+    def rounds_sums_once(self) -> bool:
+        """Whether they are weights whose sums of products are rounded once."""
+        return self.arithmetic is Arithmetic.ROUNDED_ONCE
 
     def __post_init__(self) -> None:
         if not self.element.is_integer:

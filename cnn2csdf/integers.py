@@ -10,6 +10,7 @@ fixedpoint/fixedpoint.h.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from math import frexp
 
 import numpy as np
@@ -17,11 +18,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element, Quantization
+from csdf.errors import UnsupportedOperator
 
 Integers = NDArray[np.int64]
 
 LARGEST = 2**31 - 1
 HALF = 2**30
+MOST_EXPONENT = 30  # of a multiplier whose sums are rounded once: a shift of at least one bit
 
 
 def multiplier(real: float) -> tuple[int, int]:
@@ -71,12 +74,66 @@ def rescaled(values: ArrayLike, integer: ArrayLike, exponent: ArrayLike) -> Inte
     return divided_by_power(high_product(shifted.astype(np.int32), integer), np.maximum(-power, 0))
 
 
-def rescaled_once(values: ArrayLike, integer: ArrayLike, exponent: ArrayLike) -> Integers:
-    """Return values times integer * 2 ** (exponent - 31), rounded to the nearest; halves go up."""
-    shift = 31 - np.asarray(exponent, np.int64)
-    product = np.asarray(values, np.int64) * np.asarray(integer, np.int64)
+def rescaled_once(values: ArrayLike, ratios: ArrayLike) -> Integers:
+    """Return products in double precision as 32-bit integers, halves away from zero, saturated.
+
+    Described from google-ai-edge/LiteRT, tflite/kernels/internal/reference/integer_ops/
+    fully_connected.h, the version with scales as arguments.
+    """
+    products = np.asarray(values, np.float64) * np.asarray(ratios, np.float64)
+    result: Integers = np.clip(away_from_zero(products), -LARGEST - 1, LARGEST).astype(np.int64)
+    return result
+
+
+@lru_cache(maxsize=4096)
+def multiplier_once(ratio: float, least: int, most: int) -> tuple[int, int, int]:
+    """Return an integer of 31 bits, an exponent and 31 further bits, mostly 0.
+
+    Sums of 32 bits times (integer + further * 2 ** -31) * 2 ** (exponent - 31), halves up, and then
+    within least and most, are those of `rescaled_once` within the same limits. A multiplier is
+    compared at the sums where the result changes: both are monotone, so equal steps are equal
+    functions. Next to the rounded ratio other integers are tried; where none has equal steps, the
+    53 bits of the ratio and the next larger numbers, with which negative halves go down.
+    """
+    integer, exponent = multiplier(ratio)
+    if not integer:
+        return 0, -1, 0
+    if exponent >= MOST_EXPONENT:  # each sum but zero is beyond the limits
+        return HALF, MOST_EXPONENT, 0
+    levels = np.arange(least + 1, most + 1)
+    near = np.floor(np.clip((levels - 0.5) / ratio, -LARGEST - 1, LARGEST)).astype(np.int64)
+    sums = np.clip(near[:, None] + np.arange(-2, 4), -LARGEST - 1, LARGEST)
+    expected = np.clip(rescaled_once(sums, ratio), least, most)
+    bits = int(frexp(ratio)[0] * 2.0**53) << 9
+    plain = ((integer + step, 0) for step in (0, 1, -1, 2, -2, 3, -3, 4, -4))
+    long = (divmod(bits + step, 2**31) for step in (0, 1, 2, 512, 1024, -512))
+    for factor, further in (*plain, *long):
+        if factor <= LARGEST:
+            results = rescaled_with_further(sums, factor, exponent, further)
+            if np.array_equal(np.clip(results, least, most), expected):
+                return factor, exponent, further
+    raise UnsupportedOperator(
+        f"a ratio of scales of {ratio!r}: no multiplier of 62 bits rounds as double precision does; "
+        "read the file with --runtime tflite-micro"
+    )
+
+
+def rescaled_with_further(values: ArrayLike, integer: int, exponent: int, further: int) -> Integers:
+    """Return values of 32 bits times (integer + further * 2 ** -31) * 2 ** (exponent - 31)."""
+    shift, whole = 31 - exponent, np.asarray(values, np.int64)
+    product = whole * integer + ((whole * further) >> 31)
     result: Integers = (product + (np.int64(1) << (shift - 1))) >> shift
     return result
+
+
+def multipliers_once(
+    ratios: Iterable[float], result: Quantization
+) -> tuple[Integers, Integers, Integers]:
+    """Return the integers, exponents and further bits of `multiplier_once` as arrays."""
+    limits = np.iinfo(result.element.value)
+    least, most = (int(limit) - result.zero_point for limit in (limits.min, limits.max))
+    triples = np.array([multiplier_once(ratio, least, most) for ratio in ratios], np.int64)
+    return triples[:, 0], triples[:, 1], triples[:, 2]
 
 
 def rescaled_wide(values: ArrayLike, integer: ArrayLike, exponent: ArrayLike) -> Integers:
@@ -153,12 +210,14 @@ def rescaled_sums(
 
     ratios: steps of the output that one is worth, one or one for each position of the first axis.
     is_wide: whether the sums have 64 bits, as those of 16-bit integers without a bias of 32.
-    rounds_once: whether products are rounded once, as of fully connected layers of uint8.
+    rounds_once: whether products are rounded once, as of fully connected layers.
     """
     axes = (-1, *(1,) * (sums.ndim - 1))
+    if rounds_once:
+        return stored(rescaled_once(sums, np.array(ratios).reshape(axes)), result)
     if result.is_fixed_point:
         integers, exponents = (multiplier.reshape(axes) for multiplier in multipliers(ratios))
-        rescale = rescaled_wide if is_wide else rescaled_once if rounds_once else rescaled
+        rescale = rescaled_wide if is_wide else rescaled
         return stored(rescale(sums, integers, exponents), result)
     factors = np.array(ratios, np.float32).reshape(axes)
     return stored(np.rint(sums.astype(np.float32) * factors).astype(np.int64), result)

@@ -9,14 +9,14 @@ from math import prod
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.dtypes import Element, Quantization
+from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.fixed_point.functions import (
     exponential_table,
     reciprocal_table,
     sigmoid_table,
 )
 from cnn2csdf.fixed_point.single_precision import POWERS, product_factors
-from cnn2csdf.integers import channel_ratios, multipliers
+from cnn2csdf.integers import channel_ratios, multipliers, multipliers_once
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import layer_parameter_bytes, parameter_shapes, stored_arrays
 from cnn2csdf.quantized_layers import goes_by_table, stores_integers
@@ -154,6 +154,11 @@ def is_limit(operator: op.Operator, given: Quantization, result: Quantization) -
     return operator.is_limit and given == result
 
 
+def rounds_once(stored: Stored) -> bool:
+    """Whether these are weights whose sums of products are rounded once."""
+    return stored.quantization is not None and stored.quantization.rounds_sums_once
+
+
 def sum_ratios(layer: Layer, given: Quantization, result: Quantization) -> list[float] | None:
     """Return the factor of each filter's or unit's sums; None where a layer does not rescale so."""
     match layer.operator:
@@ -200,18 +205,28 @@ def _sizes(
             return {(operator, given.scale): POWERS * 4}
         case op.MatrixProduct() if not result.is_fixed_point:
             return {}
-    return _sizes_of_factors(sum_ratios(layer, given, result), result)
+    is_once = any(map(rounds_once, layer.stored))
+    return _sizes_of_factors(sum_ratios(layer, given, result), result, is_once=is_once)
 
 
-def _sizes_of_factors(ratios: list[float] | None, result: Quantization) -> dict[object, int]:
-    """Return the bytes of the factors of sums, and of their exponents in fixed point."""
+def _sizes_of_factors(
+    ratios: list[float] | None, result: Quantization, *, is_once: bool = False
+) -> dict[object, int]:
+    """Return the bytes of the factors of sums, and of their exponents in fixed point.
+
+    is_once: whether sums are rounded once, for which few ratios need further bits.
+    """
     if ratios is None:
         return {}
     if not result.is_fixed_point:
         factors = np.array(ratios, np.float32)
         return {factors.tobytes(): factors.nbytes}
-    integers, exponents = multipliers(ratios)
-    arrays = (integers.astype(np.int32).tobytes(), exponents.astype(np.int8).tobytes())
+    if is_once:
+        integers, exponents, further = multipliers_once(ratios, result)
+    else:
+        (integers, exponents), further = multipliers(ratios), np.zeros(1, np.int64)
+    arrays = [integers.astype(np.int32).tobytes(), exponents.astype(np.int8).tobytes()]
+    arrays += [further.astype(np.int32).tobytes()] * bool(further.any())
     return {array: len(array) for array in arrays}
 
 

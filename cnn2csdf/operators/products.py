@@ -71,7 +71,7 @@ class FullyConnected(Operator):
         matrix = centred(part.weights["matrix"], weights).astype(np.float64)
         sums = matrix @ vector + (part.weights["bias"] if self.has_bias else 0)
         ratios = channel_ratios(input_types, weights, result, self.units)
-        is_wide, rounds_once = has_wide_sums(input_types, part.weights), weights.is_unsigned
+        is_wide, rounds_once = has_wide_sums(input_types, part.weights), weights.rounds_sums_once
         whole = sums.astype(np.int64)
         return rescaled_sums(whole, ratios, result, is_wide=is_wide, rounds_once=rounds_once)
 
@@ -112,7 +112,8 @@ class StreamedProduct(FullyConnected):
         if part.kept is not None:
             part.kept["sums"] = (later + added[:, -2::-1].T).astype(np.int32)
         ratios = channel_ratios(input_types, weights, result, self.units)
-        return rescaled_sums(sums.astype(np.int64), ratios, result, is_wide=False)
+        rounds_once = weights.rounds_sums_once
+        return rescaled_sums(sums.astype(np.int64), ratios, result, rounds_once=rounds_once)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +172,7 @@ class MatrixProduct(Operator):
         sums = (np.matmul(tensors[0], right) + (0 if bias is None else bias)).astype(np.int64)
         ratios = channel_ratios(input_types, factors, result, self.units or 1)
         is_wide = has_wide_sums(input_types, part.weights)
-        columns, rounds_once = np.moveaxis(sums, -1, 0), factors.is_unsigned
+        columns, rounds_once = np.moveaxis(sums, -1, 0), factors.rounds_sums_once
         rescaled = rescaled_sums(columns, ratios, result, is_wide=is_wide, rounds_once=rounds_once)
         return np.moveaxis(rescaled, 0, -1)
 

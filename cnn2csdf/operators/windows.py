@@ -116,7 +116,8 @@ class Convolution(Operator):
             return self._multiplied(cells, weights, part, (input_types, kernel, result))
         sums = self.summed(cells, weights, part).astype(np.int64)
         ratios = channel_ratios(input_types, kernel, result, self.filters)
-        return rescaled_sums(sums, ratios, result, is_wide=has_wide_sums(input_types, part.weights))
+        is_wide, rounds_once = has_wide_sums(input_types, part.weights), kernel.rounds_sums_once
+        return rescaled_sums(sums, ratios, result, is_wide=is_wide, rounds_once=rounds_once)
 
     def _multiplied(
         self,

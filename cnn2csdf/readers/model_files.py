@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
 from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.dtypes import USUAL_RUNTIME, Runtime
 from cnn2csdf.readers.darknet import parse_darknet
 from cnn2csdf.readers.extra import with_onnx
 from cnn2csdf.readers.json_networks import parse_json_network
 from cnn2csdf.readers.tflite.reader import parse_tflite
 from cnn2csdf.weights import Model
 from csdf.arguments import public
-from csdf.errors import UnreadableFile
+from csdf.errors import CsdfError, UnreadableFile
 from csdf.io.files import read_bytes, read_text
 from csdf.names import meant
 
@@ -30,6 +31,7 @@ def read_model(
     outputs: Sequence[str] = (),
     with_weights: bool = True,
     repair: bool = False,
+    runtime: str = USUAL_RUNTIME.value,
 ) -> Model:
     """Return the model of a file (.onnx, .tflite, .cfg, .json), or one of the catalogue by name.
 
@@ -38,6 +40,7 @@ def read_model(
     TensorFlow Lite file by name, to read the network between these tensors. with_weights: read the
     parameters of an ONNX or TensorFlow Lite file too; a model of another file, or of the catalogue, has
     none, and its text says so. repair: recompute shapes in a JSON network that do not fit their inputs.
+    runtime: of a TensorFlow Lite file, "litert" or "tflite-micro", whose kernels the results equal.
 
     Raises UnreadableFile, UnsupportedOperator or InvalidNetwork, with the file and the layer.
     """
@@ -71,7 +74,12 @@ def read_model(
         )
     if suffix == ".tflite":
         return parse_tflite(
-            read_bytes(name), name, inputs=inputs, outputs=outputs, with_weights=with_weights
+            read_bytes(name),
+            name,
+            inputs=inputs,
+            outputs=outputs,
+            with_weights=with_weights,
+            runtime=_runtime(runtime),
         )
     if inputs or outputs:
         listed = ", ".join((*inputs, *outputs))
@@ -85,3 +93,11 @@ def read_model(
     if suffix == ".cfg":
         return Model(network=parse_darknet(text, name))
     return Model(network=parse_json_network(text, name, repair=repair))
+
+
+def _runtime(name: str) -> Runtime:
+    """Return the runtime of that name. Raises CsdfError for another name."""
+    names = [runtime.value for runtime in Runtime]
+    if name not in names:
+        raise CsdfError(f"runtime {name!r}; expected {' or '.join(names)}{meant(name, names)}")
+    return Runtime(name)

@@ -77,6 +77,7 @@ def read_source(
             outputs=options.until,
             with_weights=with_weights,
             repair=options.repair,
+            runtime=options.runtime,
         )
         if options.state:
             try:

@@ -13,7 +13,7 @@ from math import isfinite, nan
 from typing import Any
 
 from cnn2csdf.catalogue.networks import CATALOGUE
-from cnn2csdf.dtypes import Element
+from cnn2csdf.dtypes import USUAL_RUNTIME, Element, Runtime
 from cnn2csdf.platforms import USUAL_PLATFORM, Platform, PlatformNames, platform_named
 from cnn2csdf.rewrites import STEPS
 from csdf.cli import answers, parsers
@@ -100,6 +100,13 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="an input that is what an output gave in the frame before, zeros in the first; a star in "
         "both stands for the same characters: 'past.*=present.*'",
+    )
+    parser.add_argument(
+        "--runtime",
+        choices=[runtime.value for runtime in Runtime],
+        default=USUAL_RUNTIME.value,
+        help="whose kernels the results of a TensorFlow Lite file equal; they differ in the rounding "
+        "of fully connected layers of int8; default: tflite-micro",
     )
     parser.add_argument(
         "--repair", action="store_true", help="recompute shapes of a JSON network that do not fit"

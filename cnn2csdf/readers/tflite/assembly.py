@@ -15,7 +15,7 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.arrays import Array
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.dtypes import Arithmetic, Element, Quantization, Stored
+from cnn2csdf.dtypes import USUAL_RUNTIME, Arithmetic, Element, Quantization, Runtime, Stored
 from cnn2csdf.readers.tflite.model_file import Dims, Graph, Node, Tensor
 from cnn2csdf.shape import Shape
 from csdf.errors import UnreadableFile, UnsupportedOperator
@@ -63,8 +63,9 @@ class Trained:
 class Assembly:
     """Turns nodes into layers, in the order of the file."""
 
-    def __init__(self, graph: Graph, name: str) -> None:
+    def __init__(self, graph: Graph, name: str, runtime: Runtime = USUAL_RUNTIME) -> None:
         self.graph = graph
+        self.runtime = runtime
         self.builder = NetworkBuilder(name)
         self.weights: dict[str, dict[str, Array]] = {}
         self._layers: dict[int, str] = {}  # number of a tensor: the layer that writes it
@@ -263,7 +264,7 @@ class Assembly:
         """Return parameters that were put into our order of axes."""
         tensor = self.tensor(node, index)
         types = None if role == "bias" else quantization_of(tensor)
-        if types is not None and types.element is Element.UINT8 and role in ("kernel", "matrix"):
+        if types is not None and types.element is Element.UINT8 and role == "kernel":
             types = replace(types, arithmetic=Arithmetic.UNSIGNED_FIXED_POINT)
         stored = Stored(
             role=role,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
 from cnn2csdf import operators as op
+from cnn2csdf.dtypes import Arithmetic, Element, Runtime
 from cnn2csdf.readers.tflite.assembly import (
     TO_MAP,
     Assembly,
@@ -45,7 +47,7 @@ def fully_connected(node: Node, assembly: Assembly) -> None:
     bias = biases(node, assembly, units)
     product = op.FullyConnected(units=units, has_bias=bool(bias))
     operator = with_types(node, assembly, product, has_offset=_has_offset(node))
-    weights = assembly.trained(node, 1, "matrix", matrix)
+    weights = _of_fully_connected(node, assembly, matrix)
     require_scales(node, weights, units)
     trained = [weights, *bias]
     source = assembly.source(node, 0)
@@ -59,12 +61,32 @@ def _add_of_vectors(node: Node, assembly: Assembly, matrix: np.ndarray) -> None:
     if assembly.builder.shape(source).dims[-1] != columns:
         vectors = assembly.builder.shape(source).elements // columns
         source = assembly.prepared(node, source, op.Reshape(dims=(vectors, columns)))
-    weights = assembly.trained(node, 1, "matrix", matrix.T)
+    weights = _of_fully_connected(node, assembly, matrix.T)
     require_scales(node, weights, units)
     bias = biases(node, assembly, units)
     product = op.MatrixProduct(units=units, has_bias=bool(bias))
     operator = with_types(node, assembly, product, has_offset=_has_offset(node))
     _add(node, assembly, operator, [source], [weights, *bias])
+
+
+def _of_fully_connected(node: Node, assembly: Assembly, matrix: np.ndarray) -> Trained:
+    """Return the weights of a fully connected layer, and how sums of their products are rounded.
+
+    LiteRT's reference kernel rounds those of 8-bit integers once; products of matrices, convolutions
+    and TensorFlow Lite Micro round twice. For uint8 there is no kernel of TensorFlow Lite Micro.
+    """
+    weights = assembly.trained(node, 1, "matrix", matrix)
+    types = [weights.stored.quantization, assembly.tensor(node, 0).quantization()]
+    types.append(assembly.output(node).quantization())
+    elements = {quantization and quantization.element for quantization in types}
+    is_once = elements == {Element.UINT8} or (
+        elements == {Element.INT8} and assembly.runtime is Runtime.LITERT
+    )
+    quantization = weights.stored.quantization
+    if quantization is None or not is_once:
+        return weights
+    once = replace(quantization, arithmetic=Arithmetic.ROUNDED_ONCE)
+    return replace(weights, stored=replace(weights.stored, quantization=once))
 
 
 def _has_offset(node: Node) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NoReturn
 
+from cnn2csdf.dtypes import USUAL_RUNTIME, Runtime
 from cnn2csdf.parameters import with_shared_names
 from cnn2csdf.readers.between_tensors import cuts_around, words_that_read
 from cnn2csdf.readers.tflite import (
@@ -34,18 +35,20 @@ def parse_tflite(
     inputs: Sequence[str] = (),
     outputs: Sequence[str] = (),
     with_weights: bool = False,
+    runtime: Runtime = USUAL_RUNTIME,
 ) -> Model:
     """Return the network in the bytes of a .tflite file, for one frame at a time.
 
     name: of the file, for messages. Layers are called as the tensors they write. Tensors of int8
-    with a scale are quantised; they are computed as TensorFlow Lite Micro does. inputs, outputs: names
-    of tensors, to read the part between these tensors.
+    with a scale are quantised; they are computed as the kernels of the runtime compute them. inputs,
+    outputs: names of tensors, to read the part between these tensors.
 
     Raises UnreadableFile, UnsupportedOperator or InvalidNetwork, naming the file and the operator.
     """
     try:
         graph = without_choices(part_of(parse_graph(content), inputs, outputs))
-        assembly = Assembly(graph, os.path.basename(name).removesuffix(".tflite") or "network")
+        network_name = os.path.basename(name).removesuffix(".tflite") or "network"
+        assembly = Assembly(graph, network_name, runtime)
         assembly.add_inputs()
         obstacles = _add_layers(graph, assembly)
         if obstacles:

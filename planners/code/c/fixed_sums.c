@@ -13,7 +13,8 @@ typedef struct {
     int32_t zero_with; /* of the weights */
 #endif
 #if SUMS_ROUND_ONCE
-    int32_t rounds_once; /* as fully connected layers of uint8, halves up */
+    int32_t rounds_once; /* as fully connected layers, halves up */
+    const int32_t *further; /* bits of multipliers, 2 ** -31 each; NULL: none */
 #endif
 } scaling;
 
@@ -89,7 +90,7 @@ INLINED static void store_vector(element *to, const total *sums, const scaling *
 #endif
 
 #if SUMS_ROUND_ONCE
-/* Store sums times multiplier * 2 ** (exponent - 31). */
+/* Store sums times (multiplier + further * 2 ** -31) * 2 ** (exponent - 31). */
 static void store_sums_once(element *to, const total *sums, const scaling *s, int32_t first,
                             int32_t count)
 {
@@ -97,6 +98,9 @@ static void store_sums_once(element *to, const total *sums, const scaling *s, in
     for (i = 0; i < count; i++) {
         int32_t shift = 31 - s->exponents[first + i];
         int64_t value = (int64_t)sums[i] * s->multipliers[first + i];
+        if (s->further != NULL) {
+            value += ((int64_t)sums[i] * s->further[first + i]) >> 31;
+        }
         value = ((value + (INT64_C(1) << (shift - 1))) >> shift) + s->zero_out;
         value = (value < s->least) ? s->least : value;
         to[i] = (element)((value > s->most) ? s->most : value);

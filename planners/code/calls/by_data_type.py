@@ -35,7 +35,7 @@ from planners.code.calls.layers import (
     sums_call,
 )
 from planners.code.calls.reductions import product_fields
-from planners.code.calls.rescaling import packed_rows, rounds_once
+from planners.code.calls.rescaling import layer_rounds_once, packed_rows
 from planners.code.extensions import StepInC, c_of
 from planners.code.layer_descriptor import Call, Described, RealTables
 from planners.code.parts import as_real, defined_names
@@ -73,7 +73,7 @@ class LayerCalls:
         self.steps: list[str] = []
         self.real_steps: list[str] = []
         tables.weights_have_zeros = bool(self._bytes) or any(map(_has_zeros, self._network.layers))
-        tables.sums_round_once = any(map(rounds_once, self._network.layers))
+        tables.sums_round_once = any(map(layer_rounds_once, self._network.layers))
 
     @property
     def has_reals(self) -> bool:

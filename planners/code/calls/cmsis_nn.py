@@ -289,9 +289,10 @@ def _has_equal_bits(one: Described, function: str) -> bool:
 
 
 def _has_plain_sums(one: Described, role: str) -> bool:
-    """Whether weights have no zero point, and no sum is rescaled by more than one."""
+    """Whether sums are rounded twice, without a zero point of weights or a factor above one."""
     weights = one.layer.stored_as(role).quantization
-    return weights is not None and not weights.zero_point and _are_below_one(_exponents(one))
+    is_plain = weights is not None and not (weights.zero_point or weights.rounds_sums_once)
+    return is_plain and _are_below_one(_exponents(one))
 
 
 def _are_below_one(exponents: Exponents) -> bool:

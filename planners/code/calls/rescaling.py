@@ -17,9 +17,16 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
-from cnn2csdf.fixed_point.flash import is_choice, is_limit, sum_ratios
+from cnn2csdf.fixed_point.flash import is_choice, is_limit, rounds_once, sum_ratios
 from cnn2csdf.fixed_point.single_precision import columns_at_once, power_table, product_factors
-from cnn2csdf.integers import LARGEST, has_wide_sums, multiplier, multipliers, quantized
+from cnn2csdf.integers import (
+    LARGEST,
+    has_wide_sums,
+    multiplier,
+    multipliers,
+    multipliers_once,
+    quantized,
+)
 from cnn2csdf.network import Layer
 from cnn2csdf.quantized_layers import goes_by_table
 from cnn2csdf.weights import Array, Model
@@ -107,17 +114,15 @@ def stored_types(one: Described, role: str, element: Element = Element.INT8) -> 
     return stored_type
 
 
-def rounds_once(layer: Layer) -> bool:
-    """Whether a layer rounds its sums once, as fully connected layers with weights of uint8."""
-    types = layer.stored_as("matrix").quantization
-    return layer.operator.weight_role == "matrix" and types is not None and types.is_unsigned
+def layer_rounds_once(layer: Layer) -> bool:
+    """Whether a layer rounds its sums once, as fully connected layers of LiteRT."""
+    return any(map(rounds_once, layer.stored))
 
 
 def scaling(one: Described, role: str) -> tuple[object, ...]:
     """Return how sums of products become stored integers. role: of the factors."""
     zeros = (stored_types(one, role).zero_point,) if one.tables.weights_have_zeros else ()
-    if one.tables.sums_round_once:
-        zeros = (*zeros, int(rounds_once(one.layer)))
+    is_once = layer_rounds_once(one.layer)
     input_types, result = given_types(one), result_types(one)
     ratios = sum_ratios(one.layer, input_types, result)
     assert ratios is not None
@@ -129,6 +134,13 @@ def scaling(one: Described, role: str) -> tuple[object, ...]:
     counts = np.ones(1, bool)
     if result.is_fixed_point:
         integers, exponents = multipliers(ratios)
+        further = NULL
+        if is_once:
+            integers, exponents, bits = multipliers_once(ratios, result)
+            if bits.any():
+                further = one.computed("further", bits.astype(np.int32))
+        if one.tables.sums_round_once:
+            zeros = (*zeros, int(is_once), further)
         counts = integers != 0
         exponents = np.where(counts, exponents, -1)  # nothing, whatever its exponent
         exponents = np.where(exponents < 32, exponents, exponents % 32)  # as `rescaled` shifts

@@ -18,9 +18,12 @@ from cnn2csdf.integers import (
     divided_by_power,
     high_product,
     multiplier,
+    multiplier_once,
     quantized,
     real,
     rescaled,
+    rescaled_once,
+    rescaled_with_further,
 )
 from cnn2csdf.network import Network
 from cnn2csdf.weights import Model
@@ -52,6 +55,29 @@ def test_a_multiplier_is_within_a_step_of_its_number(number):
     assert 2**30 <= integer < 2**31
     found = Fraction(integer) * Fraction(2) ** (exponent - 31)
     assert abs(found - Fraction(number)) <= Fraction(2) ** (exponent - 32)
+
+
+@settings(deadline=None)
+@given(
+    st.floats(2.0**-34, 8) | st.integers(-34, 3).map(lambda power: 2.0**power),
+    st.integers(-128, 127),
+    st.lists(st.integers(-257, 257), min_size=1),
+    words,
+)
+def test_a_multiplier_rounded_once_gives_the_products_in_double_precision(
+    ratio, zero_point, levels, word
+):
+    limits = -128 - zero_point, 127 - zero_point
+    multiplied = multiplier_once(ratio, *limits)
+    # Sums next to halves, where one step of a multiplier is seen, and any sum.
+    near = [int((level + 0.5) / ratio) + step for level in levels for step in (-1, 0, 1)]
+    sums = np.clip([*near, word], -(2**31), 2**31 - 1)
+    integer, exponent, further = multiplied
+    found = np.clip(rescaled_with_further(sums, integer, exponent, further), *limits)
+    assert np.array_equal(found, np.clip(rescaled_once(sums, ratio), *limits))
+    products = [Fraction(float(total) * ratio) for total in sums]
+    exact = [min(max(rounded(product), limits[0]), limits[1]) for product in products]
+    assert found.tolist() == exact
 
 
 def test_the_number_below_one_is_rounded_up_into_the_next_exponent():

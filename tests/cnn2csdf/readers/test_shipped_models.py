@@ -12,6 +12,7 @@ FOLDER = SHARED / "networks" / "shipped"
 QUICK = (
     "coral__keras_lstm_mnist_ptq.tflite",
     "coral__split_concat.tflite",
+    "mltk__anomaly_detection.tflite",
     "mltk__rock_paper_scissors.tflite",
     "mltk__tflite_micro_speech.tflite",
     "tinymaix__mnist_valid_q.tflite",
@@ -66,7 +67,8 @@ def assert_outputs(name):
     if not (FOLDER / name).exists():
         pytest.skip(f"the file is not at {FOLDER / name}")
     golden = np.load(FOLDER / f"{name}.npz")
-    model = read_model(FOLDER / name, with_weights=True, **OPTIONS.get(name, {}))
+    options = {"runtime": "litert"} | OPTIONS.get(name, {})
+    model = read_model(FOLDER / name, with_weights=True, **options)
     states, is_onnx = first_states(model), name.endswith(".onnx")
     network, frame = model.network, 0
     while arrays := arrays_of(golden, "in", frame):
