@@ -105,7 +105,14 @@ ONLY_IN = {  # outside module: the places that may know it, or the last part of 
     "dask": ("planners.reuse.dask_cluster",),
     "distributed": ("planners.reuse.dask_cluster",),
     "yaml": ("planners.reuse.yaml_text",),
-    "argparse": ("csdf.cli", *COMMANDS),
+    # Options of a command become values at its edge: no answer or subject keeps them.
+    "argparse": (
+        "csdf.cli",
+        "command",
+        "commands",
+        "planners.report.reader",
+        "planners.report.reading",
+    ),
     "matplotlib": ("csdf.draw", "picture"),
     "lxml": ("csdf.io", "csdf.mapping.nsoc", "csdf.scenarios.fsmsadf"),
     "networkx": ("csdf.io.networkx_graphs", "planners.memory.waiting"),

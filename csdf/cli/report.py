@@ -152,7 +152,7 @@ def _subject(options: argparse.Namespace, stop: Stop) -> tuple[str, Subject]:
     for reader in readers.values():
         reader.refuse(options)
     graph = concurrency.read(options.model, options)
-    return GRAPH, GraphSubject(graph=graph, options=options, terms=answers.sizes_terms(options))
+    return GRAPH, GraphSubject(graph=graph, terms=answers.sizes_terms(options))
 
 
 def _added(kind: str, subject: Subject, stop: Stop) -> Iterator[Contribution]:

@@ -124,7 +124,7 @@ def fit(
         flash=flash,
         nanoseconds=nanoseconds,
         element_bytes=element_bytes,
-        parameter_bytes=parameter_bytes or element_bytes,
+        parameter_bytes=parameter_bytes,
         input=input,
         output=output,
         searched=searched,
@@ -135,7 +135,12 @@ def fit(
         beside=beside,
         order=order,
     )
-    if network.keeps_state:
+    return answer(request, budget)
+
+
+def answer(request: FitRequest, budget: Budget = None) -> Fit:
+    """Return the answer to a request of `fit`. budget: as there."""
+    if request.network.keeps_state:
         return _fit_with_state(request, budget)
     if request.memories:
         return _fit_in_memories(request, budget)
@@ -519,41 +524,51 @@ def fit_with_alternatives(network: Network | Model, *, budget: Budget = None, **
     """
     if isinstance(network, Model):
         network = _known_network(network)
-    stop = stop_of(budget)
-    limits = [terms.get(one) for one in ("ram", "flash", "nanoseconds")]
-    if all(limit is None for limit in limits) or terms.get("memories"):
-        return fit(network, budget=stop, **terms)
-    own = stop if stop.has_effort else stop.part(share=OWN_SHARE)
-    found = fit(network, budget=own, **terms)
-    is_short = found.is_short_of_ram
-    if found.best is not None or found.reason.has(Ended.INTERRUPTED):
-        return found
-    size = terms.get("element_bytes")
-    questions = (
-        _questions(network, found, size) if is_short else _other_limits(network, found, size)
+    return answer_with_alternatives(fit_request(network, **terms), budget)
+
+
+def answer_with_alternatives(request: FitRequest, budget: Budget = None) -> Fit:
+    """Return the answer of `fit_with_alternatives` to a request."""
+    stop, network = stop_of(budget), request.network
+    limits = (request.ram, request.flash, request.nanoseconds)
+    if limits == (None, None, None) or request.memories:
+        return answer(request, stop)
+    fit_found = answer(request, stop if stop.has_effort else stop.part(share=OWN_SHARE))
+    is_short = fit_found.is_short_of_ram
+    if fit_found.best is not None or fit_found.reason.has(Ended.INTERRUPTED):
+        return fit_found
+    questions = (_questions if is_short else _other_limits)(
+        network, fit_found, request.element_bytes
     )
     nearby: dict[frozenset[str], Alternative] = {}
-    rest = stop.question(NEARBY_SHARE if stop.has_effort else 1.0)
+    remaining = stop.question(NEARBY_SHARE if stop.has_effort else 1.0)
     for number, (options, changes) in enumerate(questions):
-        smaller = [one for words, one in nearby.items() if words < options]
-        if any(one.fits for one in smaller):
+        smaller = [alternative for words, alternative in nearby.items() if words < options]
+        if any(alternative.fits for alternative in smaller):
             continue
-        share = 1 / (len(questions) - number)
-        asked = {**terms, **changes, "labels": WIDTHS[:1], "searched": SEARCHED_FIRST}
+        changed = replace(request, **changes, labels=WIDTHS[:1], searched=SEARCHED_FIRST)
+        if request.parameter_bytes is None:
+            changed = replace(changed, parameter_bytes=changed.element_bytes)
         with suppress(InvalidNetwork):
-            other = fit(network, budget=rest.part(share=share), **asked)
-            taken = other.needed_ram(other.best or other.least)
-            least = min((one.ram_bytes for one in smaller), default=found.needed_ram(found.least))
-            is_nearer = taken < least if is_short else other.best is not None
-            if other.input == changes.get("input", found.input) and is_nearer:
+            candidate = answer(changed, remaining.part(share=1 / (len(questions) - number)))
+            needed = candidate.needed_ram(candidate.best or candidate.least)
+            least = min(
+                (alternative.ram_bytes for alternative in smaller),
+                default=fit_found.needed_ram(fit_found.least),
+            )
+            is_nearer = needed < least if is_short else candidate.best is not None
+            if candidate.input == changes.get("input", fit_found.input) and is_nearer:
                 nearby[options] = Alternative(
                     " ".join(sorted(options)),
-                    taken,
-                    fits=other.best is not None,
-                    is_complete=other.best is not None or other.reason.values.get("end") is None,
+                    needed,
+                    fits=candidate.best is not None,
+                    is_complete=candidate.best is not None
+                    or candidate.reason.values.get("end") is None,
                 )
-    some = sorted(nearby.values(), key=lambda one: (not one.fits, one.ram_bytes))
-    return replace(found, alternatives=tuple(some))
+    alternatives = sorted(
+        nearby.values(), key=lambda alternative: (not alternative.fits, alternative.ram_bytes)
+    )
+    return replace(fit_found, alternatives=tuple(alternatives))
 
 
 def _other_limits(

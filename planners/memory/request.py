@@ -17,12 +17,20 @@ from cnn2csdf.platforms import (
     memory_of,
     platform_named,
 )
-from csdf.arguments import Bytes, byte_count, one_of
+from csdf.arguments import Bytes, Positive, byte_count, one_of, public
 from csdf.errors import InvalidArgument, InvalidNetwork
 from csdf.model.exact import Exact, MalformedText, exact
 from csdf.units import bytes_in_words
-from planners.memory.answer import INPUTS, OUTPUT_MEMORIES, RESIDENT, SEARCHED, FitMethod
-from planners.memory.orders import ORDERS
+from planners.memory.answer import (
+    INPUTS,
+    OUTPUT_MEMORIES,
+    RESIDENT,
+    SEARCHED,
+    SEARCHED_FIRST,
+    FitMethod,
+)
+from planners.memory.orders import ORDERS, SEARCHED_ORDER
+from planners.memory.search import WIDTHS
 from planners.memory.stages import StageTable
 from planners.memory.times import PlanTimes, measured_work
 from planners.plan.plan import Memory
@@ -64,25 +72,26 @@ class FitRequest:
         return self.room is None or method.with_state <= self.room
 
 
+@public
 def fit_request(
     network: Network,
     *,
-    ram: Bytes | None,
-    flash: Bytes | None,
-    nanoseconds: Exact | None,
-    element_bytes: int | None,
-    parameter_bytes: int | None,
-    input: str,  # noqa: A002 - the word of the command
-    output: str,
-    searched: Sequence[str],
-    labels: Sequence[int],
-    platform: Platform | str | None,
-    durations: Mapping[str, Sequence[int]] | None,
-    memories: Sequence[Memory | BoardMemory | str],
-    beside: RamBeside | None,
-    order: str,
+    ram: Bytes | None = None,
+    flash: Bytes | None = None,
+    nanoseconds: Exact | None = None,
+    element_bytes: Positive | None = None,
+    parameter_bytes: Positive | None = None,
+    input: str = RESIDENT,  # noqa: A002 - the word of the command
+    output: str = RESIDENT,
+    searched: Sequence[str] = SEARCHED_FIRST,
+    labels: Sequence[Positive] = WIDTHS,
+    platform: Platform | str | None = USUAL_PLATFORM,
+    durations: Mapping[str, Sequence[int]] | None = None,
+    memories: Sequence[Memory | BoardMemory | str] = (),
+    beside: RamBeside | None = None,
+    order: str = SEARCHED_ORDER,
 ) -> FitRequest:
-    """Return the request of these arguments of `fit`.
+    """Return the request of these arguments of `fit`, which describes them.
 
     Raises InvalidArgument for arguments that are none or do not belong together; InvalidNetwork for a
     network with a state in several memories.
@@ -128,7 +137,7 @@ def fit_request(
         flash=flash_bytes,
         nanoseconds=longest,
         element_bytes=element_bytes,
-        parameter_bytes=parameter_bytes,
+        parameter_bytes=parameter_bytes or element_bytes,
         input=input,
         output=output,
         searched=searched,

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from cnn2csdf.commands.cnn import options as shared
-from cnn2csdf.commands.cnn.chosen import durations_table
 from cnn2csdf.network import Network
 from cnn2csdf.weights import Model
-from csdf.cli.frame.long_work import stop_after, telling
-from csdf.cli.frame.output import remark
 from csdf.draw.report.markup import Cell, Html, Row, element, sortable
 from csdf.draw.report.page import change
 from csdf.draw.report.sections import Section
-from csdf.errors import CsdfError, GaveUp, InvalidNetwork, counted
+from csdf.errors import counted
 from csdf.time_limit import Stop
-from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitMethod
+from planners.memory.answer import Fit, FitMethod
 from planners.memory.command.beside import checked_fit
-from planners.memory.command.main import EFFORT
-from planners.memory.fit import fit_with_alternatives, layer_times
+from planners.memory.fit import answer_with_alternatives, layer_times
+from planners.memory.request import FitRequest
 from planners.plan.plan import Kind, Mode, PlannedGroup, Stage, StreamingPlan
-from planners.plan.ram import RamBeside
 from planners.plan.rematerialisation import worked_layers
-from planners.plan.text import plans_for, worked_part
+from planners.plan.text import worked_part
 
 FIT = "csdf fit"
 MILLISECONDS = "time of a frame (ms)"
@@ -54,95 +48,31 @@ class Answer(NamedTuple):
         return self.method.plan
 
 
-def answers_of(
-    model: Model,
-    plans: Sequence[tuple[str, StreamingPlan]],
-    options: argparse.Namespace,
-    *,
-    room: int | None,
-    stop: Stop,
+def answers_about_plans(
+    model: Model, plans: Sequence[tuple[str, StreamingPlan]], **terms: Any
 ) -> tuple[Answer, ...]:
-    """Return the answer of `csdf fit` with the same options, or those about plans of files.
-
-    room: bytes for buffers. Empty where nothing is found in the time that is left.
-    """
-    platform = shared.platform_of(options)
-    durations = None if options.durations is None else durations_table(options.durations)
-    answers: list[tuple[str, Network, Fit]] = []
+    """Return the answers about plans of files. terms: of `fit_of`."""
+    times = {name: terms[name] for name in ("platform", "durations")}
+    answers = []
     for path, plan in plans:
         network = worked_part(model, plan).network
-        told = checked_fit(
-            path,
-            network,
-            plan,
-            ram=room,
-            flash=options.flash,
-            platform=platform,
-            durations=durations,
-            beside=RamBeside(reserve_bytes=options.reserve),
+        fit = checked_fit(path, network, plan, **terms)
+        answers.append(
+            Answer(PurePath(path).name, network, fit, layer_times(network, plan, **times))
         )
-        answers.append((PurePath(path).name, network, told))
-    size = options.element_bytes if options.is_element_given else None
-    if not plans:
-        network = model.network
-        try:
-            text = f"{network.name}: line buffers and strips"
-            part = (
-                stop_after(None, text, effort=EFFORT)
-                if options.time_limit is None
-                else telling(stop.part(effort=EFFORT), text)
-            )
-            told = fit_with_alternatives(
-                network,
-                ram=room,
-                flash=options.flash,
-                element_bytes=size,
-                input=options.input or RESIDENT,
-                output=options.output_memory or RESIDENT,
-                searched=SEARCHED,
-                platform=platform,
-                durations=durations,
-                beside=RamBeside(reserve_bytes=options.reserve),
-                budget=part,
-            )
-        except (GaveUp, InvalidNetwork) as end:
-            remark("csdf report", f"no plan of csdf fit: {end}")
-            return ()
-        answers.append((FIT, network, told))
-    return tuple(
-        Answer(
-            title,
-            network,
-            told,
-            layer_times(
-                network, (told.best or told.least).plan, platform=platform, durations=durations
-            ),
-        )
-        for title, network, told in answers
+    return tuple(answers)
+
+
+def answer_of_search(request: FitRequest, budget: Stop) -> Answer:
+    """Return the answer of `csdf fit`. Raises GaveUp, InvalidNetwork where there is none."""
+    fit = answer_with_alternatives(request, budget)
+    times = layer_times(
+        request.network,
+        (fit.best or fit.least).plan,
+        platform=request.platform,
+        durations=request.durations,
     )
-
-
-def given_plans(options: argparse.Namespace) -> list[tuple[str, StreamingPlan]]:
-    """Return the plans of the options with their files; the page counts as the first of them does.
-
-    Raises CsdfError for an option that says something else than a plan.
-    """
-    choices = {
-        "--input": options.input is not None,
-        "--output-memory": options.output_memory is not None,
-        "--element-bytes": options.is_element_given,
-    }
-    for name, is_given in choices.items():
-        if options.plans and is_given:
-            raise CsdfError(
-                f"{name} is for the search, a plan has its own; leave out {name} or --plan"
-            )
-    if options.plans and options.compare is not None:
-        raise CsdfError("--plan is for plans of one network; leave out --plan or --compare")
-    plans = [(path, plans_for(path, 1)[0]) for path in options.plans]
-    if plans and plans[0][1].element_bytes is not None:
-        options.element_bytes, options.is_element_given = plans[0][1].element_bytes, True
-    return plans
+    return Answer(FIT, request.network, fit, times)
 
 
 def plans_section(found: Sequence[Answer]) -> Section:

@@ -1,7 +1,7 @@
 """Networks as subjects of a report: which names are networks, and their options.
 
-A page about a network is made by `subject`, which is loaded then. A page about a graph needs neither
-operators nor NumPy.
+`planners.report.reading` reads the network; it is loaded for pages about networks only, since a page
+about a graph needs neither operators nor NumPy.
 """
 
 from __future__ import annotations
@@ -83,5 +83,5 @@ def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:
     """Return the network of the options with its memory as a whole and by parts."""
     if PurePath(options.model).suffix.lower() == ".json" and os.path.isfile(options.model):
         _refuse_plan(options.model)
-    subject_read: NetworkSubject = import_module("planners.report.subject").subject(options, stop)
+    subject_read: NetworkSubject = import_module("planners.report.reading").subject(options, stop)
     return subject_read

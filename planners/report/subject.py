@@ -2,141 +2,88 @@
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from cnn2csdf.commands.cnn import chosen
-from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.fixed_point.flash import flash_by_layer, flash_bytes
-from cnn2csdf.lowering import lower
 from cnn2csdf.network import Network
 from cnn2csdf.operators.operator import describe
 from cnn2csdf.parameters import layer_parameter_bytes, multiply_accumulates
-from csdf.cli import answers
-from csdf.cli.frame.long_work import limited_part
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.markup import Cell, Html, Row, element, joined, sortable
 from csdf.draw.report.sections import Contribution, Figure, Section, Surroundings
-from csdf.errors import CsdfError, counted
+from csdf.errors import counted
 from csdf.model.graph import Graph
 from csdf.search.pareto import SmallestStorage
 from csdf.status import Status
-from csdf.time_limit import Stop
 from csdf.units import (
     bytes_in_words,
     nanoseconds_in_words,
     needed_bytes_in_words,
     percent,
-    rate_in_words,
-    time_in_words,
 )
-from planners.arena.allocation import bytes_so_far
 from planners.memory.answer import Limits
 from planners.memory.plain_plans import (
-    WHOLE_ARENA,
     MemoryComparison,
     Method,
-    memory_comparison,
 )
 from planners.memory.times import apportioned
 from planners.plan.plan import Kind
 from planners.report import findings as words
 from planners.report.findings import LayerFigures, Limit, Mark, NetworkFindings
-from planners.report.plans import FIT, Answer, answers_of, given_plans, plans_section
+from planners.report.plans import (
+    FIT,
+    Answer,
+    plans_section,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkSubject:
-    """A network that works as the options say.
+    """A network, and what csdf fit and csdf cnn memory say about it.
 
+    element_bytes: of each element; None: each tensor has its own. stated_bytes: those that a plan or
+    the user states, by which csdf fit counts. limits: that the network should fit. basis: of times.
     comparison: layer by layer and row by row; None for a reason. answers: what csdf fit says, of a
-    plan that it finds or of those that are given.
+    plan that it finds or of those that are given. files: the table of durations, and the plans.
     """
 
     value: Network
-    options: argparse.Namespace
     graph: Graph
+    element_bytes: int | None
+    stated_bytes: int | None
+    limits: Limits
+    basis: str
     comparison: MemoryComparison | None
     reason: str
     answers: tuple[Answer, ...]
+    files: tuple[str, ...]
+    terms: tuple[tuple[str, str], ...]
     unit: str = "bytes"
     time: str = "ns"
     smallest: SmallestStorage | None = None
 
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The table of durations, where one was read, and the plans."""
-        durations = (self.options.durations,) if self.options.durations else ()
-        return (*durations, *self.options.plans)
-
-    @property
-    def terms(self) -> tuple[tuple[str, str], ...]:
-        """The size of an element and the platform."""
-        return tuple(terms_of(self.options))
-
     def surroundings(self, graph: GraphFindings, added: Sequence[Contribution]) -> Surroundings:
         """Return what the page says about the memory, before and behind the parts about the graph."""
         network, comparison = self.value, self.comparison
-        flash = flash_bytes(network, _given_size(self.options))
+        flash = flash_bytes(network, self.stated_bytes)
         methods = () if comparison is None else comparison.methods
         findings = NetworkFindings(
             name=network.name,
             layers=tuple(_layers(self)),
             flash=flash,
             answers=self.answers,
-            basis=f"{'from' if self.options.durations else 'for'} {_platform_name(self.options)}",
+            basis=self.basis,
             methods=tuple(method._replace(parameters=flash) for method in methods),
             nanoseconds=None if comparison is None else comparison.nanoseconds,
             added=tuple(added),
-            limit=_limit_of(self.options, flash),
+            limit=_limit_of(self.limits, flash),
         )
         return network_surroundings(findings, graph)
-
-
-def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:
-    """Return the network of the options with its memory layer by layer and row by row."""
-    plans = given_plans(options)
-    model = chosen.read(options, knows_state=True)
-    network = model.network
-    granularity, size = chosen.granularity_of(options), options.element_bytes
-    limits = Limits(ram=options.ram, flash=options.flash, memory=options.memory)
-    flash = flash_bytes(network, _given_size(options))
-    room = limits.room(flash, flash)
-    # Where the parameters alone are too large, the page says what the network would take.
-    room = None if room is None or room < 0 else room
-    answers = answers_of(model, plans, options, room=room, stop=stop)
-    durations = chosen.durations_of(network, options)
-    graph = lower(network, granularity, durations=durations(granularity), element_bytes=size)
-    comparison, reason = None, ""
-    try:
-        with limited_part(stop, 0.2, partial(bytes_so_far, WHOLE_ARENA)) as part:
-            comparison = memory_comparison(
-                network, granularity, durations, element_bytes=size, budget=part
-            )
-    except CsdfError as refusal:
-        reason = str(refusal)
-    shared.remark_on_platform("csdf report", options)
-    return NetworkSubject(
-        value=network,
-        options=options,
-        graph=graph,
-        comparison=comparison,
-        reason=reason,
-        answers=answers,
-    )
-
-
-def _given_size(options: argparse.Namespace) -> int | None:
-    """The bytes of each element where the options say them, as csdf fit takes them."""
-    size: int | None = options.element_bytes if options.is_element_given else None
-    return size
 
 
 def network_surroundings(findings: NetworkFindings, graph: GraphFindings) -> Surroundings:
@@ -208,7 +155,7 @@ ALIKE = (
 
 
 def _layers(subject: NetworkSubject) -> Iterator[LayerFigures]:
-    network, comparison, size = subject.value, subject.comparison, subject.options.element_bytes
+    network, comparison, size = subject.value, subject.comparison, subject.element_bytes
     whole, rows = (
         {
             buffer.tensor: buffer.size
@@ -220,7 +167,7 @@ def _layers(subject: NetworkSubject) -> Iterator[LayerFigures]:
     phases = {
         actor.name: actor.phases for actor in subject.graph.actors
     }  # none for what lies in a ring
-    flash = flash_by_layer(network, _given_size(subject.options))
+    flash = flash_by_layer(network, subject.stated_bytes)
     times: Mapping[str, int] = {}
     instructions: Mapping[str, int] = {}
     for answer in subject.answers[:1]:
@@ -248,9 +195,8 @@ def _layers(subject: NetworkSubject) -> Iterator[LayerFigures]:
         )
 
 
-def _limit_of(options: argparse.Namespace, flash: int) -> Limit | None:
+def _limit_of(limits: Limits, flash: int) -> Limit | None:
     """Return what the network should fit; flash: bytes of its parameters, as C stores them."""
-    limits = Limits(ram=options.ram, flash=options.flash, memory=options.memory)
     if not limits.is_given:
         return None
     room = limits.room(flash, flash)
@@ -505,39 +451,4 @@ def layer_table(layers: Sequence[LayerFigures], critical: Sequence[str]) -> Html
 def _count(title: str, value: int) -> Cell:
     return Cell(
         text=f"{value / 1000:,.1f}" if title.startswith("time") else f"{value:,}", value=value
-    )
-
-
-def terms_of(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """Yield what was assumed about a network, each with a name."""
-    size = options.element_bytes
-    if not os.path.exists(options.model):
-        yield "network", f"{options.model} of the catalogue of this version"
-    yield "element size", _size_in_words(size)
-    yield "platform", _platform(options)
-
-
-def _size_in_words(size: int | None) -> str:
-    if size is None:
-        return "each tensor and parameter as in the file"
-    return f"{answers.counted(size, 'byte')}; parameters have the same"
-
-
-def _platform_name(options: argparse.Namespace) -> str:
-    if options.durations:
-        return f"measured times of {options.durations}"
-    replaced = (options.operations, options.bandwidth, options.launch)
-    return options.platform if replaced == (None, None, None) else f"{options.platform}, changed"
-
-
-def _platform(options: argparse.Namespace) -> str:
-    name, chosen = _platform_name(options), shared.platform_of(options)
-    if options.durations:
-        return name
-    if chosen.core is not None:
-        return f"{name}, not calibrated: {chosen.core.in_words()}, the slow end"
-    return (
-        f"{name}: {rate_in_words(chosen.operations_per_second, 4)} operations/s, "
-        f"{rate_in_words(chosen.bytes_per_second, 4)} bytes/s, "
-        f"{time_in_words(chosen.launch, 4)} to start a phase"
     )

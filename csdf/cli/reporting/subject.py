@@ -21,7 +21,6 @@ They share the stop of the page; `limited_part` of csdf.cli.frame.long_work give
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -43,9 +42,6 @@ class Subject(Protocol):
 
     @property
     def value(self) -> object: ...  # noqa: D102
-
-    @property
-    def options(self) -> argparse.Namespace: ...  # noqa: D102
 
     @property
     def graph(self) -> Graph: ...  # noqa: D102
@@ -74,7 +70,6 @@ class GraphSubject:
     """A graph that was read from a file."""
 
     graph: Graph
-    options: argparse.Namespace
     unit: str = "tokens"
     time: str = "time units"
     smallest: SmallestStorage | None = None

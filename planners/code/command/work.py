@@ -15,7 +15,7 @@ from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn.chosen import with_weights
 from cnn2csdf.dtypes import Element
 from cnn2csdf.granularity import require_few_parts
-from cnn2csdf.platforms import platform_named
+from cnn2csdf.platforms import BoardMemory, platform_named
 from cnn2csdf.quantized_layers import stored_at_run_time, stores_integers
 from cnn2csdf.streams import as_stream
 from cnn2csdf.weights import Model
@@ -36,8 +36,9 @@ from planners.code.sources import Written, cmsis_nn_of
 from planners.code.supported import require_c
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitMethod
 from planners.memory.command.answer import alternatives, ram_in_words, taken
-from planners.memory.command.main import take_memories
-from planners.memory.fit import fit_of, fit_with_alternatives
+from planners.memory.command.main import memories_of_options
+from planners.memory.fit import answer_with_alternatives, fit_of
+from planners.memory.request import fit_request
 from planners.memory.several import with_states_apart, within_one_ram
 from planners.plan.own_plans import require_own
 from planners.plan.plan import StreamingPlan
@@ -60,8 +61,7 @@ def work(options: argparse.Namespace) -> int:
     if options.bench:
         return _bench(options)
     _package(options)  # refuses before the search what cannot be said
-    take_memories(options)
-    plans = _plans(options)
+    memories, plans = memories_of_options(options), _plans(options)
     planned: list[Planned] = []
     for number, chosen_model in enumerate(options.models):
         model = _model(chosen_model, options)
@@ -72,7 +72,7 @@ def work(options: argparse.Namespace) -> int:
         answer = (
             _checked(model, plans[number], options)
             if plans
-            else _fitted(model, options, options.ram)
+            else _fitted(model, options, memories, options.ram)
         )
         answer = _with_cmsis_nn(model, answer, options)
         is_cut_short = answer.is_cut_short and not options.best_effort
@@ -92,7 +92,7 @@ def work(options: argparse.Namespace) -> int:
 
         def again(number: int, ram: int) -> Fit:
             model = planned[number].model
-            return _with_cmsis_nn(model, _fitted(model, options, ram), options)
+            return _with_cmsis_nn(model, _fitted(model, options, memories, ram), options)
 
         fits = within_one_ram([member.fit for member in planned], again)
         apart = with_states_apart(fits, again)
@@ -269,11 +269,13 @@ def _scratch(way: FitMethod, options: argparse.Namespace) -> Scratch:
     return Scratch(max(0, left) // len(options.models) // 8 * 8, target)  # as the state is padded
 
 
-def _fitted(model: Model, options: argparse.Namespace, ram: int | None) -> Fit:
+def _fitted(
+    model: Model, options: argparse.Namespace, memories: Sequence[BoardMemory], ram: int | None
+) -> Fit:
     what = f"{model.network.name}: line buffers and strips"
     stop = stop_after(options.time_limit, what, effort=options.effort)
     size = None if stores_integers(model.network) else REAL_BYTES
-    return fit_with_alternatives(
+    request = fit_request(
         model.network,
         element_bytes=size,
         ram=ram,
@@ -282,11 +284,11 @@ def _fitted(model: Model, options: argparse.Namespace, ram: int | None) -> Fit:
         output=options.output_memory or RESIDENT,
         searched=SEARCHED,
         platform=platform_named(options.platform),
-        memories=options.memories,
+        memories=memories,
         beside=_beside(options),
         order=options.order,
-        budget=stop,
     )
+    return answer_with_alternatives(request, stop)
 
 
 def _single(one: Planned, options: argparse.Namespace) -> Told:

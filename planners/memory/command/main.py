@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 
 from cnn2csdf.commands.cnn import options as shared
-from cnn2csdf.platforms import GivenMemory, memories_of, memory_of, platform_named
+from cnn2csdf.platforms import BoardMemory, GivenMemory, memories_of, memory_of, platform_named
 from csdf.cli import answers, parsers
 from csdf.cli.parsers import add_limit_options
 from csdf.errors import CsdfError, InvalidArgument
@@ -184,20 +184,21 @@ def memory(text: str) -> GivenMemory:
     return memory
 
 
-def take_memories(options: argparse.Namespace) -> None:
-    """Make the memories of the options those of their platform, with the changes that they give.
+def memories_of_options(options: argparse.Namespace) -> tuple[BoardMemory, ...]:
+    """Return the memories of the platform with the changes of --memory; empty for one memory.
 
     Raises CsdfError for a name that the platform has not, and for options that say something else
     about the memory than --memory does.
     """
     changes, platform = options.memories, options.platform
-    platform_memories = platform_named(platform).memories if "is_platform_given" in options else ()
-    if changes or (platform_memories and options.ram is None and options.plan is None):
-        try:
-            options.memories = memories_of(changes, platform_memories)
-        except InvalidArgument as error:
-            raise CsdfError(f"--memory: {error}") from None
-    if options.memories and len(options.models) > 1:
+    board = platform_named(platform).memories if "is_platform_given" in options else ()
+    if not changes and (not board or options.ram is not None or options.plan is not None):
+        return ()
+    try:
+        memories = memories_of(changes, board)
+    except InvalidArgument as error:
+        raise CsdfError(f"--memory: {error}") from None
+    if len(options.models) > 1:
         raise CsdfError(
             f"{len(options.models)} networks in turn have one arena in one memory; give --ram in place "
             f"of {'--memory' if changes else f'the memories of {platform}'}, or plan each alone"
@@ -211,7 +212,8 @@ def take_memories(options: argparse.Namespace) -> None:
         "--input": options.input,
         "--output-memory": options.output_memory,
     }
-    for name, value in options_stated.items() if options.memories else ():
+    for name, value in options_stated.items():
         if value is not None:
             instead = "--memory" if changes else f"--platform {platform}, or give --ram"
             raise CsdfError(f"{name} is for a single memory; leave out {name} or {instead}")
+    return memories

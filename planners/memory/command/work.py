@@ -16,7 +16,7 @@ from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.chosen import durations_table, with_weights
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates
-from cnn2csdf.platforms import NANOSECONDS, platform_named
+from cnn2csdf.platforms import NANOSECONDS, BoardMemory, platform_named
 from cnn2csdf.streams import as_stream, first_result
 from csdf.cli import answers, loading
 from csdf.cli.frame import output
@@ -31,9 +31,10 @@ from planners.formats.tflite_micro_arena import InterpreterArena, interpreter_ar
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, Hop, SlowTraffic
 from planners.memory.command.answer import Check, as_json, as_lines, remark_on_elements, verified
 from planners.memory.command.beside import checked_fit
-from planners.memory.command.main import take_memories
-from planners.memory.fit import fit, fit_with_alternatives
+from planners.memory.command.main import memories_of_options
+from planners.memory.fit import answer, answer_with_alternatives
 from planners.memory.memories import FRONT, slow_front
+from planners.memory.request import FitRequest, fit_request
 from planners.memory.several import Together, with_states_apart, within_one_ram
 from planners.plan.own_plans import format_own_plans
 from planners.plan.plan import StreamingPlan
@@ -53,21 +54,21 @@ class Fitted(NamedTuple):
 
 def work(options: argparse.Namespace) -> int:
     """Print the answer; return the exit code: 0 fits, 1 does not, 3 unknown."""
-    take_memories(options)
+    memories = memories_of_options(options)
     begin = time.perf_counter()
     fitted_all = [
-        _fitted(*fitted, options)
-        for fitted in zip(options.models, _given_plans(options), strict=True)
+        _fitted(source, plan, options, memories)
+        for source, plan in zip(options.models, _given_plans(options), strict=True)
     ]
     seconds = time.perf_counter() - begin
-    if not options.memories and any(fitted.fit.platform is not None for fitted in fitted_all):
+    if not memories and any(fitted.fit.platform is not None for fitted in fitted_all):
         shared.remark_on_platform("csdf fit", options)
     fits = [fitted.fit for fitted in fitted_all]
     if options.plan is None:
 
         def again(number: int, ram: int) -> Fit:
-            options.model = options.models[number]
-            return _searched(fitted_all[number].network, options, ram)
+            request = _request(fitted_all[number].network, options, memories)
+            return _answered(replace(request, ram=ram), options.models[number], options)
 
         fits = with_states_apart(within_one_ram(fits, again), again)
     all_of = Together(fits=tuple(fits), flash=options.flash, longest=_longest(options))
@@ -94,7 +95,21 @@ def work(options: argparse.Namespace) -> int:
             models = " ".join(options.models)
             deploy = f"csdf deploy {models} --plan {options.output} -o FOLDER"
             output.remark("csdf fit", f"C code of the plan: {deploy}")
-    _draw(options, [fitted.network for fitted in fitted_all], fits)
+    networks = [fitted.network for fitted in fitted_all]
+    if options.plot:
+        draw = loading.drawing("planners.memory.command.picture")
+        text = draw.plan_picture(networks, fits, loading.suffix_of(options.plot))
+        output.write("csdf fit", options.plot, text)
+    if options.plot_tradeoff:
+        draw = loading.drawing("planners.memory.command.picture")
+        suffix = loading.suffix_of(options.plot_tradeoff)
+        if memories:
+            (network,) = networks
+            front = _front(_request(network, options, memories), options)
+            text = draw.traffic_picture(network.name, front, suffix)
+        else:
+            text = draw.fit_picture(fits, suffix)
+        output.write("csdf fit", options.plot_tradeoff, text)
     is_cut_short = any(fit.is_cut_short for fit in fits) and not options.best_effort
     return _exit_code(all_of, checks, is_cut_short=is_cut_short)
 
@@ -128,35 +143,17 @@ def _given_plans(options: argparse.Namespace) -> Sequence[StreamingPlan | None]:
     return plans_for(options.plan, len(options.models))
 
 
-def _draw(options: argparse.Namespace, networks: Sequence[Network], fits: Sequence[Fit]) -> None:
-    """Draw the plans over time (--plot), and the trade-off that they are taken from."""
-    if options.plot:
-        draw = loading.drawing("planners.memory.command.picture")
-        suffix = loading.suffix_of(options.plot)
-        text = draw.plan_picture(networks, fits, suffix)
-        output.write("csdf fit", options.plot, text)
-    if options.plot_tradeoff:
-        draw = loading.drawing("planners.memory.command.picture")
-        suffix = loading.suffix_of(options.plot_tradeoff)
-        if options.memories:
-            (network,) = networks
-            text = draw.traffic_picture(network.name, _front(network, options), suffix)
-        else:
-            text = draw.fit_picture(fits, suffix)
-        output.write("csdf fit", options.plot_tradeoff, text)
-
-
-def _front(network: Network, options: argparse.Namespace) -> list[SlowTraffic]:
+def _front(request: FitRequest, options: argparse.Namespace) -> list[SlowTraffic]:
     """Return what moves with the first memory smaller and larger."""
-    first = options.memories[0].name
+    name, first = request.network.name, request.memories[0].name
     effort_each = f", an effort of {time_in_words(options.effort)} each"
     output.remark("csdf fit", f"drawing {len(FRONT)} sizes of {first}{effort_each}")
     return slow_front(
-        network,
-        options.memories,
-        options.element_bytes,
-        lambda size: _stop(options, f"{network.name}: {bytes_in_words(size)} of {first}"),
-        platform_named(options.platform),
+        request.network,
+        request.memories,
+        request.element_bytes,
+        lambda size: _stop(options, f"{name}: {bytes_in_words(size)} of {first}"),
+        request.platform,
     )
 
 
@@ -165,16 +162,20 @@ def _longest(options: argparse.Namespace) -> Fraction | None:
     return None if options.fps is None else NANOSECONDS / options.fps
 
 
-def _fitted(source: str, plan: StreamingPlan | None, options: argparse.Namespace) -> Fitted:
-    options.model = source
-    options.element_bytes = options.element_bytes if options.is_element_given else None
+def _fitted(
+    source: str,
+    plan: StreamingPlan | None,
+    options: argparse.Namespace,
+    memories: Sequence[BoardMemory],
+) -> Fitted:
+    """Return the answer about the network of a file or of the catalogue; plan: the one to check."""
     model = chosen.read_source(source, options, with_weights=options.verify, knows_state=True)
     window = model.network
     if options.hop is not None:
         model = as_stream(model, options.hop)
     if plan is not None:
         model = worked_part(model, plan)
-        fit_found = checked_fit(
+        fit = checked_fit(
             options.plan,
             model.network,
             plan,
@@ -184,51 +185,66 @@ def _fitted(source: str, plan: StreamingPlan | None, options: argparse.Namespace
             beside=RamBeside(reserve_bytes=options.reserve),
         )
     else:
-        fit_found = _searched(model.network, options, options.ram)
+        fit = _answered(_request(model.network, options, memories), source, options)
     if options.hop is not None:
-        fit_found = replace(fit_found, hop=_beside_window(model.network, window, options))
+        hop = _beside_window(model.network, window, source, options)
+        fit = replace(fit, hop=hop)
     if not options.verify:
-        return Fitted(model.network, fit_found, None)
+        return Fitted(model.network, fit, None)
     weighted = with_weights("csdf fit", model, options.seed)
-    check = verified(weighted, (fit_found.best or fit_found.least).plan, options.seed)
-    return Fitted(model.network, fit_found, check)
+    check = verified(weighted, (fit.best or fit.least).plan, options.seed)
+    return Fitted(model.network, fit, check)
 
 
-def _beside_window(network: Network, window: Network, options: argparse.Namespace) -> Hop:
+def _beside_window(
+    network: Network, window: Network, source: str, options: argparse.Namespace
+) -> Hop:
     """Return the work of a hop, and work and RAM of the whole window with the fewest MACs."""
-    works = [
-        sum(multiply_accumulates(layer, of.input_shapes(layer)) for layer in of.layers)
-        for of in (network, window)
+    size = options.element_bytes if options.is_element_given else None
+    work, window_work = [
+        sum(multiply_accumulates(layer, net.input_shapes(layer)) for layer in net.layers)
+        for net in (network, window)
     ]
-    stop = _stop(options, f"{options.model}: the whole window")
-    whole = fit(window, element_bytes=options.element_bytes, searched=(), budget=stop)
-    before = first_result(window, options.hop)
-    return Hop(options.hop, works[0], works[1], (whole.best or whole.least).ram_bytes, before)
+    plain = fit_request(window, element_bytes=size, searched=())
+    whole = answer(plain, _stop(options, f"{source}: the whole window"))
+    return Hop(
+        rows=options.hop,
+        multiply_accumulates=work,
+        window_multiply_accumulates=window_work,
+        window_ram=(whole.best or whole.least).ram_bytes,
+        hops_before=first_result(window, options.hop),
+    )
 
 
 def _stop(options: argparse.Namespace, what: str) -> Stop:
     return stop_after(options.time_limit, what, effort=options.effort)
 
 
-def _searched(network: Network, options: argparse.Namespace, ram: int | None) -> Fit:
-    stop = _stop(options, f"{options.model}: line buffers and strips")
-    return fit_with_alternatives(
+def _request(
+    network: Network, options: argparse.Namespace, memories: Sequence[BoardMemory]
+) -> FitRequest:
+    """Return the question that the options ask about a network."""
+    return fit_request(
         network,
-        ram=ram,
+        ram=options.ram,
         flash=options.flash,
         nanoseconds=_longest(options),
-        element_bytes=options.element_bytes,
+        element_bytes=options.element_bytes if options.is_element_given else None,
         parameter_bytes=options.parameter_bytes,
         input=options.input or RESIDENT,
         output=options.output_memory or RESIDENT,
         searched=SEARCHED,
         platform=platform_named(options.platform),
         durations=None if options.durations is None else durations_table(options.durations),
-        memories=options.memories,
+        memories=memories,
         beside=RamBeside(reserve_bytes=options.reserve),
         order=options.order,
-        budget=stop,
     )
+
+
+def _answered(request: FitRequest, source: str, options: argparse.Namespace) -> Fit:
+    stop = _stop(options, f"{source}: line buffers and strips")
+    return answer_with_alternatives(request, stop)
 
 
 def _exit_code(all_of: Together, checks: Sequence[Check], *, is_cut_short: bool) -> int:

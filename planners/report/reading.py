@@ -1,0 +1,182 @@
+"""Networks on the page of a report, read as the options of its command say."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from cnn2csdf.commands.cnn import chosen
+from cnn2csdf.commands.cnn import options as shared
+from cnn2csdf.commands.cnn.chosen import durations_table
+from cnn2csdf.fixed_point.flash import flash_bytes
+from cnn2csdf.lowering import lower
+from cnn2csdf.weights import Model
+from csdf.cli import answers
+from csdf.cli.frame.long_work import limited_part, stop_after, telling
+from csdf.cli.frame.output import remark
+from csdf.errors import CsdfError, GaveUp, InvalidNetwork
+from csdf.time_limit import Stop
+from csdf.units import (
+    rate_in_words,
+    time_in_words,
+)
+from planners.arena.allocation import bytes_so_far
+from planners.memory.answer import RESIDENT, SEARCHED, Limits
+from planners.memory.command.main import EFFORT
+from planners.memory.plain_plans import (
+    WHOLE_ARENA,
+    memory_comparison,
+)
+from planners.memory.request import fit_request
+from planners.plan.plan import StreamingPlan
+from planners.plan.ram import RamBeside
+from planners.plan.text import plans_for
+from planners.report.plans import (
+    Answer,
+    answer_of_search,
+    answers_about_plans,
+)
+from planners.report.subject import NetworkSubject
+
+
+def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:
+    """Return the network of the options with its memory layer by layer and row by row."""
+    plans = _plans_of_files(options)
+    if plans and plans[0][1].element_bytes is not None:  # the page counts as the first plan does
+        stated = {"element_bytes": plans[0][1].element_bytes, "is_element_given": True}
+        options = argparse.Namespace(**{**vars(options), **stated})
+    model = chosen.read(options, knows_state=True)
+    network = model.network
+    granularity, size = chosen.granularity_of(options), options.element_bytes
+    stated_bytes = size if options.is_element_given else None
+    limits = Limits(ram=options.ram, flash=options.flash, memory=options.memory)
+    flash = flash_bytes(network, stated_bytes)
+    room = limits.room(flash, flash)
+    # Where the parameters alone are too large, the page says what the network would take.
+    room = None if room is None or room < 0 else room
+    answers = _answers(model, plans, options, room=room, stop=stop)
+    durations = chosen.durations_of(network, options)
+    graph = lower(network, granularity, durations=durations(granularity), element_bytes=size)
+    comparison, reason = None, ""
+    try:
+        with limited_part(stop, 0.2, partial(bytes_so_far, WHOLE_ARENA)) as part:
+            comparison = memory_comparison(
+                network, granularity, durations, element_bytes=size, budget=part
+            )
+    except CsdfError as refusal:
+        reason = str(refusal)
+    shared.remark_on_platform("csdf report", options)
+    measured = (options.durations,) if options.durations else ()
+    return NetworkSubject(
+        value=network,
+        graph=graph,
+        element_bytes=size,
+        stated_bytes=stated_bytes,
+        limits=limits,
+        basis=f"{'from' if options.durations else 'for'} {_platform_name(options)}",
+        comparison=comparison,
+        reason=reason,
+        answers=answers,
+        files=(*measured, *options.plans),
+        terms=tuple(_terms(options)),
+    )
+
+
+def _plans_of_files(options: argparse.Namespace) -> list[tuple[str, StreamingPlan]]:
+    """Return the plans of the options with their files.
+
+    Raises CsdfError for an option that says something else than a plan.
+    """
+    choices = {
+        "--input": options.input is not None,
+        "--output-memory": options.output_memory is not None,
+        "--element-bytes": options.is_element_given,
+    }
+    for name, is_given in choices.items():
+        if options.plans and is_given:
+            raise CsdfError(
+                f"{name} is for the search, a plan has its own; leave out {name} or --plan"
+            )
+    if options.plans and options.compare is not None:
+        raise CsdfError("--plan is for plans of one network; leave out --plan or --compare")
+    return [(path, plans_for(path, 1)[0]) for path in options.plans]
+
+
+def _answers(
+    model: Model,
+    plans: Sequence[tuple[str, StreamingPlan]],
+    options: argparse.Namespace,
+    *,
+    room: int | None,
+    stop: Stop,
+) -> tuple[Answer, ...]:
+    """Return the answer of `csdf fit` with the same options, or those about plans of files.
+
+    room: bytes for buffers. Empty where nothing is found in the time that is left.
+    """
+    terms: dict[str, Any] = {
+        "ram": room,
+        "flash": options.flash,
+        "platform": shared.platform_of(options),
+        "durations": None if options.durations is None else durations_table(options.durations),
+        "beside": RamBeside(reserve_bytes=options.reserve),
+    }
+    if plans:
+        return answers_about_plans(model, plans, **terms)
+    text = f"{model.network.name}: line buffers and strips"
+    part = (
+        stop_after(None, text, effort=EFFORT)
+        if options.time_limit is None
+        else telling(stop.part(effort=EFFORT), text)
+    )
+    try:
+        request = fit_request(
+            model.network,
+            element_bytes=options.element_bytes if options.is_element_given else None,
+            input=options.input or RESIDENT,
+            output=options.output_memory or RESIDENT,
+            searched=SEARCHED,
+            **terms,
+        )
+        return (answer_of_search(request, part),)
+    except (GaveUp, InvalidNetwork) as end:
+        remark("csdf report", f"no plan of csdf fit: {end}")
+        return ()
+
+
+def _terms(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Yield what was assumed about a network, each with a name."""
+    size = options.element_bytes
+    if not os.path.exists(options.model):
+        yield "network", f"{options.model} of the catalogue of this version"
+    yield "element size", _size_in_words(size)
+    yield "platform", _platform(options)
+
+
+def _size_in_words(size: int | None) -> str:
+    if size is None:
+        return "each tensor and parameter as in the file"
+    return f"{answers.counted(size, 'byte')}; parameters have the same"
+
+
+def _platform_name(options: argparse.Namespace) -> str:
+    if options.durations:
+        return f"measured times of {options.durations}"
+    replaced = (options.operations, options.bandwidth, options.launch)
+    return options.platform if replaced == (None, None, None) else f"{options.platform}, changed"
+
+
+def _platform(options: argparse.Namespace) -> str:
+    name, chosen = _platform_name(options), shared.platform_of(options)
+    if options.durations:
+        return name
+    if chosen.core is not None:
+        return f"{name}, not calibrated: {chosen.core.in_words()}, the slow end"
+    return (
+        f"{name}: {rate_in_words(chosen.operations_per_second, 4)} operations/s, "
+        f"{rate_in_words(chosen.bytes_per_second, 4)} bytes/s, "
+        f"{time_in_words(chosen.launch, 4)} to start a phase"
+    )
