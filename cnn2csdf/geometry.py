@@ -30,7 +30,7 @@ class Overlap(Enum):
     SELF_LOOP = "self-loop"
 
 
-class Span(NamedTuple):
+class PaddedInterval(NamedTuple):
     """Places first to upto along an axis; only those from 0 to limit hold anything."""
 
     first: int
@@ -105,9 +105,9 @@ class Axis(NamedTuple):
             (upto - 1) * self.stride - self.before + self.extent,
         )
 
-    def read(self, outputs: Range, length: int) -> Span:
+    def read(self, outputs: Range, length: int) -> PaddedInterval:
         """Return what some outputs cover, and how much of it an input of that length holds."""
-        return Span(*self.covered(outputs), limit=min(length, length + self.after))
+        return PaddedInterval(*self.covered(outputs), limit=min(length, length + self.after))
 
     def scattered(self, length: int) -> int:
         """Return the places that windows going out from this many inputs reach, less the padding."""

@@ -15,7 +15,7 @@ from cnn2csdf.shape import Dims, Shape
 from csdf.errors import ExecutionError
 
 
-class Reader(Protocol):
+class RowReader(Protocol):
     """Gives the rows of one tensor of one frame."""
 
     @property
@@ -65,7 +65,7 @@ class Types(NamedTuple):
 class RealRows:
     """The rows of a quantised tensor as real numbers."""
 
-    stored: Reader
+    stored: RowReader
     quantization: Quantization
 
     @property
@@ -87,7 +87,7 @@ class CentredRows(RealRows):
         return centred(self.stored.rows(first, upto), self.quantization).astype(np.float64)
 
 
-class Kept(NamedTuple):
+class KeptState(NamedTuple):
     """An array that a layer keeps from one frame to the next. begin: each number in the first frame."""
 
     dims: Dims
@@ -95,10 +95,10 @@ class Kept(NamedTuple):
     begin: int
 
 
-class Part(NamedTuple):
+class OutputRows(NamedTuple):
     """Rows [begin, end) of an output, with all that it takes to compute them."""
 
-    inputs: Sequence[Reader]
+    inputs: Sequence[RowReader]
     weights: Mapping[str, Array]  # by role
     shape: Shape  # of the whole output
     begin: int
@@ -114,17 +114,17 @@ class Part(NamedTuple):
         return self.end - self.begin
 
 
-def whole_tensor(reader: Reader) -> Array:
+def whole_tensor(reader: RowReader) -> Array:
     """Return all rows of an input."""
     return reader.rows(0, reader.shape.rows)
 
 
-def same_rows(part: Part) -> Array:
+def same_rows(part: OutputRows) -> Array:
     """Return the rows of the only input that stand where the output's do."""
     return part.inputs[0].rows(part.begin, part.end)
 
 
-def cut(tensor: Array, part: Part) -> Array:
+def cut(tensor: Array, part: OutputRows) -> Array:
     """Return the rows of the part out of the whole output."""
     return tensor[:, part.begin : part.end] if part.shape.is_map else tensor
 

@@ -25,7 +25,7 @@ from cnn2csdf.integers import are_kept
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Next, Previous
 from cnn2csdf.operators.moves import as_it_lies, in_dims
-from cnn2csdf.part import HeldRows, Part
+from cnn2csdf.part import HeldRows, OutputRows
 from cnn2csdf.shape import Shape
 from cnn2csdf.weights import Model
 from csdf.arguments import public
@@ -34,7 +34,7 @@ from csdf.errors import InvalidNetwork
 ROWS, CHANNELS = 1, 0  # axes
 
 
-class Ring(NamedTuple):
+class StateWindow(NamedTuple):
     """A window of rows by the names of layers: those kept from frames before, and new ones."""
 
     previous: str
@@ -43,7 +43,7 @@ class Ring(NamedTuple):
     following: str
 
 
-def rings_of(network: Network) -> dict[str, Ring]:
+def rings_of(network: Network) -> dict[str, StateWindow]:
     """Return the rings, by the layers that join their rows."""
     consumers, rings_found = network.consumers, {}
     for previous, following in network.variables:
@@ -60,7 +60,7 @@ def rings_of(network: Network) -> dict[str, Ring]:
             == 1
         ):
             names = previous.name, window.inputs[1], window.name, following.name
-            rings_found[window.name] = Ring(*names)
+            rings_found[window.name] = StateWindow(*names)
     return rings_found
 
 
@@ -333,7 +333,7 @@ def _are_parts(readers: Sequence[Layer]) -> bool:
     return bool(spans) and all(span[1] <= following[0] for span, following in pairwise(spans))
 
 
-def _split(model: Model, ring: Ring, readers: Sequence[Layer]) -> Model:
+def _split(model: Model, ring: StateWindow, readers: Sequence[Layer]) -> Model:
     """Give each reader of some channels a ring of its own, of the channels that it reads."""
     network, made, ends = model.network, [], []
     weights = None if model.weights is None else dict(model.weights)
@@ -498,9 +498,9 @@ def _with_sequences_by_rows(model: Model) -> Model:
 MOVES = (op.Reshape, op.Transpose, op.View)
 
 
-def _part(tensor: Array, layer: Layer) -> Part:
+def _part(tensor: Array, layer: Layer) -> OutputRows:
     held = HeldRows(shape=Shape(dims=tensor.shape), array=tensor)
-    return Part((held,), {}, layer.shape, 0, layer.shape.rows)
+    return OutputRows((held,), {}, layer.shape, 0, layer.shape.rows)
 
 
 def _without_unread_moves(model: Model) -> Model:

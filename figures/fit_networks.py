@@ -23,7 +23,7 @@ from csdf.time_limit import Progress, Stop
 from figures.branched_networks import lraspp_like, yolov8n_like
 from planners.memory.answer import BY_ROWS, RESIDENT, ROWS, SEARCHED, WHOLE_LAYERS, Fit, FitMethod
 from planners.memory.fit import fit
-from planners.plan.executor import Machine
+from planners.plan.executor import PlanMachine
 from planners.plan.rematerialisation import worked_network
 
 MODELS = Path(__file__).parents[1] / "models" / "networks"
@@ -163,7 +163,7 @@ def row_of(subject: Subject, seconds: float = SECONDS) -> Row:
         min(by_rows.least, resident.least, key=lambda way: way.ram_bytes),
     )
     for way in found[1:]:
-        Machine(worked_network(network, way.plan.rematerialised), way.plan).run()
+        PlanMachine(worked_network(network, way.plan.rematerialised), way.plan).run()
     return found
 
 

@@ -11,7 +11,7 @@ from cnn2csdf.geometry import ReceptiveField
 from figures.tile_pictures import TiledMap, tiles_picture
 from planners.plan.regions import COLUMNS
 from planners.traffic.command.picture import TrafficBar, bars_picture
-from planners.traffic.convolution import Convolution
+from planners.traffic.convolution import ConvolutionLoops
 from planners.traffic.fused.axis_cuts import axis_cut
 from planners.traffic.fused.group import FusedGroup, FusedLayer
 from planners.traffic.fused.schedule import CACHED, RECOMPUTED, RELOADED, SPILLED, FusedSchedule
@@ -127,7 +127,7 @@ def row(name: str, found: FusedTraffic) -> Row:
 
 def alone() -> Row:
     """Return both layers, each with its best loop nest."""
-    layer = Convolution(
+    layer = ConvolutionLoops(
         name="conv",
         filters=MAPS,
         channels=MAPS,

@@ -9,7 +9,7 @@ from textwrap import indent
 from cnn2csdf.geometry import ReceptiveField
 from figures.liao_pair import BUFFER, BYTES, MAPS, SIZE
 from planners.published.liao import PairTraffic, least_pair_traffic, nests
-from planners.traffic.convolution import Convolution
+from planners.traffic.convolution import ConvolutionLoops
 from planners.traffic.fused.group import FusedGroup, FusedLayer
 from planners.traffic.nest import Halo
 from planners.traffic.one_layer import minimum_traffic
@@ -35,7 +35,7 @@ def pair(size: int = SIZE, maps: int = MAPS) -> PairTraffic:
 
 def alone(halo: Halo) -> int:
     """Return one layer by its best nest, the output always moved twice."""
-    layer = Convolution(
+    layer = ConvolutionLoops(
         name="conv",
         filters=MAPS,
         channels=MAPS,

@@ -23,7 +23,7 @@ from figures.published.mafat import BIAS, LIMITS_MB, manual_sweep, memory_to_bea
 from figures.published.mafat_execution import run_fused, run_rows
 from planners.fusion.planning import FusionPlan, best_plan, fusion_plan
 from planners.fusion.search import Terms
-from planners.memory.answer import Scratch
+from planners.memory.answer import ScratchCount
 from planners.memory.order import TopologicalOrder, chain_of
 from planners.published.mafat import MB
 
@@ -36,7 +36,7 @@ ROOFLINE = Platform(
     bytes_per_second=Fraction(864_000_000),
     launch=Fraction(1, 10**6),
 )
-TERMS = Terms(platform=ROOFLINE, scratch=Scratch.IM2COL)
+TERMS = Terms(platform=ROOFLINE, scratch=ScratchCount.IM2COL)
 RUNS = 5
 
 

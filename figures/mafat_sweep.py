@@ -16,7 +16,7 @@ from cnn2csdf.weights import Model
 from csdf.search.pareto import improving
 from figures.published.mafat import SWEEP_CUTS, manual_sweep, work
 from figures.tile_pictures import TiledMap, tiles_picture
-from planners.fusion.command.picture import Line, lines_picture
+from planners.fusion.command.picture import PlottedPoints, lines_picture
 from planners.memory.order import TopologicalOrder, chain_of
 from planners.published.mafat import (
     MB,
@@ -155,7 +155,7 @@ def page() -> str:
     )
 
 
-def memory_lines(chain: TopologicalOrder, rows: Mapping[str, Measured]) -> list[Line]:
+def memory_lines(chain: TopologicalOrder, rows: Mapping[str, Measured]) -> list[PlottedPoints]:
     """Return predicted and measured memory over the tiles above the cut."""
     lines = []
     for colour, cut in enumerate((None, 8)):
@@ -166,23 +166,25 @@ def memory_lines(chain: TopologicalOrder, rows: Mapping[str, Measured]) -> list[
         ours = [(rows[name].arena + bias(rows)) / MB for name in names]
         found = [rows[name].process / MB for name in names]
         lines += [
-            Line(f"published predictor, {what}", range(5), published, "dashed", colour),
-            Line(f"our prediction, {what}", range(5), ours, "line", colour),
-            Line(f"process measured, {what}", range(5), found, "points", colour),
+            PlottedPoints(f"published predictor, {what}", range(5), published, "dashed", colour),
+            PlottedPoints(f"our prediction, {what}", range(5), ours, "line", colour),
+            PlottedPoints(f"process measured, {what}", range(5), found, "points", colour),
         ]
     return lines
 
 
-def time_lines(rows: Mapping[str, Measured]) -> list[Line]:
+def time_lines(rows: Mapping[str, Measured]) -> list[PlottedPoints]:
     """Return the time over the tiles above the cut, for each cut."""
     names = [(f"cut {cut}, 2x2 below", f"/{cut}/2x2") for cut in SWEEP_CUTS]
     return [
-        Line(what, range(5), [rows[f"{top}x{top}{rest}"].milliseconds for top in range(1, 6)])
+        PlottedPoints(
+            what, range(5), [rows[f"{top}x{top}{rest}"].milliseconds for top in range(1, 6)]
+        )
         for what, rest in [("no cut", "/NoCut"), *names]
     ]
 
 
-def limit_lines(rows: Mapping[str, Measured]) -> list[Line]:
+def limit_lines(rows: Mapping[str, Measured]) -> list[PlottedPoints]:
     """Return the least time of what fits an arena: the manual sweep, and our plans."""
     ours = {name for name in rows if name.startswith("ours") or name == "rows"}
     return [
@@ -191,9 +193,9 @@ def limit_lines(rows: Mapping[str, Measured]) -> list[Line]:
     ]
 
 
-def _least(label: str, rows: Sequence[Measured]) -> Line:
+def _least(label: str, rows: Sequence[Measured]) -> PlottedPoints:
     kept = improving(rows, lambda one: (one.arena, one.milliseconds))
-    return Line(
+    return PlottedPoints(
         label, [one.arena / MB for one in kept], [one.milliseconds for one in kept], "steps"
     )
 

@@ -19,7 +19,7 @@ from csdf.status import told
 from csdf.time_limit import Progress, Stop
 from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, SEARCHED, Fit, FitMethod
 from planners.memory.fit import fit
-from planners.plan.executor import Machine
+from planners.plan.executor import PlanMachine
 from planners.plan.rematerialisation import worked_network
 
 MODELS = Path(__file__).parents[1] / "models" / "networks"
@@ -192,7 +192,7 @@ def check(network: Network, subject: Subject, found: Fit) -> None:
     ways = [least_work(found.methods, ram) for ram in BUDGETS]
     ways += [least_ram(found.methods, work) for work in works]
     for way in {id(one): one for one in ways if one is not None}.values():
-        Machine(worked_network(network, way.plan.rematerialised), way.plan).run()
+        PlanMachine(worked_network(network, way.plan.rematerialised), way.plan).run()
 
 
 ACCOUNTINGS = {

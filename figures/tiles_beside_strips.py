@@ -22,11 +22,11 @@ from figures.msf_cnn import MODELS
 from figures.msf_cnn import SUBJECTS as CHAINS
 from planners.memory.labels import front
 from planners.memory.line_buffers import Keeping, kept_places, least_lead
-from planners.memory.moves import PARTS, GroupWay, Move, Moves, PlanWay
+from planners.memory.moves import PARTS, GroupMove, GroupMoves, GroupWay, PlanWay
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.search import OnceMoves, TwiceMoves
 from planners.memory.stages import StageTable
-from planners.plan.firing import Firings
+from planners.plan.firing import StageFirings
 from planners.plan.plan import Stage
 from planners.plan.regions import COLUMNS, ROWS, Needs, bands, even_ends
 
@@ -56,7 +56,7 @@ its bytes at its work.
 class Tiles:
     """The groups of tiles and of upright strips between two cuts."""
 
-    def __init__(self, moves: Moves) -> None:
+    def __init__(self, moves: GroupMoves) -> None:
         self._moves, self._table, self._course = moves, moves.table, moves.course
         self._needs = Needs(moves.table.network)
         self._known: dict[int, dict[int, list[GroupWay]]] = {}
@@ -110,7 +110,7 @@ class Tiles:
     def _ends(self, begin: int, end: int, stage: Stage) -> int:
         """Bytes of what a group reads and writes, the one over dead rows of the other."""
         source, result = self._moves.whole_bytes(begin), self._moves.whole_bytes(end)
-        pace = self._moves.pace(Move(begin, end, (stage,)))
+        pace = self._moves.pace(GroupMove(begin, end, (stage,)))
         row = self._table.row_bytes
         lead = least_lead([pace], row(self._course.at(begin)), row(self._course.at(end)))
         return max(source + min(lead, result), result)
@@ -127,7 +127,7 @@ class Tiles:
         """Rows that a ring of each tensor has while rows of the result are made one by one."""
         inside = set(layers)
         nodes = [
-            Firings(
+            StageFirings(
                 result=name,
                 readings=tuple(
                     reading
@@ -185,10 +185,10 @@ def compared(title: str, network: Network, *, is_outside: bool, labels: int = LA
     course = topological_order(network)
     ends = {course.at(0), *course.others, *course.results} if is_outside else ()
     table = StageTable(network, element_bytes=1, outside=frozenset(ends))
-    moves = Moves(course, table)
+    moves = GroupMoves(course, table)
     tiles = Tiles(moves)
     limit = most_bytes(course, table)
-    spaces = [moves, Moves(course, table, PARTS), TwiceMoves(course, table)]
+    spaces = [moves, GroupMoves(course, table, PARTS), TwiceMoves(course, table)]
     without = [plan for one in spaces for plan in points(one, limit, labels, None)]
     beside = points(moves, limit, labels, tiles)
     saved = [1 - plan.memory / least for plan in beside if (least := _least(without, plan.work))]
@@ -203,7 +203,7 @@ def most_bytes(course: TopologicalOrder, table: StageTable) -> int:
     return min(plan.memory for plan in plans)
 
 
-def points(moves: Moves, limit: int, labels: int, tiles: Tiles | None) -> Sequence[PlanWay]:
+def points(moves: GroupMoves, limit: int, labels: int, tiles: Tiles | None) -> Sequence[PlanWay]:
     """Return the plans of a search, within the bytes that lines need."""
     others = None if tiles is None else tiles.behind
     return front(moves, limit, is_streamed=False, labels=labels, others=others).plans

@@ -22,8 +22,8 @@ from figures.published.fitted_speeds import fitted_platform
 from figures.published.todaes import NEEDS, PRECISIONS, TABLE_6_6
 from figures.todaes2022_table_6_6 import fused
 from planners.published.todaes import Chosen, as_published, comparison, selected_as_published
-from planners.reuse.application import Application, Member, Partition, single_partition
-from planners.reuse.evaluation import Costs, Evaluator
+from planners.reuse.application import Application, ApplicationNetwork, Partition, single_partition
+from planners.reuse.evaluation import ChromosomeEvaluator, ElementCosts
 from planners.reuse.local_search import local_search
 from planners.reuse.selection import Constraints, uniform_points
 
@@ -54,7 +54,7 @@ def network(name: str) -> Network:
     return fused({"MobileNetV2": mobilenet_v2, "ResNet-50": resnet50}[name]())
 
 
-def member(name: str, *, is_pipelined: bool) -> Member:
+def member(name: str, *, is_pipelined: bool) -> ApplicationNetwork:
     """Return a network whole, or cut into two partitions with half of the layers each."""
     one = network(name)
     if not is_pipelined:
@@ -67,7 +67,7 @@ def member(name: str, *, is_pipelined: bool) -> Member:
         Partition(name=f"{one.name}/1", layers=working[:half]),
         Partition(name=f"{one.name}/2", layers=working[half:]),
     )
-    return Member(network=one, partitions=parts, outside=outside)
+    return ApplicationNetwork(network=one, partitions=parts, outside=outside)
 
 
 def application(name: str, networks: tuple[str, ...]) -> Application:
@@ -78,11 +78,11 @@ def application(name: str, networks: tuple[str, ...]) -> Application:
     return Application(name=name, members=members, parallel=(names,) if is_pipelined else ())
 
 
-def costs(element_bytes: int, parameter_bytes: int, platform: Platform = TX2) -> Costs:
+def costs(element_bytes: int, parameter_bytes: int, platform: Platform = TX2) -> ElementCosts:
     """Return a precision on a Jetson TX2, which computes twice as fast in half of the bits."""
     faster = BASELINE_BYTES // max(2, element_bytes)
     operations = platform.operations_per_second * faster
-    return Costs(
+    return ElementCosts(
         element_bytes=element_bytes,
         parameter_bytes=parameter_bytes,
         platform=replace(platform, operations_per_second=operations),
@@ -99,8 +99,8 @@ def bars(name: str) -> tuple[Bar, ...]:
     return tuple(_bar(found, costs(*sizes), demands, precision) for precision, *sizes in PRECISIONS)
 
 
-def _bar(found: Application, worked: Costs, demands: Constraints, precision: str) -> Bar:
-    evaluator = Evaluator(found, worked)
+def _bar(found: Application, worked: ElementCosts, demands: Constraints, precision: str) -> Bar:
+    evaluator = ChromosomeEvaluator(found, worked)
     front = local_search(evaluator, random=Random(SEED), evaluations=EVALUATIONS).front
     (whole,) = uniform_points(evaluator, ())
     point, step = selected_as_published(found, whole, front.points, demands)

@@ -10,7 +10,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network, Shape
-from cnn2csdf.part import HeldRows, Part, Reader, Types
+from cnn2csdf.part import HeldRows, OutputRows, RowReader, Types
 from cnn2csdf.quantized_layers import goes_by_table
 from cnn2csdf.weights import Array, Model
 from csdf.arguments import public
@@ -75,7 +75,7 @@ def run_layers(
 
 def layer_readers(
     network: Network, layer: Layer, maps: Mapping[str, Array], frame: Mapping[str, Array]
-) -> list[Reader]:
+) -> list[RowReader]:
     """Return readers of what the layer reads: whole maps, or the frame for an input layer."""
     if layer.is_input:
         return [HeldRows(shape=layer.shape, array=frame[layer.name])]
@@ -104,7 +104,7 @@ def checked_frame(network: Network, frame: Mapping[str, Array]) -> dict[str, Arr
     return values
 
 
-class Step(NamedTuple):
+class OperatorStep(NamedTuple):
     """An operator with its parameters by role."""
 
     operator: op.Operator
@@ -113,14 +113,14 @@ class Step(NamedTuple):
 
     def rows(
         self,
-        inputs: Sequence[Reader],
+        inputs: Sequence[RowReader],
         shape: Shape,
         begin: int,
         end: int,
         kept: dict[str, Array] | None = None,
     ) -> Array:
         """Return rows of its output, which has that shape. kept: from the frame before, changed."""
-        part = Part(inputs, self.weights, shape, begin, end, self.types, kept)
+        part = OutputRows(inputs, self.weights, shape, begin, end, self.types, kept)
         if self.types is None:
             return self.operator.computed(part)
         return self.operator.computed_in_integers(part, self.types)
@@ -135,12 +135,12 @@ class Computation:
     """
 
     shape: Shape
-    own: Step
-    epilogue: tuple[Step, ...]
+    own: OperatorStep
+    epilogue: tuple[OperatorStep, ...]
 
     def rows(
         self,
-        inputs: Sequence[Reader],
+        inputs: Sequence[RowReader],
         begin: int,
         end: int,
         kept: dict[str, Array] | None = None,
@@ -189,5 +189,5 @@ def computation(model: Model, layer: Layer) -> Computation:
             types = Types(
                 tuple(types_given) or (result,), result if is_last else None, weight_types
             )
-        steps.append(Step(operator, step_weights, types))
+        steps.append(OperatorStep(operator, step_weights, types))
     return Computation(shape=layer.shape, own=steps[0], epilogue=tuple(steps[1:]))

@@ -11,7 +11,7 @@ import numpy as np
 from cnn2csdf.execution.compare import random_tensor
 from cnn2csdf.execution.layer_by_layer import Computation, computation
 from cnn2csdf.execution.wiring import Rows, wired_layers
-from cnn2csdf.part import HeldRows, Reader
+from cnn2csdf.part import HeldRows, RowReader
 from cnn2csdf.weights import Model
 from csdf.errors import ExecutionError
 from csdf.model.graph import Graph
@@ -52,7 +52,9 @@ def measure_phases(
     return times
 
 
-def _round(computed: Computation, inputs: Sequence[Reader], rows: Rows, clock: Clock) -> list[int]:
+def _round(
+    computed: Computation, inputs: Sequence[RowReader], rows: Rows, clock: Clock
+) -> list[int]:
     """Time each phase once; a phase that writes nothing takes no time."""
     begin, times = 0, []
     for count in rows:

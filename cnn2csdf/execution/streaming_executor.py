@@ -17,7 +17,7 @@ import numpy as np
 from cnn2csdf.execution.layer_by_layer import Computation, checked_frame, computation
 from cnn2csdf.execution.wiring import WiredLayer, wired_layers
 from cnn2csdf.network import Shape
-from cnn2csdf.part import HeldRows, Reader
+from cnn2csdf.part import HeldRows, RowReader
 from cnn2csdf.weights import Array, Model
 from csdf.arguments import public
 from csdf.errors import ExecutionError, counted
@@ -60,7 +60,7 @@ def run_row_by_row(
     or its space or out of its order, where it reads a row that does not exist, or where the schedule
     ends before the last frame does or goes on after it.
     """
-    run = _Run(model, graph, frames, storage or {})
+    run = _NetworkRun(model, graph, frames, storage or {})
     ends: dict[Fraction, list[Firing]] = defaultdict(list)
     starts: dict[Fraction, list[Firing]] = defaultdict(list)
     for firing in schedule:
@@ -79,7 +79,7 @@ def run_row_by_row(
     return run.result()
 
 
-class _Run:
+class _NetworkRun:
     """All layers of a network, running."""
 
     def __init__(
@@ -296,7 +296,7 @@ class RunningLayer:
             raise ExecutionError(
                 f"it works on frame {frame}, counted from 0, but there are {len(self._frames)}"
             )
-        readers: list[Reader] = [
+        readers: list[RowReader] = [
             ConsumedRows(buffer, frame * buffer.shape.rows, upto)
             for (buffer, _), upto in zip(self._inputs, consumed, strict=True)
         ]

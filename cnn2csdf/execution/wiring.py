@@ -14,7 +14,7 @@ Rows = tuple[int, ...]  # one number a phase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Port:
+class RowPort:
     """The end of a channel at one actor: how many rows each phase moves there."""
 
     channel: Channel
@@ -32,8 +32,8 @@ class WiredLayer:
     """
 
     layer: Layer
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
+    inputs: tuple[RowPort, ...]
+    outputs: tuple[RowPort, ...]
     loops: tuple[Channel, ...]
     rows: Rows
 
@@ -67,12 +67,12 @@ def wired_layers(network: Network, graph: Graph) -> tuple[WiredLayer, ...]:
                 f"{counted(channels_found[ends], 'channel')} from {ends[0]!r} to {ends[1]!r}, "
                 f"but {wanted[ends]} connections"
             )
-    outputs: dict[str, list[Port]] = {name: [] for name in layers}
+    outputs: dict[str, list[RowPort]] = {name: [] for name in layers}
     for channel in graph.channels:
         if not channel.is_self_loop:
             shape = network.layer(channel.producer).shape
             rows = _whole_rows(channel, channel.production, shape)
-            outputs[channel.producer].append(Port(channel=channel, rows=rows))
+            outputs[channel.producer].append(RowPort(channel=channel, rows=rows))
     wired = []
     for layer in network.layers:
         inputs = tuple(_input_ports(network, between, layer))
@@ -100,7 +100,7 @@ def wired_layers(network: Network, graph: Graph) -> tuple[WiredLayer, ...]:
 
 def _input_ports(
     network: Network, between: Mapping[tuple[str, str], list[Channel]], layer: Layer
-) -> Iterable[Port]:
+) -> Iterable[RowPort]:
     seen: Counter[str] = Counter()
     for source in layer.inputs:
         channel = between[source, layer.name][seen[source]]
@@ -111,7 +111,7 @@ def _input_ports(
                 f"channel {channel.name!r} has {channel.initial_tokens} initial tokens; "
                 "a run starts with empty buffers"
             )
-        yield Port(
+        yield RowPort(
             channel=channel,
             rows=_whole_rows(channel, channel.consumption, shape),
             released=_whole_rows(channel, channel.release_rates, shape),

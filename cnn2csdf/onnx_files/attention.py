@@ -10,14 +10,14 @@ import onnx
 from onnx import helper, numpy_helper
 
 from cnn2csdf.onnx_files.graph_values import GraphValues
-from cnn2csdf.onnx_files.nodes import Node, node_of, unsupported
+from cnn2csdf.onnx_files.nodes import OnnxNode, node_of, unsupported
 
 OPSET = {"": 23}
 LEAST = -1e30  # for the score of a key that a query may not meet; two of them have room
 HEADS = ("q_num_heads", "kv_num_heads", "kv_num_heads")
 
 
-def attention_nodes(node: Node, values: GraphValues) -> list[Node]:
+def attention_nodes(node: OnnxNode, values: GraphValues) -> list[OnnxNode]:
     """Return the nodes that an Attention stands for, in running order; its constants become known.
 
     Queries, keys and values have their heads as an axis, or one behind the other in the last one.
@@ -31,9 +31,9 @@ def attention_nodes(node: Node, values: GraphValues) -> list[Node]:
 class _Opening:
     """The nodes of one Attention; their tensors are called after its output."""
 
-    def __init__(self, node: Node, values: GraphValues) -> None:
+    def __init__(self, node: OnnxNode, values: GraphValues) -> None:
         self._node, self._values = node, values
-        self._found: list[Node] = []
+        self._found: list[OnnxNode] = []
         self._constants = 0
         names = [node.required(index) for index in range(3)]
         self._dims = [values.dims(name) for name in names]
@@ -48,7 +48,7 @@ class _Opening:
         if min(self._heads) < 1 or self._heads[0] % self._heads[1]:
             raise unsupported(node, f"{self._heads[0]} heads of queries, {self._heads[1]} of keys")
 
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[OnnxNode]:
         """Return all nodes."""
         node, (query, keys, _) = self._node, self._dims
         width = query[-1] if self._has_axis else query[-1] // self._heads[0]

@@ -20,7 +20,7 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
 from cnn2csdf.dtypes import Arithmetic, Element, Quantization, Stored
-from cnn2csdf.onnx_files.nodes import Node, unknown, unsupported
+from cnn2csdf.onnx_files.nodes import OnnxNode, unknown, unsupported
 from csdf.errors import UnreadableFile, counted
 from csdf.io.files import require_plain
 
@@ -68,7 +68,7 @@ class GraphValues:
         self._stored: dict[str, onnx.TensorProto] = {}
         self._types: dict[str, onnx.TypeProto] = {}
         self.add_constants({tensor.name: tensor for tensor in initializers})
-        self._makers: dict[str, Node] = {}  # of the static tensors that a node makes
+        self._makers: dict[str, OnnxNode] = {}  # of the static tensors that a node makes
         self._places: dict[tuple[str, ...], int] = {}  # of static nodes in running order
         self._values: dict[str, Value] = {}
 
@@ -84,7 +84,7 @@ class GraphValues:
             _require_countable(f"initializer {name!r}", tensor_type)
             self._stored[name], self._types[name] = tensor, tensor_type
 
-    def add_node(self, node: Node) -> None:
+    def add_node(self, node: OnnxNode) -> None:
         """Learn about what a node writes, once all it reads is known.
 
         Raises UnsupportedOperator for an operator that the onnx package does not know, and
@@ -148,7 +148,9 @@ class GraphValues:
         element = ELEMENTS.get(self.element_type(name), Element.FLOAT32)
         return Stored(role=role, element=element, name=name, quantization=quantization)
 
-    def quantization(self, node: Node, name: str, axis: int | None = None) -> Quantization | None:
+    def quantization(
+        self, node: OnnxNode, name: str, axis: int | None = None
+    ) -> Quantization | None:
         """Return how a node that quantises, or the reverse, says that a tensor is stored.
 
         axis: along which it may have several scales; None if it is to have one. None where it has
@@ -187,7 +189,7 @@ class GraphValues:
     def _known_dims(self, name: str) -> Dims | None:
         return _fixed_dims(self._types.get(name))
 
-    def _inferred(self, node: Node) -> Mapping[str, onnx.TypeProto]:
+    def _inferred(self, node: OnnxNode) -> Mapping[str, onnx.TypeProto]:
         try:
             schema = defs.get_schema(node.op_type, node.opset, node.domain)
         except defs.SchemaError:
@@ -214,7 +216,7 @@ class GraphValues:
             types[name] = onnx.helper.make_tensor_type_proto(kind, sizes)
         return types
 
-    def _require_inferable(self, node: Node) -> None:
+    def _require_inferable(self, node: OnnxNode) -> None:
         """Raise where shape inference would exhaust memory, crash, or never end.
 
         UnreadableFile for a list of very many dims, a split into another number of parts, and a
@@ -240,7 +242,7 @@ class GraphValues:
                 inputs = counted(len(node.inputs), "input")
                 raise UnreadableFile(f"{node}: equation {equation!r} for {inputs}")
 
-    def _sizes_in_the_runtime(self, node: Node, inferred: Dims | None) -> Dims | None:
+    def _sizes_in_the_runtime(self, node: OnnxNode, inferred: Dims | None) -> Dims | None:
         """Return the dims of what a node writes where ONNX Runtime rounds as the package does not.
 
         Of a resize by scales: 10 rows times 2.3 are 23 in single precision, as the runtime has it, and
@@ -274,7 +276,7 @@ class GraphValues:
             sizes[axis % len(input_dims)] = int(size)
         return tuple(sizes.values())
 
-    def _pooled_sizes(self, node: Node, inferred: Dims | None) -> Dims | None:
+    def _pooled_sizes(self, node: OnnxNode, inferred: Dims | None) -> Dims | None:
         input_dims = self._known_dims(node.required(0))
         axes = len(node.integers("kernel_shape") or ())
         strides = node.integers("strides") or (1,) * axes
@@ -290,7 +292,7 @@ class GraphValues:
             count - ((count - 1) * stride >= length + pad) for length, count, stride, pad in windows
         )
 
-    def _decides(self, name: str, node: Node) -> bool:
+    def _decides(self, name: str, node: OnnxNode) -> bool:
         """Whether the shape of what the node writes may depend on the value of that input."""
         if not name or not self.is_static(name):
             return False
@@ -299,7 +301,7 @@ class GraphValues:
         dims = self._known_dims(name)
         return dims is not None and len(dims) < 2 and prod(dims) <= SMALL
 
-    def _fold(self, last: Node) -> None:
+    def _fold(self, last: OnnxNode) -> None:
         """Put in the values of all that the last node writes.
 
         Raises UnreadableFile, naming it, where they cannot be computed.
@@ -336,7 +338,7 @@ class GraphValues:
                 )
         self._values.update(values)
 
-    def _unfolded(self, last: Node) -> list[Node]:
+    def _unfolded(self, last: OnnxNode) -> list[OnnxNode]:
         """The nodes between known values and what the last one writes, in running order."""
         chain = {last.outputs: last}
         frontier = [last]

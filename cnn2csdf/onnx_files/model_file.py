@@ -9,7 +9,7 @@ import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import defs
 
-from cnn2csdf.readers.between_tensors import Cut, cuts_around, needed_nodes, tensor_named
+from cnn2csdf.readers.between_tensors import TensorCut, cuts_around, needed_nodes, tensor_named
 from csdf.errors import MissingFile, UnreadableFile
 
 OLDEST_OPSET = 7
@@ -158,7 +158,7 @@ def _unknown_tensor(name: str) -> onnx.ValueInfoProto:
     return onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)
 
 
-def cuts_around_nodes(model: onnx.ModelProto, names: Set[str]) -> list[Cut[str]]:
+def cuts_around_nodes(model: onnx.ModelProto, names: Set[str]) -> list[TensorCut[str]]:
     """Return the parts before and after the nodes of these names, or that write these tensors."""
     links = [_links(proto) for proto in model.graph.node]
     refused = {

@@ -16,7 +16,7 @@ from csdf.errors import UnreadableFile, UnsupportedOperator, counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class OnnxNode:
     """An operator and the names of the tensors it reads and writes; "" is an input left out."""
 
     name: str  # that of its first output, if it has none
@@ -121,14 +121,14 @@ def shortest_decimal(number: float) -> float:
     return float(str(np.float32(number)))
 
 
-def node_of(proto: onnx.NodeProto, opsets: Mapping[str, int]) -> Node:
+def node_of(proto: onnx.NodeProto, opsets: Mapping[str, int]) -> OnnxNode:
     """Return the node of a message. Raises UnreadableFile where it writes nothing."""
     domain = "" if proto.domain == "ai.onnx" else proto.domain
     outputs = tuple(proto.output)
     named = [name for name in outputs if name]
     if not named:
         raise UnreadableFile(f"node {proto.name!r} ({proto.op_type}) has no output")
-    return Node(
+    return OnnxNode(
         name=proto.name or named[0],
         op_type=proto.op_type,
         domain=domain,
@@ -160,7 +160,7 @@ class NodeRefusal(UnsupportedOperator):
     kind: of operator and form of it, the same for all nodes that are refused for the same reason.
     """
 
-    def __init__(self, node: Node, kind: str, message: str) -> None:
+    def __init__(self, node: OnnxNode, kind: str, message: str) -> None:
         self.node = node
         self.kind = kind
         super().__init__(message)
@@ -174,12 +174,12 @@ class RefusedNodes(UnsupportedOperator):
         self.names = frozenset(names)
 
 
-def unsupported(node: Node, what: str) -> NodeRefusal:
+def unsupported(node: OnnxNode, what: str) -> NodeRefusal:
     """Return the refusal of a node of a known operator."""
     return NodeRefusal(node, f"{node.op_type}: {what}", f"{node}: {what}")
 
 
-def unknown(node: Node) -> NodeRefusal:
+def unknown(node: OnnxNode) -> NodeRefusal:
     """Return the refusal of a node of an operator that is not known."""
     kind = f"operator {node.op_type!r} of domain {node.domain or 'ai.onnx'!r}, opset {node.opset}"
     return NodeRefusal(node, kind, f"node {node.name!r}: {kind}, is not supported")

@@ -11,7 +11,7 @@ from typing import Any
 import onnx
 
 from cnn2csdf.onnx_files.graph_values import GraphValues
-from cnn2csdf.onnx_files.nodes import Node, node_of
+from cnn2csdf.onnx_files.nodes import OnnxNode, node_of
 
 TOLERANCE = 1e-3  # of a constant that exporters round, such as 1/6 or the square root of 2
 STACKED = {"ReduceSum": "Sum", "ReduceMean": "Mean", "ReduceMax": "Max", "ReduceMin": "Min"}
@@ -22,11 +22,11 @@ PRODUCTS = {"Conv": 2, "ConvTranspose": 2, "Gemm": 2, "MatMul": 2}  # where the 
 class Context:
     """Who writes each tensor, how often it is read, and what is known of it."""
 
-    writers: Mapping[str, Node]
+    writers: Mapping[str, OnnxNode]
     readers: Mapping[str, int]
     values: GraphValues
 
-    def behind(self, tensor: str, *op_types: str) -> Node | None:
+    def behind(self, tensor: str, *op_types: str) -> OnnxNode | None:
         """Return the node of one of these types that writes a tensor that no other node reads."""
         node = self.writers.get(tensor)
         if node is None or node.op_type not in op_types or self.readers[tensor] != 1:
@@ -41,7 +41,7 @@ class Context:
             return None
         return float(self.values.value(tensor).reshape(-1)[0])
 
-    def operands(self, node: Node) -> tuple[str, float] | None:
+    def operands(self, node: OnnxNode) -> tuple[str, float] | None:
         """Return the dynamic and the static operand of a node with one of each."""
         if len(node.inputs) != 2:
             return None
@@ -52,16 +52,16 @@ class Context:
         return None
 
 
-Pattern = Callable[[Node, Context], Node | None]
+Pattern = Callable[[OnnxNode, Context], OnnxNode | None]
 
 
 def layer_nodes(
-    nodes: Sequence[Node],
+    nodes: Sequence[OnnxNode],
     outputs: Sequence[str],
     values: GraphValues,
     *,
     finds_patterns: bool = True,
-) -> tuple[list[Node], set[str]]:
+) -> tuple[list[OnnxNode], set[str]]:
     """Return the nodes that become layers, in running order, and the tensors that are read.
 
     Nodes that no frame changes are left out, as are nodes that became part of another node.
@@ -73,7 +73,7 @@ def layer_nodes(
         values=values,
     )
     needed = set(outputs)
-    chain_of: list[Node] = []
+    chain_of: list[OnnxNode] = []
     for node in reversed(nodes):
         is_needed = not needed.isdisjoint(node.outputs)
         if not is_needed or values.is_static(next(filter(None, node.outputs))):
@@ -85,13 +85,13 @@ def layer_nodes(
     return chain_of[::-1], needed
 
 
-def _one(node: Node, op_type: str, *sources: str, **attributes: Any) -> Node:
+def _one(node: OnnxNode, op_type: str, *sources: str, **attributes: Any) -> OnnxNode:
     """A node instead of the last one of a pattern."""
     proto = onnx.helper.make_node(op_type, sources, node.outputs[:1], name=node.name, **attributes)
     return node_of(proto, {"": node.opset})
 
 
-def bias_addition(node: Node, context: Context) -> Node | None:
+def bias_addition(node: OnnxNode, context: Context) -> OnnxNode | None:
     """A product without a bias, and the addition of one constant a channel after it."""
     for source, constant in (node.inputs, node.inputs[::-1]):
         product = context.behind(source, *PRODUCTS)
@@ -107,7 +107,7 @@ def bias_addition(node: Node, context: Context) -> Node | None:
     return None
 
 
-def _is_bias(product: Node, constant: str, addition: Node, context: Context) -> bool:
+def _is_bias(product: OnnxNode, constant: str, addition: OnnxNode, context: Context) -> bool:
     dims = context.values.dims(product.outputs[0])
     if context.values.dims(addition.outputs[0]) != dims or dims[0] != 1 or len(dims) < 2:
         return False
@@ -120,7 +120,7 @@ def _is_bias(product: Node, constant: str, addition: Node, context: Context) -> 
     return aligned[1] in (1, dims[1]) and prod(aligned) == aligned[1]
 
 
-def gated_activation(node: Node, context: Context) -> Node | None:
+def gated_activation(node: OnnxNode, context: Context) -> OnnxNode | None:
     """An input times a function of itself: SiLU, hard swish, Mish."""
     for source, gate in (node.inputs, node.inputs[::-1]):
         sigmoid = context.behind(gate, "Sigmoid")
@@ -137,7 +137,7 @@ def gated_activation(node: Node, context: Context) -> Node | None:
     return None
 
 
-def gelu(node: Node, context: Context) -> Node | None:
+def gelu(node: OnnxNode, context: Context) -> OnnxNode | None:
     """The product of x, 0.5 and 1 + erf(x / sqrt 2) or its approximation by tanh, in any order."""
     factors: list[str] = []  # of a product of three, by two nodes
     for source, factor in (node.inputs, node.inputs[::-1]):
@@ -187,7 +187,7 @@ def _times(tensor: str, factor: float, context: Context) -> str | None:
     return operands[0] if operands is not None and is_close else None
 
 
-def layer_normalization(node: Node, context: Context) -> Node | None:
+def layer_normalization(node: OnnxNode, context: Context) -> OnnxNode | None:
     """A tensor less its mean, over its deviation along the last axes, scaled and shifted."""
     for scaled, shift in (node.inputs, node.inputs[::-1]):
         product = context.behind(scaled, "Mul")
@@ -257,7 +257,7 @@ def _scaled_error_function(tensor: str, context: Context) -> str | None:
     return operands[0] if isclose(operands[1], expected, rel_tol=TOLERANCE) else None
 
 
-def channel_shuffle(node: Node, context: Context) -> Node | None:
+def channel_shuffle(node: OnnxNode, context: Context) -> OnnxNode | None:
     """Channels cut into groups, groups and positions in them exchanged, and joined again."""
     swap = context.behind(node.inputs[0], "Transpose")
     cut = None if swap is None else context.behind(swap.inputs[0], "Reshape")
@@ -279,7 +279,7 @@ def channel_shuffle(node: Node, context: Context) -> Node | None:
     return _one(node, "ChannelShuffle", cut.inputs[0], groups=middle[1])
 
 
-def stacked_reduction(node: Node, context: Context) -> Node | None:
+def stacked_reduction(node: OnnxNode, context: Context) -> OnnxNode | None:
     """Tensors stacked along a new axis and reduced along it again: a function of their elements."""
     stack = context.behind(node.inputs[0], "Concat")
     if stack is None or node.integer("keepdims", 1):
@@ -297,7 +297,7 @@ def stacked_reduction(node: Node, context: Context) -> Node | None:
     return _one(node, STACKED[node.op_type], *sources)
 
 
-def _listed(node: Node, context: Context, rank: int) -> tuple[int, ...] | None:
+def _listed(node: OnnxNode, context: Context, rank: int) -> tuple[int, ...] | None:
     """The axes of a node, an attribute or an input, counted from the front."""
     axes = node.integers("axes")
     tensor = node.input(1)
@@ -306,7 +306,7 @@ def _listed(node: Node, context: Context, rank: int) -> tuple[int, ...] | None:
     return None if axes is None else tuple(axis % rank for axis in axes)
 
 
-def zero_for_nan(node: Node, context: Context) -> Node | None:
+def zero_for_nan(node: OnnxNode, context: Context) -> OnnxNode | None:
     """The zero that exporters write instead of the softmax of a token that meets no key."""
     test = context.behind(node.inputs[0], "IsNaN")
     if test is None or test.inputs[0] != node.inputs[2] or context.scalar(node.inputs[1]) != 0:

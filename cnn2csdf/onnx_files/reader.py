@@ -26,7 +26,7 @@ from cnn2csdf.onnx_files.conversion import (
     products,
     windows,
 )
-from cnn2csdf.onnx_files.conversion.assembly import Assembly
+from cnn2csdf.onnx_files.conversion.assembly import OnnxAssembly
 from cnn2csdf.onnx_files.conversion.windows import over_lines
 from cnn2csdf.onnx_files.graph_values import GraphValues
 from cnn2csdf.onnx_files.input_dims import (
@@ -45,8 +45,8 @@ from cnn2csdf.onnx_files.model_file import (
     read_model_file,
 )
 from cnn2csdf.onnx_files.nodes import (
-    Node,
     NodeRefusal,
+    OnnxNode,
     RefusedNodes,
     attribute_value,
     node_of,
@@ -199,7 +199,7 @@ def _network(
     nodes_known, lost = learned(nodes, values, opsets)
     layers, read = layer_nodes(nodes_known, outputs, values, finds_patterns=not lost)
     name = os.path.basename(path).removesuffix(".onnx") or "network"
-    assembly = Assembly(values, name, with_weights=with_weights, read=read)
+    assembly = OnnxAssembly(values, name, with_weights=with_weights, read=read)
     for input_ in used:
         assembly.add_input(input_.name)
     add_layers(assembly, layers, read)
@@ -216,14 +216,14 @@ KNOWN = ("Shape", "Size", "IsNaN")  # whose outputs have known types, though non
 
 
 def learned(
-    nodes: Sequence[Node], values: GraphValues, opsets: Mapping[str, int]
-) -> tuple[list[Node], Set[str]]:
+    nodes: Sequence[OnnxNode], values: GraphValues, opsets: Mapping[str, int]
+) -> tuple[list[OnnxNode], Set[str]]:
     """Find out types and constants; put the nodes of a chosen branch instead of the choice.
 
     Returns the nodes and the tensors without known type and dims, since an operator that is not
     supported writes them or something they are computed from.
     """
-    nodes_read: list[Node] = []
+    nodes_read: list[OnnxNode] = []
     lost: set[str] = set()
     waiting = list(reversed(nodes))
     while waiting:
@@ -249,7 +249,7 @@ def learned(
     return nodes_read, lost
 
 
-def add_layers(assembly: Assembly, layers: Sequence[Node], read: Set[str]) -> None:
+def add_layers(assembly: OnnxAssembly, layers: Sequence[OnnxNode], read: Set[str]) -> None:
     """Add a layer for each node, or several.
 
     Raises UnsupportedOperator for all nodes together that are not supported; those behind such a
@@ -281,7 +281,7 @@ def add_layers(assembly: Assembly, layers: Sequence[Node], read: Set[str]) -> No
         raise refusal_of_all(refusals)
 
 
-def _converter(node: Node) -> Callable[[Node, Assembly], None] | None:
+def _converter(node: OnnxNode) -> Callable[[OnnxNode, OnnxAssembly], None] | None:
     """The function that adds the layers of a node; None for an operator that is not supported."""
     if not node.domain:
         return CONVERTERS.get(node.op_type)
@@ -291,14 +291,14 @@ def _converter(node: Node) -> Callable[[Node, Assembly], None] | None:
 DEEPEST = 32  # graphs inside one another
 
 
-def with_captured(node: Node) -> Node:
+def with_captured(node: OnnxNode) -> OnnxNode:
     """Return the node; what its inner graphs read from around them is read behind its inputs."""
     names = [name for graph in _graphs(node.proto) for name in _captured(graph)]
     more = dict.fromkeys(name for name in names if name not in node.inputs)
     return replace(node, inputs=(*node.inputs, *more)) if more else node
 
 
-def chosen_branch(node: Node, values: GraphValues, opsets: Mapping[str, int]) -> list[Node]:
+def chosen_branch(node: OnnxNode, values: GraphValues, opsets: Mapping[str, int]) -> list[OnnxNode]:
     """Return the nodes of the branch that the static condition of an If chooses, in running order.
 
     They write the outputs of the If; their own tensors have its name in front. Constants of the
@@ -371,7 +371,9 @@ def _captured(graph: onnx.GraphProto) -> Iterator[str]:
     yield from (output.name for output in graph.output if output.name not in made)
 
 
-def ordered_nodes(nodes: Sequence[Node], given: Set[str], wanted: Sequence[str]) -> list[Node]:
+def ordered_nodes(
+    nodes: Sequence[OnnxNode], given: Set[str], wanted: Sequence[str]
+) -> list[OnnxNode]:
     """Return the nodes behind the wanted tensors, each after those it reads, else as in the file.
 
     given: tensors that no node has to write. Raises UnreadableFile for a tensor that nothing writes
@@ -619,7 +621,7 @@ def kinds() -> list[str]:
     return sorted(f"{domain}.{kind}".lstrip(".") for domain, kind in (*PLAIN, *SPECIAL))
 
 
-CONVERTERS: Mapping[str, Callable[[Node, Assembly], None]] = {
+CONVERTERS: Mapping[str, Callable[[OnnxNode, OnnxAssembly], None]] = {
     **dict.fromkeys(elementwise.PLAIN, elementwise.activation),
     **dict.fromkeys(elementwise.FUNCTIONS, elementwise.elementwise),
     **dict.fromkeys(normalizations.REDUCTIONS, normalizations.reduction),

@@ -99,7 +99,7 @@ NOTHING = np.empty(0)  # of an input left out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class WrittenNode:
     """A node of the nodes that a layer becomes; each reads what the node before it wrote.
 
     constants: read behind the tensors; None is an input left out. reads: which inputs of the layer
@@ -119,7 +119,7 @@ class Node:
     joins: bool = False
 
 
-Nodes = list[Node]
+Nodes = list[WrittenNode]
 
 
 def node(
@@ -128,9 +128,9 @@ def node(
     reads: tuple[int, ...] | None = None,
     order: tuple[int, ...] | None = None,
     **attributes: Any,
-) -> Node:
+) -> WrittenNode:
     """Return a node of a type with constants and attributes."""
-    return Node(
+    return WrittenNode(
         op_type=op_type, constants=constants, attributes=attributes, reads=reads, order=order
     )
 
@@ -265,7 +265,7 @@ def _integers(role: str, *values: int) -> Constant:
     return (role, np.array(values, dtype=np.int64))
 
 
-def _reshaped(dims: Sequence[int]) -> Node:
+def _reshaped(dims: Sequence[int]) -> WrittenNode:
     """A reshape to one frame of these dims."""
     return node("Reshape", _integers("dims", 1, *dims))
 
@@ -287,7 +287,7 @@ ROUNDINGS = {ours: theirs for theirs, ours in windows.ROUNDINGS.items()}
 REDUCTIONS = {ours: theirs for theirs, ours in normalizations.REDUCTIONS.items()}
 
 
-def _cast(kind: int) -> Node:
+def _cast(kind: int) -> WrittenNode:
     return node("Cast", to=kind)
 
 
@@ -495,7 +495,7 @@ def _padding(
     mode: str = "constant",
     value: float = 0.0,
     channels: tuple[int, int] = (0, 0),
-) -> Node:
+) -> WrittenNode:
     """A node that adds channels, rows and columns, or cuts off where negative."""
     if mode == "symmetric":
         raise InvalidNetwork("padding that repeats the border in the mirror has no ONNX node")
@@ -633,7 +633,7 @@ def _matrix_product(_: op.MatrixProduct, operands: _Operands) -> Nodes:
 TO_PLACES, TO_MAP = (0, 2, 3, 1), (0, 3, 1, 2)  # of a map: its channels behind, and in front again
 
 
-def _turned(*order: int) -> Node:
+def _turned(*order: int) -> WrittenNode:
     return node("Transpose", perm=order)
 
 

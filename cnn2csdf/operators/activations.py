@@ -10,7 +10,7 @@ import numpy as np
 from cnn2csdf.arrays import Array
 from cnn2csdf.fixed_point.functions import FUNCTIONS, prelu
 from cnn2csdf.operators.operator import Pointwise
-from cnn2csdf.part import Part, Types, along_channels, same_rows
+from cnn2csdf.part import OutputRows, Types, along_channels, same_rows
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
@@ -139,13 +139,13 @@ class Activation(Pointwise):
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         return {"slope": (inputs[0].channels,)} if self.function == "prelu" else {}
 
-    def computed(self, part: Part) -> Array:
+    def computed(self, part: OutputRows) -> Array:
         values = same_rows(part)
         if self.function == "prelu":
             return _leaky(values, along_channels(part.weights["slope"], values.ndim))
         return _FUNCTIONS[self.function][1](values, *self.parameters)
 
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
+    def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return integers as fixed-point arithmetic gives them; limits in all arithmetics."""
         input_types, result, values = types.inputs[0], types.output, same_rows(part)
         if input_types is None or result is None:

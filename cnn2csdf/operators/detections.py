@@ -15,7 +15,7 @@ import numpy as np
 from cnn2csdf.arrays import Array
 from cnn2csdf.integers import real
 from cnn2csdf.operators.operator import Operator
-from cnn2csdf.part import Part, RealRows, Types, whole_tensor
+from cnn2csdf.part import OutputRows, RealRows, Types, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
@@ -96,7 +96,7 @@ class Detections(Operator):
     def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
         return inputs[0].elements + inputs[1].elements
 
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
+    def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return the detections of the numbers that stored integers stand for."""
         readers = [
             reader if stored is None else RealRows(reader, stored)
@@ -108,7 +108,7 @@ class Detections(Operator):
             weights = {"anchors": real(weights["anchors"], stored)}
         return self.computed(part._replace(inputs=readers, weights=weights))
 
-    def computed(self, part: Part) -> Array:
+    def computed(self, part: OutputRows) -> Array:
         offsets, scores = (whole_tensor(reader) for reader in part.inputs)
         boxes = self._decoded(offsets, part.weights["anchors"])
         scores = scores[:, scores.shape[1] - self.classes :]

@@ -25,7 +25,7 @@ from cnn2csdf.operators.operator import (
     same_row,
     trained_operands,
 )
-from cnn2csdf.part import Part, Reader, Types, cut, whole_tensor
+from cnn2csdf.part import OutputRows, RowReader, Types, cut, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
@@ -120,10 +120,10 @@ class Elementwise(Broadcast):
     def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
         return output.elements * (len(inputs) - (self.constant is None))
 
-    def computed(self, part: Part) -> Array:
+    def computed(self, part: OutputRows) -> Array:
         return ELEMENTWISE[self.function](self._operands(part))
 
-    def _operands(self, part: Part) -> list[Array]:
+    def _operands(self, part: OutputRows) -> list[Array]:
         """The rows of all operands that meet those of the part, in their order."""
         operands = [operand(reader, part) for reader in part.inputs]
         if self.constant is not None:
@@ -131,7 +131,7 @@ class Elementwise(Broadcast):
             operands.insert(0 if self.constant_first else len(operands), constant)
         return operands
 
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
+    def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return sums, differences and products of two operands, rescaled."""
         operand_types = list(types.inputs)
         if self.constant is not None:
@@ -167,14 +167,14 @@ def broadcast(shapes: Sequence[Dims]) -> Dims:
     return tuple(result)
 
 
-def operand(reader: Reader, part: Part) -> Array:
+def operand(reader: RowReader, part: OutputRows) -> Array:
     """Return the rows of an input that meet those of the part; an input of one row meets all."""
     if reader.shape.is_map and part.shape.is_map and reader.shape.height > 1:
         return reader.rows(part.begin, part.end)
     return _matching_rows(whole_tensor(reader), part)
 
 
-def _matching_rows(tensor: Array, part: Part) -> Array:
+def _matching_rows(tensor: Array, part: OutputRows) -> Array:
     has_rows = part.shape.is_map and tensor.ndim >= 2 and tensor.shape[-2] > 1
     return tensor[..., part.begin : part.end, :] if has_rows else tensor
 
@@ -220,10 +220,10 @@ class Reduction(Operator):
     def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
         return inputs[0].elements
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         return REDUCTIONS[self.function](tensors[0], axis=self.axes, keepdims=self.keeps)
 
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
+    def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return sums rescaled, for means by a multiplier that was divided by their number."""
         input_types, result = types.inputs[0], types.output
         is_sum = self.function in ("mean", "sum")
@@ -275,7 +275,7 @@ class Choice(Broadcast):
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         return trained_operands(self.constants)
 
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
+    def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return the integers chosen, where both operands are stored as the result is."""
         operands = [*types.inputs]
         for place, _ in self.constants:
@@ -284,7 +284,7 @@ class Choice(Broadcast):
             return self.computed(part)
         return super(Choice, self).computed_in_integers(part, types)
 
-    def computed(self, part: Part) -> Array:
+    def computed(self, part: OutputRows) -> Array:
         readers = operand_readers(part, self.constants)
         condition, wanted, otherwise = (operand(reader, part) for reader in readers)
         return np.where(condition != 0, wanted, otherwise)
@@ -330,13 +330,13 @@ class ExtremePlace(AlongOneAxis):
     def size_of(self, source: Shape) -> int:
         return 1
 
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
+    def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return the positions of extremes among stored integers, which are in the order of numbers."""
         if types.output is None and types.inputs[0] is not None:
             return self.computed(part)
         return super(ExtremePlace, self).computed_in_integers(part, types)
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         (values,), axis = tensors, self.axis
         ordered = np.flip(values, axis) if self.takes_last else values
         indices = (np.argmax if self.function == "max" else np.argmin)(ordered, axis=axis)
@@ -365,7 +365,7 @@ class Ranking(AlongOneAxis):
             raise InvalidNetwork(f"the first {self.count} along axis {self.axis} of {source}")
         return self.count
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         (values,), axis = tensors, self.axis
         order = np.argsort(-values if self.takes_largest else values, axis=axis, kind="stable")
         places = np.take(order, np.arange(self.count), axis=axis)
@@ -389,7 +389,7 @@ class RunningSum(AlongOneAxis):
     is_exclusive: bool = False
     is_reversed: bool = False
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         (values,), axis = tensors, self.axis
         ordered = np.flip(values, axis) if self.is_reversed else values
         sums = np.cumsum(ordered, axis=axis)

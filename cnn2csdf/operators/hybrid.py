@@ -17,7 +17,7 @@ from cnn2csdf.arrays import Array
 from cnn2csdf.operators.operator import SINGLE_BYTES, Operator
 from cnn2csdf.operators.products import FullyConnected, MatrixProduct
 from cnn2csdf.operators.windows import Convolution
-from cnn2csdf.part import HeldRows, Part, along_channels, cut, whole_tensor
+from cnn2csdf.part import HeldRows, OutputRows, along_channels, cut, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 
 LOWEST, LARGEST = -128, 127
@@ -62,7 +62,7 @@ class HybridProduct(Operator):
                 return inputs[0].elements
         return inputs[0].dims[-1]
 
-    def computed(self, part: Part) -> Array:
+    def computed(self, part: OutputRows) -> Array:
         values = whole_tensor(part.inputs[0])
         exact = {role: array.astype(np.float64) for role, array in part.weights.items()}
         bias = exact.pop("bias", None)
@@ -89,7 +89,7 @@ class HybridProduct(Operator):
             result[number] += (integers @ matrix).astype(np.float32) * factors
         return cut(result.reshape(part.shape.dims), part)
 
-    def _sums(self, part: Part, product: Convolution) -> Array:
+    def _sums(self, part: OutputRows, product: Convolution) -> Array:
         """Return the sums of products of integers, which are exact in double precision."""
         without_bias = Convolution(
             filters=product.filters, window=product.window, groups=product.groups, has_bias=False

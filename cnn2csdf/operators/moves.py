@@ -33,7 +33,7 @@ from cnn2csdf.operators.operator import (
     strided_row,
     trained_operands,
 )
-from cnn2csdf.part import Part, Reader, Types, cut, same_rows, whole_tensor
+from cnn2csdf.part import OutputRows, RowReader, Types, cut, same_rows, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork, counted
 
@@ -58,7 +58,7 @@ class Input(Move):
         is_as_in_the_file = array.shape == self.file_dims
         return in_dims(array.reshape(-1), self.dims) if is_as_in_the_file else array
 
-    def computed(self, part: Part) -> Array:
+    def computed(self, part: OutputRows) -> Array:
         return same_rows(part)
 
 
@@ -78,7 +78,7 @@ class Output(RowMove):
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
         return same_row if self.dims is None else None
 
-    def computed(self, part: Part) -> Array:
+    def computed(self, part: OutputRows) -> Array:
         if self.dims is None:
             return same_rows(part)
         return cut(in_dims(as_it_lies(whole_tensor(part.inputs[0])).reshape(-1), self.dims), part)
@@ -103,7 +103,7 @@ class Identity(RowMove):
     def is_channelwise(self) -> bool:
         return True
 
-    def computed(self, part: Part) -> Array:
+    def computed(self, part: OutputRows) -> Array:
         return same_rows(part)
 
     def in_words(self) -> str:
@@ -124,10 +124,10 @@ class Conversion(RowByRow):
     def is_tileable(self) -> bool:
         return True
 
-    def computed(self, part: Part) -> Array:
+    def computed(self, part: OutputRows) -> Array:
         return same_rows(part)
 
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
+    def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return integers for real numbers, real numbers for integers, or integers rescaled."""
         input_types, result, values = types.inputs[0], types.output, same_rows(part)
         if input_types is None:
@@ -147,7 +147,7 @@ class _RescaledRows:
     Source: tensorflow/tensorflow, tensorflow/lite/kernels/internal/reference/concatenation.h.
     """
 
-    stored: Reader
+    stored: RowReader
     source: Quantization
     result: Quantization
 
@@ -211,10 +211,10 @@ class Concatenation(Move):
         before = sum(shape.rows for shape in inputs[:index]) if self.axis == 1 else 0
         return strided_row(-before)
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         return np.concatenate(tensors, self.axis)
 
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
+    def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return integers as they are stored; those of uint8 with other scales are rescaled."""
         result = types.output
         sources_known = [source for source in types.inputs if source is not None]
@@ -271,7 +271,7 @@ class Slice(Move):
             return None
         return strided_row(self.start, self.step) if self.axis == 1 else same_row
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         is_along_rows = part.shape.is_map and self.axis == 1  # then only these rows are read
         start, stop = (None, None) if is_along_rows else (self.start, self.stop)
         return tensors[0][*(slice(None),) * self.axis, start : stop : self.step]
@@ -302,7 +302,7 @@ class ChannelShuffle(RowMove):
         require_groups(dims[0], dims[0], self.groups)
         return dims
 
-    def computed(self, part: Part) -> Array:
+    def computed(self, part: OutputRows) -> Array:
         maps = same_rows(part)
         channels, rows, columns = maps.shape
         dealt = maps.reshape(self.groups, channels // self.groups, rows, columns)
@@ -339,7 +339,7 @@ class SpaceToDepth(Move):
         is_local = self.order == "block first"
         return (lambda row: (row * block, row * block + block)) if is_local else None
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         """Return blocks as channels; Darknet takes the elements as fewer, larger maps first."""
         (maps,), block = tensors, self.block
         channels, rows, width = maps.shape[0], maps.shape[1] // block, part.shape.width
@@ -373,7 +373,7 @@ class DepthToSpace(Move):
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded:
         return lambda row: (row // self.block, row // self.block + 1)
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         (maps,), block, channels = tensors, self.block, part.shape.channels
         if self.order == "block first":
             split = maps.reshape(block, block, channels, *maps.shape[1:]).transpose(2, 3, 0, 4, 1)
@@ -398,7 +398,7 @@ class Reshape(Move):
             raise InvalidNetwork(f"{shape} has {shape.elements} elements, not those of {wanted}")
         return self.dims
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         return tensors[0].reshape(self.dims)
 
 
@@ -424,7 +424,7 @@ class View(Move):
             ((row + 1) * made - 1) // input_elements + 1,
         )
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         elements, source = as_it_lies(tensors[0]).reshape(-1), part.inputs[0].shape
         if not (source.is_map and part.shape.is_map):
             return in_dims(elements, self.dims)
@@ -458,7 +458,7 @@ class PlaceOrder(Move):
             )
         return (channels, self.height, self.width)
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         axes = (0, *(axis + 1 for axis in self.permutation))
         return tensors[0].reshape(-1, *self.sizes).transpose(axes)
 
@@ -491,7 +491,7 @@ class Transpose(Move):
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
         return same_row if inputs[index].is_map and self.permutation[1] == 1 else None
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         return tensors[0].transpose(self.permutation)
 
 
@@ -517,7 +517,7 @@ class Repeat(Move):
             return same_row
         return only_row if inputs[index].rows == 1 else None
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         is_one_row = part.shape.is_map and self.axis == 1 and tensors[0].shape[1] == 1
         return np.concatenate(list(tensors) * (part.rows if is_one_row else self.times), self.axis)
 
@@ -551,7 +551,7 @@ class Gather(Move):
         rises = all(before <= behind for before, behind in pairwise(self.places))
         return (lambda row: same_row(self.places[row])) if rises else None
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         places = np.array(self.places)
         if self.axis == 1 and self.rows_needed(0, [part.inputs[0].shape], part.shape):
             places = places[part.begin : part.end] - places[part.begin]
@@ -580,7 +580,7 @@ class GatherPoints(Operator):
             raise InvalidNetwork(f"positions of {axes} coordinates in {inputs[0]}")
         return (*positions[:-1], *values[axes:]) or (1,)
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         values, positions = tensors
         index = []
         for places, size in zip(np.moveaxis(positions, -1, 0), values.shape, strict=False):
@@ -590,7 +590,7 @@ class GatherPoints(Operator):
         gathered: Array = values[tuple(index)]
         return gathered
 
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
+    def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return integers as they are stored, where the result is stored as the values are."""
         if types.inputs[0] == types.output and types.inputs[1] is None:
             return self.computed(part)
@@ -624,14 +624,14 @@ class Embedding(Operator):
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         return {"table": (self.entries, self.width)}
 
-    def computed(self, part: Part) -> Array:
+    def computed(self, part: OutputRows) -> Array:
         numbers = part.inputs[0].rows(part.begin, part.end)[0].astype(np.int64)
         places = np.where(numbers < 0, numbers + self.entries, numbers)
         table = part.weights["table"]
         rows: Array = np.take(table, places, axis=0, mode="clip")
         return rows.transpose(2, 0, 1)
 
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
+    def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return rows of a table that is stored as the result is."""
         return self.computed(part)
 
@@ -659,13 +659,13 @@ class ConstantConcatenation(Operator):
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         return trained_operands(self.constants)
 
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
+    def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return integers as they are stored, where all operands are stored as the result is."""
         if {*types.inputs, *types.weights.values()} == {types.output}:
             return self.computed(part)
         return super(ConstantConcatenation, self).computed_in_integers(part, types)
 
-    def computed(self, part: Part) -> Array:
+    def computed(self, part: OutputRows) -> Array:
         readers = operand_readers(part, self.constants)
         return Concatenation(axis=self.axis).computed(part._replace(inputs=readers))
 
@@ -713,12 +713,12 @@ class TensorProduct(Operator):
         """Return the products of all letters' sizes, for each operand behind the first."""
         return prod(self._sizes(inputs).values()) * (len(self.terms) - 1)
 
-    def computed(self, part: Part) -> Array:
+    def computed(self, part: OutputRows) -> Array:
         """Return the rows of the part, from whole operands."""
         readers = operand_readers(part, self.constants)
         return super(TensorProduct, self).computed(part._replace(inputs=readers))
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         equation = f"{','.join(self.terms)}->{self.result}"
         product = np.einsum(equation, *tensors, optimize=len(tensors) > 1)
         return np.asarray(product, np.float32)

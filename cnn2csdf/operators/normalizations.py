@@ -21,7 +21,7 @@ from cnn2csdf.operators.operator import (
     quantized_types,
     same_row,
 )
-from cnn2csdf.part import Part, Types, along_channels, cut, same_rows, whole_tensor
+from cnn2csdf.part import OutputRows, Types, along_channels, cut, same_rows, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 
 
@@ -39,7 +39,7 @@ class BatchNormalization(Pointwise):
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         return dict.fromkeys(("scale", "shift", "mean", "variance"), (inputs[0].channels,))
 
-    def computed(self, part: Part) -> Array:
+    def computed(self, part: OutputRows) -> Array:
         values, weights = same_rows(part), part.weights
         factor = weights["scale"] / np.sqrt(weights["variance"] + self.epsilon)
         offset = weights["shift"] - weights["mean"] * factor
@@ -72,7 +72,7 @@ class LocalResponseNormalization(RowByRow):
     def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
         return output.elements * 2 * self.size
 
-    def computed(self, part: Part) -> Array:
+    def computed(self, part: OutputRows) -> Array:
         """Return the rows of the part; the neighbours of a channel are those of ONNX."""
         values = same_rows(part)
         channels, before = len(values), (self.size - 1) // 2
@@ -96,7 +96,7 @@ class InstanceNormalization(SameDims):
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         return dict.fromkeys(("scale", "shift"), (inputs[0].channels,))
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         standard = _standard(tensors[0], tuple(range(1, tensors[0].ndim)), self.epsilon)
         scale, shift = (
             along_channels(part.weights[role], standard.ndim) for role in ("scale", "shift")
@@ -135,7 +135,7 @@ class LayerNormalization(SameDims):
         dims = inputs[0].dims
         return dict.fromkeys(roles, dims[self.axis : self._end(len(dims))])
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         rank = tensors[0].ndim
         end = self._end(rank)
         behind = (1,) * (rank - end)
@@ -145,7 +145,7 @@ class LayerNormalization(SameDims):
             result += part.weights["shift"].reshape(*part.weights["shift"].shape, *behind)
         return result
 
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
+    def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return integers as the runtime makes them of real numbers in single precision."""
         input_types, result = types.inputs[0], types.output
         if input_types is None or result is None or result.is_fixed_point:
@@ -188,13 +188,13 @@ class UnitLength(SameDims):
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
         return same_row if inputs[index].is_map and self.axis != 1 else None
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         (values,) = tensors
         lengths = np.sqrt(np.sum(values * values, axis=self.axis, keepdims=True))
         result: Array = values / np.maximum(lengths, np.float32(1e-6))
         return result
 
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
+    def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         given, result = quantized_types(self, types)
         if not result.is_fixed_point or result.element.bytes > 1:
             return super(UnitLength, self).computed_in_integers(part, types)
@@ -236,7 +236,7 @@ class Softmax(SameDims):
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
         return same_row if inputs[index].is_map and 1 not in self.axes else None
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         with np.errstate(invalid="ignore"):  # where a mask leaves out every element
             shifted = tensors[0] - tensors[0].max(axis=self.axes, keepdims=True)
         powers = np.exp(shifted)
@@ -244,7 +244,7 @@ class Softmax(SameDims):
         result: Array = shifted - np.log(sums) if self.is_logarithm else powers / sums
         return result
 
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
+    def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return shares as fixed-point arithmetic gives them: of 2 ** 8, 2 ** 15 or 2 ** 16."""
         (input_types, result), axes = quantized_types(self, types), self.axes
         is_short = input_types.element.bytes == 1

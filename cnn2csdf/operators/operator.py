@@ -9,7 +9,7 @@ from typing import ClassVar
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Quantization
 from cnn2csdf.integers import quantized
-from cnn2csdf.part import HeldRows, Kept, Part, Reader, RealRows, Types, cut
+from cnn2csdf.part import HeldRows, KeptState, OutputRows, RealRows, RowReader, Types, cut
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import ExecutionError, InvalidNetwork, counted
 
@@ -66,7 +66,7 @@ class Operator(ABC):
         """Return the shape of what it writes. Raises InvalidNetwork as output_dims does."""
         return Shape(dims=self.output_dims(inputs))
 
-    def computed(self, part: Part) -> Array:
+    def computed(self, part: OutputRows) -> Array:
         """Return the rows of the part; the part may be the whole. May be a view of an input.
 
         The formula of the rows that `rows_needed` says, clipped to the inputs; of inputs that are
@@ -86,14 +86,14 @@ class Operator(ABC):
             cut(result_values.reshape(part.shape.dims), part) if rules[0] is None else result_values
         )
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         """Return the rows of the part, or all rows, from those rows of the inputs that it needs.
 
         Inputs without a needed row are not among the tensors.
         """
         raise NotImplementedError
 
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
+    def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return the rows of the part where an input or the output is quantised.
 
         One that only moves elements moves integers as well, in fixed point as they are. ONNX
@@ -233,7 +233,7 @@ class Operator(ABC):
         """Return the dims of each array of parameters, by its role."""
         return {}
 
-    def kept(self, inputs: Sequence[Shape]) -> Mapping[str, Kept]:
+    def kept(self, inputs: Sequence[Shape]) -> Mapping[str, KeptState]:
         """Return what the layer itself keeps from one frame to the next, by its role."""
         return {}
 
@@ -391,7 +391,7 @@ def operand_shapes(inputs: Sequence[Shape], constants: Constants) -> list[Shape]
     return shapes
 
 
-def operand_readers(part: Part, constants: Constants) -> list[Reader]:
+def operand_readers(part: OutputRows, constants: Constants) -> list[RowReader]:
     """Return readers of all operands in their order."""
     readers = list(part.inputs)
     for place, dims in constants:

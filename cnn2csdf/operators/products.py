@@ -23,7 +23,7 @@ from cnn2csdf.operators.operator import (
     same_row,
 )
 from cnn2csdf.operators.windows import Convolution, window_cells
-from cnn2csdf.part import CentredRows, Kept, Part, Types, whole_tensor
+from cnn2csdf.part import CentredRows, KeptState, OutputRows, Types, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
@@ -58,11 +58,11 @@ class FullyConnected(Operator):
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
         return self.units * inputs[0].elements
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         product: Array = part.weights["matrix"] @ tensors[0].reshape(-1)
         return product + part.weights["bias"] if self.has_bias else product
 
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
+    def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return the sums, rescaled as those of a convolution are."""
         if "matrix" not in types.weights:
             return super(FullyConnected, self).computed_in_integers(part, types)
@@ -95,11 +95,11 @@ class StreamedProduct(FullyConnected):
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
         return self.units * self.places * inputs[0].elements
 
-    def kept(self, inputs: Sequence[Shape]) -> Mapping[str, Kept]:
+    def kept(self, inputs: Sequence[Shape]) -> Mapping[str, KeptState]:
         """Return the sums of the next results."""
-        return {"sums": Kept((self.places - 1, self.units), Element.INT32, 0)}
+        return {"sums": KeptState((self.places - 1, self.units), Element.INT32, 0)}
 
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
+    def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return the result that this input ends, and add the input to all later ones."""
         (input_types, result), weights = quantized_types(self, types), types.weights["matrix"]
         vector = centred(as_it_lies(whole_tensor(part.inputs[0])).reshape(-1), input_types)
@@ -156,7 +156,7 @@ class MatrixProduct(Operator):
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
         return output.elements * inputs[0].dims[-1]
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         right = part.weights["matrix"] if self.units is not None else tensors[1]
         bias = part.weights["bias"] if self.has_bias else None
         types = None if part.types is None else self._of_integers(part.types)
@@ -176,7 +176,7 @@ class MatrixProduct(Operator):
         rescaled = rescaled_sums(columns, ratios, result, is_wide=is_wide, rounds_once=rounds_once)
         return np.moveaxis(rescaled, 0, -1)
 
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
+    def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return the sums, rescaled as those of a fully connected layer are."""
         operand_types = self._of_integers(types)
         if operand_types is None:
@@ -249,11 +249,11 @@ class AttentionProduct(Operator):
         keys = inputs[1].rows // self.groups
         return output.elements * (self._width(inputs[0]) if self.gives == "scores" else keys)
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         return self._by_groups(tensors, part, np.matmul)
 
     def _by_groups(
-        self, tensors: Sequence[Array], part: Part, multiply: Callable[[Array, Array], Array]
+        self, tensors: Sequence[Array], part: OutputRows, multiply: Callable[[Array, Array], Array]
     ) -> Array:
         """Products of both, group by group and head by head."""
         left, right = (self._by_heads(tensor) for tensor in tensors)
@@ -274,7 +274,7 @@ class AttentionProduct(Operator):
             return rows.transpose(2, 1, 0)
         return rows.reshape(self.heads, -1, rows.shape[1]).swapaxes(1, 2)
 
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
+    def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return the sums, rescaled; those of integers are exact in double precision."""
         match (*types.inputs, types.output):
             case (Quantization() as first, Quantization() as second, Quantization() as result):
@@ -316,7 +316,7 @@ class DynamicRange(Operator):
     def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
         return 2 * inputs[0].elements
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         low = np.minimum(tensors[0].min(), np.float32(0))
         high = np.maximum(tensors[0].max(), np.float32(0))
         scale = np.float32(1) if low == high else np.float32((high - low) / np.float32(STEPS))
@@ -342,7 +342,7 @@ class DynamicQuantization(Operator):
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
         return same_row if index == 0 and output.is_map else None
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         values, (scale,), (zero,) = tensors
         steps: Array = np.clip(np.rint(values / scale) + zero, 0, STEPS)
         return steps
@@ -388,7 +388,7 @@ class IntegerConvolution(Operator):
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
         return self._real.multiply_accumulates(inputs[:1], output)
 
-    def computed(self, part: Part) -> Array:
+    def computed(self, part: OutputRows) -> Array:
         zero = float(whole_tensor(part.inputs[1])[0]) if self.has_zero else 0.0
         cells = window_cells(self.window, part, fill=zero).astype(np.float64) - zero
         kernel = part.weights["kernel"].astype(np.float64)
@@ -432,7 +432,7 @@ class IntegerProduct(Operator):
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
         return output.elements * inputs[0].dims[-1]
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         zeros = [float(tensor[0]) for tensor in tensors[self._operands :]]
         second = part.weights["matrix"] if self.units is not None else tensors[1]
         left, right = (

@@ -26,7 +26,7 @@ from cnn2csdf.operators.operator import (
     quantized_types,
     same_row,
 )
-from cnn2csdf.part import Kept, Part, Types, same_rows, whole_tensor
+from cnn2csdf.part import KeptState, OutputRows, Types, same_rows, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import ExecutionError, InvalidNetwork
 
@@ -97,7 +97,7 @@ class Recurrence(Operator):
         rows = self.directions * GATES[self.kind] * self.units
         return inputs[0].dims[0] * inputs[0].dims[1] * rows * (inputs[0].dims[-1] + self.units)
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         states = dict(zip(self.given, tensors[1:], strict=True))
         part = part._replace(weights={**part.weights, **states})
         gone = [self._gone_through(place, tensors[0], part) for place in range(self.directions)]
@@ -105,7 +105,9 @@ class Recurrence(Operator):
             return np.stack([outputs for outputs, _, _ in gone], axis=1)
         return np.stack([cell if self.gives == "cell" else last for _, last, cell in gone])
 
-    def _gone_through(self, place: int, frames: Array, part: Part) -> tuple[Array, Array, Array]:
+    def _gone_through(
+        self, place: int, frames: Array, part: OutputRows
+    ) -> tuple[Array, Array, Array]:
         """Return the outputs of a direction for every frame, in order, and its last state."""
         sense = DIRECTIONS[self.direction][place]
         weights = {role: array[place] for role, array in part.weights.items()}
@@ -171,7 +173,7 @@ class _InIntegers(Operator):
 
     __slots__ = ()
 
-    def computed(self, part: Part) -> Array:
+    def computed(self, part: OutputRows) -> Array:
         raise ExecutionError(f"{self.in_words()} is computed with quantised integers only")
 
 
@@ -222,20 +224,20 @@ class QuantizedLstm(_InIntegers):
             dims_of_weights[f"{gate} bias"] = (self.units,)
         return dims_of_weights
 
-    def kept(self, inputs: Sequence[Shape]) -> Mapping[str, Kept]:
+    def kept(self, inputs: Sequence[Shape]) -> Mapping[str, KeptState]:
         """Return the hidden state and the cells."""
         if self.keeps is None:
             return {}
         return {
-            "hidden": Kept((self.units,), Element.INT8, self.keeps),
-            "cell": Kept((self.units,), Element.INT16, 0),
+            "hidden": KeptState((self.units,), Element.INT8, self.keeps),
+            "cell": KeptState((self.units,), Element.INT16, 0),
         }
 
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
         frames, elements = self.sequence(inputs[0])
         return frames * len(CELL_GATES) * self.units * (elements + self.units)
 
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
+    def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return what it gives for every frame."""
         input_types, result = quantized_types(self, types)
         frames = centred(same_rows(part), input_types)
@@ -259,7 +261,7 @@ class QuantizedLstm(_InIntegers):
         return stacked.T[:, :, None] if part.shape.is_map else stacked
 
     def _gate(
-        self, gate: str, frame: Integers, hidden: Integers, part: Part, types: Types
+        self, gate: str, frame: Integers, hidden: Integers, part: OutputRows, types: Types
     ) -> Integers:
         input_types, result = quantized_types(self, types)
         bias = part.weights[f"{gate} bias"].astype(np.int64)
@@ -323,14 +325,14 @@ class QuantizedSvdf(_InIntegers):
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
         return self.units * self.rank * (inputs[0].elements + self.places)
 
-    def kept(self, inputs: Sequence[Shape]) -> Mapping[str, Kept]:
+    def kept(self, inputs: Sequence[Shape]) -> Mapping[str, KeptState]:
         """Return the places before the newest, from the oldest on."""
         if not self.keeps or self.places == 1:
             return {}
         dims = self.units * self.rank, self.places - 1
-        return {"places": Kept(dims, self.state.element, self.state.zero_point)}
+        return {"places": KeptState(dims, self.state.element, self.state.zero_point)}
 
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
+    def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return the sums over the filters of a unit."""
         input_types, result = quantized_types(self, types)
         matrix, filters = types.weights["matrix"], types.weights["filters"]

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.geometry import Pair, Span
+from cnn2csdf.geometry import PaddedInterval, Pair
 from cnn2csdf.integers import quantized
 from cnn2csdf.operators.moves import Reshape
 from cnn2csdf.operators.operator import Operator, RowsNeeded, map_dims, same_row, strided_row
 from cnn2csdf.operators.windows import framed
-from cnn2csdf.part import Part, Types
+from cnn2csdf.part import OutputRows, Types
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
@@ -72,20 +72,20 @@ class Pad(Operator):
         is_edge = self.mode == "edge"
         return (lambda row: same_row(min(max(row - top, 0), last))) if is_edge else None
 
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
+    def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return the rows of the part; what is added is stored as the value is."""
         if types.output is None or set(types.inputs) != {types.output}:
             return super(Pad, self).computed_in_integers(part, types)
         fill = quantized(np.array(self.value), types.output)
         return replace(self, value=int(fill)).computed(part)
 
-    def computed(self, part: Part) -> Array:
+    def computed(self, part: OutputRows) -> Array:
         """Return the rows of the part with rows and columns added around, or cut off."""
         source, (top, left) = part.inputs[0], self.padding[:2]
         height, width = source.shape.height, source.shape.width
         if self.mode == "constant":
-            rows = Span(part.begin - top, part.end - top, height)
-            columns = Span(-left, part.shape.width - left, width)
+            rows = PaddedInterval(part.begin - top, part.end - top, height)
+            columns = PaddedInterval(-left, part.shape.width - left, width)
             stored = None if part.types is None else part.types.output
             dtype = "float32" if stored is None else stored.element.value
             cells = framed(source, rows, columns, fill=self.value, dtype=dtype)
@@ -192,7 +192,7 @@ class Resize(Operator):
                 return None
         return down[0], across[0]
 
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
+    def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return the nearest integers, or a mean of four in fixed point."""
         types_known = [
             types_of_operand
@@ -221,7 +221,7 @@ class Resize(Operator):
             return means.astype(read.dtype)
         return super(Resize, self).computed_in_integers(part, types)
 
-    def _mixed_in_single_precision(self, part: Part) -> Array:
+    def _mixed_in_single_precision(self, part: OutputRows) -> Array:
         """Return means of four unsigned integers, weighed in single precision; halves go up."""
         down, across = self.axes(part.inputs[0].shape)
         above, below, from_above = self.integer_neighbours(down, np.arange(part.begin, part.end))
@@ -276,7 +276,7 @@ class Resize(Operator):
             first, last = axis.neighbours(rows)[:2]
         return lambda row: (int(first[row]), int(last[row]) + 1)
 
-    def computed(self, part: Part) -> Array:
+    def computed(self, part: OutputRows) -> Array:
         """Return the rows of the part: rows mixed of two or four, then columns likewise."""
         down, across = self.axes(part.inputs[0].shape)
         rows, columns = np.arange(part.begin, part.end), np.arange(self.size[1])
@@ -306,7 +306,7 @@ class Resize(Operator):
         return f"resize {self.function} to {self.size[0]}x{self.size[1]}"
 
 
-def _picked(part: Part, rows: Places, columns: Places) -> Array:
+def _picked(part: OutputRows, rows: Places, columns: Places) -> Array:
     """The input elements in those rows and columns; only the rows between them are read."""
     first = int(rows.min())
     read = part.inputs[0].rows(first, int(rows.max()) + 1)

@@ -15,7 +15,7 @@ from cnn2csdf.arrays import Array
 from cnn2csdf.geometry import Pair, Window
 from cnn2csdf.operators.operator import Operator, RowsNeeded
 from cnn2csdf.operators.windows import WindowsOfChannels, window_cells
-from cnn2csdf.part import Part
+from cnn2csdf.part import OutputRows
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
@@ -29,7 +29,7 @@ class PlaceOfMaximum(WindowsOfChannels):
     words = "place of maximum"
     window: Window
 
-    def computed(self, part: Part) -> Array:
+    def computed(self, part: OutputRows) -> Array:
         cells = window_cells(self.window, part, fill=-np.inf)
         (down, across), shape = self.window.stride, (part.rows, part.shape.width)
         best = np.full((len(cells), *shape), np.finfo(np.float32).min, np.float32)
@@ -63,7 +63,7 @@ class Unpooling(Operator):
     def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
         return output.elements
 
-    def computed(self, part: Part) -> Array:
+    def computed(self, part: OutputRows) -> Array:
         rows, columns = self.block
         first, upto = part.begin // rows, (part.end - 1) // rows + 1
         values, numbers = (

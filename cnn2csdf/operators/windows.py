@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.fixed_point.single_precision import averaged, multiplied
-from cnn2csdf.geometry import Pair, Span, Window, meeting, window_places
+from cnn2csdf.geometry import PaddedInterval, Pair, Window, meeting, window_places
 from cnn2csdf.integers import centred, channel_ratios, has_wide_sums, rescaled_sums
 from cnn2csdf.operators.operator import (
     Operator,
@@ -23,7 +23,7 @@ from cnn2csdf.operators.operator import (
     quantized_types,
     require_groups,
 )
-from cnn2csdf.part import Part, Reader, Types, along_channels, whole_tensor
+from cnn2csdf.part import OutputRows, RowReader, Types, along_channels, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 
 UNFOLDED_LIMIT = 1 << 22  # elements copied at once; more rows than fit are computed in two goes
@@ -90,7 +90,7 @@ class Convolution(Operator):
         """Return the multiply-accumulates of all windows, padding included."""
         return output.elements * (inputs[0].channels // self.groups) * prod(self.window.kernel)
 
-    def computed(self, part: Part) -> Array:
+    def computed(self, part: OutputRows) -> Array:
         channels = part.inputs[0].shape.channels
         copied = channels * prod(self.window.kernel) * part.shape.width
         if part.rows > 1 and part.rows * copied > UNFOLDED_LIMIT:
@@ -100,7 +100,7 @@ class Convolution(Operator):
         cells = window_cells(self.window, part, fill=0.0)
         return self.summed(cells, part.weights, part)
 
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
+    def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return the rows of the part; sums of integers are exact in double precision."""
         if "kernel" not in types.weights:
             return super(Convolution, self).computed_in_integers(part, types)
@@ -123,7 +123,7 @@ class Convolution(Operator):
         self,
         cells: Array,
         weights: Mapping[str, Array],
-        part: Part,
+        part: OutputRows,
         types: tuple[Quantization, Quantization, Quantization],
     ) -> Array:
         """The product of what each window sees, place by place, with the kernel as a matrix."""
@@ -135,7 +135,7 @@ class Convolution(Operator):
         product = multiplied(left, right, weights.get("bias"), types, self.block)
         return product.T.reshape(self.filters, *places)
 
-    def summed(self, cells: Array, weights: Mapping[str, Array], part: Part) -> Array:
+    def summed(self, cells: Array, weights: Mapping[str, Array], part: OutputRows) -> Array:
         """Return the products of what the windows see with the kernel, plus the bias."""
         seen = unfolded(cells, self.window, part.rows, part.shape.width)
         places = (part.rows, part.shape.width)
@@ -205,14 +205,14 @@ class TransposedConvolution(Operator):
         """Return the multiply-accumulates of all inputs; products that are cut off count as well."""
         return inputs[0].elements * (self.filters // self.groups) * prod(self.window.kernel)
 
-    def computed(self, part: Part) -> Array:
+    def computed(self, part: OutputRows) -> Array:
         """Return the rows of the part.
 
         Input row i adds to row i * stride + tap * dilation - padding of the output.
         """
         return self._summed(part, part.weights, None)
 
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
+    def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return the rows of the part; sums of integers are exact in double precision."""
         if "kernel" not in types.weights:
             return super(TransposedConvolution, self).computed_in_integers(part, types)
@@ -225,7 +225,7 @@ class TransposedConvolution(Operator):
         return rescaled_sums(sums, ratios, result, is_wide=input_types.element is Element.INT16)
 
     def _summed(
-        self, part: Part, weights: Mapping[str, Array], given: Quantization | None
+        self, part: OutputRows, weights: Mapping[str, Array], given: Quantization | None
     ) -> Array:
         """The sums, and the bias; given: how the rows that are read are quantised, if they are."""
         sums = np.zeros((self.filters, part.rows, part.shape.width), weights["kernel"].dtype)
@@ -315,14 +315,14 @@ class Pooling(WindowsOfChannels):
         is_plain = window.dilation == (1, 1) and not any((*window.padding, *window.overhang))
         return is_plain and output.width == 1
 
-    def computed(self, part: Part) -> Array:
+    def computed(self, part: OutputRows) -> Array:
         if self.function == "max":
             return self._reduced(window_cells(self.window, part, fill=-np.inf), np.maximum, part)
         sums = self._reduced(window_cells(self.window, part, fill=0.0), np.add, part)
         mean: Array = sums / self._counts(part).astype(np.float32)
         return mean
 
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
+    def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return the rows of the part; in fixed point, files give both sides the same scale."""
         input_types, result = quantized_types(self, types)
         dtype, is_max = input_types.element.value, self.function == "max"
@@ -346,7 +346,7 @@ class Pooling(WindowsOfChannels):
         means: Array = np.sign(sums) * (np.abs(sums + halves) // counts)
         return means.astype(dtype)
 
-    def _counts(self, part: Part) -> NDArray[np.int64]:
+    def _counts(self, part: OutputRows) -> NDArray[np.int64]:
         """Cells of each window that count in the mean; at least one."""
         window, shape, counts_of_axes = self.window, part.inputs[0].shape, []
         for axis, places, length in (
@@ -361,7 +361,7 @@ class Pooling(WindowsOfChannels):
         counts: NDArray[np.int64] = np.maximum(counts_of_axes[0][:, None] * counts_of_axes[1], 1)
         return counts
 
-    def _reduced(self, cells: Array, combine: np.ufunc, part: Part) -> Array:
+    def _reduced(self, cells: Array, combine: np.ufunc, part: OutputRows) -> Array:
         """Combine the rows of each window, then the columns."""
         axes = ((self.window.rows, part.rows), (self.window.columns, part.shape.width))
         for number, (axis, places) in enumerate(axes):
@@ -396,12 +396,12 @@ class GlobalPooling(Operator):
     def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
         return inputs[0].elements
 
-    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         pooled = np.max if self.function == "max" else np.mean
         pooled_values: Array = pooled(tensors[0], axis=(1, 2), keepdims=True)
         return pooled_values
 
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
+    def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return means as sums of integers over their number, in single precision."""
         input_types, result = types.inputs[0], types.output
         if input_types is None or result is None or result.is_fixed_point or self.function == "max":
@@ -415,7 +415,12 @@ class GlobalPooling(Operator):
 
 
 def framed(
-    reader: Reader, rows: Span, columns: Span, *, fill: float, dtype: str = "float32"
+    reader: RowReader,
+    rows: PaddedInterval,
+    columns: PaddedInterval,
+    *,
+    fill: float,
+    dtype: str = "float32",
 ) -> Array:
     """Return the cells of the spans, (channels, rows, columns); `fill` where there is no cell.
 
@@ -433,7 +438,7 @@ def framed(
     return cells
 
 
-def window_cells(window: Window, part: Part, *, fill: float, dtype: str = "float32") -> Array:
+def window_cells(window: Window, part: OutputRows, *, fill: float, dtype: str = "float32") -> Array:
     """Return the cells that the windows of a part cover, with their border."""
     shape = part.inputs[0].shape
     rows = window.rows.read((part.begin, part.end), shape.height)

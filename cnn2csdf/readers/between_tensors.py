@@ -30,7 +30,7 @@ class GraphNode(Protocol[TensorOf]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut(Generic[Tensor]):
+class TensorCut(Generic[Tensor]):
     """Tensors between which no refused node is. nodes: how many nodes remain."""
 
     begin: tuple[Tensor, ...]
@@ -53,7 +53,7 @@ def needed_nodes(
 
 def cuts_around(
     nodes: Sequence[GraphNode[Tensor]], refused: Set[int], outputs: Sequence[Tensor]
-) -> list[Cut[Tensor]]:
+) -> list[TensorCut[Tensor]]:
     """Return the part before refused nodes, and the part after them; the larger part first.
 
     refused: places of nodes. outputs: of the graph.
@@ -82,17 +82,19 @@ def cuts_around(
         if writers.get(tensor) in before
     ]
     rest = [tensor for tensor in outputs if tensor in writers and writers[tensor] not in before]
-    head: Cut[Tensor] = Cut(
+    head: TensorCut[Tensor] = TensorCut(
         begin=(), until=tuple(dict.fromkeys(until)), nodes=len(nodes) - len(after)
     )
-    tail = Cut(begin=tuple(dict.fromkeys(begin)), until=tuple(rest), nodes=len(nodes) - len(before))
+    tail = TensorCut(
+        begin=tuple(dict.fromkeys(begin)), until=tuple(rest), nodes=len(nodes) - len(before)
+    )
     cuts = [head] if until else []
     cuts += [tail] if begin and rest else []
     return sorted(cuts, key=lambda cut: -cut.nodes)
 
 
 def words_that_read(
-    cuts: Sequence[Cut[Tensor]],
+    cuts: Sequence[TensorCut[Tensor]],
     name_of: Callable[[Tensor], str],
     read: Callable[[Sequence[str], Sequence[str]], object],
 ) -> str:

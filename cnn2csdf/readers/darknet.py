@@ -53,14 +53,14 @@ def parse_darknet(text: str, name: str) -> Network:
     return _with_outputs(builder)
 
 
-def _image_dims(section: Section) -> tuple[int, int, int]:
+def _image_dims(section: DarknetSection) -> tuple[int, int, int]:
     """The dims of the input; other options of [net] are about training."""
     if section.kind not in ("net", "network"):
         raise UnreadableFile(f"{section.where}: the first section is not [net]")
     return (section.size("channels"), section.size("height"), section.size("width"))
 
 
-def _sources(section: Section, results: Sequence[str | None], image: str) -> tuple[str, ...]:
+def _sources(section: DarknetSection, results: Sequence[str | None], image: str) -> tuple[str, ...]:
     """Return the sections that a section reads: the one before, others by name, or the image."""
     if section.kind == "route":
         return tuple(_named(section, "layers", results))
@@ -70,13 +70,13 @@ def _sources(section: Section, results: Sequence[str | None], image: str) -> tup
     return (previous,)
 
 
-def _named(section: Section, key: str, results: Sequence[str | None]) -> list[str]:
+def _named(section: DarknetSection, key: str, results: Sequence[str | None]) -> list[str]:
     """Sections by number: from 0 on, or backwards from the section itself."""
     places = [number if number >= 0 else len(results) + number for number in section.integers(key)]
     return [_result(section, place, results) for place in places]
 
 
-def _result(section: Section, place: int, results: Sequence[str | None]) -> str:
+def _result(section: DarknetSection, place: int, results: Sequence[str | None]) -> str:
     if not 0 <= place < len(results):
         raise UnreadableFile(
             f"{section.where}: reads section {place}, but there are {len(results)} before it, "
@@ -104,7 +104,7 @@ DIGITS = 9  # of any number that makes sense in a configuration
 _INTEGER = re.compile(rf"[+-]?[0-9]{{1,{DIGITS}}}")
 
 
-class Option(NamedTuple):
+class DarknetOption(NamedTuple):
     """The text behind the `=` of an option, and its line."""
 
     value: str
@@ -112,13 +112,13 @@ class Option(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class DarknetSection:
     """A heading in brackets with the options below it."""
 
     kind: str
     file: str
     line: int
-    options: dict[str, Option] = field(default_factory=dict)
+    options: dict[str, DarknetOption] = field(default_factory=dict)
 
     @property
     def where(self) -> str:
@@ -193,18 +193,18 @@ class Section:
         )
 
 
-def parse_sections(text: str, name: str) -> list[Section]:
+def parse_sections(text: str, name: str) -> list[DarknetSection]:
     """Return the sections in their order.
 
     Spaces count nowhere; `#` and `;` begin a comment. Raises UnreadableFile, naming the line.
     """
-    sections: list[Section] = []
+    sections: list[DarknetSection] = []
     for number, raw in enumerate(text.removeprefix("\ufeff").split("\n"), start=1):
         line = "".join(re.split("[#;]", raw)[0].split())
         if line.startswith("["):
             if not re.fullmatch(r"\[\w+\]", line):
                 raise UnreadableFile(f"{name}:{number}: found {line[:40]!r}; expected [section]")
-            sections.append(Section(kind=line[1:-1].lower(), file=name, line=number))
+            sections.append(DarknetSection(kind=line[1:-1].lower(), file=name, line=number))
         elif line:
             key, sign, value = line.partition("=")
             if not sections:
@@ -219,13 +219,13 @@ def parse_sections(text: str, name: str) -> list[Section]:
                 raise UnreadableFile(
                     f"{name}:{number}: [{section.kind}]: {key!r} is given twice, first in line {first}"
                 )
-            section.options[key] = Option(value, number)
+            section.options[key] = DarknetOption(value, number)
     if not sections:
         raise UnreadableFile(f"{name}: no section in the file; expected [net] first")
     return sections
 
 
-Addition = Callable[[NetworkBuilder, Section, Sequence[str], str], str]
+Addition = Callable[[NetworkBuilder, DarknetSection, Sequence[str], str], str]
 """Adds the layers of a section that reads some layers, under a name; returns the last one."""
 
 ACTIVATIONS: dict[str, op.Activation | None] = {
@@ -257,7 +257,7 @@ TRAINING_OPTIONS = (
 
 
 def _convolutional(
-    builder: NetworkBuilder, section: Section, sources: Sequence[str], name: str
+    builder: NetworkBuilder, section: DarknetSection, sources: Sequence[str], name: str
 ) -> str:
     window = _square_window(section, dilated=True)
     convolution = op.Convolution(
@@ -272,7 +272,7 @@ def _convolutional(
 
 
 def _deconvolutional(
-    builder: NetworkBuilder, section: Section, sources: Sequence[str], name: str
+    builder: NetworkBuilder, section: DarknetSection, sources: Sequence[str], name: str
 ) -> str:
     convolution = op.TransposedConvolution(
         filters=section.integer("filters", 1, least=1),
@@ -282,7 +282,7 @@ def _deconvolutional(
     return _weighted(builder, section, convolution, sources[0], name)
 
 
-def _square_window(section: Section, *, dilated: bool) -> op.Window:
+def _square_window(section: DarknetSection, *, dilated: bool) -> op.Window:
     """The window of a convolution; `pad` asks for half the kernel, `padding` for a number."""
     size = section.integer("size", 1, least=1)
     stride = section.integer("stride", 1, least=1)
@@ -300,7 +300,9 @@ def _square_window(section: Section, *, dilated: bool) -> op.Window:
     )
 
 
-def _connected(builder: NetworkBuilder, section: Section, sources: Sequence[str], name: str) -> str:
+def _connected(
+    builder: NetworkBuilder, section: DarknetSection, sources: Sequence[str], name: str
+) -> str:
     connected = op.FullyConnected(
         units=section.integer("output", 1, least=1),
         has_bias=not section.integer("batch_normalize", 0),
@@ -309,7 +311,7 @@ def _connected(builder: NetworkBuilder, section: Section, sources: Sequence[str]
 
 
 def _weighted(
-    builder: NetworkBuilder, section: Section, operator: op.Operator, source: str, name: str
+    builder: NetworkBuilder, section: DarknetSection, operator: op.Operator, source: str, name: str
 ) -> str:
     """The operator, its normalisation if it asks for one, its activation."""
     last = builder.add(operator, source, name=name)
@@ -319,14 +321,16 @@ def _weighted(
 
 
 def _activated(
-    builder: NetworkBuilder, section: Section, source: str, name: str, default: str
+    builder: NetworkBuilder, section: DarknetSection, source: str, name: str, default: str
 ) -> str:
     word = section.choice("activation", default, ACTIVATIONS)
     activation = ACTIVATIONS[word]
     return builder.add(activation, source, name=f"{name}_{word}") if activation else source
 
 
-def _maxpool(builder: NetworkBuilder, section: Section, sources: Sequence[str], name: str) -> str:
+def _maxpool(
+    builder: NetworkBuilder, section: DarknetSection, sources: Sequence[str], name: str
+) -> str:
     """Darknet pads by size - 1 in all, the smaller half in front, and rounds down."""
     stride = section.integer("stride", 1, least=1)
     size = section.integer("size", stride, least=1)
@@ -338,11 +342,13 @@ def _maxpool(builder: NetworkBuilder, section: Section, sources: Sequence[str], 
     return builder.add(op.Pooling(function="max", window=window), sources[0], name=name)
 
 
-def _avgpool(builder: NetworkBuilder, _: Section, sources: Sequence[str], name: str) -> str:
+def _avgpool(builder: NetworkBuilder, _: DarknetSection, sources: Sequence[str], name: str) -> str:
     return builder.add(op.GlobalPooling(function="average"), sources[0], name=name)
 
 
-def _route(builder: NetworkBuilder, section: Section, sources: Sequence[str], name: str) -> str:
+def _route(
+    builder: NetworkBuilder, section: DarknetSection, sources: Sequence[str], name: str
+) -> str:
     """Return a layer that takes a group of the feature maps of each source, source by source."""
     groups = section.integer("groups", 1, least=1)
     group = section.integer("group_id", 0)
@@ -365,7 +371,9 @@ def _group(builder: NetworkBuilder, source: str, groups: int, group: int) -> op.
     return op.Slice(axis=0, start=group * size, stop=(group + 1) * size)
 
 
-def _shortcut(builder: NetworkBuilder, section: Section, sources: Sequence[str], name: str) -> str:
+def _shortcut(
+    builder: NetworkBuilder, section: DarknetSection, sources: Sequence[str], name: str
+) -> str:
     section.require_neutral("weights_type", "none")
     section.require_neutral("alpha", "1", "1.0")
     section.require_neutral("beta", "1", "1.0")
@@ -377,7 +385,9 @@ def _shortcut(builder: NetworkBuilder, section: Section, sources: Sequence[str],
     return _activated(builder, section, total, name, "linear")
 
 
-def _upsample(builder: NetworkBuilder, section: Section, sources: Sequence[str], name: str) -> str:
+def _upsample(
+    builder: NetworkBuilder, section: DarknetSection, sources: Sequence[str], name: str
+) -> str:
     section.require_neutral("scale", "1", "1.0", "1.")
     stride = section.integer("stride", 2, least=1)
     shape = builder.shape(sources[0])
@@ -385,7 +395,9 @@ def _upsample(builder: NetworkBuilder, section: Section, sources: Sequence[str],
     return builder.add(op.Resize(size=size, function="nearest"), sources[0], name=name)
 
 
-def _reorg(builder: NetworkBuilder, section: Section, sources: Sequence[str], name: str) -> str:
+def _reorg(
+    builder: NetworkBuilder, section: DarknetSection, sources: Sequence[str], name: str
+) -> str:
     """Darknet's order takes the channels as stride * stride groups of finer maps."""
     for key in ("reverse", "flatten", "extra"):
         section.require_neutral(key, "0")
@@ -398,7 +410,9 @@ def _reorg(builder: NetworkBuilder, section: Section, sources: Sequence[str], na
     return builder.add(op.SpaceToDepth(block=stride, order="darknet"), sources[0], name=name)
 
 
-def _softmax(builder: NetworkBuilder, section: Section, sources: Sequence[str], name: str) -> str:
+def _softmax(
+    builder: NetworkBuilder, section: DarknetSection, sources: Sequence[str], name: str
+) -> str:
     section.require_neutral("groups", "1")
     section.require_neutral("spatial", "0")
     rank = len(builder.shape(sources[0]).dims)
@@ -406,17 +420,19 @@ def _softmax(builder: NetworkBuilder, section: Section, sources: Sequence[str], 
 
 
 def _activation(
-    builder: NetworkBuilder, section: Section, sources: Sequence[str], name: str
+    builder: NetworkBuilder, section: DarknetSection, sources: Sequence[str], name: str
 ) -> str:
     return _activated(builder, section, sources[0], name, "linear")
 
 
-def _batchnorm(builder: NetworkBuilder, _: Section, sources: Sequence[str], name: str) -> str:
+def _batchnorm(
+    builder: NetworkBuilder, _: DarknetSection, sources: Sequence[str], name: str
+) -> str:
     return builder.add(op.BatchNormalization(epsilon=1e-6), sources[0], name=name)
 
 
 def _normalization(
-    builder: NetworkBuilder, section: Section, sources: Sequence[str], name: str
+    builder: NetworkBuilder, section: DarknetSection, sources: Sequence[str], name: str
 ) -> str:
     """Darknet multiplies the sum of squares by alpha, the published form by alpha / size."""
     size = section.integer("size", 5, least=1)
@@ -429,16 +445,20 @@ def _normalization(
     return builder.add(normalization, sources[0], name=name)
 
 
-def _nothing(builder: NetworkBuilder, section: Section, sources: Sequence[str], name: str) -> str:
+def _nothing(
+    builder: NetworkBuilder, section: DarknetSection, sources: Sequence[str], name: str
+) -> str:
     return builder.add(op.Identity(kind=section.kind), sources[0], name=name)
 
 
-def _detection(builder: NetworkBuilder, _: Section, sources: Sequence[str], name: str) -> str:
+def _detection(
+    builder: NetworkBuilder, _: DarknetSection, sources: Sequence[str], name: str
+) -> str:
     """The boxes as they come: what a detection computes from them is left to the application."""
     return builder.output(sources[0], name=name)
 
 
-class Kind(NamedTuple):
+class LayerKind(NamedTuple):
     """How a section becomes layers. options: all that it may have; None if none changes a shape."""
 
     add: Addition
@@ -450,10 +470,10 @@ DETECTIONS = ("region", "yolo", "detection")
 _WEIGHTED = ("batch_normalize", "activation")
 _WINDOW = ("filters", "size", "stride", "pad", "padding")
 _CONVOLUTION = ("groups", "dilation", "stride_x", "stride_y", "binary", "xnor", "flipped")
-_CONVOLUTIONAL = Kind(_convolutional, "conv", (*_WEIGHTED, *_WINDOW, *_CONVOLUTION))
-_DECONVOLUTIONAL = Kind(_deconvolutional, "deconv", (*_WEIGHTED, *_WINDOW))
-_CONNECTED = Kind(_connected, "connected", ("output", *_WEIGHTED))
-_MAXPOOL = Kind(_maxpool, "pool", ("size", "stride", "padding"))
+_CONVOLUTIONAL = LayerKind(_convolutional, "conv", (*_WEIGHTED, *_WINDOW, *_CONVOLUTION))
+_DECONVOLUTIONAL = LayerKind(_deconvolutional, "deconv", (*_WEIGHTED, *_WINDOW))
+_CONNECTED = LayerKind(_connected, "connected", ("output", *_WEIGHTED))
+_MAXPOOL = LayerKind(_maxpool, "pool", ("size", "stride", "padding"))
 _SHORTCUT = ("from", "activation", "weights_type", "alpha", "beta")
 KINDS = {
     "convolutional": _CONVOLUTIONAL,
@@ -464,19 +484,19 @@ KINDS = {
     "conn": _CONNECTED,
     "maxpool": _MAXPOOL,
     "max": _MAXPOOL,
-    "avgpool": Kind(_avgpool, "pool"),
-    "avg": Kind(_avgpool, "pool"),
-    "route": Kind(_route, "route", ("layers", "groups", "group_id")),
-    "shortcut": Kind(_shortcut, "shortcut", _SHORTCUT),
-    "upsample": Kind(_upsample, "upsample", ("stride", "scale")),
-    "reorg": Kind(_reorg, "reorg", ("stride", "reverse", "flatten", "extra")),
-    "softmax": Kind(_softmax, "softmax", ("groups", "spatial", "temperature")),
-    "soft": Kind(_softmax, "softmax", ("groups", "spatial", "temperature")),
-    "activation": Kind(_activation, "activation", ("activation",)),
-    "batchnorm": Kind(_batchnorm, "normalization"),
-    "normalization": Kind(_normalization, "lrn", ("size", "alpha", "beta", "kappa")),
-    "lrn": Kind(_normalization, "lrn", ("size", "alpha", "beta", "kappa")),
-    "dropout": Kind(_nothing, "dropout", None),
-    "cost": Kind(_nothing, "cost", None),
-    **dict.fromkeys(DETECTIONS, Kind(_detection, "detection", None)),
+    "avgpool": LayerKind(_avgpool, "pool"),
+    "avg": LayerKind(_avgpool, "pool"),
+    "route": LayerKind(_route, "route", ("layers", "groups", "group_id")),
+    "shortcut": LayerKind(_shortcut, "shortcut", _SHORTCUT),
+    "upsample": LayerKind(_upsample, "upsample", ("stride", "scale")),
+    "reorg": LayerKind(_reorg, "reorg", ("stride", "reverse", "flatten", "extra")),
+    "softmax": LayerKind(_softmax, "softmax", ("groups", "spatial", "temperature")),
+    "soft": LayerKind(_softmax, "softmax", ("groups", "spatial", "temperature")),
+    "activation": LayerKind(_activation, "activation", ("activation",)),
+    "batchnorm": LayerKind(_batchnorm, "normalization"),
+    "normalization": LayerKind(_normalization, "lrn", ("size", "alpha", "beta", "kappa")),
+    "lrn": LayerKind(_normalization, "lrn", ("size", "alpha", "beta", "kappa")),
+    "dropout": LayerKind(_nothing, "dropout", None),
+    "cost": LayerKind(_nothing, "cost", None),
+    **dict.fromkeys(DETECTIONS, LayerKind(_detection, "detection", None)),
 }

@@ -283,7 +283,9 @@ class PeriodicProblem:
         )
         arrays = NodeArrays(
             nodes=starts[-1],
-            columns=backend.kernel(periodic.Layout)(SimpleNamespace(**columns), backend.array),
+            columns=backend.kernel(periodic.ConstraintLayout)(
+                SimpleNamespace(**columns), backend.array
+            ),
             times=backend.array(
                 [1] * starts[-1] if unit_times else self._times(copies, graph.duration)
             ),

@@ -158,7 +158,7 @@ def command_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _answer(options: argparse.Namespace) -> Answer:
+def _answer(options: argparse.Namespace) -> MapAnswer:
     required = _required(options)
     if (
         options.platform is None
@@ -180,7 +180,7 @@ def _answer(options: argparse.Namespace) -> Answer:
     with working(f"analysing the mapping of {graph.name}"):
         stop = stop_after(options.time_limit)
         throughput = mapped_throughput(graph, platform, mapping, budget=stop)
-    return Answer(graph, platform, mapping, throughput, required=required)
+    return MapAnswer(graph, platform, mapping, throughput, required=required)
 
 
 def _platform(options: argparse.Namespace, graph: Graph) -> Platform:
@@ -193,7 +193,7 @@ def _platform(options: argparse.Namespace, graph: Graph) -> Platform:
     return equal_processors(options.processors or len(graph.actors))
 
 
-def _searched(graph: Graph, options: argparse.Namespace, required: Fraction | None) -> Answer:
+def _searched(graph: Graph, options: argparse.Namespace, required: Fraction | None) -> MapAnswer:
     if required is None and options.platform is None and options.processors is None:
         raise CsdfError(
             f"{options.file}: no platform in it; give --platform FILE or --processors N"
@@ -207,7 +207,7 @@ def _searched(graph: Graph, options: argparse.Namespace, required: Fraction | No
             orders = fewest.mapping.orders
             used = tuple(core for core in platform.cores if core.name in orders)
             platform = replace(platform, cores=used)
-        return Answer(
+        return MapAnswer(
             graph, platform, fewest.mapping, fewest.found, least=fewest, required=required
         )
     share = stop if options.minimize is None else stop.part(share=0.5)
@@ -215,7 +215,7 @@ def _searched(graph: Graph, options: argparse.Namespace, required: Fraction | No
     _remark_on_proofs(best.status)
     if options.minimize == "buffers":
         return _with_least_buffers(graph, platform, best.mapping, options, best)
-    return Answer(graph, platform, best.mapping, best.found, best=best)
+    return MapAnswer(graph, platform, best.mapping, best.found, best=best)
 
 
 def _remark_on_proofs(status: Status) -> None:
@@ -229,16 +229,16 @@ def _with_least_buffers(
     mapping: Mapping,
     options: argparse.Namespace,
     best: BestMapping | None,
-) -> Answer:
+) -> MapAnswer:
     required = _required(options)
     stop = stop_after(
         options.time_limit, lambda progress: f"sizing the buffers of {graph.name}: {progress.done}"
     )
     sized = min_buffers(graph, platform, mapping, period=required, unit=options.unit, budget=stop)
-    return Answer(graph, platform, sized.mapping, sized.found, best, sized, required)
+    return MapAnswer(graph, platform, sized.mapping, sized.found, best, sized, required)
 
 
-def _aligned_execution(answer: Answer, options: argparse.Namespace) -> MappedExecution | None:
+def _aligned_execution(answer: MapAnswer, options: argparse.Namespace) -> MappedExecution | None:
     """Return the execution with TDMA wheels from time 0 on; None, with a remark, where it gave up."""
     try:
         return _executed(answer, options)
@@ -248,7 +248,7 @@ def _aligned_execution(answer: Answer, options: argparse.Namespace) -> MappedExe
 
 
 def _executed(
-    answer: Answer, options: argparse.Namespace, iterations: int | None = None
+    answer: MapAnswer, options: argparse.Namespace, iterations: int | None = None
 ) -> MappedExecution:
     if answer.mapping is None:
         raise AssertionError("only a mapping is executed")
@@ -258,7 +258,7 @@ def _executed(
     )
 
 
-def _drawn_iterations(answer: Answer) -> int:
+def _drawn_iterations(answer: MapAnswer) -> int:
     """Return how many iterations a picture shows: the prefixes and some more."""
     repetitions = repetition_vector(answer.graph)
     orders = () if answer.mapping is None else answer.mapping.orders.values()
@@ -275,7 +275,7 @@ RUNS = 16  # most runs of equal actors of an order that are listed
 Least = FewestProcessors | LeastBuffers
 
 
-class Answer(NamedTuple):
+class MapAnswer(NamedTuple):
     """The answer of `csdf map` and what it rests on.
 
     mapping, found: None where no mapping is known that is fast enough. best: what a search for the
@@ -307,7 +307,7 @@ class Answer(NamedTuple):
         return answers.ANSWERED
 
 
-def as_json(answer: Answer, execution: MappedExecution | None) -> dict[str, Any]:
+def as_json(answer: MapAnswer, execution: MappedExecution | None) -> dict[str, Any]:
     """Return the answer as a JSON value; fractions as texts."""
     nothing: dict[str, Any] = {"period": None, "critical_cycle": None, "deadlock": None}
     row: dict[str, Any] = {
@@ -332,7 +332,7 @@ def as_json(answer: Answer, execution: MappedExecution | None) -> dict[str, Any]
     return row
 
 
-def _lines(answer: Answer, execution: MappedExecution | None) -> list[str]:
+def _lines(answer: MapAnswer, execution: MappedExecution | None) -> list[str]:
     count = answers.counted(len(answer.platform.cores), "processor")
     verdict, rows = "; ".join(_verdicts(answer)), list(_rows(answer, execution))
     cycle = None if answer.found is None else answer.found.critical_cycle
@@ -354,7 +354,7 @@ def _lines(answer: Answer, execution: MappedExecution | None) -> list[str]:
     return [*lines, *(f"  {name:<{width}} {use:>7}  {shown}" for name, use, shown in orders)]
 
 
-def _verdicts(answer: Answer) -> Iterator[str]:
+def _verdicts(answer: MapAnswer) -> Iterator[str]:
     """Yield the parts of the answer in one line: the minimum that was asked for, and the period."""
     least, best, result = answer.least, answer.best, answer.found
     if least is not None:
@@ -387,7 +387,7 @@ def _verdicts(answer: Answer) -> Iterator[str]:
     yield verdict
 
 
-def _rows(answer: Answer, execution: MappedExecution | None) -> Iterator[tuple[str, str]]:
+def _rows(answer: MapAnswer, execution: MappedExecution | None) -> Iterator[tuple[str, str]]:
     least, result = answer.least, answer.found
     if result is not None and result.period is not None:
         if any(core.wheel for core in answer.platform.cores):

@@ -33,9 +33,9 @@ from csdf.cli.frame.long_work import limited_part, shown, stop_after
 from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency, storage
 from csdf.cli.reporting.subject import GraphSubject, Subject
-from csdf.draw.report.findings import FasterActor, GraphFindings, Run
-from csdf.draw.report.page import Compared, Origin, Source, report_page
-from csdf.draw.report.sections import Contribution, Surroundings
+from csdf.draw.report.findings import FasterActor, FirstIterations, GraphFindings
+from csdf.draw.report.page import Compared, Origin, ReadFile, report_page
+from csdf.draw.report.sections import Contribution, PageFrame
 from csdf.draw.report.timeline import LARGEST_TIME
 from csdf.errors import GaveUp, counted
 from csdf.io.files import read_bytes, require_plain, write_text
@@ -76,7 +76,7 @@ def work(options: argparse.Namespace) -> int:
     return answers.NO if graph.blocked or around.is_no else answers.ANSWERED
 
 
-def _found(options: argparse.Namespace, stop: Stop) -> tuple[Subject, GraphFindings, Surroundings]:
+def _found(options: argparse.Namespace, stop: Stop) -> tuple[Subject, GraphFindings, PageFrame]:
     """The subject of a page, and all findings on it."""
     kind, subject = _subject(options, stop)
     if options.time_limit is None:
@@ -197,9 +197,9 @@ def _without_output(argv: Sequence[str]) -> Iterator[str]:
             yield word
 
 
-def _source(path: str) -> Source:
+def _source(path: str) -> ReadFile:
     content = read_bytes(path)
-    return Source(path, len(content), hashlib.sha256(content).hexdigest())
+    return ReadFile(path, len(content), hashlib.sha256(content).hexdigest())
 
 
 MOST_FASTER = 4  # actors that are tried twice as fast
@@ -311,7 +311,7 @@ def _front(
     return None
 
 
-def _runs(found: GraphFindings, stop: Stop, left_out: dict[str, str]) -> Iterator[Run]:
+def _runs(found: GraphFindings, stop: Stop, left_out: dict[str, str]) -> Iterator[FirstIterations]:
     """Executions in the capacities of the file, at full speed, and in the smallest buffers."""
     reason = refusal(found.graph, found.repetitions)
     if reason is not None:
@@ -382,7 +382,7 @@ def executed(
     title: str,
     capacities: Mapping[str, int],
     stop: Stop,
-) -> Run:
+) -> FirstIterations:
     """Return the transient part and two rounds of the steady part, or as much as there is room for.
 
     Raises GaveUp where times leave what a browser can count, or where the stop ends the run before
@@ -395,7 +395,7 @@ def executed(
     listed = min(wanted, MOST_FIRINGS // sum(firings))
     part = stop.part(share=0.5, report=shown(f"executing {graph.name}"))
     starts = first_starts(numbers, repetitions, listed, budget=part)
-    run = Run(
+    run = FirstIterations(
         title=title,
         graph=bounded,
         repetitions=repetitions,
@@ -421,7 +421,7 @@ def _last_end(graph: Graph, starts: Mapping[str, tuple[int, ...]]) -> int:
     )
 
 
-def _continued(run: Run) -> Run:
+def _continued(run: FirstIterations) -> FirstIterations:
     """Repeat the steady part of every actor up to one time, so that none ends before the others."""
     settled, cycle = run.settled or 0, run.cycle or 1
     for rounds in (2, 1):
@@ -434,7 +434,7 @@ def _continued(run: Run) -> Run:
     return run
 
 
-def _endless(run: Run, name: str) -> Iterator[int]:
+def _endless(run: FirstIterations, name: str) -> Iterator[int]:
     """The start times of an actor, for ever."""
     transient = run.repetitions[name] * (run.transient or 0)
     return repeated(run.starts[name], transient=transient, period=run.cycle or 1)

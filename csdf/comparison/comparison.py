@@ -31,8 +31,8 @@ from csdf.comparison.tools import (
     Inconsistent,
     NoAnswer,
     Program,
+    ReportedPoint,
     Speed,
-    Stored,
 )
 from csdf.errors import CsdfError, GaveUp, InconsistentGraph, InvalidGraph, counted
 from csdf.io.graph_files import write_graph
@@ -269,7 +269,7 @@ class _Comparison:
         if not front.is_complete and not front.points:
             return self._told(NOT_ASKED, reason=f"our front has no point yet: {front.reason}")
         ours = [
-            Stored(point.size, point.throughput or Fraction(0), point.capacities)
+            ReportedPoint(point.size, point.throughput or Fraction(0), point.capacities)
             for point in front.points
         ]
         theirs = self.program.front(self._ask(FRONT, path), self.graph, self._factor(self.graph))
@@ -296,7 +296,9 @@ class _Comparison:
             self._front_reason(missed, better),
         )
 
-    def _front_reason(self, missed: Sequence[Stored], better: Sequence[Stored]) -> str:
+    def _front_reason(
+        self, missed: Sequence[ReportedPoint], better: Sequence[ReportedPoint]
+    ) -> str:
         """Ask the tool about single distributions; empty where that explains nothing."""
         if better:
             for point in better[:TRIED]:
@@ -322,7 +324,7 @@ class _Comparison:
             f"distributions, such as of size {sizes}"
         )
 
-    def _own_speed_of(self, point: Stored) -> Fraction | None:
+    def _own_speed_of(self, point: ReportedPoint) -> Fraction | None:
         if point.capacities is None:
             return None
         names = {channel.name for channel in self.graph.channels if not channel.is_self_loop}
@@ -443,16 +445,16 @@ def _equal_speeds(ours: Fraction | None, theirs: Fraction | None) -> bool:
     return _equal(ours, theirs)
 
 
-def _dominant(points: Sequence[Stored]) -> list[Stored]:
+def _dominant(points: Sequence[ReportedPoint]) -> list[ReportedPoint]:
     """The Pareto-optimal points, by size; equal to six digits is no improvement."""
-    kept: list[Stored] = []
+    kept: list[ReportedPoint] = []
     for point in sorted(points, key=lambda point: (point.size, -point.speed)):
         if not kept or point.speed > kept[-1].speed * (1 + DIGITS):
             kept.append(point)
     return kept
 
 
-def _gaps(points: Sequence[Stored], others: Sequence[Stored]) -> list[Stored]:
+def _gaps(points: Sequence[ReportedPoint], others: Sequence[ReportedPoint]) -> list[ReportedPoint]:
     """The points of one front whose throughput the other reaches with no such size."""
     best = sorted(others, key=lambda point: point.size)
     missed, at, fastest = [], 0, Fraction(0)
@@ -465,7 +467,9 @@ def _gaps(points: Sequence[Stored], others: Sequence[Stored]) -> list[Stored]:
     return missed
 
 
-def _at_sizes(points: Sequence[Stored], wanted: Sequence[Stored]) -> list[Stored]:
+def _at_sizes(
+    points: Sequence[ReportedPoint], wanted: Sequence[ReportedPoint]
+) -> list[ReportedPoint]:
     """The next points of a front from the sizes of these points on."""
     points_of_size = []
     for point in wanted[:SHOWN]:
@@ -474,7 +478,7 @@ def _at_sizes(points: Sequence[Stored], wanted: Sequence[Stored]) -> list[Stored
     return list({(point.size, point.speed): point for point in points_of_size}.values())
 
 
-def _points(points: Sequence[Stored]) -> str:
+def _points(points: Sequence[ReportedPoint]) -> str:
     listed = [f"{point.size} at {_decimal(point.speed)}" for point in points[:SHOWN]]
     more = f" and {len(points) - SHOWN} more" if len(points) > SHOWN else ""
     return (", ".join(listed) + more) or "no point"

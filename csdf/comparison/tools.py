@@ -52,7 +52,7 @@ class Speed(NamedTuple):
     is_vague: bool = False
 
 
-class Stored(NamedTuple):
+class ReportedPoint(NamedTuple):
     """A point of a front: size without self-loops, throughput, and capacities where they are known."""
 
     size: int
@@ -70,7 +70,7 @@ class Program:
     repetitions: Callable[[str, Graph, Fraction], dict[str, int]]
     throughput: Callable[[str, Fraction], Speed]
     mcm: Callable[[str], Fraction] | None
-    front: Callable[[str, Graph, Fraction], list[Stored]]
+    front: Callable[[str, Graph, Fraction], list[ReportedPoint]]
     factor: Callable[[Graph, Mapping[str, int]], Fraction]
 
     def asks(self, question: str, graph: Graph, repetitions: Mapping[str, int]) -> str | None:
@@ -190,7 +190,7 @@ def _sdf3_mcm(text: str) -> Fraction:
 _POINT = re.compile(r"thr='([^']*)' sz='(-?\d+)'>\s*<distribution>(.*?)</distribution>", re.DOTALL)
 
 
-def _sdf3_front(text: str, graph: Graph, factor: Fraction) -> list[Stored]:
+def _sdf3_front(text: str, graph: Graph, factor: Fraction) -> list[ReportedPoint]:
     loops = {channel.name for channel in graph.channels if channel.is_self_loop}
     points = []
     for speed, _, stored in _POINT.findall(text):
@@ -198,7 +198,7 @@ def _sdf3_front(text: str, graph: Graph, factor: Fraction) -> list[Stored]:
             name: int(size) for name, size in re.findall(r"<ch name='([^']*)' sz='(-?\d+)'", stored)
         }
         size = sum(space for name, space in sizes.items() if name not in loops)
-        points.append(Stored(size, _number(speed) * factor, sizes))
+        points.append(ReportedPoint(size, _number(speed) * factor, sizes))
     if not points:
         raise NoAnswer(f"no distribution in {text[:60]!r}")
     return points
@@ -246,7 +246,7 @@ def _kiter_throughput(text: str, _factor: Fraction) -> Speed:
     return Speed(None, said, is_vague=True) if said == "inf" else Speed(_number(said), said)
 
 
-def _kiter_front(text: str, graph: Graph, _factor: Fraction) -> list[Stored]:
+def _kiter_front(text: str, graph: Graph, _factor: Fraction) -> list[ReportedPoint]:
     # Self-loops that only forbid overlap are left out of its lists, all others are in them.
     loops = {channel.name for channel in graph.channels if channel.is_self_loop}
     plain = {channel.name for channel in graph.channels if is_single_firing_loop(channel)}
@@ -258,7 +258,7 @@ def _kiter_front(text: str, graph: Graph, _factor: Fraction) -> list[Stored]:
         if speed == "inf":
             raise NoAnswer("its front has the throughput inf")
         extra = sum(capacity for name, capacity in (capacities or {}).items() if name in loops)
-        points.append(Stored(int(size) - extra, _number(speed), capacities))
+        points.append(ReportedPoint(int(size) - extra, _number(speed), capacities))
     if not points:
         raise NoAnswer("it lists no distribution")
     return points

@@ -97,7 +97,7 @@ def _at(place: Place) -> Place:
     return MARGIN + WIDTH / 2 + place[0] * COLUMN + 12, MARGIN + HEIGHT / 2 + place[1] * ROW + 20
 
 
-def _actors(findings: GraphFindings, shown: Excerpt, places: Layout) -> Iterator[Html]:
+def _actors(findings: GraphFindings, shown: Excerpt, places: NodePositions) -> Iterator[Html]:
     critical, time = set(findings.critical_actors), findings.time
     titles = cut_apart(shown.actors)
     for name, place in zip(shown.actors, places.places, strict=True):
@@ -139,7 +139,7 @@ def actor_in_words(graph: Graph, actor: Actor, firings: int, time: str = "time u
 
 
 def _channels(
-    channels: Sequence[Channel], places: Layout, critical: dict[str, bool]
+    channels: Sequence[Channel], places: NodePositions, critical: dict[str, bool]
 ) -> Iterator[Html]:
     """The critical channels last, so that they are drawn above all other channels."""
     offsets = _offsets(channels)
@@ -186,7 +186,7 @@ def _loop(place: Place) -> str:
     return f"M{x + 10:.1f} {y:.1f}C{swing} {x - 10:.1f} {y:.1f}"
 
 
-def _path(points: Sequence[Place], places: Layout, offset: float) -> str:
+def _path(points: Sequence[Place], places: NodePositions, offset: float) -> str:
     """A line through the places that leaves and reaches actors at their sides.
 
     Curves lead from column to column, straight lines around the ends of the lines of actors.
@@ -357,7 +357,7 @@ Place = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class NodePositions:
     """Positions of nodes and edges, counted in columns and rows from the upper left.
 
     bends: for each edge the places from its producer to its consumer, both included; two equal ones
@@ -373,7 +373,7 @@ class Layout:
 
 def layout(
     nodes: int, edges: Sequence[Edge], feedback: Sequence[bool], *, shape: float = 0.9
-) -> Layout:
+) -> NodePositions:
     """Return a layout; with many layers of about the given shape, columns to rows.
 
     feedback: which edges hold initial tokens; a cycle is opened there first. Same input, same layout.
@@ -393,7 +393,7 @@ def layout(
     rows = rows_of(ordered, neighbours, heights, SWEEPS)
     folded = _folded(ordered, layer, rows, near, shape)
     bends = [tuple(_with_returns(folded, chain)) for chain in chains]
-    return Layout(
+    return NodePositions(
         places=tuple(folded.places[:nodes]),
         bends=tuple(
             bend if ends == edge else bend[::-1]

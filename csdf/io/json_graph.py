@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import json
 
-from csdf.io.json_value import JsonValue, Shape
+from csdf.io.json_value import JsonForm, JsonValue
 from csdf.model.graph import FORMAT, VERSION, Actor, Channel, Graph, Processor
 
-COMPLETE = Shape(is_complete=True)
+COMPLETE = JsonForm(is_complete=True)
 SHAPES = {
-    Graph: Shape(FORMAT, VERSION, is_complete=True),
+    Graph: JsonForm(FORMAT, VERSION, is_complete=True),
     Actor: COMPLETE,
     Channel: COMPLETE,
     Processor: COMPLETE,

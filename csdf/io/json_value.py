@@ -18,7 +18,7 @@ Built = TypeVar("Built")
 PLAIN = {str: "text", int: "natural", bool: "truth", Fraction: "fraction"}  # methods of JsonValue
 
 
-class Shape(NamedTuple):
+class JsonForm(NamedTuple):
     """The JSON form of a dataclass: its fields under their names, with what is said here.
 
     format, version: that it says first, where it is a document. names: other keys of some fields.
@@ -31,8 +31,8 @@ class Shape(NamedTuple):
     is_complete: bool = False
 
 
-PLAIN_SHAPE = Shape()
-Shapes = Mapping[type, Shape]  # of classes whose form is not the plain one
+PLAIN_SHAPE = JsonForm()
+Shapes = Mapping[type, JsonForm]  # of classes whose form is not the plain one
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,9 @@ Reader = Callable[[JsonValue, Shapes], Any]
 
 
 @lru_cache
-def _parts(kind: type, shape: Shape) -> tuple[list[tuple[str, str, Reader]], list[str], list[str]]:
+def _parts(
+    kind: type, shape: JsonForm
+) -> tuple[list[tuple[str, str, Reader]], list[str], list[str]]:
     """The fields of a dataclass with their keys and readers; keys that are needed, and others."""
     names, hints = dict(shape.names), get_type_hints(kind)
     parts: list[tuple[str, str, Reader]] = []

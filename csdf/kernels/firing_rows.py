@@ -15,7 +15,7 @@ READY = -1  # nothing is lacking
 STUCK = -1  # a stage needs rows that nobody makes
 
 
-class Group:
+class StageReadings:
     """S stages with R readings of one another's results.
 
     numbers: all tables, one behind the other. count: (S,) firings of each stage. made: (S,) where the

@@ -33,7 +33,7 @@ OVERFLOW = 2  # a sum left the allowed range: repeat with unbounded integers
 CHANGED = 3  # the policy is not the best yet: go on
 
 
-class Layout:
+class ConstraintLayout:
     """The graph as the constraints need it, without the tokens. A actors, C channels.
 
     node_start: (A,) first node of each actor; node = node_start + copy * phases + phase. phases,

@@ -15,7 +15,7 @@ from csdf.mapping.throughput import MappedThroughput, ordered_throughput
 from csdf.model.exact import Exact, exact_above_zero
 from csdf.model.graph import Graph
 from csdf.model.shown import Shown
-from csdf.search.evaluator import Evaluation
+from csdf.search.evaluator import PeriodEvaluation
 from csdf.search.least import least_distribution
 from csdf.search.variables import (
     SearchSpace,
@@ -132,7 +132,7 @@ class _BufferedMapping:
         self._bound = bound_graph(graph, platform, full, is_conservative=True)
         self.firings = sum(repetition_vector(self._bound).values())
         self.count = 0
-        self._known: dict[tuple[int | None, ...], Evaluation] = {}
+        self._known: dict[tuple[int | None, ...], PeriodEvaluation] = {}
 
     def mapping_with(self, capacities: Sequence[int]) -> Mapping:
         """Return the mapping with these buffers."""
@@ -142,7 +142,7 @@ class _BufferedMapping:
         buffers = {channel: Buffer(**sides) for channel, sides in sizes.items()}
         return replace(self._mapping, buffers=buffers)
 
-    def evaluate(self, capacities: tuple[int | None, ...]) -> Evaluation:
+    def evaluate(self, capacities: tuple[int | None, ...]) -> PeriodEvaluation:
         """Return the exact period with these buffers, None for one without limit, and what holds it."""
         if capacities not in self._known:
             self.count += 1
@@ -154,7 +154,7 @@ class _BufferedMapping:
                 holding = {
                     place for place, capacity in enumerate(capacities) if capacity is not None
                 }
-            self._known[capacities] = Evaluation(throughput.period, tuple(sorted(holding)))
+            self._known[capacities] = PeriodEvaluation(throughput.period, tuple(sorted(holding)))
         return self._known[capacities]
 
     def throughput(self, capacities: Sequence[int | None]) -> MappedThroughput:

@@ -70,7 +70,7 @@ def mapped_execution(
     """
     require_valid(graph, platform, mapping)
     bound = bound_graph(graph, platform, mapping, is_conservative=False)
-    run = _Run(bound, platform, mapping, stop_of(budget))
+    run = _MappedExecution(bound, platform, mapping, stop_of(budget))
     recurrence = run.until_recurrence() if iterations is None else None
     wanted = iterations if recurrence is None else recurrence.transient + recurrence.steady
     is_stuck = wanted is None or not run.complete(wanted)
@@ -87,7 +87,7 @@ def mapped_execution(
     )
 
 
-class _Recurrence(NamedTuple):
+class _PeriodicPhase(NamedTuple):
     """Iterations begun before the first state that recurs, those until it does, and their time."""
 
     transient: int
@@ -95,7 +95,7 @@ class _Recurrence(NamedTuple):
     time: int
 
 
-class _Run:
+class _MappedExecution:
     """A mapped graph while it executes; times in units of the graph."""
 
     def __init__(self, graph: Graph, platform: Platform, mapping: Mapping, stop: Stop) -> None:
@@ -130,7 +130,7 @@ class _Run:
                     "it fires without end"
                 )
 
-    def until_recurrence(self) -> _Recurrence | None:
+    def until_recurrence(self) -> _PeriodicPhase | None:
         """Run until a state recurs; None where everything stops first."""
         seen: dict[object, tuple[int, int, int]] = {}
         reference = next(iter(self.repetitions))
@@ -143,7 +143,7 @@ class _Run:
                 state = self._state()
                 if state in seen:
                     before, begun, time = seen[state]  # begun: iterations with some firing started
-                    return _Recurrence(begun, done - before, self.now - time)
+                    return _PeriodicPhase(begun, done - before, self.now - time)
                 begun = max(-(-self.started[a] // count) for a, count in self.repetitions.items())
                 seen[state] = (done, begun, self.now)
                 remembered += len(self.tokens) + len(self.started) + 2 * len(self.active)

@@ -20,13 +20,13 @@ import os
 
 from csdf.arguments import public
 from csdf.io import files
-from csdf.io.json_value import JsonValue, Shape
+from csdf.io.json_value import JsonForm, JsonValue
 from csdf.mapping.model import Connection, Mapping, Platform
 
 SHAPES = {
-    Platform: Shape("csdf-platform", names=(("cores", "processors"),)),
-    Mapping: Shape("csdf-mapping"),
-    Connection: Shape(names=(("is_pipelined", "pipelined"),)),
+    Platform: JsonForm("csdf-platform", names=(("cores", "processors"),)),
+    Mapping: JsonForm("csdf-mapping"),
+    Connection: JsonForm(names=(("is_pipelined", "pipelined"),)),
 }
 
 

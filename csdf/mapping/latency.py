@@ -134,7 +134,7 @@ def with_clock(graph: Graph, source: str, period: Fraction) -> Graph:
     return replace(finer, actors=(*finer.actors, clock), channels=channels)
 
 
-class _Run(NamedTuple):
+class _FiringPrefix(NamedTuple):
     """Firings of the transient and the steady part, and of as many iterations more as are asked for."""
 
     firings: Sequence[Firing]
@@ -142,25 +142,32 @@ class _Run(NamedTuple):
     steady: int
 
 
-def _self_timed_run(graph: Graph, more: int, stop: Stop) -> _Run:
+def _self_timed_run(graph: Graph, more: int, stop: Stop) -> _FiringPrefix:
     first = self_timed_execution(graph, budget=stop)
     if first.transient is None or first.steady is None:
         raise NoRecurrence(f"graph {graph.name!r}: no state recurred behind the source")
     again = self_timed_execution(graph, iterations=first.iterations + more, budget=stop)
-    return _Run(again.firings, first.transient, first.steady)
+    return _FiringPrefix(again.firings, first.transient, first.steady)
 
 
-def _mapped_run(graph: Graph, platform: Platform, mapping: Mapping, more: int, stop: Stop) -> _Run:
+def _mapped_run(
+    graph: Graph, platform: Platform, mapping: Mapping, more: int, stop: Stop
+) -> _FiringPrefix:
     first = mapped_execution(graph, platform, mapping, budget=stop)
     if first.transient is None or first.steady is None:
         raise Deadlocked(f"graph {graph.name!r} deadlocks under these orders and has no latency")
     count = first.transient + first.steady + more
     again = mapped_execution(graph, platform, mapping, iterations=count, budget=stop)
-    return _Run(again.firings, first.transient, first.steady)
+    return _FiringPrefix(again.firings, first.transient, first.steady)
 
 
 def _measured(
-    repetitions: dict[str, int], run: _Run, source: str, sink: str, period: Fraction, distance: int
+    repetitions: dict[str, int],
+    run: _FiringPrefix,
+    source: str,
+    sink: str,
+    period: Fraction,
+    distance: int,
 ) -> tuple[Fraction, ...]:
     """Return the numbers of LATENCIES over the transient and one steady part."""
     made, taken = repetitions[sink], repetitions[source]

@@ -63,12 +63,12 @@ def read_nsoc(
         warnings.simplefilter("ignore", UncountedSizes)  # these count as buffers
         graph = sdf3_reader.parse_sdf3(content, name, most=most)
     try:
-        return _Reader(document, graph, platform, mapping).read()
+        return _DocumentReader(document, graph, platform, mapping).read()
     except (InvalidMapping, InvalidGraph) as error:
         raise document.refusal(mapping, str(error)) from None
 
 
-class _Reader:
+class _DocumentReader:
     """A document while it is being read."""
 
     def __init__(

@@ -182,7 +182,7 @@ def _require_live(graph: Graph) -> None:
         raise Deadlocked(f"graph {graph.name!r} deadlocks, however it is mapped: {blocked}")
 
 
-class _Search(ABC):
+class _MappingSearch(ABC):
     """Bindings and the static orders found for them; the best mapping so far."""
 
     def __init__(self, problem: MappingProblem, stop: Stop, seed: int) -> None:
@@ -261,7 +261,7 @@ class _Search(ABC):
         return [core for core in self.problem.cores_of(actor) if core in cores]
 
 
-class _LeastPeriod(_Search):
+class _LeastPeriod(_MappingSearch):
     """The mapping with the smallest period so far, and the bound."""
 
     def __init__(self, problem: MappingProblem, stop: Stop, seed: int) -> None:
@@ -392,7 +392,7 @@ class _LeastPeriod(_Search):
                 return
 
 
-class _Fewest(_Search):
+class _Fewest(_MappingSearch):
     """The fewest processors so far, and the bound of their number."""
 
     def __init__(self, problem: MappingProblem, stop: Stop, seed: int, required: Fraction) -> None:

@@ -27,7 +27,7 @@ Polynomial = tuple[Fraction, ...]  # coefficients, that of the constant first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece(Shown):
+class FormulaPiece(Shown):
     """A rational function on an arithmetic progression: first, first + step, .. last."""
 
     JSON: ClassVar[tuple[str, ...]] = ("first", "last", "step", "numerator", "denominator", "text")
@@ -74,7 +74,7 @@ class Formula(Shown):
     JSON: ClassVar[tuple[str, ...]] = ("text", "pieces", "divisor", "latex")
 
     parameter: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[FormulaPiece, ...]
     divisor: tuple[str, str] | None = None
     divisors: Mapping[int, Fraction] = field(default_factory=dict)
 
@@ -112,7 +112,7 @@ class Formula(Shown):
                 sympy.Integer(0),
             )
 
-        def where(piece: Piece) -> Any:
+        def where(piece: FormulaPiece) -> Any:
             bounds = (symbol >= piece.first, symbol <= piece.last)
             if piece.step == 1:
                 return sympy.And(*bounds)
@@ -139,11 +139,11 @@ def piecewise(
     Simple is what has few coefficients and ends; None where that is more than half of the values, so
     that a list would say it as well. numbers: in equal steps.
     """
-    best: list[Piece] | None = None
+    best: list[FormulaPiece] | None = None
     most = sum(value is not None for value in values) // SHARE
     for degrees in DEGREES:
         for modulus in MODULI if not degrees[1] else MODULI[:4]:
-            pieces: list[Piece] = []
+            pieces: list[FormulaPiece] = []
             for remainder in range(modulus):
                 points = list(zip(numbers, values, strict=True))[remainder::modulus]
                 pieces += _pieces(parameter, points, degrees, most)
@@ -160,7 +160,7 @@ def piecewise(
     )
 
 
-def _cost(piece: Piece) -> int:
+def _cost(piece: FormulaPiece) -> int:
     points = (piece.last - piece.first) // piece.step + 1
     return 1 + min(points, len(piece.numerator) + len(piece.denominator) - 1)
 
@@ -170,7 +170,7 @@ def _pieces(
     points: Sequence[tuple[int, Fraction | None]],
     degrees: tuple[int, int],
     most: int,
-) -> Iterator[Piece]:
+) -> Iterator[FormulaPiece]:
     """The longest pieces in sequence, at most this many."""
     at, step = 0, points[1][0] - points[0][0] if len(points) > 1 else 1
     for _ in range(most + 1):
@@ -184,7 +184,7 @@ def _pieces(
         run = [(number, value) for number, value in points[at:end] if value is not None]
         numerator, denominator, length = _longest(run, degrees)
         first, last = run[0][0], run[length - 1][0]
-        yield Piece(
+        yield FormulaPiece(
             parameter=parameter, first=first, last=last, step=step if length > 1 else 1,
             numerator=numerator, denominator=denominator,
         )  # fmt: skip
@@ -270,7 +270,7 @@ def _value(coefficients: Polynomial, number: int | Fraction) -> Fraction:
     )
 
 
-def _function(piece: Piece, told: Callable[[str, Polynomial], str], quotient: str) -> str:
+def _function(piece: FormulaPiece, told: Callable[[str, Polynomial], str], quotient: str) -> str:
     """The function as a text, in brackets where it needs them."""
     above, below = told(piece.parameter, piece.numerator), told(piece.parameter, piece.denominator)
     if below == "1":
@@ -300,7 +300,7 @@ def _polynomial_latex(name: str, coefficients: Polynomial) -> str:
     return _terms(name, coefficients, "{}^{{{}}}", " ")
 
 
-def _where_latex(piece: Piece) -> str:
+def _where_latex(piece: FormulaPiece) -> str:
     name = piece.parameter
     if piece.first == piece.last:
         return f"{name} = {piece.first}"

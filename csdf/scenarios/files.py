@@ -18,10 +18,10 @@ from pathlib import PurePath
 from csdf.arguments import public
 from csdf.errors import UnreadableFile
 from csdf.io import files, json_graph
-from csdf.io.json_value import JsonValue, Shape
+from csdf.io.json_value import JsonForm, JsonValue
 from csdf.scenarios.model import ScenarioGraph
 
-SHAPES = {ScenarioGraph: Shape("csdf-scenarios", 2), **json_graph.SHAPES}
+SHAPES = {ScenarioGraph: JsonForm("csdf-scenarios", 2), **json_graph.SHAPES}
 XML_READER = "csdf.scenarios.fsmsadf"  # imported when a file is XML: lxml takes long to load
 
 

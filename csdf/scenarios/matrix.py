@@ -21,8 +21,8 @@ from csdf.errors import CsdfError, Deadlocked, InvalidArgument
 from csdf.model.graph import Graph
 from csdf.scenarios.model import Scenario
 from csdf.scenarios.throughput import (
-    Edge,
     StuckScenario,
+    WeightedEdge,
     maximum_cycle_ratio,
     scenario_matrix,
 )
@@ -102,11 +102,11 @@ class MaxPlusMatrix:
             for new, row in projector.items()
         }
 
-    def _edges(self, scale: int) -> list[Edge]:
+    def _edges(self, scale: int) -> list[WeightedEdge]:
         """The entries between tokens of the matrix as edges, in units of 1 / scale."""
         numbers = {token: number for number, token in enumerate(self.rows)}
         return [
-            Edge(numbers[old], numbers[new], int(time * scale), 1)
+            WeightedEdge(numbers[old], numbers[new], int(time * scale), 1)
             for new, row in self.rows.items()
             for old, time in row.items()
             if old in numbers
@@ -137,7 +137,7 @@ def matrix(graph: Graph | Scenario, *, budget: Budget = None) -> MaxPlusMatrix:
     }
     numbers = {token: number for number, token in enumerate(rows)}
     edges = [
-        Edge(numbers[old], numbers[new], time, 1)
+        WeightedEdge(numbers[old], numbers[new], time, 1)
         for new, row in stamps.items()
         for old, time in row.items()
         if old in numbers
@@ -158,7 +158,7 @@ def matrix(graph: Graph | Scenario, *, budget: Budget = None) -> MaxPlusMatrix:
 
 
 def _longest_paths(
-    roots: Iterable[int], edges: Sequence[Edge], mean: Fraction, stop: Stop
+    roots: Iterable[int], edges: Sequence[WeightedEdge], mean: Fraction, stop: Stop
 ) -> dict[int, Fraction]:
     """Return the longest paths from any of the roots, each edge shortened by the largest cycle mean.
 
@@ -179,7 +179,9 @@ def _longest_paths(
     return {node: Fraction(path, mean.denominator) for node, path in length.items()}
 
 
-def _critical_roots(nodes: int, edges: Sequence[Edge], mean: Fraction, stop: Stop) -> Iterator[int]:
+def _critical_roots(
+    nodes: int, edges: Sequence[WeightedEdge], mean: Fraction, stop: Stop
+) -> Iterator[int]:
     """Yield a node of each strongly connected component of the critical graph.
 
     By the longest paths from all nodes every edge of a critical cycle is tight: its path is as long

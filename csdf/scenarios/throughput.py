@@ -108,7 +108,7 @@ def _worst(
             for token, stamp in matrices[scenario_of[after]].rows.items():
                 target = number[after, token]
                 edges += [
-                    Edge(number[before, old], target, time, int(steps))
+                    WeightedEdge(number[before, old], target, time, int(steps))
                     for old, time in stamp.items()
                     if (before, old) in number
                 ]
@@ -161,7 +161,7 @@ def _require_rewards(
         idle = going_on
 
 
-class Edge(NamedTuple):
+class WeightedEdge(NamedTuple):
     """An edge between two numbered nodes."""
 
     source: int
@@ -174,11 +174,11 @@ class RatioCycle(NamedTuple):
     """A cycle with the largest ratio; each edge ends where the next one begins."""
 
     ratio: Fraction
-    edges: tuple[Edge, ...]
+    edges: tuple[WeightedEdge, ...]
 
 
 def maximum_cycle_ratio(
-    nodes: int, edges: Sequence[Edge], budget: Budget = None
+    nodes: int, edges: Sequence[WeightedEdge], budget: Budget = None
 ) -> RatioCycle | None:
     """Return a cycle with the largest sum of weights over sum of steps; None without a cycle.
 
@@ -197,7 +197,7 @@ def maximum_cycle_ratio(
 
 
 def _better_cycle(
-    nodes: int, edges: Sequence[Edge], ratio: Fraction | None, stop: Stop
+    nodes: int, edges: Sequence[WeightedEdge], ratio: Fraction | None, stop: Stop
 ) -> RatioCycle | None:
     """Return the best of the cycles that the longest paths close first, if above the ratio."""
     low = -1 - sum(abs(edge.weight) for edge in edges)  # below the ratio of any cycle
@@ -206,7 +206,7 @@ def _better_cycle(
         edge.weight * ratio_now.denominator - edge.steps * ratio_now.numerator for edge in edges
     ]
     value = [0] * nodes
-    into: list[Edge | None] = [None] * nodes
+    into: list[WeightedEdge | None] = [None] * nodes
     for _ in range(nodes + 1):
         stop.look()
         if not _lengthen(edges, costs, value, into):
@@ -218,7 +218,10 @@ def _better_cycle(
 
 
 def _lengthen(
-    edges: Sequence[Edge], costs: Sequence[int], value: list[int], into: list[Edge | None]
+    edges: Sequence[WeightedEdge],
+    costs: Sequence[int],
+    value: list[int],
+    into: list[WeightedEdge | None],
 ) -> bool:
     """Lengthen each path by an edge where that is longer; return whether one was."""
     is_longer = False
@@ -231,7 +234,7 @@ def _lengthen(
     return is_longer
 
 
-def _cycles(into: Sequence[Edge | None]) -> list[RatioCycle]:
+def _cycles(into: Sequence[WeightedEdge | None]) -> list[RatioCycle]:
     """Return the cycles among the last edges of the paths, at most one for each node."""
     seen = [-1] * len(into)
     cycles = []
@@ -249,8 +252,8 @@ def _cycles(into: Sequence[Edge | None]) -> list[RatioCycle]:
     return cycles
 
 
-def _cycle_through(node: int, into: Sequence[Edge | None]) -> RatioCycle:
-    backwards: list[Edge] = []
+def _cycle_through(node: int, into: Sequence[WeightedEdge | None]) -> RatioCycle:
+    backwards: list[WeightedEdge] = []
     at = node
     while not backwards or at != node:
         edge = into[at]

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import ceil, lcm
 from typing import NamedTuple
 
-from csdf.search.evaluator import Evaluator, Obstacles
+from csdf.search.evaluator import CapacityEvaluator, Obstacles
 from csdf.search.learned_bounds import Cycles, Demand, Sufficient
 from csdf.search.liveness_bounds.linear_programs import LinearProgram, solved
 from csdf.search.variables import Distribution, Variable, size_of
@@ -49,7 +49,7 @@ class CuttingPlanes:
 
     def __init__(
         self,
-        evaluator: Evaluator,
+        evaluator: CapacityEvaluator,
         variables: Sequence[Variable],
         *,
         seconds: Callable[[], float],

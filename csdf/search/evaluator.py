@@ -28,7 +28,7 @@ class EvaluationWhy(Why):
     NO_TIME = "no time for a schedule of {firings} firings after the end of the search"
 
 
-class Evaluation(NamedTuple):
+class PeriodEvaluation(NamedTuple):
     """The period of a distribution, None for a deadlock, and a reason why it is no less.
 
     holding: positions of the variables whose lack of space lies on the critical cycle. As long as none
@@ -66,10 +66,10 @@ class Evaluates(Protocol):
     @property
     def firings(self) -> int: ...  # noqa: D102
 
-    def evaluate(self, capacities: tuple[int | None, ...]) -> Evaluation: ...  # noqa: D102
+    def evaluate(self, capacities: tuple[int | None, ...]) -> PeriodEvaluation: ...  # noqa: D102
 
 
-class Evaluator:
+class CapacityEvaluator:
     """A graph whose capacities are chosen again and again.
 
     Capacities are tuples in the order of the variables, None for one without a bound. Channels that
@@ -106,7 +106,7 @@ class Evaluator:
         )
         self.cycles = cycle_vector(graph)
         self._systems: dict[tuple[int, ...], _System] = {}
-        self._known: dict[tuple[int | None, ...], Evaluation] = {}
+        self._known: dict[tuple[int | None, ...], PeriodEvaluation] = {}
         self._firings = sum(
             count * actor.phases
             for count, actor in zip(self.cycles.values(), self.bare.actors, strict=True)
@@ -117,7 +117,7 @@ class Evaluator:
         """Firings of one iteration: a measure of what an evaluation costs."""
         return self._firings
 
-    def evaluate(self, capacities: tuple[int | None, ...]) -> Evaluation:
+    def evaluate(self, capacities: tuple[int | None, ...]) -> PeriodEvaluation:
         """Return the exact period under these capacities and what holds it back."""
         evaluation = self._known.get(capacities)
         if evaluation is None:
@@ -200,7 +200,7 @@ class _System:
         self._rounds = Rounds(problem.graph, problem.cycles, dict(spaces), is_timed=not only_live)
         self._has_zero_times = 0 in problem.graph.duration
 
-    def evaluate(self, capacities: tuple[int | None, ...]) -> Evaluation:
+    def evaluate(self, capacities: tuple[int | None, ...]) -> PeriodEvaluation:
         """Return the exact period under these capacities and what holds it back."""
         self._place(capacities)
         needs_units = self._has_zero_times or self._only_live
@@ -208,7 +208,7 @@ class _System:
         if solution is None or (solution.period is not None and not self._only_live):
             solution = self._refined(unit_times=False)
         rounds = self._rounds.of(solution.circuit, self._stop)
-        return Evaluation(solution.period, self._holding(solution.circuit), rounds)
+        return PeriodEvaluation(solution.period, self._holding(solution.circuit), rounds)
 
     def obstacles(self, capacities: tuple[int | None, ...], is_sufficient: Sufficient) -> Obstacles:
         """Return the cycles of schedules that are not fast enough, the critical cycle first.

@@ -17,8 +17,8 @@ import heapq
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from csdf.search.evaluator import Evaluates, Evaluation
-from csdf.search.learned_bounds import Cut, Cuts, Cycle, Cycles, Sufficient
+from csdf.search.evaluator import Evaluates, PeriodEvaluation
+from csdf.search.learned_bounds import Cuts, Cycle, Cycles, InsufficientRegion, Sufficient
 from csdf.search.symmetry import Permutation
 from csdf.search.variables import Variable, size_of
 
@@ -28,7 +28,7 @@ QUEUE_NUMBERS = 40_000_000  # most capacities in the queue: about a gigabyte
 class Known(NamedTuple):
     """The cuts and cycles that a search has found so far."""
 
-    cuts: list[Cut]
+    cuts: list[InsufficientRegion]
     cycles: list[Cycle]
 
     @property
@@ -114,14 +114,14 @@ class Exploration:
         """How much is known, to tell what is new."""
         return len(self.cuts) + self.cycles.changes
 
-    def _leaving(self, capacities: Sequence[int]) -> tuple[int, Cut | None]:
+    def _leaving(self, capacities: Sequence[int]) -> tuple[int, InsufficientRegion | None]:
         """The least cost of leaving all that is too small, and a cut that holds here."""
         self._looked_at += len(self.cuts) + len(self.cycles) + 1
         cost, cut = self.cuts.bound(capacities)
         more, split = self.cycles.bound(capacities)
         return max(cost, more), cut if split is None or (cut is not None and more < cost) else split
 
-    def evaluate(self, capacities: Sequence[int | None]) -> Evaluation:
+    def evaluate(self, capacities: Sequence[int | None]) -> PeriodEvaluation:
         """Return the evaluation of a distribution, and learn its cycles."""
         evaluation = self.evaluator.evaluate(tuple(capacities))
         for cycle in evaluation.cycles:
@@ -134,13 +134,13 @@ class Exploration:
         for symmetry in self._symmetries:
             self.cycles.add(cycle.moved(symmetry))
 
-    def learn(self, cut: Cut) -> None:
+    def learn(self, cut: InsufficientRegion) -> None:
         """Record a cut and its images under the symmetries."""
         for symmetry in (range(len(self._steps)), *self._symmetries):
             limits = {symmetry[place]: limit for place, limit in cut.limits.items()}
             if (limit_set := frozenset(limits.items())) not in self._learned:
                 self._learned.add(limit_set)
-                self.cuts.add(Cut(limits))
+                self.cuts.add(InsufficientRegion(limits))
 
     def _chosen(self, capacities: tuple[int, ...]) -> tuple[int, ...]:
         """The distribution, moved by symmetries as long as that makes it smaller in order."""
@@ -154,7 +154,9 @@ class Exploration:
                     chosen, is_settled = image, False
         return chosen
 
-    def _branch(self, capacities: tuple[int, ...], cut: Cut, bound: int, size: int) -> None:
+    def _branch(
+        self, capacities: tuple[int, ...], cut: InsufficientRegion, bound: int, size: int
+    ) -> None:
         """Queue the candidates that leave the cut by one variable each."""
         for place, limit in cut.limits.items():
             steps = (limit - capacities[place]) // self._steps[place] + 1
@@ -171,10 +173,10 @@ class Exploration:
 
     def _cut(
         self, capacities: Sequence[int], holding: Sequence[int], is_sufficient: Sufficient
-    ) -> Cut:
+    ) -> InsufficientRegion:
         """The region that a critical cycle excludes, enlarged where looking on costs more."""
         if self._looked_at < self.evaluator.count * self.evaluator.firings:
-            return Cut({place: capacities[place] for place in holding})
+            return InsufficientRegion({place: capacities[place] for place in holding})
         limits: list[int | None] = [None] * len(capacities)
         for place in holding:
             limits[place] = capacities[place]
@@ -182,7 +184,9 @@ class Exploration:
             holding, key=lambda variable: -self._steps[variable] * self._weights[variable]
         ):
             limits[place] = self._largest(limits, place, is_sufficient)
-        return Cut({place: limit for place, limit in enumerate(limits) if limit is not None})
+        return InsufficientRegion(
+            {place: limit for place, limit in enumerate(limits) if limit is not None}
+        )
 
     def _largest(
         self, limits: list[int | None], place: int, is_sufficient: Sufficient

@@ -16,7 +16,7 @@ from csdf.arguments import public
 from csdf.errors import CsdfError
 from csdf.model.exact import Exact, exact, exact_above_zero
 from csdf.model.graph import Channel, Graph, space_channel
-from csdf.search.evaluator import Evaluation, Evaluator
+from csdf.search.evaluator import CapacityEvaluator, PeriodEvaluation
 from csdf.search.least import least_distribution
 from csdf.search.pareto import SmallestStorage
 from csdf.search.searched_graph import SearchedGraph
@@ -112,7 +112,7 @@ class _Evaluator:
 
     def __init__(
         self,
-        inner: Evaluator,
+        inner: CapacityEvaluator,
         variables: Sequence[Variable],
         pairing: Pairing,
         period: Fraction,
@@ -125,7 +125,7 @@ class _Evaluator:
         self._unit = graph.time_unit
         self._required = latency
         self._paths = ReleasePaths(graph, repetition_vector(graph), pairing, period)
-        self._known: dict[tuple[int | None, ...], Evaluation] = {}
+        self._known: dict[tuple[int | None, ...], PeriodEvaluation] = {}
 
     @property
     def count(self) -> int:
@@ -137,16 +137,16 @@ class _Evaluator:
         """Firings of one iteration."""
         return self._inner.firings
 
-    def evaluate(self, capacities: tuple[int | None, ...]) -> Evaluation:
+    def evaluate(self, capacities: tuple[int | None, ...]) -> PeriodEvaluation:
         """Return the period where it and the latency suffice, else None and what holds them back."""
         if capacities not in self._known:
             self._known[capacities] = self._evaluated(capacities)
         return self._known[capacities]
 
-    def _evaluated(self, capacities: tuple[int | None, ...]) -> Evaluation:
+    def _evaluated(self, capacities: tuple[int | None, ...]) -> PeriodEvaluation:
         evaluation = self._inner.evaluate(capacities)
         if evaluation.period is None or evaluation.period > self._period:
-            return Evaluation(None, evaluation.holding)
+            return PeriodEvaluation(None, evaluation.holding)
         path = self.latency(capacities)
         if path.latency <= self._required:
             return evaluation
@@ -156,7 +156,7 @@ class _Evaluator:
             for place, variable in enumerate(self._variables)
             if any(f"{channel.name}{SEARCHED}" in named for channel in variable.channels)
         ]
-        return Evaluation(None, tuple(holding))
+        return PeriodEvaluation(None, tuple(holding))
 
     def latency(self, capacities: Sequence[int | None]) -> LongestPath:
         """Return the latency with these capacities, which sustain the period."""

@@ -39,7 +39,7 @@ Sufficient = Callable[[Fraction | None], bool]
 MOST_TURNS = 1 << 60  # firings that a demand counts at most
 
 
-class Cut(NamedTuple):
+class InsufficientRegion(NamedTuple):
     """A region without any sufficient distribution: each of these capacities at most so large.
 
     limits: from the position of a variable to the largest capacity in the region; a variable that is
@@ -66,7 +66,7 @@ class Cuts:
     def __init__(self, steps: Sequence[int], weights: Sequence[int]) -> None:
         self._steps = list(steps)
         self._weights = list(weights)
-        self._cuts: list[Cut] = []
+        self._cuts: list[InsufficientRegion] = []
         self._order: list[tuple[int, int]] = []  # number of limits, number of the cut
         self._dearest = max((0, *weights))  # no bound is more, with tokens that cost at least 1
         self._backend = compiler.backend(fits=True)
@@ -75,10 +75,10 @@ class Cuts:
     def __len__(self) -> int:
         return len(self._cuts)
 
-    def __iter__(self) -> Iterator[Cut]:
+    def __iter__(self) -> Iterator[InsufficientRegion]:
         return iter(self._cuts)
 
-    def add(self, cut: Cut) -> None:
+    def add(self, cut: InsufficientRegion) -> None:
         """Take note of one more region."""
         number = len(self._cuts)
         self._cuts.append(cut)
@@ -94,7 +94,7 @@ class Cuts:
         if self._table is not None and not self._table.take(number, cut, place):
             self._table = None
 
-    def bound(self, capacities: Sequence[int]) -> tuple[int, Cut | None]:
+    def bound(self, capacities: Sequence[int]) -> tuple[int, InsufficientRegion | None]:
         """Return what it costs at least to leave all cuts that hold here, and one of them.
 
         A dual ascent in integers, demands with the fewest limits first; the first one is returned.
@@ -124,7 +124,7 @@ class _CutTable:
         backend: compiler.Backend,
         steps: Sequence[int],
         weights: Sequence[int],
-        cuts: Sequence[Cut],
+        cuts: Sequence[InsufficientRegion],
         order: Sequence[tuple[int, int]],
     ) -> None:
         self._backend = backend
@@ -141,7 +141,7 @@ class _CutTable:
             self._write(number, cut)
         self._order[: len(order)] = backend.array([number for _, number in order])
 
-    def take(self, number: int, cut: Cut, place: int) -> bool:
+    def take(self, number: int, cut: InsufficientRegion, place: int) -> bool:
         """Add a cut, at this position of the order; False if there is no room left."""
         if number >= self._room:
             return False
@@ -151,7 +151,7 @@ class _CutTable:
         self._count += 1
         return True
 
-    def _write(self, number: int, cut: Cut) -> None:
+    def _write(self, number: int, cut: InsufficientRegion) -> None:
         for place, limit in cut.limits.items():
             self._limits[number * self._variables + place] = limit
 
@@ -274,7 +274,7 @@ class Cycles:
         if self._backend.is_compiled and largest > compiler.SAFE:
             self._backend, self._table = compiler.PLAIN, None
 
-    def bound(self, capacities: Sequence[int]) -> tuple[int, Cut | None]:
+    def bound(self, capacities: Sequence[int]) -> tuple[int, InsufficientRegion | None]:
         """Return what it costs at least to meet all demands, and a cut of the dearest one.
 
         The cut contains these capacities, and all of it is too small for that demand.
@@ -287,13 +287,13 @@ class Cycles:
         total, first, missing = self._table.meeting_cost(capacities)
         return total, None if missing <= 0 else self._split(capacities, missing, self._rows[first])
 
-    def _split(self, capacities: Sequence[int], missing: int, demand: Demand) -> Cut:
+    def _split(self, capacities: Sequence[int], missing: int, demand: Demand) -> InsufficientRegion:
         """A cut where all that is missing, but for a step, is added to the largest capacity."""
         limits = {place: capacities[place] for place, _ in demand.terms}
         place, factor = max(demand.terms, key=lambda term: term[1] * capacities[term[0]])
         step = self._steps[place]
         limits[place] += (-(-missing // (factor * step)) - 1) * step
-        return Cut(limits)
+        return InsufficientRegion(limits)
 
 
 class _Table:

@@ -26,7 +26,7 @@ from csdf.model.exact import Exact, exact_above_zero
 from csdf.model.graph import Graph
 from csdf.search.evaluator import Evaluates
 from csdf.search.exploration import QUEUE_NUMBERS
-from csdf.search.learned_bounds import Cut, Sufficient
+from csdf.search.learned_bounds import InsufficientRegion, Sufficient
 from csdf.search.least import narrowing
 from csdf.search.named_search import NamedSearch
 from csdf.search.pareto import ParetoFront, ParetoPoint, SmallestStorage, StorageWhy
@@ -186,7 +186,7 @@ class StepSearch:
         self.lower_bound = self.total(start)
         self._queue = [(self.lower_bound, start)]
         self._seen = {start}
-        self._cuts: list[Cut] = []
+        self._cuts: list[InsufficientRegion] = []
 
     def total(self, capacities: Sequence[int]) -> int:
         """Return what a distribution costs."""
@@ -218,7 +218,7 @@ class StepSearch:
                 evaluation = self._evaluator.evaluate(capacities)
                 if is_sufficient(evaluation.period):
                     return capacities
-                cut = Cut(
+                cut = InsufficientRegion(
                     {place: capacities[place] for place in evaluation.holding}, evaluation.deep
                 )
                 self._cuts.append(cut)
@@ -226,7 +226,7 @@ class StepSearch:
             self._branch(capacities, cut)
         return None
 
-    def _branch(self, capacities: tuple[int, ...], cut: Cut) -> None:
+    def _branch(self, capacities: tuple[int, ...], cut: InsufficientRegion) -> None:
         """Queue the distributions that leave the cut by one capacity each."""
         for place, limit in cut.limits.items():
             more = self.end(place, limit + self._variables[place].step)

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING
 from csdf.errors import GaveUp
 from csdf.log import Log
 from csdf.model.graph import Graph
-from csdf.search.evaluator import Evaluates, Evaluation
+from csdf.search.evaluator import Evaluates, PeriodEvaluation
 from csdf.search.exploration import Exploration, Known
-from csdf.search.learned_bounds import Cut, Sufficient
+from csdf.search.learned_bounds import InsufficientRegion, Sufficient
 from csdf.search.least import narrowing
 from csdf.search.liveness_bounds.live_bound import live_bounds
 from csdf.search.pareto import ParetoPoint, SmallestStorage, StorageWhy
@@ -59,7 +59,7 @@ class _Impatient(Exception):
     """The search is to go on in parts."""
 
 
-class _Proved(Exception):
+class _SmallestProved(Exception):
     """The live capacities at hand are proved to be the smallest."""
 
 
@@ -176,7 +176,7 @@ class NamedSearch:
                 self._narrowed = min(candidates, key=partial(size_of, self._variables))
                 bound = max(self._exploration.lower_bound, self._floor)
                 if size_of(self._variables, self._narrowed) == bound:
-                    raise _Proved
+                    raise _SmallestProved
             if asked.limit is not None and self._floor > asked.limit:
                 raise _TooLarge
 
@@ -193,7 +193,7 @@ class NamedSearch:
                 self._narrowing = None  # narrowed already
                 self._narrowed = min(self._start, self._narrowed or self._start, key=size)
                 if size(self._narrowed) == self.lower_bound - self._searched.fixed_size:
-                    raise _Proved
+                    raise _SmallestProved
             self._look()
 
     def _look(self) -> None:
@@ -273,7 +273,7 @@ class NamedSearch:
         while True:
             try:
                 return self._exploration.cheapest(is_sufficient, limit)
-            except _Proved:
+            except _SmallestProved:
                 return self._narrowed
             except _TooLarge:
                 return None
@@ -428,12 +428,12 @@ class _PartEvaluator:
     def firings(self) -> int:
         return self._whole.firings
 
-    def evaluate(self, capacities: tuple[int | None, ...]) -> Evaluation:
+    def evaluate(self, capacities: tuple[int | None, ...]) -> PeriodEvaluation:
         trial: list[int | None] = [None] * self._variables
         for place, capacity in zip(self._places, capacities, strict=True):
             trial[place] = capacity
         evaluation = self._whole.evaluate(tuple(trial))
-        return Evaluation(
+        return PeriodEvaluation(
             evaluation.period,
             tuple(self._position[place] for place in evaluation.holding),
             tuple(cycle.moved(self._position) for cycle in evaluation.cycles),
@@ -441,7 +441,7 @@ class _PartEvaluator:
         )
 
 
-class _Part:
+class _VariableClass:
     """Variables that are searched once, and equivalent ones with the same answer.
 
     images: the positions of the variables that are searched, then of equivalent ones in the same order.
@@ -476,7 +476,7 @@ class _Part:
             for cut in known.cuts:
                 if cut.limits.keys() <= where.keys():
                     limits = {where[place]: limit for place, limit in cut.limits.items()}
-                    self.exploration.learn(Cut(limits))
+                    self.exploration.learn(InsufficientRegion(limits))
             for cycle in known.cycles:
                 if cycle.places <= where.keys():
                     self.exploration.learn_cycle(cycle.moved(where))
@@ -486,7 +486,9 @@ class _Part:
         exploration = self.exploration
         return Known(
             [
-                Cut({image[position]: limit for position, limit in cut.limits.items()})
+                InsufficientRegion(
+                    {image[position]: limit for position, limit in cut.limits.items()}
+                )
                 for image in self.images
                 for cut in exploration.cuts
             ],
@@ -514,7 +516,7 @@ class PartedExploration:
         self._look = look
         self._floor = before.lower_bound
         self._orbits = _orbits(len(variables), self._alike)
-        self._parts: list[_Part] = []
+        self._parts: list[_VariableClass] = []
         knowledge = before.known()
         for places in independent_parts(len(variables), knowledge.joined):
             self._take(places, knowledge)
@@ -523,13 +525,13 @@ class PartedExploration:
         """Search these places as a part, or as an image of a part that is like them."""
         part, image = self._like(places)
         if part is None:
-            part = _Part(self.evaluator, self._variables, places, self._look, self._alike)
+            part = _VariableClass(self.evaluator, self._variables, places, self._look, self._alike)
             self._parts.append(part)
         else:
             part.images.append(image)
         part.learn(known)
 
-    def _like(self, places: Sequence[int]) -> tuple[_Part | None, list[int]]:
+    def _like(self, places: Sequence[int]) -> tuple[_VariableClass | None, list[int]]:
         """A part that is like these places, and them in its order; None without any."""
         orbits = sorted(self._orbits[place] for place in places)
         for part in self._parts if self._alike else ():
@@ -571,7 +573,7 @@ class PartedExploration:
             evaluation = self.evaluator.evaluate(joined)
             if is_sufficient(evaluation.period):
                 return joined
-            cut = Cut({place: joined[place] for place in evaluation.holding})
+            cut = InsufficientRegion({place: joined[place] for place in evaluation.holding})
             self._learn(cut, Known([cut], list(evaluation.cycles)))
 
     def _joined(self, is_sufficient: Sufficient, limit: int | None) -> tuple[int, ...] | None:
@@ -595,7 +597,7 @@ class PartedExploration:
                     capacities[place] = capacity
         return tuple(capacities)
 
-    def _learn(self, cut: Cut, new: Known) -> None:
+    def _learn(self, cut: InsufficientRegion, new: Known) -> None:
         """Let the part that the cut names know it; of several make one that does."""
         touched = [
             (part, image)
@@ -625,7 +627,7 @@ def _orbits(variables: int, generators: Sequence[Permutation]) -> list[int]:
     return orbit
 
 
-def _together(parts: Sequence[_Part]) -> Known:
+def _together(parts: Sequence[_VariableClass]) -> Known:
     """All that the parts know, by positions of all variables."""
     knowledge = [part.known() for part in parts]
     return Known(

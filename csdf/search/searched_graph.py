@@ -13,7 +13,7 @@ from fractions import Fraction
 from csdf.arguments import public
 from csdf.errors import counted
 from csdf.model.graph import Graph
-from csdf.search.evaluator import Evaluator
+from csdf.search.evaluator import CapacityEvaluator
 from csdf.search.learned_bounds import Sufficient
 from csdf.search.pareto import ParetoPoint
 from csdf.search.variables import Distribution, SearchSpace, least_capacity, prepared, size_of
@@ -47,9 +47,9 @@ class SearchedGraph:
 
     def evaluator(
         self, look: Callable[[], None] = lambda: None, *, only_live: bool = False
-    ) -> Evaluator:
+    ) -> CapacityEvaluator:
         """Return an evaluator of distributions; see `Evaluator`."""
-        return Evaluator(
+        return CapacityEvaluator(
             self.bare,
             self.variables,
             with_self_loops=self.space.with_self_loops,
@@ -109,7 +109,9 @@ class SearchedGraph:
         ]
         if kept:
             free = tuple(replace(channel, capacity=None) for channel in graph.channels)
-            unbounded = Evaluator(replace(graph, channels=free, origin=None), ()).evaluate(())
+            unbounded = CapacityEvaluator(replace(graph, channels=free, origin=None), ()).evaluate(
+                ()
+            )
             if is_sufficient(unbounded.period):
                 held = " and ".join(f"{channel.name!r} at {channel.capacity}" for channel in kept)
                 needs = [(channel.name, least_capacity(channel)) for channel in kept]

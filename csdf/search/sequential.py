@@ -18,7 +18,7 @@ from random import Random
 
 from csdf.analysis.liveness import IterationRun
 from csdf.model.graph import Graph
-from csdf.search.learned_bounds import Cut
+from csdf.search.learned_bounds import InsufficientRegion
 from csdf.search.variables import Variable, with_searched_spaces
 from csdf.time_limit import Stop
 
@@ -42,7 +42,7 @@ class SequentialRun:
         self._variables = variables
         self._cycles = list(cycles)
         self._stop = stop
-        self.cuts: list[Cut] = []
+        self.cuts: list[InsufficientRegion] = []
         self.moments: dict[tuple[int, int], int] = {}
         self._first = len(graph.channels)
         self.owners = [place for place, variable in enumerate(variables) for _ in variable.channels]
@@ -61,7 +61,7 @@ class SequentialRun:
         """
         capacities = list(start)
         run = self._begun(capacities)
-        walk = _Walk(run)
+        walk = _WaitingChain(run)
         self.moments = {}
         ready: Sequence[int] | None = None
         while not run.completes(ready):
@@ -75,7 +75,7 @@ class SequentialRun:
                 place: capacities[place] + added - self._variables[place].step
                 for place, added in ways_out.items()
             }
-            self.cuts.append(Cut(limits))
+            self.cuts.append(InsufficientRegion(limits))
             place = min(
                 ways_out, key=lambda variable: ways_out[variable] * self._variables[variable].weight
             )
@@ -125,7 +125,9 @@ class SequentialRun:
         return ways
 
 
-def raised(variables: Sequence[Variable], cuts: Sequence[Cut]) -> tuple[Variable, ...]:
+def raised(
+    variables: Sequence[Variable], cuts: Sequence[InsufficientRegion]
+) -> tuple[Variable, ...]:
     """Return the variables, each at least what the cuts that name it alone demand."""
     least = [variable.least for variable in variables]
     for cut in cuts:
@@ -138,7 +140,7 @@ def raised(variables: Sequence[Variable], cuts: Sequence[Cut]) -> tuple[Variable
     )
 
 
-class _Walk:
+class _WaitingChain:
     """The chain of actors that wait for one another, from a stuck actor to the end or to a cycle.
 
     When actors have fired, the chain is kept up to the first of them, and followed again from there.

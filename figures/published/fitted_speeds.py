@@ -7,13 +7,13 @@ that network: its two rows come out exactly, and only other rows say how good it
 from fractions import Fraction
 
 from cnn2csdf.platforms import Platform
-from planners.reuse.application import Application, Member, single_partition
-from planners.reuse.evaluation import Costs, Evaluator
+from planners.reuse.application import Application, ApplicationNetwork, single_partition
+from planners.reuse.evaluation import ChromosomeEvaluator, ElementCosts
 
 FREE = Fraction(10**18)  # bytes or operations a second that cost nothing
 
 
-def fitted_platform(member: Member, whole: float, rows: float) -> Platform:
+def fitted_platform(member: ApplicationNetwork, whole: float, rows: float) -> Platform:
     """Return the device on which a network alone has these frames a second, whole and by rows.
 
     member: with the rates of the accounting in which phases count; its partitions take turns.
@@ -26,7 +26,9 @@ def fitted_platform(member: Member, whole: float, rows: float) -> Platform:
     starting = Platform(operations_per_second=FREE, bytes_per_second=FREE, launch=Fraction(1))
     (work, _), (few, many) = (
         [
-            Evaluator(application, Costs(platform=one)).evaluate((gene,) * len(alone.layers))
+            ChromosomeEvaluator(application, ElementCosts(platform=one)).evaluate(
+                (gene,) * len(alone.layers)
+            )
             for gene in (None, 1)
         ]
         for one in (computing, starting)

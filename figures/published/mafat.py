@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import parameter_shapes
-from planners.fusion.search import Configuration, Cost, Group, Option
-from planners.memory.answer import GroupMode, Scratch
+from planners.fusion.search import Configuration, GroupOption, SearchedGroup, TimeAndWork
+from planners.memory.answer import GroupMode, ScratchCount
 from planners.memory.order import TopologicalOrder
 from planners.memory.tiles import even_tiles, scratch_elements, tiled_stage
 from planners.plan.regions import Needs, TileRanges
@@ -118,7 +118,7 @@ def _kernel(network: Network, layer: Layer) -> int:
 
 
 def _scratch(network: Network, layer: Layer, places: int) -> int:
-    return scratch_elements(Scratch.IM2COL, network, layer, places)
+    return scratch_elements(ScratchCount.IM2COL, network, layer, places)
 
 
 def work(chain: TopologicalOrder, groups: Configuration) -> int:
@@ -145,7 +145,7 @@ def memory_to_beat(chain: TopologicalOrder, memory: int) -> int:
 
 def predicted_options(
     chain: TopologicalOrder, tilings: Sequence[tuple[int, int]]
-) -> Iterator[Option]:
+) -> Iterator[GroupOption]:
     """Yield all groups with these grids: memory by algorithm 1 and the bias, cost in work alone.
 
     For the search of this project on the paper's terms.
@@ -163,5 +163,5 @@ def predicted_options(
                 memory = max(memory, needed)
                 spent += sum(map(held.work_of, own))
                 mode = GroupMode.WHOLE if (down, across) == (1, 1) else GroupMode.RECOMPUTED
-                group = Group(first=first, upto=upto, mode=mode, tiles=tiles)
-                yield Option(BIAS + memory, Cost(0, spent), group)
+                group = SearchedGroup(first=first, upto=upto, mode=mode, tiles=tiles)
+                yield GroupOption(BIAS + memory, TimeAndWork(0, spent), group)

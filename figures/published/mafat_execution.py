@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.execution.layer_by_layer import Step, checked_frame, computation
+from cnn2csdf.execution.layer_by_layer import OperatorStep, checked_frame, computation
 from cnn2csdf.execution.streaming_executor import run_row_by_row
 from cnn2csdf.geometry import Axis, Region, meeting
 from cnn2csdf.granularity import ROWS
@@ -25,7 +25,7 @@ from cnn2csdf.weights import Array, Model
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import ExecutionError
 from planners.fusion.planning import FusionPlan
-from planners.fusion.search import Group
+from planners.fusion.search import SearchedGroup
 from planners.memory.answer import GroupMode
 from planners.memory.tiles import scratch_elements
 from planners.plan.computing import TensorPiece, bordered_layer, compute_rows
@@ -150,7 +150,7 @@ class _Run:
         """The whole tensor that a layer writes."""
         return self.arena.view(name, self._network.layer(name).shape.dims, self._elements[name])
 
-    def work_whole(self, group: Group) -> None:
+    def work_whole(self, group: SearchedGroup) -> None:
         """Work layer by layer."""
         for layer in self._plan.chain.between(group.first, group.upto):
             shapes = self._network.input_shapes(layer)
@@ -326,7 +326,7 @@ def _multiply(
     if operator.has_bias:
         out += along_channels(computed.own.weights["bias"], 3)
     if computed.epilogue:
-        rest = replace(computed, own=Step(op.Identity(), {}))
+        rest = replace(computed, own=OperatorStep(op.Identity(), {}))
         compute_rows(rest, [HeldRows(shape=Shape(dims=out.shape), array=out)], out)
 
 

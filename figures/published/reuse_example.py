@@ -9,7 +9,7 @@ from __future__ import annotations
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.network import Network
 from cnn2csdf.operators import Convolution, Elementwise, FullyConnected, Window
-from planners.reuse.application import Application, Member, Partition
+from planners.reuse.application import Application, ApplicationNetwork, Partition
 
 KERNEL = (5, 5)
 MAPS = 8  # feature maps of every convolution
@@ -25,8 +25,10 @@ def worked_example() -> Application:
     return Application(
         name="worked example",
         members=(
-            Member(network=first, partitions=(_partition("P1", "l1", "l2", "l3", "l4", "l5"),)),
-            Member(
+            ApplicationNetwork(
+                network=first, partitions=(_partition("P1", "l1", "l2", "l3", "l4", "l5"),)
+            ),
+            ApplicationNetwork(
                 network=second,
                 partitions=(_partition("P2", "l1", "l2"), _partition("P3", "l3", "l4")),
             ),

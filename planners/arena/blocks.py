@@ -361,7 +361,7 @@ def _stacked_bound(blocks: Blocks, cliques: Sequence[Clique], best: Bound) -> Bo
     """
     if max(blocks.alignment, default=1) == 1 and not any(blocks.is_fixed):
         return best
-    stacks: list[tuple[int, Clique, Counter[Kind]]] = []
+    stacks: list[tuple[int, Clique, Counter[BlockKind]]] = []
     for clique in cliques:
         if all(len(blocks.members[block]) == 1 for block in clique.blocks):
             kinds = [_kind(blocks, block) for block in clique.blocks]
@@ -378,7 +378,7 @@ def _stacked_bound(blocks: Blocks, cliques: Sequence[Clique], best: Bound) -> Bo
     return best
 
 
-class Kind(NamedTuple):
+class BlockKind(NamedTuple):
     """A block in a stack. lowest, alignment: in units of this many bytes; room: bytes."""
 
     is_fixed: bool
@@ -396,8 +396,8 @@ class Kind(NamedTuple):
         return -(-height // step) * step + self.room
 
 
-def _kind(blocks: Blocks, block: int) -> Kind:
-    return Kind(
+def _kind(blocks: Blocks, block: int) -> BlockKind:
+    return BlockKind(
         is_fixed=blocks.is_fixed[block],
         lowest=blocks.lowest[block],
         alignment=blocks.alignment[block],
@@ -406,7 +406,7 @@ def _kind(blocks: Blocks, block: int) -> Kind:
     )
 
 
-def _height_in_order(kinds: Sequence[Kind]) -> int:
+def _height_in_order(kinds: Sequence[BlockKind]) -> int:
     """Return the height of one stack: blocks without a fixed offset upon all that are fixed."""
     height = 0
     for kind in sorted(kinds, key=lambda kind: (not kind.is_fixed, kind.lowest)):
@@ -414,7 +414,7 @@ def _height_in_order(kinds: Sequence[Kind]) -> int:
     return height
 
 
-def _least_height(stack: Mapping[Kind, int]) -> int:
+def _least_height(stack: Mapping[BlockKind, int]) -> int:
     """Return the least height of a stack over all orders: dynamic programming over multisets.
 
     A lower stack is never worse, since rounding up keeps the order of heights. The state is the number

@@ -75,7 +75,7 @@ class CornerSearch:
         begins, begin_first = _by_time(order, self._starts, self._columns + 1)
         ends, end_first = _by_time(order, self._ends, self._columns + 1)
         columns = (self._starts, self._ends, self._blocks.size, self._twin)
-        self._tiles = backend.kernel(kernel.Tiles)(
+        self._tiles = backend.kernel(kernel.EndingBlocks)(
             *map(backend.array, (*columns, begins, begin_first, ends, end_first)), self._capacity
         )
         self._offset = backend.blank(count)

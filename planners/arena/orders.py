@@ -187,7 +187,7 @@ def _windows(starts: Sequence[int], ends: Sequence[int]) -> tuple[int, list[int]
     return width, list(accumulate(counts, initial=0))
 
 
-class Order(NamedTuple):
+class TrialOrder(NamedTuple):
     """Which block is tried first where several could lie at the same offset."""
 
     rank: Sequence[int]
@@ -228,19 +228,19 @@ class Field:
 class PlacementSearch:
     """A search for a plan within a capacity, in one order; it goes on where it stopped."""
 
-    def __init__(self, field: Field, capacity: int, order: Order) -> None:
+    def __init__(self, field: Field, capacity: int, order: TrialOrder) -> None:
         backend, blocks = field.backend, field.blocks
         count = len(blocks)
         self._field = field
         self._run = backend.kernel(placement_search.search)
         self._low = backend.array(blocks.lowest)
-        self._part = backend.kernel(placement_search.Part)(
+        self._part = backend.kernel(placement_search.SearchBlocks)(
             *field.sizes,
             backend.array(blocks.highest(capacity)),
             backend.array(order.rank),
             (capacity + blocks.grain - 1) // blocks.unit,
         )
-        self._tree = backend.kernel(placement_search.Tree)(
+        self._tree = backend.kernel(placement_search.PlacementTree)(
             self._low,
             backend.array([0] * count if order.mode == COLD else field.heat),
             backend.blank(len(blocks.neighbour) + (2 + HEAT_ROOM) * count),
@@ -271,21 +271,21 @@ class PlacementSearch:
         return self._field.backend.take(self._low, range(len(self._field.blocks)))
 
 
-def standard_orders(field: Field) -> list[Order]:
+def standard_orders(field: Field) -> list[TrialOrder]:
     """Return orders that are often quick, the best first."""
     cliques = field.cliques_each
     length, area, size, conflicts = _features(field.blocks)
     return [
-        Order(ranks(length, area), FOLLOWED),
-        Order(ranks(cliques, area), FOLLOWED),
-        Order(ranks(area), FOLLOWED),
-        Order(ranks(size), FOLLOWED),
-        Order(ranks(length, area), KEPT),
-        Order(ranks(conflicts, area), COLD),
+        TrialOrder(ranks(length, area), FOLLOWED),
+        TrialOrder(ranks(cliques, area), FOLLOWED),
+        TrialOrder(ranks(area), FOLLOWED),
+        TrialOrder(ranks(size), FOLLOWED),
+        TrialOrder(ranks(length, area), KEPT),
+        TrialOrder(ranks(conflicts, area), COLD),
     ]
 
 
-def random_order(field: Field, random: Random) -> Order:
+def random_order(field: Field, random: Random) -> TrialOrder:
     """Return an order that mixes the features of blocks in random parts, with some noise."""
     count = len(field.blocks)
     places = [ranks(of) for of in (*_features(field.blocks), field.cliques_each)]
@@ -296,7 +296,7 @@ def random_order(field: Field, random: Random) -> Order:
         - random.randrange(noise)
         for block in range(count)
     ]
-    return Order(ranks(less), random.choice((FOLLOWED, KEPT, COLD)))
+    return TrialOrder(ranks(less), random.choice((FOLLOWED, KEPT, COLD)))
 
 
 def _features(blocks: Blocks) -> tuple[list[int], ...]:

@@ -430,7 +430,7 @@ class WideningSearch:
         self._capacity = capacity
         field, backend, blocks = self.field, self.field.backend, self.field.blocks
         room = (capacity + blocks.grain - 1) // blocks.unit
-        self._part = backend.kernel(placement_search.Part)(
+        self._part = backend.kernel(placement_search.SearchBlocks)(
             *field.sizes,
             backend.array(blocks.highest(capacity)),
             backend.array(self._ranks[self._side]),
@@ -455,7 +455,7 @@ class WideningSearch:
         shares[0] = 1 + sum(self._share) - sum(self._share[block] for block in order)
         rows = backend.kernel(beam_kernel.Rows)
         following = (backend.blank(width * most) for most in (count, count, 1))
-        kept = backend.kernel(beam_kernel.Kept)(width, backend.blank(8 * width), backend.array)
+        kept = backend.kernel(beam_kernel.BestSteps)(width, backend.blank(8 * width), backend.array)
         self._low = backend.array(low)
         self._beam = backend.kernel(beam_kernel.Beam)(
             self._low, order, rows(lows, orders, shares), rows(*following), kept, backend.array

@@ -53,7 +53,7 @@ class PushingSearch:
         self._capacity = capacity
         backend, blocks = self.field.backend, self.field.blocks
         highest = backend.array(blocks.highest(capacity))
-        self._places = backend.kernel(ejection_kernel.Places)(
+        self._places = backend.kernel(ejection_kernel.BlockRooms)(
             self._alignment, highest, self._is_fixed
         )
         self._lower(self._places, self._shelf)

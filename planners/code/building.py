@@ -9,7 +9,7 @@ from pathlib import PurePath
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Model
 from planners.code.c_text import identifier
-from planners.code.interface import Port
+from planners.code.interface import LibraryPort
 from planners.code.machines import CORTEX_M55
 from planners.code.packaging import (
     ARDUINO,
@@ -364,7 +364,7 @@ def _with_cmsis_nn(written: Written) -> str:
   its layers; the test program counts them then."""
 
 
-def _layout(model: Model, port: Port) -> str:
+def _layout(model: Model, port: LibraryPort) -> str:
     shape = model.network.layer(port.layer).shape
     if shape.is_map:
         return f"{shape.height} rows x {shape.width} columns x {shape.channels} channels"
@@ -389,7 +389,7 @@ def _measuring(written: Written) -> str:
 """ + (proof if written.cmsis_nn is None else "")
 
 
-def _scaled(port: Port) -> str:
+def _scaled(port: LibraryPort) -> str:
     return port.stored.real_in_words() or "-"
 
 

@@ -11,7 +11,7 @@ from cnn2csdf.operators.operator import Operator
 from planners.code.parts import add_source
 
 if TYPE_CHECKING:
-    from planners.code.layer_descriptor import Call, Described
+    from planners.code.layer_descriptor import Described, KernelCall
 
 OWN_OPERATORS = "cnn2csdf.operators."
 
@@ -49,7 +49,7 @@ class KernelInC:
     """
 
     text: str
-    call: Callable[[Described, Any], Call]
+    call: Callable[[Described, Any], KernelCall]
 
 
 def c_of(operator: Operator) -> StepInC | KernelInC | None:

@@ -51,7 +51,7 @@ def memory_parameters(library: str, memories: Sequence[Memory]) -> tuple[str, ..
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Port:
+class LibraryPort:
     """An input or output as the functions of a library take it. tensor: that holds it in the arena."""
 
     parameter: str
@@ -87,8 +87,8 @@ class Interface:
     network: Network
     schedule: Schedule
     streamed_input: str | None
-    inputs: Sequence[Port]
-    outputs: Sequence[Port]
+    inputs: Sequence[LibraryPort]
+    outputs: Sequence[LibraryPort]
 
     def field(self) -> str:
         """Return the field of the state for tensors in memory of the caller, or for slow memory."""
@@ -225,7 +225,7 @@ void {self.name}_dequantize_output(int number, const void *elements, float *valu
 }}
 """
 
-    def _cases(self, ports: Sequence[Port], deed: Callable[[str, Port], str]) -> str:
+    def _cases(self, ports: Sequence[LibraryPort], deed: Callable[[str, LibraryPort], str]) -> str:
         return "".join(
             f"        case {number}:\n            {deed(self.name.upper(), port)}\n            break;\n"
             for number, port in enumerate(ports)
@@ -298,10 +298,10 @@ const void *{name}_output(const instance *state, int number)
         text += self._conversions()
         return text + (self._resident() if self.streamed_input is None else self._streamed())
 
-    def _numbers(self, ports: Sequence[Port]) -> list[str]:
+    def _numbers(self, ports: Sequence[LibraryPort]) -> list[str]:
         return [str(self.schedule.number_at_end(port.layer, port.tensor)) for port in ports]
 
-    def _results(self) -> list[Port]:
+    def _results(self) -> list[LibraryPort]:
         """Outputs that are written where the caller has them."""
         return [port for port in self.outputs if port.outside is not None]
 
@@ -318,14 +318,14 @@ const void *{name}_output(const instance *state, int number)
 {self.name}_status {self.name}_results({self._results_parameters()});
 """
 
-    def _pointed(self, ports: Sequence[Port]) -> str:
+    def _pointed(self, ports: Sequence[LibraryPort]) -> str:
         return "".join(
             f"    state->outside[{port.outside}] = (element *){port.parameter};\n"
             for port in ports
             if port.outside is not None
         )
 
-    def _taken(self, number: int, port: Port) -> str:
+    def _taken(self, number: int, port: LibraryPort) -> str:
         """C that takes an input."""
         if port.outside is not None:
             deed = self._pointed([port]).strip()
@@ -359,7 +359,7 @@ const void *{name}_output(const instance *state, int number)
         listed += [f"{port.kind} *{port.parameter}" for port in self._results()]
         return ", ".join(listed)
 
-    def _required(self, ports: Sequence[Port]) -> str:
+    def _required(self, ports: Sequence[LibraryPort]) -> str:
         """C that refuses pointers that are NULL."""
         if not ports:
             return ""
@@ -448,7 +448,7 @@ APART {name}_status {name}_step(instance *state)
 """
 
 
-def _macros(library: str, number: int, port: Port) -> str:
+def _macros(library: str, number: int, port: LibraryPort) -> str:
     """Return the macros of an input or output."""
     found, name = port.stored, f"{library}_{port.parameter.upper()}"
     text = f"""#define {name}_NUMBER {number}
@@ -478,7 +478,7 @@ static int32_t as_stored(float value, float scale, int32_t zero, int32_t least, 
 """
 
 
-def _stored(library: str, port: Port) -> str:
+def _stored(library: str, port: LibraryPort) -> str:
     """C that stores a real number in an input."""
     if port.stored.quantization is None:
         return f"(({port.kind} *)elements)[i] = ({port.kind})values[i];"
@@ -488,7 +488,7 @@ def _stored(library: str, port: Port) -> str:
     return f"(({port.kind} *)elements)[i] =\n                ({port.kind}){converted};"
 
 
-def _restored(library: str, port: Port) -> str:
+def _restored(library: str, port: LibraryPort) -> str:
     """C that takes a real number from an output."""
     element = f"((const {port.kind} *)elements)[i]"
     if port.stored.quantization is None:

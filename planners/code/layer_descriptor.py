@@ -22,7 +22,7 @@ from csdf.errors import UnsupportedOperator
 from planners.code.c_text import NULL, Tables, identifier, initialiser
 from planners.code.parts import (
     REALS,
-    Part,
+    Definition,
     added_sources,
     as_real,
     used_parts,
@@ -30,7 +30,7 @@ from planners.code.parts import (
 from planners.code.rules import Rule
 
 
-class Call(NamedTuple):
+class KernelCall(NamedTuple):
     """A C function and the address of its numbers."""
 
     function: str
@@ -87,9 +87,9 @@ class Described:
         name = identifier(self.layer.name)
         return self.tables.one(kind, name, [initialiser(field) for field in fields])
 
-    def call(self, function: str, kind: str | None = None, *fields: object) -> Call:
+    def call(self, function: str, kind: str | None = None, *fields: object) -> KernelCall:
         """Return the call of a kernel that takes a structure of that kind, if any."""
-        return Call(function, NULL if kind is None else self.structure(kind, *fields))
+        return KernelCall(function, NULL if kind is None else self.structure(kind, *fields))
 
     def table(self, kind: str, role: str, items: Iterable[object]) -> str:
         """Return the symbol of an array of C values."""
@@ -164,5 +164,5 @@ def real_parts(wanted: Iterable[str]) -> tuple[set[str], list[str]]:
     return shared, [as_real(part.text) for part in parts if _is_own(part)]
 
 
-def _is_own(part: Part) -> bool:
+def _is_own(part: Definition) -> bool:
     return as_real(part.text) != part.text

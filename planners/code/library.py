@@ -22,7 +22,7 @@ from planners.code.building import (
     readme,
     target_files,
 )
-from planners.code.calls.cmsis_nn import ANY, Scratch
+from planners.code.calls.cmsis_nn import ANY, ScratchLimit
 from planners.code.packaging import MAKE, PLAIN, Package, package_files, with_banners
 from planners.code.parts import KERNELS, OWN, comment
 from planners.code.primitives.program import is_selection, selection_sources
@@ -64,7 +64,7 @@ def library(
     name: str | None = None,
     frames: Sequence[Frame] | None = None,
     kernels: str = OWN,
-    scratch: Scratch = ANY,
+    scratch: ScratchLimit = ANY,
     target: str | None = None,
     package: Package = PLAIN,
 ) -> Library:
@@ -123,7 +123,7 @@ def written_sources(
     plan: StreamingPlan,
     name: str,
     kernels: str = OWN,
-    scratch: Scratch = ANY,
+    scratch: ScratchLimit = ANY,
     *,
     target: str | None = None,
     package: Package = PLAIN,
@@ -192,7 +192,7 @@ def write_library(
     name: str | None = None,
     frames: Sequence[Frame] | None = None,
     kernels: str = OWN,
-    scratch: Scratch = ANY,
+    scratch: ScratchLimit = ANY,
     target: str | None = None,
     package: Package = PLAIN,
 ) -> Library:

@@ -28,7 +28,7 @@ _ADDRESS = re.compile(r"https?://[^\s/\"\\]+[^\s\"\\]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class ModelSource:
     """A model that a library was generated from: the name of its file and the file's SHA-256.
 
     sha256: None for a network that was read from no file.
@@ -54,7 +54,7 @@ class Package:
     author: str | None = None
     url: str | None = None
     projects: tuple[str, ...] = (CMAKE, MAKE)
-    sources: tuple[Source, ...] = ()
+    sources: tuple[ModelSource, ...] = ()
     command: str | None = None
     date: str | None = None
 
@@ -104,14 +104,16 @@ _WITHOUT_EFFECT = {
 }
 
 
-def source_of(path: str) -> Source:
+def source_of(path: str) -> ModelSource:
     """Return the name and the checksum of a model file; of a built-in network its name alone.
 
     Raises UnreadableFile for a file that cannot be read again.
     """
     if not os.path.isfile(path):
-        return Source(name=PurePath(path).name)
-    return Source(name=PurePath(path).name, sha256=hashlib.sha256(read_bytes(path)).hexdigest())
+        return ModelSource(name=PurePath(path).name)
+    return ModelSource(
+        name=PurePath(path).name, sha256=hashlib.sha256(read_bytes(path)).hexdigest()
+    )
 
 
 def command_of(program: str, words: Sequence[str]) -> str:

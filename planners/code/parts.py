@@ -64,7 +64,7 @@ def comment(text: str) -> str:
     )
 
 
-class Part(NamedTuple):
+class Definition(NamedTuple):
     """A definition with the comment before it. names: what it defines; words: what it mentions."""
 
     text: str
@@ -93,7 +93,7 @@ def source(name: str) -> str:
 
 
 @cache
-def parts_of(name: str, target: str | None = None) -> tuple[Part, ...]:
+def parts_of(name: str, target: str | None = None) -> tuple[Definition, ...]:
     """Return the definitions of a C file of this package, in order.
 
     target: of machines.TARGETS, without the branches of other machines; None: all branches.
@@ -136,9 +136,9 @@ def _chunks(text: str) -> Iterator[str]:
             lines = []
 
 
-def _part(text: str) -> Part:
+def _part(text: str) -> Definition:
     code = _CONDITION.sub("", _COMMENT.sub("", text)).strip()
-    return Part(text, frozenset(_defined(code)), frozenset(_WORD.findall(code)))
+    return Definition(text, frozenset(_defined(code)), frozenset(_WORD.findall(code)))
 
 
 def _defined(code: str) -> Iterator[str]:
@@ -165,7 +165,7 @@ def used(wanted: Iterable[str], names: Sequence[str], target: str | None = None)
 
 def used_parts(
     wanted: Iterable[str], names: Sequence[str], target: str | None = None
-) -> list[Part]:
+) -> list[Definition]:
     """Return the parts of `used`."""
     parts = [part for name in names for part in parts_of(name, target)]
     by_name = {name: number for number, part in enumerate(parts) for name in part.names}

@@ -17,10 +17,10 @@ from cnn2csdf.rings import rings_of
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.code.c_text import NULL, Tables, identifier
-from planners.code.calls.by_data_type import LayerCalls, Slice, most_neighbours, slices_of
+from planners.code.calls.by_data_type import ChannelShare, LayerCalls, most_neighbours, slices_of
 from planners.code.calls.cmsis_nn import CmsisNN
 from planners.code.initialisers import designated_row
-from planners.code.layer_descriptor import Call, Described
+from planners.code.layer_descriptor import Described, KernelCall
 from planners.code.moved_weights import MovedWeights, PlacedLayer
 from planners.code.parts import as_real, comment
 from planners.code.rules import Rule, all_of, rule_of
@@ -67,7 +67,7 @@ class Schedule:
         self.outside = tuple(
             buffer.tensor for buffer in plan.buffers if buffer.kind is Kind.EXTERNAL
         )
-        self._slices: dict[str, Slice] = {}
+        self._slices: dict[str, ChannelShare] = {}
         for placed in self.stages:
             self._slices |= slices_of(self.network, placed.running.planned.stage)
         self._numbers = {name: number for number, name in enumerate(self.tensors)}
@@ -414,7 +414,7 @@ class Schedule:
         self.most_layers = max(self.most_layers, len(running.layers))
         self.has_parts |= stage.mode == "BY_PARTS"
 
-    def _in_blocks(self, stage: PlacedStage, call: Call) -> Call:
+    def _in_blocks(self, stage: PlacedStage, call: KernelCall) -> KernelCall:
         """The call of the last layer of a stage whose result is stored block by block."""
         running = stage.running
         buffer = write_buffer(self.plan, running.result, stage.group)
@@ -428,7 +428,7 @@ class Schedule:
         )
         return call._replace(function="store_blocks")
 
-    def _add_layer(self, stage: PlacedStage, one: Described, call: Call) -> None:
+    def _add_layer(self, stage: PlacedStage, one: Described, call: KernelCall) -> None:
         layer = one.layer
         local = {name: number for number, name in enumerate(stage.running.planned.stage.layers)}
         local |= {name: len(local) + number for number, name in enumerate(stage.sources)}
@@ -634,7 +634,7 @@ def _copying(
 MOST_TURNS = 65535  # of firings that repeat, and times: they are counted in 16 bits
 
 
-class Order(NamedTuple):
+class ScheduleOrder(NamedTuple):
     """The order of a plan in C: turns, and the numbers of their stages, one behind the other."""
 
     turns: list[str]
@@ -661,13 +661,13 @@ class OrderedStage(Protocol):
         """Whether it copies a tensor before its group works."""
 
 
-def order_of(plan: StreamingPlan, stages: Sequence[OrderedStage]) -> Order:
+def order_of(plan: StreamingPlan, stages: Sequence[OrderedStage]) -> ScheduleOrder:
     """Return the order in which the stages of a plan fire; an empty one where they ask one another.
 
     stages: those of all groups, copies first in each. Raises InvalidPlan for a group of several stages
     without an order beside groups that have one.
     """
-    order = Order([], [])
+    order = ScheduleOrder([], [])
     if not any(group.order or group.transfers for group in plan.groups):
         return order
     for number, group in enumerate(plan.groups):
@@ -689,7 +689,7 @@ def order_of(plan: StreamingPlan, stages: Sequence[OrderedStage]) -> Order:
     return order
 
 
-def _add(order: Order, times: int, numbers: Sequence[int]) -> None:
+def _add(order: ScheduleOrder, times: int, numbers: Sequence[int]) -> None:
     if times > MOST_TURNS or len(numbers) > MOST_TURNS:
         raise InvalidPlan(f"turns of more than {MOST_TURNS} firings, or times")
     order.turns.append(f"{{{len(order.stages)}, {len(numbers)}, {times}}},")
@@ -715,21 +715,23 @@ def require_in_c(plan: StreamingPlan, inputs: Collection[str]) -> None:
             )
 
 
-class Places(NamedTuple):
+class TensorBuffers(NamedTuple):
     """The buffers of tensors: for each its first, in which it is made, and all further ones."""
 
     first: dict[str, StreamBuffer]
     further: tuple[StreamBuffer, ...]
 
 
-def places_of(plan: StreamingPlan, made: Mapping[str, int]) -> Places:
+def places_of(plan: StreamingPlan, made: Mapping[str, int]) -> TensorBuffers:
     """Return where tensors lie. made: the group that makes each; of inputs the first."""
     first = {}
     for tensor, group in made.items():
         if written := plan.written(tensor, group):
             first[tensor] = written[0]
     further = [buffer for buffer in plan.buffers if buffer.has_rows and buffer.tensor in first]
-    return Places(first, tuple(buffer for buffer in further if buffer is not first[buffer.tensor]))
+    return TensorBuffers(
+        first, tuple(buffer for buffer in further if buffer is not first[buffer.tensor])
+    )
 
 
 Offset = Callable[[str, Kind], int]  # of the buffer for a tensor, in elements of the arena

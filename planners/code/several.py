@@ -17,7 +17,7 @@ from planners.code.building import (
     target_files,
 )
 from planners.code.c_text import identifier
-from planners.code.calls.cmsis_nn import ANY, Scratch
+from planners.code.calls.cmsis_nn import ANY, ScratchLimit
 from planners.code.library import (
     frames_of,
     paths_in,
@@ -50,7 +50,7 @@ class Member:
     plan: StreamingPlan
     name: str | None = None
     frames: Sequence[Frame] | None = None
-    scratch: Scratch = ANY  # for CMSIS-NN
+    scratch: ScratchLimit = ANY  # for CMSIS-NN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ from cnn2csdf.quantized_layers import stored_as, stored_at_run_time
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan, UnsupportedOperator
 from planners.code.c_text import TYPES, Tables, array_items, identifier, unlike, wrapped
-from planners.code.calls.cmsis_nn import ANY, TARGETS, CmsisNN, Scratch
-from planners.code.interface import Interface, Port, memory_parameters, reserved
+from planners.code.calls.cmsis_nn import ANY, TARGETS, CmsisNN, ScratchLimit
+from planners.code.interface import Interface, LibraryPort, memory_parameters, reserved
 from planners.code.layer_descriptor import TYPE, real_parts
 from planners.code.machines import has_helium, machine_macros, require_target
 from planners.code.packaging import UNVERSIONED, version_macro
@@ -78,8 +78,8 @@ class Written:
     header: str
     source: str
     weights: str
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
+    inputs: tuple[LibraryPort, ...]
+    outputs: tuple[LibraryPort, ...]
     is_streamed: bool
     keeps_state: bool
     weight_bytes: int
@@ -100,7 +100,7 @@ def library_sources(
     plan: StreamingPlan,
     name: str,
     kernels: str = OWN,
-    scratch: Scratch = ANY,
+    scratch: ScratchLimit = ANY,
     *,
     target: str | None = None,
     version: str = UNVERSIONED,
@@ -114,24 +114,24 @@ def library_sources(
     without weights, InvalidPlan for a plan of another network.
     """
     require_target(target)
-    return _Writing(model, plan, name, kernels, scratch, target).written(version)
+    return _SourceWriter(model, plan, name, kernels, scratch, target).written(version)
 
 
-def cmsis_nn_of(model: Model, plan: StreamingPlan, scratch: Scratch) -> CmsisNN:
+def cmsis_nn_of(model: Model, plan: StreamingPlan, scratch: ScratchLimit) -> CmsisNN:
     """Return what CMSIS-NN computes of a plan. Raises what library_sources raises."""
-    found = _Writing(model, plan, model.network.name, CMSIS_NN, scratch).cmsis_nn
+    found = _SourceWriter(model, plan, model.network.name, CMSIS_NN, scratch).cmsis_nn
     assert found is not None
     return found
 
 
-class _Writing:
+class _SourceWriter:
     def __init__(
         self,
         model: Model,
         plan: StreamingPlan,
         name: str,
         kernels: str,
-        scratch: Scratch,
+        scratch: ScratchLimit,
         target: str | None = None,
     ) -> None:
         self._given = model.network
@@ -169,7 +169,7 @@ class _Writing:
             outputs=self.outputs,
         )
 
-    def _port(self, layer: Layer, tensor: str, taken: list[str]) -> Port:
+    def _port(self, layer: Layer, tensor: str, taken: list[str]) -> LibraryPort:
         if self.network.layer(tensor).is_input and tensor == self.streamed_input:
             if layer.name != tensor:
                 raise InvalidPlan(f"output {layer.name!r} is the input, which does not stay")
@@ -184,7 +184,7 @@ class _Writing:
         if layer.name != tensor and (tensor in self._written or tensor in self._read):
             outside = None  # a copy of that tensor
         self._written.add(tensor)
-        return Port(
+        return LibraryPort(
             parameter=taken[-1],
             layer=layer.name,
             tensor=tensor,

@@ -23,7 +23,7 @@ from cnn2csdf.weights import Array, Model
 from planners.code.building import arrays_of, end_of_main
 from planners.code.c_text import number as number_text
 from planners.code.c_text import numbers, wrapped
-from planners.code.interface import Port
+from planners.code.interface import LibraryPort
 from planners.code.parts import source
 from planners.code.sources import Written
 from planners.code.status import init_call
@@ -234,13 +234,13 @@ def _saving(written: Written, vectors: Sequence[TestVector]) -> str:
     }}"""
 
 
-def _test_of(port: Port, vector: TestVector) -> str:
+def _test_of(port: LibraryPort, vector: TestVector) -> str:
     if vector.tolerance.get(port.layer):
         return f"is_close_{port.kind}"
     return "is_near" if port.kind == "float" else "is_same"
 
 
-def _compared(port: Port, number: int, vector: TestVector, found: str) -> str:
+def _compared(port: LibraryPort, number: int, vector: TestVector, found: str) -> str:
     """C that compares what was found with an output: elements within a tolerance, or bytes."""
     test, array = _test_of(port, vector), f"{port.array}_{number}"
     count = f"sizeof {array}" if test == "is_same" else str(port.elements)
@@ -248,7 +248,7 @@ def _compared(port: Port, number: int, vector: TestVector, found: str) -> str:
     return f"failed |= !{test}({found}, {array}, {count}{tolerance});"
 
 
-def _tolerance(port: Port, vector: TestVector) -> str:
+def _tolerance(port: LibraryPort, vector: TestVector) -> str:
     tolerance = vector.tolerance[port.layer]
     if port.kind != "float":
         return str(int(tolerance))
@@ -281,7 +281,7 @@ _TESTS = {
 }
 
 
-def _array(port: Port, number: int, array: Array) -> str:
+def _array(port: LibraryPort, number: int, array: Array) -> str:
     values = placed(as_signed_array(np.asarray(array)))
     is_plain = values.dtype.kind == "f" and bool(np.isfinite(values).all())
     items = numbers(values) if is_plain else map(_shown, values)

@@ -21,8 +21,8 @@ from csdf.search.memory_cost import (
     padded,
     shift_luts,
 )
-from planners.fifo.design import LEAST_DEPTH, Design, Fifo, Layer
-from planners.fifo.timing.cluster import Cluster, EventSequence, Port
+from planners.fifo.design import LEAST_DEPTH, Design, DesignLayer, Fifo
+from planners.fifo.timing.cluster import Cluster, EventSequence, WordPort
 
 VENDOR_DEPTHS = [
     1 << exponent for exponent in range(9, MOST_VENDOR.bit_length())
@@ -30,44 +30,44 @@ VENDOR_DEPTHS = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Core:
+class FifoCore:
     """A FIFO core: its `impl_style` in FINN, "rtl" or "vivado", and the words that it holds."""
 
     style: str
     depth: int
 
 
-class Cost(NamedTuple):
+class CoreCost(NamedTuple):
     """LUTs, and block RAMs of 18 kbit."""
 
     luts: int
     blocks: int
 
 
-def whole_core(depth: int) -> tuple[Core, ...]:
+def whole_core(depth: int) -> tuple[FifoCore, ...]:
     """Return the core for a depth, rounded up; more than one only beyond the largest core."""
     largest, rest = divmod(max(depth - 1, 0), MOST_VENDOR)
-    largest_cores = (Core(style="vivado", depth=MOST_VENDOR),) * largest
+    largest_cores = (FifoCore(style="vivado", depth=MOST_VENDOR),) * largest
     if not depth:
         return largest_cores
     if rest >= MOST_SHIFTED:
-        return (*largest_cores, Core(style="vivado", depth=1 << rest.bit_length()))
-    return (*largest_cores, Core(style="rtl", depth=max(rest + 1, LEAST_DEPTH)))
+        return (*largest_cores, FifoCore(style="vivado", depth=1 << rest.bit_length()))
+    return (*largest_cores, FifoCore(style="rtl", depth=max(rest + 1, LEAST_DEPTH)))
 
 
-def split_cores(depth: int) -> tuple[Core, ...]:
+def split_cores(depth: int) -> tuple[FifoCore, ...]:
     """Return a chain of cores with little more than the depth, as FINN's SplitLargeFIFOs makes it."""
     cores = []
     while depth > MOST_SHIFTED:
         piece = min(1 << (depth.bit_length() - 1), MOST_VENDOR)
-        cores.append(Core(style="rtl" if piece <= MOST_SHIFTED else "vivado", depth=piece))
+        cores.append(FifoCore(style="rtl" if piece <= MOST_SHIFTED else "vivado", depth=piece))
         depth -= piece
     if depth:
-        cores.append(Core(style="rtl", depth=max(depth, LEAST_DEPTH)))
+        cores.append(FifoCore(style="rtl", depth=max(depth, LEAST_DEPTH)))
     return tuple(cores)
 
 
-def cheapest_chain(depth: int, bits: int, memory_cost: MemoryCost) -> tuple[Core, ...]:
+def cheapest_chain(depth: int, bits: int, memory_cost: MemoryCost) -> tuple[FifoCore, ...]:
     """Return the cheapest chain that SplitLargeFIFOs makes of this depth or of a larger one.
 
     A chain is one core for each binary digit of its depth, so a depth rounded up to a multiple of a
@@ -94,22 +94,24 @@ def chain_cost(memory_cost: MemoryCost) -> MemoryCost:
     return price
 
 
-def cost(core: Core, bits: int) -> Cost:
+def cost(core: FifoCore, bits: int) -> CoreCost:
     """Return the cost of a core with words of this many bits, by FINN's estimate (`ram_style` auto)."""
     if core.style == "rtl":
-        return Cost(shift_luts(core.depth, bits), 0)
-    return Cost(address_luts(core.depth), blocks(core.depth, padded(bits)))
+        return CoreCost(shift_luts(core.depth, bits), 0)
+    return CoreCost(address_luts(core.depth), blocks(core.depth, padded(bits)))
 
 
-def total_cost(design: Design, cores: Sequence[Sequence[Core]]) -> Cost:
+def total_cost(design: Design, cores: Sequence[Sequence[FifoCore]]) -> CoreCost:
     """Return what the cores of all FIFOs cost."""
     costs = [
         cost(core, fifo.bits) for fifo, row in zip(design.fifos, cores, strict=True) for core in row
     ]
-    return Cost(sum(core.luts for core in costs), sum(core.blocks for core in costs))
+    return CoreCost(sum(core.luts for core in costs), sum(core.blocks for core in costs))
 
 
-def with_cores(design: Design, cores: Sequence[Sequence[Core]]) -> tuple[Design, tuple[int, ...]]:
+def with_cores(
+    design: Design, cores: Sequence[Sequence[FifoCore]]
+) -> tuple[Design, tuple[int, ...]]:
     """Return the design with chains of FIFOs, and their depths.
 
     A word leaves a core and enters the next in a cycle: a layer between them.
@@ -118,11 +120,13 @@ def with_cores(design: Design, cores: Sequence[Sequence[Core]]) -> tuple[Design,
     for fifo, row in zip(design.fifos, cores, strict=True):
         rest = fifo
         for number, core in enumerate(row[:-1]):
-            port = Port(sequence=0, words=fifo.words, bits=fifo.bits)
+            port = WordPort(sequence=0, words=fifo.words, bits=fifo.bits)
             sequence = EventSequence(name="pass", events=fifo.words)
             wire = Cluster(sequences=(sequence,), waits=(), inputs=(port,), outputs=(port,))
             middle = len(layers)
-            layers.append(Layer(name=f"{fifo.name}, core {number}", kind="wire", cluster=wire))
+            layers.append(
+                DesignLayer(name=f"{fifo.name}, core {number}", kind="wire", cluster=wire)
+            )
             name = f"{fifo.name}, {number}"
             fifos.append(replace(rest, name=name, consumer=middle, input=0))
             rest = replace(rest, producer=middle, output=0)

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from csdf.errors import InvalidGraph, counted
-from planners.fifo.timing.cluster import Cluster, Port
+from planners.fifo.timing.cluster import Cluster, WordPort
 
 LEAST_DEPTH = 2  # with one word a FIFO of the library cannot be read and written by turns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layer:
+class DesignLayer:
     """A layer with its timing. estimate: the cycles that its builder notes, if it does."""
 
     name: str
@@ -49,7 +49,7 @@ class Design:
     """
 
     name: str
-    layers: tuple[Layer, ...]
+    layers: tuple[DesignLayer, ...]
     fifos: tuple[Fifo, ...]
     remarks: tuple[str, ...] = ()
 
@@ -63,7 +63,7 @@ class Design:
                     f"but {self.layers[fifo.consumer].name!r} reads {read.words} of {read.bits} bits"
                 )
 
-    def ports(self, fifo: Fifo) -> tuple[Port, Port]:
+    def ports(self, fifo: Fifo) -> tuple[WordPort, WordPort]:
         """Return the port that writes a FIFO, and the one that reads it."""
         return (
             self.layers[fifo.producer].cluster.outputs[fifo.output],

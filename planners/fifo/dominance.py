@@ -30,14 +30,14 @@ from fractions import Fraction
 import numpy as np
 
 from planners.fifo.design import Design
-from planners.fifo.timing.cluster import Cluster, EventSequence, Port, is_thinning, units
+from planners.fifo.timing.cluster import Cluster, EventSequence, WordPort, is_thinning, units
 from planners.kernels.event_times import NONE
 
 Alone = Callable[[int], Fraction]  # the period of a layer by itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class DepthExchange:
     """Up to `fewer` words of one FIFO are worth `more` words of each FIFO of others."""
 
     source: int
@@ -56,7 +56,7 @@ class Most:
     onward: Mapping[int, tuple[int, ...]]
 
 
-class Moves:
+class DepthExchanges:
     """All moves of a design, over one layer each."""
 
     def __init__(self, design: Design, alone: Alone) -> None:
@@ -97,7 +97,7 @@ class Moves:
 
 
 def _cheapest(
-    moves: Mapping[int, Move], weights: Sequence[int], source: int, shut: Collection[int]
+    moves: Mapping[int, DepthExchange], weights: Sequence[int], source: int, shut: Collection[int]
 ) -> tuple[int, tuple[int, ...]] | None:
     """The fewest words of a FIFO that can be moved on at no more cost, and where to.
 
@@ -140,7 +140,7 @@ def _cheapest(
     return None
 
 
-def _moves(design: Design, alone: Alone) -> Iterator[tuple[bool, Move]]:
+def _moves(design: Design, alone: Alone) -> Iterator[tuple[bool, DepthExchange]]:
     """All moves over one layer, and whether they are forward."""
     before: list[list[int]] = [[] for _ in design.layers]
     behind: list[list[int]] = [[] for _ in design.layers]
@@ -167,15 +167,20 @@ def _moves(design: Design, alone: Alone) -> Iterator[tuple[bool, Move]]:
             targets = tuple(
                 (number, 1 if fewer else taken[design.fifos[number].input]) for number in inputs
             )
-            yield False, Move(source=outputs[0], fewer=fewer or made[0], targets=targets)
+            yield False, DepthExchange(source=outputs[0], fewer=fewer or made[0], targets=targets)
         if reads_fast and outputs and is_written_freely:
             is_by_word = max(made) > 1 and is_thinning(cluster)
             more = [1] if is_by_word else made
             targets = tuple((number, more[design.fifos[number].output]) for number in outputs)
-            yield True, Move(source=inputs[0], fewer=1 if is_by_word else taken[0], targets=targets)
+            yield (
+                True,
+                DepthExchange(
+                    source=inputs[0], fewer=1 if is_by_word else taken[0], targets=targets
+                ),
+            )
 
 
-def _is_fast(cluster: Cluster, port: Port, period: Fraction) -> bool:
+def _is_fast(cluster: Cluster, port: WordPort, period: Fraction) -> bool:
     """Whether a layer by itself passes a word at this port in every cycle."""
     return (
         port.events is None

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Protocol
 
-from csdf.search.evaluator import Evaluation
+from csdf.search.evaluator import PeriodEvaluation
 from planners.fifo.design import LEAST_DEPTH, Design
-from planners.fifo.event_graph import CriticalCycle, Spend, spend_nothing
+from planners.fifo.event_graph import EventCycle, Spend, spend_nothing
 
 Depths = Sequence[int | None]
 
@@ -19,9 +19,9 @@ class TimedPart(Protocol):
 
     simulated: int
 
-    def deadlock(self, spend: Spend = ...) -> CriticalCycle | None: ...  # noqa: D102
+    def deadlock(self, spend: Spend = ...) -> EventCycle | None: ...  # noqa: D102
 
-    def cycle_above(self, period: Fraction, spend: Spend = ...) -> CriticalCycle | None: ...  # noqa: D102
+    def cycle_above(self, period: Fraction, spend: Spend = ...) -> EventCycle | None: ...  # noqa: D102
 
     def max_occupancy(self, number: int, period: Fraction, spend: Spend = ...) -> int: ...  # noqa: D102
 
@@ -75,17 +75,17 @@ class DesignEvaluator:
         self.spend = spend
         self._required = required
         self._only_live = only_live
-        self._known: dict[tuple[tuple[int, ...], Depths], CriticalCycle | None] = {}
+        self._known: dict[tuple[tuple[int, ...], Depths], EventCycle | None] = {}
         self._sufficient: dict[tuple[int, ...], deque[Depths]] = {}  # by groups of layers
         self._latest: dict[tuple[tuple[int, ...], Depths], TimedPart] = {}  # that sufficed
-        self._cycles: deque[CriticalCycle] = deque(maxlen=LATEST)
+        self._cycles: deque[EventCycle] = deque(maxlen=LATEST)
 
-    def evaluate(self, capacities: tuple[int | None, ...]) -> Evaluation:
+    def evaluate(self, capacities: tuple[int | None, ...]) -> PeriodEvaluation:
         """Return the period in these depths, and the FIFOs that hold it back."""
         cycle = self.critical_cycle(capacities)
         if cycle is not None:
-            return Evaluation(cycle.period, cycle.fifos)
-        return Evaluation(Fraction(1) if self._only_live else self._required, ())
+            return PeriodEvaluation(cycle.period, cycle.fifos)
+        return PeriodEvaluation(Fraction(1) if self._only_live else self._required, ())
 
     def reaches(self, period: Fraction | None) -> bool:
         """Whether the period of an evaluation is as low as required."""
@@ -95,10 +95,10 @@ class DesignEvaluator:
         """Whether these depths reach the required period, or have no deadlock."""
         return self.critical_cycle(depths) is None
 
-    def critical_cycle(self, depths: Depths) -> CriticalCycle | None:
+    def critical_cycle(self, depths: Depths) -> EventCycle | None:
         """Return what holds a design back: above the required period, or at all if there is none."""
         self.count += 1
-        worst: CriticalCycle | None = None
+        worst: EventCycle | None = None
         for group in sorted(self.graph.components(depths), key=len):
             evaluation = self._of_group(group, depths)
             if evaluation is not None and (evaluation.period is None or self._required is not None):
@@ -110,9 +110,9 @@ class DesignEvaluator:
         layer = self.slowest()
         if worst is not None and _period(worst) > self.alone(layer):
             return worst
-        return CriticalCycle(period=self.alone(layer), fifos=(), layers=(layer,))
+        return EventCycle(period=self.alone(layer), fifos=(), layers=(layer,))
 
-    def _of_group(self, layers: list[int], depths: Depths) -> CriticalCycle | None:
+    def _of_group(self, layers: list[int], depths: Depths) -> EventCycle | None:
         inside = set(layers)
         own_depths = tuple(
             depth
@@ -129,7 +129,7 @@ class DesignEvaluator:
                 self._known[key] = _slowest_cycle(part, max(map(self.alone, layers)), self.spend)
         return self._known[key]
 
-    def _above(self, layers: Sequence[int], own: Depths, depths: Depths) -> CriticalCycle | None:
+    def _above(self, layers: Sequence[int], own: Depths, depths: Depths) -> EventCycle | None:
         """A cycle that must not be, by what is known of other depths or by simulation."""
         sufficient = self._sufficient.setdefault(tuple(layers), deque(maxlen=LATEST))
         if any(_is_within(depths_known, own) for depths_known in sufficient):
@@ -224,7 +224,7 @@ def _is_within(less: Depths, more: Depths) -> bool:
     )
 
 
-def _slowest_cycle(part: TimedPart, period: Fraction, spend: Spend) -> CriticalCycle | None:
+def _slowest_cycle(part: TimedPart, period: Fraction, spend: Spend) -> EventCycle | None:
     """Return the slowest cycle with a period above a given one; None if there is none."""
     slowest = None
     while (slower := part.cycle_above(period, spend)) is not None:
@@ -235,5 +235,5 @@ def _slowest_cycle(part: TimedPart, period: Fraction, spend: Spend) -> CriticalC
     return slowest
 
 
-def _period(cycle: CriticalCycle) -> Fraction:
+def _period(cycle: EventCycle) -> Fraction:
     return cycle.period or Fraction(0)

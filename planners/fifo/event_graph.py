@@ -27,7 +27,7 @@ from csdf.analysis.components import strong_components
 from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler
 from planners.fifo.design import Design
-from planners.fifo.timing.cluster import Numbers, Port, counting, is_word_by_word
+from planners.fifo.timing.cluster import Numbers, WordPort, counting, is_word_by_word
 from planners.kernels import event_times, ranges
 from planners.kernels.event_times import NONE
 
@@ -78,7 +78,7 @@ ALL_DEPTHS = Infeasible({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CriticalCycle:
+class EventCycle:
     """A cycle of events that wait for one another, and so cannot come faster.
 
     period: clock cycles of a frame, None for a deadlock. fifos: whose lack of space lies on it; layers:
@@ -204,7 +204,7 @@ class EventGraph:
             self._largest[place] = max(int(numbers.max(initial=0)), -int(numbers.min(initial=0)))
         return self._table_at[id(numbers)]
 
-    def sequence(self, layer: int, port: Port) -> int:
+    def sequence(self, layer: int, port: WordPort) -> int:
         """Return the number of the event sequence of a layer's port."""
         return self._first[layer] + port.sequence
 
@@ -310,12 +310,12 @@ class Subgraph:
         """The numpy type of times: integers without end where they are not in 64 bits."""
         return np.int64 if self._backend.is_compiled else object
 
-    def deadlock(self, spend: Spend = spend_nothing) -> CriticalCycle | None:
+    def deadlock(self, spend: Spend = spend_nothing) -> EventCycle | None:
         """Return the layers and FIFOs that wait for one another for ever, or None."""
         times = self._begin(Fraction(0), 1)
         return self._stuck() if self._frame(0, Fraction(0), times, spend) else None
 
-    def cycle_above(self, period: Fraction, spend: Spend = spend_nothing) -> CriticalCycle | None:
+    def cycle_above(self, period: Fraction, spend: Spend = spend_nothing) -> EventCycle | None:
         """Return a cycle of events that takes longer than a period, None if there is none.
 
         None is proved by times that repeat, a cycle by its events: both are exact.
@@ -399,12 +399,12 @@ class Subgraph:
         )  # fmt: skip
         return bool(status == event_times.STUCK)
 
-    def _stuck(self) -> CriticalCycle:
+    def _stuck(self) -> EventCycle:
         begin, end = int(self._answer[0]), int(self._answer[1])
         sequences = np.asarray(self._scratch[1][begin:end])
         return self._cycle(None, sequences, np.asarray(self._scratch[4])[sequences])
 
-    def _traced(self, frame: int, period: Fraction, times: Any) -> CriticalCycle | None:
+    def _traced(self, frame: int, period: Fraction, times: Any) -> EventCycle | None:
         place = int(self._answer[0]), int(self._answer[1])
         path = [self._blank(self.events + 1) for _ in range(4)]
         met = _array(self._backend, [-1] * self.events)
@@ -419,12 +419,12 @@ class Subgraph:
         sequences, waits = (np.asarray(column[first:length]) for column in (path[0], path[3]))
         return self._cycle(period_found, sequences, waits)
 
-    def _cycle(self, period: Fraction | None, sequences: Any, waits: Any) -> CriticalCycle:
+    def _cycle(self, period: Fraction | None, sequences: Any, waits: Any) -> EventCycle:
         """The cycle of some steps: sequences and the wait of each, by numbers; the order is -1."""
         whole = self._whole
         space = whole.space_of[waits]
         distinct, places = np.unique(sequences, return_index=True)
-        return CriticalCycle(
+        return EventCycle(
             period=period,
             fifos=tuple(np.unique(space[space >= 0]).tolist()),
             layers=tuple(

@@ -28,7 +28,7 @@ from math import ceil, gcd
 from typing import NamedTuple
 
 from csdf.search.liveness_bounds.linear_programs import LinearProgram, solved
-from planners.fifo.dominance import Moves
+from planners.fifo.dominance import DepthExchanges
 from planners.fifo.evaluator import DesignEvaluator
 from planners.fifo.event_graph import Chain, Infeasible, Spend, spend_nothing, total_depth
 
@@ -64,11 +64,11 @@ class Parts:
     ) -> None:
         self._evaluator = evaluator
         self._least, self._weights, self._floor, self._look = least, weights, floor, look
-        self._moves = Moves(evaluator.graph.design, evaluator.alone)
+        self._moves = DepthExchanges(evaluator.graph.design, evaluator.alone)
         self._known_most = self._moves.most_depths(weights, floor)
         self.most = self._known_most.depths
         self.sufficient: Depths = ()
-        self._parts: list[_Part] = []
+        self._parts: list[_FifoCluster] = []
         self._regions: list[Infeasible] = []
         self._end = 0  # of the turn of a part, in simulations
 
@@ -126,7 +126,7 @@ class Parts:
         most = self._moves.most_depths(weights, self._floor, self._known_most).depths
         covering = Covering(sorted(inside), self._least, most, self._weights, self._evaluator.spend)
         self._parts.append(
-            _Part(self._evaluator, covering, self._look_within, self._regions, bound)
+            _FifoCluster(self._evaluator, covering, self._look_within, self._regions, bound)
         )
 
     def _look_within(self) -> None:
@@ -202,7 +202,7 @@ def _least_of(one: int | None, other: int | None) -> int | None:
     return min((depth for depth in (one, other) if depth is not None), default=None)
 
 
-class _Part:
+class _FifoCluster:
     """FIFOs that are searched together: depths are proposed, and regions learnt from those too small.
 
     regions: of all parts, known so far; what is learnt is added. depths: the smallest, in the order of
@@ -376,7 +376,7 @@ SECONDS = 60.0  # for a linear program, which takes some thousandths
 CLOSE = 1e-6  # to a whole number
 
 
-class _Node(NamedTuple):
+class _DepthNode(NamedTuple):
     """A part of the search: what its depths cost at least, and the lengths that were decided on."""
 
     bound: int
@@ -407,7 +407,7 @@ class Covering:
         self._step = gcd(*(weights[place] for place in places)) or 1
         self._regions: list[Limits] = []
         self.lower_bound = self.cost([least[place] for place in places])
-        self._nodes = [_Node(self.lower_bound, 0, {})]
+        self._nodes = [_DepthNode(self.lower_bound, 0, {})]
         self._made = 1
 
     def cost(self, depths: Sequence[int]) -> int:
@@ -451,7 +451,7 @@ class Covering:
             if solution is None:
                 continue
             bound, depths, unsure = solution
-            node = _Node(max(bound, node.bound), node.number, node.decided)
+            node = _DepthNode(max(bound, node.bound), node.number, node.decided)
             if self._nodes and node.bound > self._nodes[0].bound:
                 heapq.heappush(self._nodes, node)
                 continue
@@ -462,7 +462,7 @@ class Covering:
             for has in (True, False):
                 self._made += 1
                 decided = {**node.decided, unsure: has}
-                heapq.heappush(self._nodes, _Node(node.bound, self._made, decided))
+                heapq.heappush(self._nodes, _DepthNode(node.bound, self._made, decided))
         return None
 
     def _is_inside(self, depths: Depths) -> bool:
@@ -472,7 +472,7 @@ class Covering:
             for region in self._regions
         )
 
-    def _solved(self, node: _Node, look: Look) -> tuple[int, Depths, Length] | None:
+    def _solved(self, node: _DepthNode, look: Look) -> tuple[int, Depths, Length] | None:
         """The bound of a node, depths near its optimum, a length to decide on; None if it is empty."""
         made = _Program(self, self._regions, node.decided)
         if made.is_empty:

@@ -27,7 +27,7 @@ from csdf.status import Ended, Reason, Status, Why, because
 from csdf.time_limit import ENDS, Stop, reason_of
 from planners.fifo.design import LEAST_DEPTH
 from planners.fifo.evaluator import DesignEvaluator, TimedDesign
-from planners.fifo.event_graph import CriticalCycle
+from planners.fifo.event_graph import EventCycle
 from planners.fifo.proving import Parts
 
 Depths = tuple[int, ...]
@@ -67,7 +67,7 @@ class Sizing:
     bits: int
     lower_bound: int
     is_narrow: bool
-    cycle: CriticalCycle | None
+    cycle: EventCycle | None
     evaluations: int
     reason: Reason
     least_bits: int | None = None
@@ -112,15 +112,15 @@ def cheapest_depths(
     return _Cheapest(graph, period, cost, stop or Stop()).answer()
 
 
-def held_back(evaluator: DesignEvaluator, period: Fraction | None) -> CriticalCycle | None:
+def held_back(evaluator: DesignEvaluator, period: Fraction | None) -> EventCycle | None:
     """Return what holds a design back even with FIFOs without end; None if some depths suffice."""
     slowest = evaluator.slowest()
     if period is not None and evaluator.alone(slowest) > period:
-        return CriticalCycle(period=evaluator.alone(slowest), fifos=(), layers=(slowest,))
+        return EventCycle(period=evaluator.alone(slowest), fifos=(), layers=(slowest,))
     return evaluator.critical_cycle([None] * len(evaluator.graph.design.fifos))
 
 
-class _Proved(Exception):
+class _BoundReached(Exception):
     """The bound has reached what was found."""
 
 
@@ -166,7 +166,7 @@ class _Smallest:
             if (cycle := held_back(self._evaluator, self._period)) is not None:
                 return self._sizing(Status.INFEASIBLE, because(SizingWhy.NO_DEPTHS), cycle)
             self._prove(self._find())
-        except _Proved:
+        except _BoundReached:
             pass
         except ENDS as end:
             self._note_bound()
@@ -243,7 +243,7 @@ class _Smallest:
             self._parts.sufficient = depths
         if self._size(depths) <= self._bound:
             self._is_narrow = True
-            raise _Proved
+            raise _BoundReached
 
     def _prove(self, parts: Parts) -> None:
         """Look by turns for smaller depths and for a proof that there are none."""
@@ -283,13 +283,13 @@ class _Smallest:
         self._stop.look()
         self._note_bound()
         if self._best and self._bound >= self._size(self._best):
-            raise _Proved
+            raise _BoundReached
 
     def _note_bound(self) -> None:
         if self._parts is not None:
             self._bound = max(self._bound, self._parts.lower_bound)
 
-    def _sizing(self, status: Status, reason: Reason, cycle: CriticalCycle | None = None) -> Sizing:
+    def _sizing(self, status: Status, reason: Reason, cycle: EventCycle | None = None) -> Sizing:
         size = self._size(self._best)
         bound = min(self._bound, size) if size else self._bound
         return Sizing(

@@ -15,8 +15,8 @@ from csdf.errors import GaveUp
 from csdf.status import Status
 from csdf.time_limit import Stop
 from planners.fifo.cores import (
-    Core,
-    Cost,
+    CoreCost,
+    FifoCore,
     chain_cost,
     cheapest_chain,
     split_cores,
@@ -26,7 +26,7 @@ from planners.fifo.cores import (
 )
 from planners.fifo.design import LEAST_DEPTH, Design
 from planners.fifo.evaluator import DesignEvaluator
-from planners.fifo.event_graph import CriticalCycle, EventGraph, Spend, spend_nothing
+from planners.fifo.event_graph import EventCycle, EventGraph, Spend, spend_nothing
 from planners.fifo.sizing import MemoryCost, Sizing, cheapest_depths, smallest_depths
 
 Stops = Callable[[], Stop]  # one for each search
@@ -41,7 +41,7 @@ class Depths:
 
     depths: tuple[int, ...]
     bits: int
-    cycle: CriticalCycle | None = None
+    cycle: EventCycle | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +62,9 @@ class Study:
     shallow: Depths
     automatic: Depths | None
     sizing: Sizing
-    cores: tuple[tuple[Core, ...], ...]
+    cores: tuple[tuple[FifoCore, ...], ...]
     written: Depths | None
-    cost: Cost
+    cost: CoreCost
     fix: Sizing | None
 
     @property
@@ -106,7 +106,7 @@ def study(
         given_depths = _timed(graph, depths, stops())
     price = chain_cost(cost) if is_split and cost is not None else cost
     sizing = _smallest(graph, asked, stops(), weights, price)
-    cores: tuple[tuple[Core, ...], ...] = ()
+    cores: tuple[tuple[FifoCore, ...], ...] = ()
     written = None
     if sizing.depths:
         cores = _cores(design, sizing.depths, cost) if is_split else (
@@ -129,7 +129,7 @@ def study(
         sizing=sizing,
         cores=cores,
         written=written,
-        cost=total_cost(design, cores) if cores else Cost(0, 0),
+        cost=total_cost(design, cores) if cores else CoreCost(0, 0),
         fix=_fix(graph, given_depths or shallow, asked, stops, sizing),
     )
 
@@ -141,9 +141,7 @@ def max_rate(graph: EventGraph, spend: Spend = spend_nothing) -> tuple[Fraction,
     return evaluator.alone(layer), layer
 
 
-def period_of(
-    graph: EventGraph, depths: Sequence[int], spend: Spend = spend_nothing
-) -> CriticalCycle:
+def period_of(graph: EventGraph, depths: Sequence[int], spend: Spend = spend_nothing) -> EventCycle:
     """Return the cycle that sets the period of a design in these depths; period None is a deadlock."""
     cycle = DesignEvaluator(graph, spend=spend).critical_cycle(depths)
     if cycle is None:
@@ -173,7 +171,7 @@ def _timed(graph: EventGraph, depths: Sequence[int], stop: Stop) -> Depths:
 
 def _cores(
     design: Design, depths: Sequence[int], cost: MemoryCost | None
-) -> tuple[tuple[Core, ...], ...]:
+) -> tuple[tuple[FifoCore, ...], ...]:
     """Return chains of cores, the cheapest where memories have a cost of their own."""
     if cost is None:
         return tuple(map(split_cores, depths))
@@ -183,7 +181,7 @@ def _cores(
 
 def _written(
     graph: EventGraph,
-    cores: Sequence[Sequence[Core]],
+    cores: Sequence[Sequence[FifoCore]],
     sizing: Sizing,
     least_period: Fraction,
     stop: Stop,
@@ -194,7 +192,7 @@ def _written(
         design, depths = with_cores(design, cores)
         graph = EventGraph(design)
     elif sizing.period == least_period:  # which nothing beats
-        cycle = CriticalCycle(period=least_period, fifos=(), layers=())
+        cycle = EventCycle(period=least_period, fifos=(), layers=())
         return Depths(depths=depths, bits=design.bits(depths), cycle=cycle)
     return _timed(graph, depths, stop)
 

@@ -36,7 +36,7 @@ def parse_buffers(text: str, name: str, problem_name: str) -> Problem:
     buffers: dict[str, Buffer] = {}
     try:
         for row in rows:
-            line = Line("", rows.line_num, name)
+            line = TraceLine("", rows.line_num, name)
             cells = [cell.strip() for cell in row]
             if not any(cells):
                 continue
@@ -48,13 +48,13 @@ def parse_buffers(text: str, name: str, problem_name: str) -> Problem:
                 raise line.refusal(f"two buffers have the id {buffer.name!r}")
             buffers[buffer.name] = buffer
     except csv.Error as error:
-        raise Line("", rows.line_num, name).refusal(f"not CSV: {error}") from None
+        raise TraceLine("", rows.line_num, name).refusal(f"not CSV: {error}") from None
     if not columns:
-        raise Line("", 1, name).refusal(f"is empty; expected the header {','.join(NEEDED)}")
+        raise TraceLine("", 1, name).refusal(f"is empty; expected the header {','.join(NEEDED)}")
     return Problem(name=problem_name, buffers=tuple(buffers.values()))
 
 
-def _columns(cells: list[str], line: Line) -> list[str]:
+def _columns(cells: list[str], line: TraceLine) -> list[str]:
     for column in NEEDED:
         if column not in cells:
             raise line.refusal(
@@ -66,13 +66,13 @@ def _columns(cells: list[str], line: Line) -> list[str]:
     return cells
 
 
-def _by_column(cells: list[str], columns: list[str], line: Line) -> dict[str, str]:
+def _by_column(cells: list[str], columns: list[str], line: TraceLine) -> dict[str, str]:
     if len(cells) != len(columns):
         raise line.refusal(f"found {counted(len(cells), 'value')}; expected {len(columns)}")
     return dict(zip(columns, cells, strict=True))
 
 
-def _buffer(cells: dict[str, str], line: Line) -> Buffer:
+def _buffer(cells: dict[str, str], line: TraceLine) -> Buffer:
     buffer_name = unguarded(cells["id"])
     numbers = {
         column: line.natural(word, f"buffer {buffer_name!r}, {column}")
@@ -129,7 +129,7 @@ def parse_traces(text: str, name: str) -> list[Problem]:
 class _Trace:
     """A model while it is read."""
 
-    def __init__(self, name: str, line: Line) -> None:
+    def __init__(self, name: str, line: TraceLine) -> None:
         if not name:
             raise line.refusal("MODEL without a name")
         self._name = name
@@ -139,7 +139,7 @@ class _Trace:
         self._starts: dict[str, int] = {}
         self._ends: dict[str, int] = {}
 
-    def take(self, words: list[str], line: Line) -> None:
+    def take(self, words: list[str], line: TraceLine) -> None:
         time = len(self._starts) + len(self._ends)
         if words[0] == "ALIGN":
             self._alignment = line.natural(words[1], "ALIGN", least=1)
@@ -172,7 +172,7 @@ class _Trace:
         return Problem(name=self._name, buffers=tuple(buffers))
 
 
-class Line(NamedTuple):
+class TraceLine(NamedTuple):
     """A line without its comment, and where it stands."""
 
     text: str
@@ -194,9 +194,9 @@ class Line(NamedTuple):
         return number
 
 
-def lines_of(text: str, file: str, comment: str) -> Iterator[Line]:
+def lines_of(text: str, file: str, comment: str) -> Iterator[TraceLine]:
     """Yield the lines that hold more than a comment."""
     for number, whole in enumerate(text.splitlines(), start=1):
         line = whole.partition(comment)[0].strip()
         if line:
-            yield Line(line, number, file)
+            yield TraceLine(line, number, file)

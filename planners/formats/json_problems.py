@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from csdf.io.json_value import JsonValue, Shape, Shapes
+from csdf.io.json_value import JsonForm, JsonValue, Shapes
 from planners.arena.problem import Buffer, MemoryPlan, Problem
 
-SHAPES: Shapes = {Buffer: Shape(names=(("name", "id"),))}
+SHAPES: Shapes = {Buffer: JsonForm(names=(("name", "id"),))}
 
 
 def parse_problems(text: str, name: str) -> list[Problem]:

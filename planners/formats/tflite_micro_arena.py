@@ -22,9 +22,9 @@ from typing import Any
 
 from cnn2csdf.readers.tflite.model_file import (
     IDENTIFIER,
-    Graph,
-    Node,
     Tensor,
+    TfliteGraph,
+    TfliteNode,
     graphs_of,
     root_record,
 )
@@ -230,7 +230,7 @@ class _Tail:
 class _Count:
     """The allocations for the graphs of a file."""
 
-    def __init__(self, graphs: Sequence[Graph], build: int) -> None:
+    def __init__(self, graphs: Sequence[TfliteGraph], build: int) -> None:
         self._graphs, self._build = graphs, build
         self._firsts = [sum(len(g.tensors) for g in graphs[:n]) for n in range(len(graphs))]
         self._lives: dict[str, list[int]] = {}  # first and last time
@@ -360,14 +360,14 @@ class _Count:
         return sum(self._records(tensor))
 
 
-def _called(node: Node) -> Iterator[int]:
+def _called(node: TfliteNode) -> Iterator[int]:
     """Yield the numbers of the graphs that a node runs."""
     if node.options is not None:
         for field in CALLS.get(node.kind, ()):
             yield node.options.integer(field, "i")
 
 
-def persistent_of(node: Node, graph: Graph) -> tuple[int, ...]:
+def persistent_of(node: TfliteNode, graph: TfliteGraph) -> tuple[int, ...]:
     """Return the sizes of what a kernel keeps besides its options and its data."""
     tensors = [graph.tensors[number] for number in node.inputs if number >= 0]
     if node.kind in CHANNELS and len(tensors) > 1 and len(tensors[1].dims) == 4:
@@ -379,7 +379,7 @@ def persistent_of(node: Node, graph: Graph) -> tuple[int, ...]:
     return ()
 
 
-def scratch_of(node: Node, graph: Graph) -> tuple[int, ...]:
+def scratch_of(node: TfliteNode, graph: TfliteGraph) -> tuple[int, ...]:
     """Return the sizes of the scratch that a kernel asks for."""
     tensors = [graph.tensors[number] for number in node.inputs if number >= 0]
     outputs = [graph.tensors[number] for number in node.outputs]

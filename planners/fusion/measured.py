@@ -18,7 +18,7 @@ from csdf.errors import InvalidPlan, UnreadableFile
 from csdf.io.files import read_bytes
 from csdf.status import Status, Why, because
 from planners.fusion.planning import FusionAnswer, FusionPlan, fusion_plan
-from planners.fusion.search import Cost, Terms
+from planners.fusion.search import Terms, TimeAndWork
 from planners.memory.order import TopologicalOrder
 from planners.memory.stages import StageTable
 from planners.memory.times import PlanTimes
@@ -46,7 +46,7 @@ class Measured(NamedTuple):
     nanoseconds: int
 
 
-class Fit(NamedTuple):
+class FittedPlatform(NamedTuple):
     """A platform fitted to measured times; error: how much longer than predicted one took at most."""
 
     platform: Platform
@@ -85,7 +85,7 @@ def read_measured(
     return tuple(measured_plans)
 
 
-def fitted(chain: TopologicalOrder, terms: Terms, measured: Sequence[Measured]) -> Fit:
+def fitted(chain: TopologicalOrder, terms: Terms, measured: Sequence[Measured]) -> FittedPlatform:
     """Return the start of a phase and the speed that are nearest to measured times.
 
     Least squares of the relative error; bytes cost nothing. Raises InvalidPlan for fewer than two
@@ -125,11 +125,11 @@ def fitted(chain: TopologicalOrder, terms: Terms, measured: Sequence[Measured]) 
         bytes_per_second=FREE,
         launch=(launch / NANOSECONDS).limit_denominator(10**9),
     )
-    return Fit(platform, max(longest - 1, Fraction(0)))
+    return FittedPlatform(platform, max(longest - 1, Fraction(0)))
 
 
 def or_measured(
-    answer: FusionAnswer, measured: Sequence[Measured], fit: Fit, limit: int | None
+    answer: FusionAnswer, measured: Sequence[Measured], fit: FittedPlatform, limit: int | None
 ) -> FusionAnswer:
     """Return the answer, or the fastest measured plan that fits.
 
@@ -144,7 +144,7 @@ def or_measured(
         return answer
     if plan is not None and plan.cost.nanoseconds * (1 + fit.error) < best.nanoseconds:
         return answer
-    cost = Cost(best.nanoseconds, best.plan.cost.multiply_accumulates)
+    cost = TimeAndWork(best.nanoseconds, best.plan.cost.multiply_accumulates)
     return replace(
         answer,
         plan=replace(best.plan, cost=cost),

@@ -16,11 +16,11 @@ from planners.arena.allocation import plan_arena
 from planners.arena.problem import Buffer, MemoryPlan, Problem
 from planners.fusion.search import (
     Configuration,
-    Cost,
     FusionPoint,
-    Group,
-    Option,
+    GroupOption,
+    SearchedGroup,
     Terms,
+    TimeAndWork,
     best_under,
     front,
     least_memory,
@@ -32,7 +32,7 @@ from planners.fusion.search import (
     whole_stages,
 )
 from planners.memory.answer import GroupMode
-from planners.memory.making import Block, WorkingGroup, plan_with_blocks
+from planners.memory.making import GroupBlock, WorkingGroup, plan_with_blocks
 from planners.memory.order import TopologicalOrder
 from planners.memory.stages import StageTable
 from planners.memory.tiles import tile_buffers, tiled_stage
@@ -68,7 +68,7 @@ class FusionPlan(Shown):
     chain: TopologicalOrder
     terms: Terms
     groups: Configuration
-    cost: Cost
+    cost: TimeAndWork
     plan: StreamingPlan
     least_bytes: int
     parameter_bytes: int
@@ -197,7 +197,7 @@ def fusion_plan(chain: TopologicalOrder, groups: Configuration, terms: Terms) ->
     require_covering(chain, groups)
     table = StageTable(chain.network, element_bytes=terms.element_bytes)
     working: list[WorkingGroup] = []
-    blocks: dict[int, Block] = {}
+    blocks: dict[int, GroupBlock] = {}
     for group in groups:
         for stages in _stages(chain, group):
             block = _block(chain, group, stages, terms, len(working))
@@ -210,14 +210,14 @@ def fusion_plan(chain: TopologicalOrder, groups: Configuration, terms: Terms) ->
         chain=chain,
         terms=terms,
         groups=groups,
-        cost=Cost(nanoseconds, plan.multiply_accumulates),
+        cost=TimeAndWork(nanoseconds, plan.multiply_accumulates),
         plan=plan,
         least_bytes=least,
         parameter_bytes=parameter_bytes(chain.network, terms.element_bytes),
     )
 
 
-def _stages(chain: TopologicalOrder, group: Group) -> Iterator[tuple[Stage, ...]]:
+def _stages(chain: TopologicalOrder, group: SearchedGroup) -> Iterator[tuple[Stage, ...]]:
     """The stages that work interleaved: all of a group, or, layer by layer, one after the other."""
     layers = chain.between(group.first, group.upto)
     if group.is_tiled:
@@ -229,8 +229,12 @@ def _stages(chain: TopologicalOrder, group: Group) -> Iterator[tuple[Stage, ...]
 
 
 def _block(
-    chain: TopologicalOrder, group: Group, stages: Sequence[Stage], terms: Terms, number: int
-) -> Block | None:
+    chain: TopologicalOrder,
+    group: SearchedGroup,
+    stages: Sequence[Stage],
+    terms: Terms,
+    number: int,
+) -> GroupBlock | None:
     """The tiles and the scratch of a group, where it has some; what layers need lies over the rest."""
     network, size = chain.network, terms.element_bytes
     if group.is_tiled:
@@ -264,7 +268,7 @@ def _block(
         for kind, tensor, buffer in buffers
         for users in ((tensor,) if group.is_tiled else working,)
     )
-    return Block(inner.peak, max(buffer.alignment for _, _, buffer in buffers), parts)
+    return GroupBlock(inner.peak, max(buffer.alignment for _, _, buffer in buffers), parts)
 
 
 @public
@@ -277,7 +281,7 @@ def best_plan(
     stop, or seconds; it ends the search with what was found by then, as Ctrl-C does.
     """
     memory = byte_count(memory)
-    found: list[Option] = []
+    found: list[GroupOption] = []
     ended: Reason | None = None
     try:
         for option in options(chain, terms, stop_of(budget)):

@@ -21,8 +21,8 @@ from csdf.arguments import public
 from csdf.errors import InvalidPlan
 from csdf.search.pareto import improving
 from csdf.time_limit import Budget, Stop, stop_of
-from planners.memory.answer import GroupMode, Scratch
-from planners.memory.moves import WHOLE, Move, MoveCost, Moves
+from planners.memory.answer import GroupMode, ScratchCount
+from planners.memory.moves import WHOLE, GroupMove, GroupMoves, MoveCost
 from planners.memory.order import TopologicalOrder
 from planners.memory.stages import StageTable
 from planners.memory.tiles import TiledGroups, alive, even_tiles, scratch_bytes
@@ -48,7 +48,7 @@ class Terms:
     """
 
     platform: Platform
-    scratch: Scratch = Scratch.NONE
+    scratch: ScratchCount = ScratchCount.NONE
     element_bytes: int | None = 4
     tilings: tuple[tuple[int, int], ...] = UP_TO_FIVE
     modes: frozenset[GroupMode] = frozenset(GroupMode)
@@ -56,7 +56,7 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class SearchedGroup:
     """Sections [first, upto) that work together; one tile where the mode has no tiles."""
 
     first: int
@@ -79,7 +79,7 @@ class Group:
         return f"{self.tiles} {self.mode.value}" if self.is_tiled else self.mode.value
 
 
-Configuration = tuple[Group, ...]
+Configuration = tuple[SearchedGroup, ...]
 
 
 def group_of(
@@ -88,11 +88,11 @@ def group_of(
     upto: int,
     mode: GroupMode,
     tiles: tuple[int, int] = (1, 1),
-) -> Group:
+) -> SearchedGroup:
     """Return a group with tiles of nearly the same size, so many down and across."""
     is_cached = mode is GroupMode.CACHED
     result = course.network.layer(course.at(upto))
-    return Group(
+    return SearchedGroup(
         first=first, upto=upto, mode=mode, tiles=even_tiles(result, *tiles, halo_cached=is_cached)
     )
 
@@ -118,7 +118,7 @@ def configuration(
     return groups
 
 
-def require_covering(course: TopologicalOrder, groups: Sequence[Group]) -> None:
+def require_covering(course: TopologicalOrder, groups: Sequence[SearchedGroup]) -> None:
     """Raise InvalidPlan unless the groups cover the sections of the chain, each once, in order."""
     ends = [0, *(group.upto for group in groups)]
     if ends != [*(group.first for group in groups), course.sections]:
@@ -130,46 +130,46 @@ def require_covering(course: TopologicalOrder, groups: Sequence[Group]) -> None:
 
 def merged(groups: Configuration) -> Configuration:
     """Return the configuration with neighbouring groups that work layer by layer made one."""
-    found: list[Group] = []
+    found: list[SearchedGroup] = []
     for group in groups:
         if found and group.mode is found[-1].mode is GroupMode.WHOLE:
             first = found.pop().first
-            group = Group(first=first, upto=group.upto, mode=group.mode, tiles=group.tiles)
+            group = SearchedGroup(first=first, upto=group.upto, mode=group.mode, tiles=group.tiles)
         found.append(group)
     return tuple(found)
 
 
-class Cost(NamedTuple):
+class TimeAndWork(NamedTuple):
     """Time first, then work: what is added over groups, and compared in this order."""
 
     nanoseconds: int
     multiply_accumulates: int
 
-    def plus(self, other: Cost) -> Cost:
+    def plus(self, other: TimeAndWork) -> TimeAndWork:
         """Return both together."""
         work = self.multiply_accumulates + other.multiply_accumulates
-        return Cost(self.nanoseconds + other.nanoseconds, work)
+        return TimeAndWork(self.nanoseconds + other.nanoseconds, work)
 
 
-NOTHING = Cost(0, 0)
+NOTHING = TimeAndWork(0, 0)
 
 
-class Option(NamedTuple):
+class GroupOption(NamedTuple):
     """A group, the most bytes alive while it works, and what it costs."""
 
     memory: int
-    cost: Cost
-    group: Group
+    cost: TimeAndWork
+    group: SearchedGroup
 
 
-def options(course: TopologicalOrder, terms: Terms, budget: Budget = None) -> Iterator[Option]:
+def options(course: TopologicalOrder, terms: Terms, budget: Budget = None) -> Iterator[GroupOption]:
     """Yield every choice for every group, those that work layer by layer at once.
 
     The first group begins the frame. budget: a stop, or seconds; ends the work by GaveUp.
     """
     table = StageTable(course.network, element_bytes=terms.element_bytes)
     times = PlanTimes(table, terms.platform, terms.element_bytes, terms.measured)
-    start = Cost(times.around_groups(), 0)
+    start = TimeAndWork(times.around_groups(), 0)
     for option in _options(course, terms, table, times, stop_of(budget)):
         is_first = option.group.first == 0
         yield option._replace(cost=option.cost.plus(start)) if is_first else option
@@ -177,12 +177,12 @@ def options(course: TopologicalOrder, terms: Terms, budget: Budget = None) -> It
 
 def _options(
     course: TopologicalOrder, terms: Terms, table: StageTable, times: PlanTimes, stop: Stop
-) -> Iterator[Option]:
+) -> Iterator[GroupOption]:
     whole = _WholeLayers(course, terms, table, times)
     if GroupMode.WHOLE in terms.modes:
         yield from map(whole.option, range(course.sections))
     if GroupMode.ROWS in terms.modes:
-        rows = _Rows(course, terms, table, times)
+        rows = _RowGroups(course, terms, table, times)
         for upto in range(1, course.sections + 1):
             layers = sum(course.layers_between(first, upto) for first in range(upto))
             stop.spend(ROW_EFFORT * layers)
@@ -198,9 +198,9 @@ def _options(
                 ends = table.tensor_bytes(course.at(tiling.first)) + table.tensor_bytes(
                     course.at(upto)
                 )
-                cost = Cost(tiling.nanoseconds, tiling.multiply_accumulates)
-                group = Group(first=tiling.first, upto=upto, mode=mode, tiles=tiling.tiles)
-                yield Option(ends + tiling.bytes, cost, group)
+                cost = TimeAndWork(tiling.nanoseconds, tiling.multiply_accumulates)
+                group = SearchedGroup(first=tiling.first, upto=upto, mode=mode, tiles=tiling.tiles)
+                yield GroupOption(ends + tiling.bytes, cost, group)
 
 
 def whole_stages(layers: Sequence[Layer]) -> Iterator[Stage]:
@@ -217,13 +217,15 @@ class _WholeLayers(NamedTuple):
     table: StageTable
     times: PlanTimes
 
-    def option(self, first: int) -> Option:
+    def option(self, first: int) -> GroupOption:
         layers = self.course.between(first, first + 1)
         cost = NOTHING
         for stage in whole_stages(layers):
-            cost = cost.plus(Cost(self.times.of_stage(stage), self.table.geometry(stage).work))
+            cost = cost.plus(
+                TimeAndWork(self.times.of_stage(stage), self.table.geometry(stage).work)
+            )
         group = group_of(self.course, first, first + 1, GroupMode.WHOLE)
-        return Option(self.memory(first), cost, group)
+        return GroupOption(self.memory(first), cost, group)
 
     def memory(self, first: int) -> int:
         """The most bytes alive while a layer works, its scratch included."""
@@ -278,19 +280,19 @@ def row_scratch(
     return max(sizes), layers[sizes.index(max(sizes))]
 
 
-class _Rows:
+class _RowGroups:
     """Groups that work row by row, each layer a stage of its own: moves of csdf fit without strips."""
 
     def __init__(
         self, course: TopologicalOrder, terms: Terms, table: StageTable, times: PlanTimes
     ) -> None:
         self._course, self._terms, self._table, self._times = course, terms, table, times
-        self._moves = Moves(course, table)
+        self._moves = GroupMoves(course, table)
         self._unit = max(map(table.bytes_of, course.layers))
         self._costs: dict[tuple[int, int], MoveCost] = {}
         self._time: dict[int, int] = {}
 
-    def ending(self, upto: int) -> Iterator[Option]:
+    def ending(self, upto: int) -> Iterator[GroupOption]:
         """Yield the groups that end before a section, the shortest first.
 
         Line buffers and times add up over sections; of what comes and goes with a firing the most
@@ -313,7 +315,7 @@ class _Rows:
             memory = beside + lines + begun.lines + -(-pool // self._unit) * self._unit
             group = group_of(course, first, upto, GroupMode.ROWS)
             time = nanoseconds + self._times.interleaving(stages)
-            yield Option(memory, Cost(time, work), group)
+            yield GroupOption(memory, TimeAndWork(time, work), group)
             lines += going.lines
             passing = max(passing, going.passing, going.last + batch)
 
@@ -321,7 +323,7 @@ class _Rows:
         """Bytes of a section whose input lies whole, or comes so many rows at a time."""
         if (section, entry) not in self._costs:
             stages = tuple(row_stages(self._course, section, section + 1))
-            move = Move(section, section + 1, stages)
+            move = GroupMove(section, section + 1, stages)
             self._costs[section, entry] = self._moves.cost(move, entry)
             self._time[section] = sum(map(self._times.of_stage, stages))
         return self._costs[section, entry]
@@ -334,18 +336,18 @@ class FusionPoint(NamedTuple):
     """
 
     memory: int
-    cost: Cost
+    cost: TimeAndWork
     groups: Configuration
     fused: int
 
 
-def front(options: Iterable[Option], sections: int) -> list[FusionPoint]:
+def front(options: Iterable[GroupOption], sections: int) -> list[FusionPoint]:
     """Return the points no other improves on, by growing memory and falling cost.
 
     Empty where no groups of the options cover all sections. Exact in the memory and cost that the
     options state. Of configurations that are equal otherwise, those with fewer fused groups stay.
     """
-    by_ends: list[dict[int, list[Option]]] = [{} for _ in range(sections + 1)]
+    by_ends: list[dict[int, list[GroupOption]]] = [{} for _ in range(sections + 1)]
     for option in options:
         by_ends[option.group.upto].setdefault(option.group.first, []).append(option)
     best: list[list[FusionPoint]] = [[FusionPoint(0, NOTHING, (), 0)]]
@@ -372,7 +374,7 @@ def front(options: Iterable[Option], sections: int) -> list[FusionPoint]:
     return best[-1]
 
 
-def _lowest(options: Sequence[Option]) -> list[Option]:
+def _lowest(options: Sequence[GroupOption]) -> list[GroupOption]:
     """The options of a group that no other improves on."""
     return improving(options, lambda option: (option.memory, option.cost))
 

@@ -21,7 +21,7 @@ TOTAL = 0
 ANSWER = 5  # the least traffic; places of filters, channels, rows, columns
 
 
-class Choices:
+class TileChoices:
     """Tiles to choose from: (options * numbers of an option,); filters and channels fall."""
 
     def __init__(self, filters, channels, rows, columns):
@@ -32,7 +32,7 @@ class Choices:
         self.columns = columns
 
 
-class Layer:
+class ConvolutionShape:
     """A convolution, of one group.
 
     depth: channels of the input. weights, outputs, room: bytes of the weights, of the output, of the
@@ -50,7 +50,7 @@ class Layer:
         self.output_bytes = output_bytes
 
 
-class Search:
+class TileSearch:
     """The choice at hand, and the best choice so far.
 
     inputs, weights: bytes that are moved; visits of the output; bytes that a tile of each array holds
@@ -77,7 +77,7 @@ def minimum_traffic(choices, layer, answer):
     """
     rows = choices.rows
     columns = choices.columns
-    search = Search()
+    search = TileSearch()
     search.best = answer[TOTAL]
     depth = layer.depth * layer.input_bytes
     least_read = columns[READ]

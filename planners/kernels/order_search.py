@@ -53,7 +53,7 @@ class Arrays:
         self.link_next = link_next
 
 
-class Search:
+class OrderSearch:
     """How far a search has come; it goes on from there.
 
     universe: the steps between start and goal. before: (S,) the number of steps before each. word,

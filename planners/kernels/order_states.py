@@ -133,7 +133,7 @@ class Walk:
         self.live -= self.change(step)
 
 
-class Cut:
+class FlowNetwork:
     """A flow network over the steps between two down-sets; its minimum cut is a down-set.
 
     head, level, arc, queue: (nodes,) first edge, distance from the source, next edge to try. following,

@@ -48,7 +48,7 @@ class Rows:
         self.share = share
 
 
-class Kept:
+class BestSteps:
     """The best steps to the next level, a heap with the worst on top.
 
     heap: (width,) steps. worth: (width,) smaller is better. parent: row that is gone on from. raises:

@@ -22,7 +22,7 @@ BLOCK = 5  # the block placed last, or -1
 FRAME = 6
 
 
-class Tiles:
+class EndingBlocks:
     """The blocks, and which begin and which end at each time.
 
     start, end, size: (B,). twin: (B,) a block before it of the same lifetime and size, or -1. begins,

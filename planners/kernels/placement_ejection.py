@@ -15,7 +15,7 @@ SHIFTS = 3  # blocks drawn after each push, which may move to other free places
 MASK = 2**40 - 1  # of the random numbers, of which the upper 24 bits are used
 
 
-class Places:
+class BlockRooms:
     """The room of blocks, which lie at multiples of `alignment` up to `highest`. All (B,).
 
     is_fixed: 1 if the block stays where it is.

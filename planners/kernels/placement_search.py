@@ -26,7 +26,7 @@ IS_FINAL = 10  # whether what was placed last stands in no one's way
 FRAME = 11
 
 
-class Part:
+class SearchBlocks:
     """The blocks of a search. All (B,) but the capacity.
 
     highest: largest offset. rank: smaller is tried first, all different. capacity: no clique may
@@ -56,7 +56,7 @@ class Cliques:
         self.level = level
 
 
-class Tree:
+class PlacementTree:
     """How far a search has come; it goes on from there.
 
     low: (B,) smallest offset, a multiple of the alignment. heat: (B,) larger is tried before any rank;

@@ -177,7 +177,7 @@ class Snapshot:
         self.skipped = 0
 
 
-class Run:
+class ProcessProgress:
     """Progress of the processes.
 
     time, stage: (P,) of the last stage with an access; end: (P,) the last cycle, NOWHERE before it is

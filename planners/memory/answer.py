@@ -53,7 +53,7 @@ class GroupMode(Enum):
     ROWS = "rows"
 
 
-class Scratch(Enum):
+class ScratchCount(Enum):
     """The way to count the memory that a convolution needs besides its operands.
 
     IM2COL: all that its windows see, as a matrix, for one group of filters at a time, as Darknet
@@ -365,7 +365,7 @@ class Fit(Tabular):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class MemoryLimits:
     """Bytes that a network must fit; None where nothing is said.
 
     ram: of all buffers. flash: of all parameters, which then lie in no RAM. memory: of both together,

@@ -29,7 +29,15 @@ from csdf.search.pareto import improving
 from csdf.time_limit import Budget, Stop, stop_of
 from planners.kernels import ranges
 from planners.memory.line_buffers import least_lead
-from planners.memory.moves import WHOLE, Choices, GroupWay, Move, Moves, PlanWay, collecting
+from planners.memory.moves import (
+    WHOLE,
+    GroupMove,
+    GroupMoves,
+    GroupWay,
+    MoveArrays,
+    PlanWay,
+    collecting,
+)
 from planners.memory.placed_chains import PlacedChains
 
 ALL = 10**9  # labels at a place: more than there ever are
@@ -63,7 +71,7 @@ class PlanFront(NamedTuple):
 
 
 def front(
-    moves: Moves,
+    moves: GroupMoves,
     limit: int,
     *,
     is_streamed: bool,
@@ -78,7 +86,7 @@ def front(
     most. others: groups behind a cut, by their end, that are not made of moves: somebody else's.
     budget: ends the search by GaveUp.
     """
-    limits = Limits(limit, most_work, labels)
+    limits = LabelLimits(limit, most_work, labels)
     search = _GroupSearch(moves, limits, stop_of(budget), others, is_streamed=is_streamed)
     return search.front()
 
@@ -88,8 +96,8 @@ class _GroupSearch:
 
     def __init__(
         self,
-        moves: Moves,
-        limits: Limits,
+        moves: GroupMoves,
+        limits: LabelLimits,
         stop: Stop,
         others: OtherGroups | None,
         *,
@@ -198,7 +206,7 @@ class _GroupSearch:
             place = place + int(better.argmax()) if better.any() else len(order)
         return kept
 
-    def _lead(self, begin: int, end: int, moves: tuple[Move, ...]) -> int:
+    def _lead(self, begin: int, end: int, moves: tuple[GroupMove, ...]) -> int:
         """Bytes by which what a group reads has to begin behind its result, to lie over it."""
         known, table = self._moves, self._moves.table
         source, around = known.course.at(begin), known.course.carried[begin + 1 : end + 1]
@@ -252,14 +260,14 @@ class Labels(NamedTuple):
         return Labels(*(column[numbers] for column in self))
 
 
-class _Place(NamedTuple):
+class _ReachedCut(NamedTuple):
     """A cut that was reached with some rows a batch, its labels, and the moves behind it."""
 
     labels: Labels
-    choices: Choices
+    choices: MoveArrays
 
 
-class Limits(NamedTuple):
+class LabelLimits(NamedTuple):
     """The limits that labels have to stay within.
 
     memory: bytes. work: multiply-accumulates of the whole plan. labels: most labels that are kept
@@ -275,7 +283,7 @@ class GroupLabels:
     """All labels of groups that begin at one cut."""
 
     def __init__(
-        self, moves: Moves, begin: int, limits: Limits, stop: Stop, *, is_streamed: bool
+        self, moves: GroupMoves, begin: int, limits: LabelLimits, stop: Stop, *, is_streamed: bool
     ) -> None:
         """Take the limits for this group alone: work counts from its begin to the network's end.
 
@@ -286,7 +294,7 @@ class GroupLabels:
         self._begin = begin
         beside = 0 if is_streamed else moves.whole_bytes(begin)
         self._beside = np.array(beside, ranges.number_type(4 * beside))
-        self._places: list[_Place] = []
+        self._places: list[_ReachedCut] = []
         self._open: dict[tuple[int, int], list[Labels]] = defaultdict(list)
         zero = np.zeros(1, np.int64)
         lines = zero + moves.carried_bytes(begin)
@@ -316,7 +324,7 @@ class GroupLabels:
         if not len(choices.moves):
             return
         number = len(self._places)
-        self._places.append(_Place(labels, choices))
+        self._places.append(_ReachedCut(labels, choices))
         lines = labels.lines + choices.lines[:, None]
         work = labels.work + choices.work[:, None]
         passing = np.maximum(labels.passing, choices.most[:, None])
@@ -343,9 +351,9 @@ class GroupLabels:
             kept = order[np.unique(spread.astype(np.int64))]
         return labels.chosen(kept)
 
-    def moves_of(self, labels: Labels, number: int) -> tuple[Move, ...]:
+    def moves_of(self, labels: Labels, number: int) -> tuple[GroupMove, ...]:
         """Return the moves that a label stands for."""
-        moves: list[Move] = []
+        moves: list[GroupMove] = []
         while True:
             place = self._places[int(labels.before[number])]
             moves.append(place.choices.moves[int(labels.move[number])])

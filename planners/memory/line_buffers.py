@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from csdf.kernels import firing_rows as kernel
-from planners.plan.firing import FiringGroup, Firings, firing_order
+from planners.plan.firing import FiringGroup, StageFirings, firing_order
 
 
 class Keeping(Enum):
@@ -36,7 +36,7 @@ class Keeping(Enum):
 KINDS = {Keeping.WHOLE: kernel.WHOLE, Keeping.RING: kernel.RING, Keeping.LINE: kernel.LINE}
 
 
-class Kept(NamedTuple):
+class KeptRows(NamedTuple):
     """The rows that the firings of a group keep.
 
     rows: rows of each ring and line. passing: for each stage the most bytes that come and go with
@@ -49,11 +49,11 @@ class Kept(NamedTuple):
 
 
 def kept_rows(
-    stages: Sequence[Firings],
+    stages: Sequence[StageFirings],
     row_bytes: Mapping[str, int],
     strips: Sequence[int],
     keeping: Mapping[str, Keeping],
-) -> Kept:
+) -> KeptRows:
     """Return what a frame keeps, fired in the order of planners.plan.firing.
 
     row_bytes: of each result; strips: bytes of the strips of each stage; keeping: of each result.
@@ -66,16 +66,16 @@ def kept_rows(
     passing = make([*strips, *(0 for _ in stages)])
     count = group.backend.kernel(kernel.count_passing)
     count(group.group, group.order, group.total, kinds, rows, sizes, passing)
-    return Kept(rows=_by_result(stages, keeping, rows), passing=tuple(passing[len(stages) :]))
+    return KeptRows(rows=_by_result(stages, keeping, rows), passing=tuple(passing[len(stages) :]))
 
 
-def kept_places(stages: Sequence[Firings], keeping: Mapping[str, Keeping]) -> dict[str, int]:
+def kept_places(stages: Sequence[StageFirings], keeping: Mapping[str, Keeping]) -> dict[str, int]:
     """Return the places of each ring and line along one axis: rows, or the columns of strips."""
     return _by_result(stages, keeping, _counted(FiringGroup(stages), stages, keeping)[1])
 
 
 def _counted(
-    group: FiringGroup, stages: Sequence[Firings], keeping: Mapping[str, Keeping]
+    group: FiringGroup, stages: Sequence[StageFirings], keeping: Mapping[str, Keeping]
 ) -> tuple[Any, Any]:
     """How each result is kept, and its places: all as the kernel has them."""
     kinds = group.backend.array([KINDS[keeping[stage.result]] for stage in stages])
@@ -85,7 +85,7 @@ def _counted(
 
 
 def _by_result(
-    stages: Sequence[Firings], keeping: Mapping[str, Keeping], rows: Sequence[int]
+    stages: Sequence[StageFirings], keeping: Mapping[str, Keeping], rows: Sequence[int]
 ) -> dict[str, int]:
     """The places of the results that do not lie whole."""
     return {
@@ -109,7 +109,7 @@ class Pace(NamedTuple):
     over: tuple[int, ...]
 
 
-def pace_of(stages: Sequence[Firings], source: str) -> Pace:
+def pace_of(stages: Sequence[StageFirings], source: str) -> Pace:
     """Return the pace of stages that are carried out in the firing order."""
     fired = [0] * len(stages)
     readers = [
@@ -137,14 +137,14 @@ class GroupRows:
     """Rows that a group keeps, and rows that are dead as it fires; each computed once."""
 
     def __init__(
-        self, stages: Sequence[Firings], row_bytes: Mapping[str, int], strips: Sequence[int]
+        self, stages: Sequence[StageFirings], row_bytes: Mapping[str, int], strips: Sequence[int]
     ) -> None:
         """Take the stages, bytes of a row of each result, and bytes of the strips of each stage."""
         self.stages, self.row_bytes = stages, row_bytes
         self._strips = strips
-        self._kept: dict[tuple[Keeping, ...], Kept] = {}
+        self._kept: dict[tuple[Keeping, ...], KeptRows] = {}
 
-    def kept(self, keeping: Mapping[str, Keeping]) -> Kept:
+    def kept(self, keeping: Mapping[str, Keeping]) -> KeptRows:
         """Return what a frame keeps; keeping: of each result."""
         kinds = tuple(keeping[stage.result] for stage in self.stages)
         if kinds not in self._kept:

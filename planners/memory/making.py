@@ -24,7 +24,7 @@ from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.placement import GroupBytes, Lead, placed
 from planners.memory.stages import Geometry, StageTable
 from planners.plan.aliases import channels_of, joint_lives, worth_it
-from planners.plan.firing import Firings, Reading, firing_order
+from planners.plan.firing import RowNeeds, StageFirings, firing_order
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
     Alias,
@@ -46,7 +46,7 @@ class _KeptIn(NamedTuple):
 
     rows: Mapping[str, int]
     passing: int
-    rings: Mapping[str, Ring]
+    rings: Mapping[str, RingRows]
 
 
 def plan_of(
@@ -92,7 +92,7 @@ def smaller_plan(
     return replace(min(plans, key=lambda plan: plan.arena_bytes), rematerialised=again)
 
 
-class Block(NamedTuple):
+class GroupBlock(NamedTuple):
     """Bytes of one group whose parts have offsets within: those of tiles, and scratch.
 
     alignment: bytes. parts: buffers, at offsets from the begin of the block.
@@ -107,7 +107,7 @@ def plan_with_blocks(
     course: TopologicalOrder,
     table: StageTable,
     groups: Sequence[WorkingGroup],
-    blocks: Mapping[int, Block],
+    blocks: Mapping[int, GroupBlock],
 ) -> tuple[StreamingPlan, int]:
     """Return the plan of groups in which nothing lies over anything else, and bytes it needs at least.
 
@@ -183,7 +183,7 @@ class _Making:
         aliases: Mapping[str, Alias],
         *,
         is_eager: bool = False,
-        blocks: Mapping[int, Block] | None = None,
+        blocks: Mapping[int, GroupBlock] | None = None,
         has_leads: bool = True,
     ) -> None:
         """Take the tensors that may lie in others, and what some groups have besides.
@@ -482,7 +482,7 @@ def least_arena(
     return most
 
 
-class Ring(NamedTuple):
+class RingRows(NamedTuple):
     """The rows of a ring, and the tensors in it beside its own."""
 
     rows: int
@@ -491,11 +491,11 @@ class Ring(NamedTuple):
 
 def rings_of(
     network: Network,
-    firings: Sequence[Firings],
+    firings: Sequence[StageFirings],
     aliases: Collection[Alias],
     lines: Mapping[str, int],
     row_bytes: Mapping[str, int],
-) -> dict[str, Ring]:
+) -> dict[str, RingRows]:
     """Return the rings that take no more bytes than the lines in their place.
 
     lines: rows of each line of the group; row_bytes: of each result.
@@ -515,7 +515,7 @@ def rings_of(
             lines[name] * row_bytes[name] for name in (host, *(alias.tensor for alias in tensors))
         )
         if tensors and pays(rows * row_bytes[host], apart):
-            rings[host] = Ring(rows, tuple(tensors))
+            rings[host] = RingRows(rows, tuple(tensors))
     return rings
 
 
@@ -530,7 +530,7 @@ def _height(network: Network, tensor: str) -> int:
 
 def _rows(
     network: Network,
-    firings: Sequence[Firings],
+    firings: Sequence[StageFirings],
     order: Sequence[int],
     host: str,
     aliases: Sequence[Alias],
@@ -551,10 +551,10 @@ def _rows(
 
 
 def _readers(
-    network: Network, firings: Sequence[Firings], aliases: Sequence[Alias]
-) -> dict[str, list[tuple[int, Reading]]]:
+    network: Network, firings: Sequence[StageFirings], aliases: Sequence[Alias]
+) -> dict[str, list[tuple[int, RowNeeds]]]:
     """For each tensor of a ring the stages that read some of its bytes, under its name or another's."""
-    readings: dict[str, list[tuple[int, Reading]]] = {alias.tensor: [] for alias in aliases}
+    readings: dict[str, list[tuple[int, RowNeeds]]] = {alias.tensor: [] for alias in aliases}
     for place, stage in enumerate(firings):
         for reading in stage.readings:
             if reading.tensor in readings:

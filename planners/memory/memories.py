@@ -31,20 +31,20 @@ from csdf.search.pareto import improving
 from csdf.status import Reason, Why, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 from planners.memory.answer import SlowTraffic
-from planners.memory.labels import ANY_WORK, GroupLabels, Labels, Limits
+from planners.memory.labels import ANY_WORK, GroupLabels, LabelLimits, Labels
 from planners.memory.line_buffers import Keeping, kept_rows
 from planners.memory.making import rings_of
-from planners.memory.memory_plans import Chain, Group, Names, PlacedPlan, Step
+from planners.memory.memory_plans import Chain, ChainStep, MemoryGroup, Names, PlacedPlan
 from planners.memory.moved_weights import (
-    Costs,
-    Layout,
+    BoardMemories,
+    MoveCosts,
     can_be_copied,
     copies_of,
     costs_of,
     layout_of,
     movable_weights,
 )
-from planners.memory.moves import LONGEST_STAGE, Moves, batches
+from planners.memory.moves import LONGEST_STAGE, GroupMoves, batches
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.stages import Geometry, StageTable
 from planners.memory.waiting import (
@@ -108,7 +108,7 @@ class Label(NamedTuple):
 
     cost: int
     work: int
-    before: tuple[Names, Group, Names, tuple[str, ...]] | None
+    before: tuple[Names, MemoryGroup, Names, tuple[str, ...]] | None
 
 
 class InMemories(NamedTuple):
@@ -180,7 +180,7 @@ def planned_in_memories(
 
 def _with_pinned(
     groups: Groups,
-    layout: Layout,
+    layout: BoardMemories,
     sizes: dict[str, int],
     best: tuple[PlacedPlan, Chain],
     found: PlacedPlan,
@@ -268,7 +268,7 @@ def _orders(layers: Sequence[Layer]) -> Iterator[list[Layer]]:
 
 
 def _spaces(
-    own: tuple[TopologicalOrder, StageTable, int, Stop, Costs], network: Network
+    own: tuple[TopologicalOrder, StageTable, int, Stop, MoveCosts], network: Network
 ) -> Iterator[Groups]:
     """More and more groups: single layers, rows, strips; and tiles; in one order after the other."""
     yield Groups(*own, longest=1)
@@ -282,13 +282,13 @@ def _spaces(
 
 
 def _reordered(
-    own: tuple[TopologicalOrder, StageTable, int, Stop, Costs], order: Network
-) -> tuple[TopologicalOrder, StageTable, int, Stop, Costs]:
+    own: tuple[TopologicalOrder, StageTable, int, Stop, MoveCosts], order: Network
+) -> tuple[TopologicalOrder, StageTable, int, Stop, MoveCosts]:
     return topological_order(order), own[1].of(order), *own[2:]
 
 
 def _planned_within(
-    groups: Groups, layout: Layout, sizes: dict[str, int], most: tuple[int, int] | None
+    groups: Groups, layout: BoardMemories, sizes: dict[str, int], most: tuple[int, int] | None
 ) -> tuple[tuple[PlacedPlan, Chain] | None, Reason]:
     """The plan with the least cost whose offsets fit, its chain, and what is known of others.
 
@@ -301,7 +301,7 @@ def _planned_within(
     reason = because(MemoriesWhy.LEAST)
     try:
         for attempt in range(MOST_ATTEMPTS):
-            search = Search(groups, sizes, capacity, most, has_slow=bool(layout.slow))
+            search = MemoriesSearch(groups, sizes, capacity, most, has_slow=bool(layout.slow))
             steps = search.chain()
             if steps is None:
                 if first is not None:
@@ -336,7 +336,7 @@ class Groups:
         table: StageTable,
         fast: int,
         stop: Stop,
-        costs: Costs,
+        costs: MoveCosts,
         *,
         longest: int | None = None,
         untiled: Groups | None = None,
@@ -357,12 +357,12 @@ class Groups:
         self.last_read |= dict.fromkeys(course.results, len(self.layers))
         outside = frozenset(course.at(cut) for cut in range(len(course.separators)))
         inner = StageTable(course.network, element_bytes=table.element_bytes, outside=outside)
-        self._moves = Moves(course, inner)
+        self._moves = GroupMoves(course, inner)
         self._narrow = self._narrow_places()
         self._cut_at = {place: cut for cut, place in enumerate(course.separators)}
-        self._found: dict[int, list[Group]] = {}
+        self._found: dict[int, list[MemoryGroup]] = {}
 
-    def at(self, begin: int) -> list[Group]:
+    def at(self, begin: int) -> list[MemoryGroup]:
         """Return the groups whose first layer is that of this number."""
         if begin not in self._found:
             self.stop.look()
@@ -372,7 +372,7 @@ class Groups:
                 groups = list(self._runs(begin))
             if self._longest is None and self._untiled is None:
                 groups += [*self._single_stages(begin), *self._with_strips(begin)]
-            kept: dict[tuple[int, str | None, Names], list[Group]] = {}
+            kept: dict[tuple[int, str | None, Names], list[MemoryGroup]] = {}
             for group in sorted(groups, key=lambda group: (group.fast, group.costs)):
                 key = group.end, group.streamed, group.in_place
                 if not any(
@@ -387,7 +387,7 @@ class Groups:
             ]
         return self._found[begin]
 
-    def _runs(self, begin: int) -> Iterator[Group]:
+    def _runs(self, begin: int) -> Iterator[MemoryGroup]:
         """Layers row by row, each a stage: as many as fit; a single one as a whole, too."""
         first = self.layers[begin]
         whole = Stage(layers=(first,), rows=self.table.height(first))
@@ -398,7 +398,7 @@ class Groups:
         for rows, rest_rows in blocks:
             yield from self._run(begin, rows, rest_rows)
 
-    def _run(self, begin: int, rows: int, others: int) -> Iterator[Group]:
+    def _run(self, begin: int, rows: int, others: int) -> Iterator[MemoryGroup]:
         """Layers row by row, so many rows a firing of those with weights, and of others."""
         network = self.course.network
         stages: list[Stage] = []
@@ -415,7 +415,7 @@ class Groups:
             if not groups:
                 return
 
-    def _single_stages(self, begin: int) -> Iterator[Group]:
+    def _single_stages(self, begin: int) -> Iterator[MemoryGroup]:
         """Several layers as one stage, with strips or feature map by feature map."""
         for end in range(begin + 2, min(len(self.layers), begin + LONGEST_STAGE) + 1):
             layers = self.layers[begin:end]
@@ -425,7 +425,7 @@ class Groups:
                 for rows in batches(layers, self.table):
                     yield from self._ways(begin, end, (Stage(layers=layers, rows=rows),))
 
-    def _with_strips(self, begin: int) -> Iterator[Group]:
+    def _with_strips(self, begin: int) -> Iterator[MemoryGroup]:
         """The groups of stages of several layers between separators."""
         for end, stages in self._stages_between(begin, self._fast, (True, False)):
             yield from self._ways(begin, end, stages)
@@ -437,7 +437,7 @@ class Groups:
         cut = self._cut_at.get(begin)
         if cut is None or begin == len(self.layers):
             return
-        limits = Limits(most, ANY_WORK, WIDTH)
+        limits = LabelLimits(most, ANY_WORK, WIDTH)
         for is_streamed in streamed:
             search = GroupLabels(self._moves, cut, limits, self.stop, is_streamed=is_streamed)
             labels_by_end = defaultdict[int, list[tuple[int, int, Labels, int]]](list)
@@ -452,7 +452,7 @@ class Groups:
                     stages = [stage for move in moves for stage in move.stages]
                     yield self.course.separators[end], stages
 
-    def _in_tiles(self, begin: int) -> Iterator[Group]:
+    def _in_tiles(self, begin: int) -> Iterator[MemoryGroup]:
         """Layers in tiles of columns, where their rows are too long; slices are read where they lie.
 
         A single tile, where there are several tensors to be read or results that it reads itself.
@@ -499,7 +499,7 @@ class Groups:
             if self.last_read[name] >= end or name == self.layers[end - 1]
         )
 
-    def _of_tiles(self, begin: int, end: int, stages: Sequence[Stage]) -> list[Group] | None:
+    def _of_tiles(self, begin: int, end: int, stages: Sequence[Stage]) -> list[MemoryGroup] | None:
         """Groups with the fewest tiles that fit, and with more that need less; None where none does."""
         inside, results = self.layers[begin:end], self._results(begin, end)
         if not {stage.result for stage in stages}.issuperset(results):
@@ -518,7 +518,7 @@ class Groups:
             enough = 2 - fewest  # one tile, if any
         if len(self.layers) <= MOST_CHOSEN:
             tiles, enough = 1, MOST_TILES
-        least, groups = self._fast + 1, list[Group]()
+        least, groups = self._fast + 1, list[MemoryGroup]()
         while tiles <= MOST_TILES and len(groups) < enough:
             self.stop.spend(TILE_EFFORT * tiles * len(inside))
             columns = in_columns(part, inside, tiles)
@@ -549,10 +549,10 @@ class Groups:
 
     def _tiles_of(
         self, begin: int, end: int, found: InColumns, stages: Sequence[Stage]
-    ) -> tuple[Group, ...] | None:
+    ) -> tuple[MemoryGroup, ...] | None:
         """The groups of the tiles, the first that does not fit the last; None where they are none."""
         inside, network = self.layers[begin:end], found.network
-        table, groups = self.table.of(network), dict[int, Group]()
+        table, groups = self.table.of(network), dict[int, MemoryGroup]()
         count = len(found.tiles)
         for number in sorted(range(count), key=lambda number_: abs(2 * number_ + 1 - count)):
             tile = found.tiles[number]  # from the middle, where tiles have most columns
@@ -572,7 +572,7 @@ class Groups:
                 break
         return tuple(groups[number] for number in sorted(groups))
 
-    def _ways(self, begin: int, end: int, stages: Sequence[Stage]) -> Iterator[Group]:
+    def _ways(self, begin: int, end: int, stages: Sequence[Stage]) -> Iterator[MemoryGroup]:
         """Stages with nothing copied, and with rows of each tensor that has to be, where they fit."""
         table = self.table
         geometry = tuple(table.geometry(stage) for stage in stages)
@@ -628,7 +628,7 @@ class Groups:
         *,
         table: StageTable | None = None,
         is_limited: bool = True,
-    ) -> Group | None:
+    ) -> MemoryGroup | None:
         """The group with exact bytes of its rings, unless they are too many.
 
         table: of the stages, if they are not those of the network.
@@ -669,7 +669,7 @@ class Groups:
         blocks = {
             geometry.stage.result: self._block_bytes(table, geometry.stage) for geometry in geometry
         }
-        return Group(
+        return MemoryGroup(
             begin=begin,
             end=end,
             geometry=geometry,
@@ -700,7 +700,7 @@ class Groups:
         return Groups(self.course, self.table, self._fast, self.stop, costs, longest=self._longest)
 
 
-class Search:
+class MemoriesSearch:
     """Labels along the order, in so many bytes of fast memory."""
 
     def __init__(
@@ -719,7 +719,7 @@ class Search:
         self.is_complete = True  # whether no label was left out
         self.stuck_at = groups.layers[0]
 
-    def chain(self) -> list[Step] | None:
+    def chain(self) -> list[ChainStep] | None:
         """Return the groups, each with the tensors in fast memory while it works; None without any."""
         course = self._groups.course
         inputs_held = (course.at(0), *course.others)
@@ -749,7 +749,7 @@ class Search:
             for fast, label in labels.items():
                 self._extend(group, fast, label)
 
-    def _extend(self, group: Group, fast: Names, label: Label) -> None:
+    def _extend(self, group: MemoryGroup, fast: Names, label: Label) -> None:
         away = [name for name in group.read if name not in fast]
         if group.streamed is not None and group.streamed not in away:
             return
@@ -783,11 +783,11 @@ class Search:
     def _bytes(self, names: Iterable[str]) -> int:
         return sum(self._sizes[name] for name in names)
 
-    def _traced(self, fast: Names) -> list[Step]:
-        steps: list[Step] = []
+    def _traced(self, fast: Names) -> list[ChainStep]:
+        steps: list[ChainStep] = []
         place = len(self._labels) - 1
         while (before := self._labels[place][fast].before) is not None:
             fast, group, here, copied = before
-            steps.append(Step(group, fast | here, copied))
+            steps.append(ChainStep(group, fast | here, copied))
             place = group.begin
         return steps[::-1]

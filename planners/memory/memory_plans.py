@@ -18,10 +18,10 @@ from cnn2csdf.network import Network
 from cnn2csdf.platforms import SCRATCH, TENSORS, WEIGHTS, BoardMemory
 from planners.arena.problem import loads
 from planners.memory.moved_weights import (
+    BoardMemories,
     Copies,
-    Costs,
-    Layout,
     MovableWeights,
+    MoveCosts,
     can_be_copied,
     movable_weights,
 )
@@ -48,7 +48,7 @@ from planners.plan.write_buffers import block_bytes, smallest_block
 Names = frozenset[str]
 
 
-class Group(NamedTuple):
+class MemoryGroup(NamedTuple):
     """Layers of the order from begin to before end, as stages, and what they need of fast memory.
 
     streamed: the tensor of which rows are copied into a ring. rings: rows of each; within: tensors
@@ -77,7 +77,7 @@ class Group(NamedTuple):
     copies: tuple[Copies, ...]
     blocks: dict[str, int]
     within: tuple[Alias, ...] = ()
-    tiles: tuple[Group, ...] = ()
+    tiles: tuple[MemoryGroup, ...] = ()
 
     @property
     def costs(self) -> tuple[int, int, int]:
@@ -91,10 +91,10 @@ class Group(NamedTuple):
         return Span(next(iter(self.read)), layers[-1], layers=layers, tiles=len(self.tiles))
 
 
-class Step(NamedTuple):
+class ChainStep(NamedTuple):
     """A group of the chain, the tensors in fast memory while it works, and weights it copies there."""
 
-    group: Group
+    group: MemoryGroup
     fast: Names
     copied: tuple[str, ...] = ()
 
@@ -128,9 +128,9 @@ class Chain:
         self,
         order: TopologicalOrder,
         table: StageTable,
-        layout: Layout,
-        costs: Costs,
-        steps: Sequence[Step],
+        layout: BoardMemories,
+        costs: MoveCosts,
+        steps: Sequence[ChainStep],
     ) -> None:
         """Take the groups of a network, one behind the other."""
         self._spans = tuple(step.group.span for step in steps if step.group.tiles)
@@ -353,7 +353,7 @@ class Chain:
                 slow.append(_buffer(named, Kind.RESIDENT, name, weight.size, 0, len(steps)))
         return fast, slow
 
-    def _write_buffers(self, step: Step, number: int) -> Iterator[StreamBuffer]:
+    def _write_buffers(self, step: ChainStep, number: int) -> Iterator[StreamBuffer]:
         """The write buffers of results that a group leaves in slow memory."""
         table = self._table
         stages = {geometry.stage.result: geometry.stage for geometry in step.group.geometry}
@@ -447,7 +447,7 @@ class Chain:
         )
 
 
-def cost_of_tensors(group: Group, fast: Names, table: StageTable, costs: Costs) -> int:
+def cost_of_tensors(group: MemoryGroup, fast: Names, table: StageTable, costs: MoveCosts) -> int:
     """Return the cost of the rows of a group that come from slow memory, and of those that go there."""
     total = 0
     for name, size in group.read.items():
@@ -484,7 +484,7 @@ def _columns(network: Network, joined: str) -> Iterator[tuple[str, int]]:
         column += network.layer(name).shape.width
 
 
-def _tile_by_tile(table: StageTable, step: Step) -> Iterator[Step]:
+def _tile_by_tile(table: StageTable, step: ChainStep) -> Iterator[ChainStep]:
     """The groups of the tiles of a group, and one that joins what lies where it belongs already."""
     group = step.group
     if not group.tiles:
@@ -492,7 +492,7 @@ def _tile_by_tile(table: StageTable, step: Step) -> Iterator[Step]:
         return
     for tile in group.tiles:
         pairs = zip(tile.results, group.results, strict=True)
-        yield Step(tile, step.fast | {name for name, joined in pairs if joined in step.fast})
+        yield ChainStep(tile, step.fast | {name for name, joined in pairs if joined in step.fast})
     stages = [Stage(layers=(result,), rows=table.height(result)) for result in group.results]
     joining = group._replace(
         geometry=tuple(map(table.geometry, stages)),
@@ -504,10 +504,10 @@ def _tile_by_tile(table: StageTable, step: Step) -> Iterator[Step]:
         results=(),
         tiles=(),
     )
-    yield Step(joining, step.fast)
+    yield ChainStep(joining, step.fast)
 
 
-def _inside(table: StageTable, group: Group, number: int) -> Iterator[StreamBuffer]:
+def _inside(table: StageTable, group: MemoryGroup, number: int) -> Iterator[StreamBuffer]:
     """Rings, sums and strips of a group."""
     layers = [
         table.network.layer(name) for geometry in group.geometry for name in geometry.stage.layers
@@ -533,7 +533,7 @@ def _buffer(name: str, kind: Kind, tensor: str, size: int, begin: int, end: int)
     )
 
 
-def _planned(table: StageTable, group: Group) -> PlannedGroup:
+def _planned(table: StageTable, group: MemoryGroup) -> PlannedGroup:
     """The group of a plan, with the order in which demands of its last stage let it fire."""
     firings = [geometry.firings for geometry in group.geometry]
     if group.streamed is not None:

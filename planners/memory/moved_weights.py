@@ -30,7 +30,7 @@ from planners.plan.weights import weight_bytes
 MOST_CHOICES = 16  # of the weights that a group copies; more differ little
 
 
-class Layout(NamedTuple):
+class BoardMemories(NamedTuple):
     """The memories of a board by what they are for: fast ones, the nearest first; slow ones; flash."""
 
     fast: tuple[BoardMemory, ...]
@@ -48,7 +48,7 @@ class Layout(NamedTuple):
         return sum(memory.size for memory in self.fast)
 
 
-def layout_of(memories: Sequence[Memory | BoardMemory]) -> Layout:
+def layout_of(memories: Sequence[Memory | BoardMemory]) -> BoardMemories:
     """Return memories by what they are for. Raises InvalidArgument where some are missing."""
     boards = [_of_board(memory) for memory in memories]
     inside = [board for board in boards if not board.is_flash]
@@ -66,7 +66,7 @@ def layout_of(memories: Sequence[Memory | BoardMemory]) -> Layout:
         )
     if not any({TENSORS, SCRATCH} <= set(board.holds) for board in fast):
         raise InvalidArgument("memories: expected a fast one that holds tensors and scratch")
-    return Layout(fast, slow, flash[0] if flash else None)
+    return BoardMemories(fast, slow, flash[0] if flash else None)
 
 
 def _of_board(one: Memory | BoardMemory) -> BoardMemory:
@@ -76,7 +76,7 @@ def _of_board(one: Memory | BoardMemory) -> BoardMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Costs:
+class MoveCosts:
     """Costs of bytes that move, and of stages: so many to a nanosecond, or slow bytes.
 
     scale: of a nanosecond; None where costs are slow bytes. read, written: of a byte of slow memory.
@@ -101,7 +101,7 @@ class Costs:
         """Bytes of the weights that are pinned."""
         return sum(self.sizes[name] for name in self.pinned)
 
-    def pinning(self, layers: Iterable[str]) -> Costs:
+    def pinning(self, layers: Iterable[str]) -> MoveCosts:
         """Return the costs where the weights of some layers stay in fast memory: they cost nothing."""
         pinned = frozenset(layers)
         return replace(
@@ -131,8 +131,8 @@ class Costs:
 
 
 def costs_of(
-    layout: Layout, order: TopologicalOrder, table: StageTable, platform: Platform | None
-) -> Costs:
+    layout: BoardMemories, order: TopologicalOrder, table: StageTable, platform: Platform | None
+) -> MoveCosts:
     """Return costs in time where the rates of all slow memories are known, otherwise in slow bytes."""
     network, flash = table.network, layout.flash
     sizes = {
@@ -146,7 +146,7 @@ def costs_of(
     hertz = None if platform is None else platform.hertz
     if not has_rates or hertz is None:
         homes = dict.fromkeys(sizes, (1, False))
-        return Costs(
+        return MoveCosts(
             scale=None,
             read=1,
             written=1,
@@ -185,7 +185,7 @@ def costs_of(
                 room -= sizes[name]
                 homes[name] = read, slow.has_dma
                 resident.append(name)
-    return Costs(
+    return MoveCosts(
         scale=scale,
         read=read,
         written=written,
@@ -206,7 +206,7 @@ class MovableWeights(NamedTuple):
 
 
 def movable_weights(
-    stages: Iterable[Geometry], costs: Costs, table: StageTable
+    stages: Iterable[Geometry], costs: MoveCosts, table: StageTable
 ) -> tuple[MovableWeights, ...]:
     """Return the weights of the layers of some stages. table: of the stages."""
     return tuple(
@@ -235,7 +235,9 @@ class Copies(NamedTuple):
     layers: tuple[str, ...]
 
 
-def copies_of(stages: Sequence[Geometry], costs: Costs, table: StageTable) -> tuple[Copies, ...]:
+def copies_of(
+    stages: Sequence[Geometry], costs: MoveCosts, table: StageTable
+) -> tuple[Copies, ...]:
     """Return sets of weights worth copying, by growing bytes and savings; first that of none."""
     fronts = [Copies(0, 0, ())]
     allowed = can_be_copied(stages)

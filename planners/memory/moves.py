@@ -35,7 +35,7 @@ MOST_PARTITIONS = 128  # into stages, of layers between two cuts: all of them, o
 WHOLE = 0  # rows a batch of a tensor that lies whole
 
 
-class Move(NamedTuple):
+class GroupMove(NamedTuple):
     """Stages from the layer after one cut to the layer of a later cut."""
 
     begin: int  # numbers of cuts
@@ -54,7 +54,7 @@ class Move(NamedTuple):
         return self.stages[-1].rows
 
 
-class Section(NamedTuple):
+class OrderSection(NamedTuple):
     """Layers between two cuts in an order that a table knows, the last the layer of the later cut."""
 
     begin: int  # numbers of cuts
@@ -77,9 +77,9 @@ class Section(NamedTuple):
         """Return the channels of the first layer of a stage, which are those that parts share."""
         return self.table.network.layer(stage.layers[0]).shape.channels
 
-    def move(self, stages: Iterable[Stage]) -> Move:
+    def move(self, stages: Iterable[Stage]) -> GroupMove:
         """Return the move of some stages."""
-        return Move(self.begin, self.end, tuple(stages), self.span)
+        return GroupMove(self.begin, self.end, tuple(stages), self.span)
 
 
 class MoveCost(NamedTuple):
@@ -95,7 +95,7 @@ class MoveCost(NamedTuple):
     work: int
 
 
-class Choices(NamedTuple):
+class MoveArrays(NamedTuple):
     """The moves behind a cut as arrays, ordered by where they lead.
 
     keys: cuts and rows a batch they lead to; key: the number of that, end: the cut. lines and work:
@@ -103,7 +103,7 @@ class Choices(NamedTuple):
     goes on. result: bytes of the tensor at the end. left: the least work behind the end.
     """
 
-    moves: tuple[Move, ...]
+    moves: tuple[GroupMove, ...]
     keys: tuple[tuple[int, int], ...]
     key: Array
     end: Array
@@ -115,7 +115,7 @@ class Choices(NamedTuple):
     left: Array
 
 
-class Moves:
+class GroupMoves:
     """All moves of a course, and what they cost."""
 
     longest_stage = LONGEST_STAGE
@@ -131,14 +131,14 @@ class Moves:
         self.computed = 0  # moves whose costs were computed, for the effort of a search
         self._left = _work_left(course)
         self._all_bytes = sum(map(table.tensor_bytes, course.layers))
-        self._arrays: dict[tuple[int, int], Choices] = {}
-        self._paces: dict[Move, Pace | None] = {}
-        self._sections: dict[int, tuple[Move, int]] = {}
+        self._arrays: dict[tuple[int, int], MoveArrays] = {}
+        self._paces: dict[GroupMove, Pace | None] = {}
+        self._sections: dict[int, tuple[GroupMove, int]] = {}
         self._choices: dict[
-            tuple[int, int], dict[tuple[int, int], list[tuple[MoveCost, Move]]]
+            tuple[int, int], dict[tuple[int, int], list[tuple[MoveCost, GroupMove]]]
         ] = {}
 
-    def from_cut(self, begin: int, entry: int) -> Iterator[Move]:
+    def from_cut(self, begin: int, entry: int) -> Iterator[GroupMove]:
         """Yield the moves that begin behind a cut whose tensor comes so many rows a batch."""
         course = self.course
         first = course.separators[begin] + 1
@@ -149,14 +149,14 @@ class Moves:
             if len(layers) > self.longest_stage and end > begin + 1:
                 return
             if len(layers) == 1 and takes_rows(course.network, course.network.layer(layers[0])):
-                yield Move(begin, end, (Stage(layers=layers, mode=Mode.ACCUMULATING),))
+                yield GroupMove(begin, end, (Stage(layers=layers, mode=Mode.ACCUMULATING),))
             if entry == WHOLE and self.table.can_go_by_channels(layers):
-                yield Move(begin, end, (Stage(layers=layers, mode=Mode.CHANNELS),))
+                yield GroupMove(begin, end, (Stage(layers=layers, mode=Mode.CHANNELS),))
             if self._is_stage(layers, self.table) and len(layers) <= self.longest_stage:
                 for stage in self._stages(layers):
-                    yield Move(begin, end, (stage,))
+                    yield GroupMove(begin, end, (stage,))
             if end == begin + 1 and len(layers) > 1:
-                yield from self.partitions(Section(begin, end, layers, self.table))
+                yield from self.partitions(OrderSection(begin, end, layers, self.table))
 
     def _stages(self, layers: tuple[str, ...]) -> Iterator[Stage]:
         """The rows a firing, and the parts, that are worth a try."""
@@ -177,7 +177,7 @@ class Moves:
     def _is_stage(self, layers: Sequence[str], table: StageTable) -> bool:
         return not self.course.results & set(layers[:-1]) and table.can_be_stage(layers)
 
-    def partitions(self, section: Section) -> Iterator[Move]:
+    def partitions(self, section: OrderSection) -> Iterator[GroupMove]:
         """Yield the moves whose stages, several of them, share a section."""
         found = list(islice(self._runs(section.layers, section.table), self.most_partitions + 1))
         if len(found) > self.most_partitions:
@@ -188,7 +188,7 @@ class Moves:
             if len(runs) > 1:
                 yield from self._with_rows(section, runs)
 
-    def around_attention(self, section: Section) -> Iterator[Move]:
+    def around_attention(self, section: OrderSection) -> Iterator[GroupMove]:
         """Yield moves in which scores, column by column, stay inside of a stage.
 
         Stages are as long as they can be: those that begin with scores alone, those that end with a
@@ -228,7 +228,9 @@ class Moves:
                 for rest in self._runs(layers[end:], table):
                     yield (layers[:end], *rest)
 
-    def _with_rows(self, section: Section, runs: Sequence[tuple[str, ...]]) -> Iterator[Move]:
+    def _with_rows(
+        self, section: OrderSection, runs: Sequence[tuple[str, ...]]
+    ) -> Iterator[GroupMove]:
         """The same rows a firing in all stages of several layers of a section."""
         counts = {run: batches(run, section.table) for run in runs}
         for rows in sorted({rows for count in counts.values() for rows in count}):
@@ -238,7 +240,7 @@ class Moves:
                 if rows <= MOST_ROWS_IN_PARTS:
                     yield from self._in_parts(section, stages)
 
-    def _in_parts(self, section: Section, stages: Sequence[Stage]) -> Iterator[Move]:
+    def _in_parts(self, section: OrderSection, stages: Sequence[Stage]) -> Iterator[GroupMove]:
         """The same parts in all stages of a section that can work so."""
         accumulating_layer = [section.table.accumulating_layer(stage.layers) for stage in stages]
         for parts in self._parts:
@@ -254,11 +256,13 @@ class Moves:
                     for stage, layer, is_cut in zip(stages, accumulating_layer, can, strict=True)
                 )
 
-    def table_of(self, move: Move) -> StageTable:  # noqa: ARG002 - TwiceMoves looks at it
+    def table_of(self, move: GroupMove) -> StageTable:  # noqa: ARG002 - TwiceMoves looks at it
         """Return the table that has the stages of a move."""
         return self.table
 
-    def choices(self, begin: int, entry: int) -> dict[tuple[int, int], list[tuple[MoveCost, Move]]]:
+    def choices(
+        self, begin: int, entry: int
+    ) -> dict[tuple[int, int], list[tuple[MoveCost, GroupMove]]]:
         """Return the moves behind a cut that no other improves on, by their end and batch.
 
         entry: rows a batch of the tensor at the cut, or WHOLE.
@@ -273,7 +277,7 @@ class Moves:
             }
         return self._choices[begin, entry]
 
-    def _fills_whole(self, move: Move) -> bool:
+    def _fills_whole(self, move: GroupMove) -> bool:
         """Whether a move ends by putting rows that come into a tensor that lies whole."""
         last = self.table.network.layer(self.course.at(move.end))
         is_moving = last.operator.scatters_rows
@@ -288,13 +292,15 @@ class Moves:
         """Bytes of the arena that the tensor at a cut takes where it lies whole."""
         return self.table.arena_bytes(self.course.at(cut))
 
-    def arrays(self, begin: int, entry: int) -> Choices:
+    def arrays(self, begin: int, entry: int) -> MoveArrays:
         """Return the choices behind a cut as arrays."""
         if (begin, entry) not in self._arrays:
             self._arrays[begin, entry] = self._as_arrays(self.choices(begin, entry))
         return self._arrays[begin, entry]
 
-    def _as_arrays(self, choices: dict[tuple[int, int], list[tuple[MoveCost, Move]]]) -> Choices:
+    def _as_arrays(
+        self, choices: dict[tuple[int, int], list[tuple[MoveCost, GroupMove]]]
+    ) -> MoveArrays:
         keys = tuple(sorted(choices))
         choices_all = [
             (key, *choice) for key, place in enumerate(keys) for choice in choices[place]
@@ -312,9 +318,9 @@ class Moves:
         # A label adds up a row for each cut, and its numbers are added to one another.
         kind = ranges.number_type(4 * largest * (len(self.course.separators) + 1))
         columns = np.array(rows, kind).reshape(-1, 8).T
-        return Choices(tuple(move for _, _, move in choices_all), keys, *columns)
+        return MoveArrays(tuple(move for _, _, move in choices_all), keys, *columns)
 
-    def cost(self, move: Move, entry: int, table: StageTable | None = None) -> MoveCost:
+    def cost(self, move: GroupMove, entry: int, table: StageTable | None = None) -> MoveCost:
         """Return what a move keeps: the tensor it begins with, and all up to its own result.
 
         table: that has its stages, if it is none of those that are known here.
@@ -345,7 +351,7 @@ class Moves:
             sum(geometry.work for geometry in geometries),
         )
 
-    def _single(self, move: Move, entry: int, table: StageTable) -> MoveCost:
+    def _single(self, move: GroupMove, entry: int, table: StageTable) -> MoveCost:
         """The same for one stage, whose firings follow from the rows it needs alone."""
         geometry = table.geometry(move.stages[0])
         source = self.course.at(move.begin)
@@ -371,7 +377,7 @@ class Moves:
             geometry.work,
         )
 
-    def _beside(self, move: Move, entry: int) -> int:
+    def _beside(self, move: GroupMove, entry: int) -> int:
         """Bytes of tensors that lie whole beside the two ends of a group, by the move behind them.
 
         Results of the network do, also where the group goes on with their rows.
@@ -381,13 +387,13 @@ class Moves:
             inside.add(self.course.at(move.begin))
         return sum(map(self.table.arena_bytes, sorted(self.course.results & inside)))
 
-    def apart(self, section: int) -> tuple[Move, int]:
+    def apart(self, section: int) -> tuple[GroupMove, int]:
         """Return the layers between a cut and the next one after another, each whole, and the peak."""
         if section not in self._sections:
             self._sections[section] = self._one_after_another(section)
         return self._sections[section]
 
-    def _one_after_another(self, section: int) -> tuple[Move, int]:
+    def _one_after_another(self, section: int) -> tuple[GroupMove, int]:
         """The layers between two cuts as a move, and their peak.
 
         The peak is in bytes, of all tensors that are alive while a layer works, the cut's included;
@@ -415,9 +421,9 @@ class Moves:
             lives[name] = (0, len(layers))
         peak = most_bytes(worth_it(aliases, lives, sizes), lives, sizes)
         stages = tuple(Stage(layers=(name,), rows=table.height(name)) for name in layers)
-        return Move(section, section + 1, stages), peak
+        return GroupMove(section, section + 1, stages), peak
 
-    def pace(self, move: Move) -> Pace | None:
+    def pace(self, move: GroupMove) -> Pace | None:
         """Return how far a move is with the tensor it begins with, firing by firing of its result.
 
         None where it does not read that tensor: an input among several.
@@ -451,9 +457,9 @@ def _work_left(course: TopologicalOrder) -> tuple[int, ...]:
     return tuple(sum(work[place + 1 :]) for place in course.separators)
 
 
-def _best(every: list[tuple[MoveCost, Move]]) -> list[tuple[MoveCost, Move]]:
+def _best(every: list[tuple[MoveCost, GroupMove]]) -> list[tuple[MoveCost, GroupMove]]:
     """Return the moves that no other move equals or beats in all that counts."""
-    kept: list[tuple[MoveCost, Move]] = []
+    kept: list[tuple[MoveCost, GroupMove]] = []
     for cost, move in sorted(every, key=lambda pair: (pair[0], len(pair[1].stages))):
         if not any(all(a <= b for a, b in zip(lower, cost, strict=True)) for lower, _ in kept):
             kept.append((cost, move))
@@ -472,7 +478,7 @@ class GroupWay(NamedTuple):
     work: int
     begin: int
     end: int
-    moves: tuple[Move, ...]
+    moves: tuple[GroupMove, ...]
     in_turn: tuple[int, ...] = ()
     lines: int = 0
     pool: int = 0

@@ -23,7 +23,7 @@ from planners.plan.plan import (
 )
 
 
-class Ring(NamedTuple):
+class TensorRows(NamedTuple):
     """Room for rows of a tensor that some layers read.
 
     last: the last firing that needs it, of all groups. begin, end: the groups that have it. is_whole:
@@ -59,7 +59,7 @@ class PartsInOrder:
 
     network: Network
     element_bytes: int | None
-    rings: tuple[Ring, ...]
+    rings: tuple[TensorRows, ...]
     rows: Mapping[str, int]
     groups: tuple[GroupInOrder, ...]
     arena_bytes: int
@@ -73,16 +73,16 @@ def in_order(parts: PartsInOrder) -> StreamingPlan:
     out as they are made. Raises InvalidNetwork where a layer that is neither an input nor an output
     is outside.
     """
-    return _Writing(parts).plan()
+    return _PartwisePlan(parts).plan()
 
 
-def read_once(rings: Sequence[Ring]) -> Iterator[Ring]:
+def read_once(rings: Sequence[TensorRows]) -> Iterator[TensorRows]:
     """Yield rings in which a layer that reads a tensor more than once reads it in the largest.
 
     What it reads anywhere is there: rows come to all rings at once, and none is given back before
     all of its reads are done. A ring that nobody reads any more is left out.
     """
-    largest: dict[tuple[str, str, int], Ring] = {}
+    largest: dict[tuple[str, str, int], TensorRows] = {}
     for ring in rings:
         for reader in ring.readers:
             largest_ring = largest.get((ring.tensor, reader, ring.begin))
@@ -96,7 +96,7 @@ def read_once(rings: Sequence[Ring]) -> Iterator[Ring]:
             yield ring._replace(readers=readers)
 
 
-class _Writing:
+class _PartwisePlan:
     """A network by parts on its way to a plan."""
 
     def __init__(self, parts: PartsInOrder) -> None:

@@ -31,7 +31,7 @@ from planners.memory.answer import EXTERNAL, ROWS
 from planners.memory.labels import front
 from planners.memory.line_buffers import Keeping, kept_places
 from planners.memory.making import bounded_plan
-from planners.memory.moves import GroupWay, Move, Moves, collecting
+from planners.memory.moves import GroupMove, GroupMoves, GroupWay, collecting
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.stages import StageTable
 from planners.memory.stateful import MOST_STEPS, BoundedPlan, stateful_plan
@@ -126,7 +126,7 @@ def layer_by_layer(
     for cut in range(course.sections):
         layers = course.between(cut, cut + 1)
         stages = tuple(Stage(layers=(layer.name,), rows=layer.shape.rows) for layer in layers)
-        move = Move(cut, cut + 1, stages)
+        move = GroupMove(cut, cut + 1, stages)
         groups.append(GroupWay(0, 0, cut, cut + 1, (move,), (1,) * len(stages)))
     plan, _ = bounded_plan(course, table, groups, is_streamed=is_streamed, offsets=arena.offsets)
     return BoundedPlan(
@@ -134,7 +134,7 @@ def layer_by_layer(
     )
 
 
-class RowMoves(Moves):
+class RowMoves(GroupMoves):
     """The moves of single layers, row by row: nothing is recomputed."""
 
     longest_stage = 1
@@ -147,7 +147,7 @@ class RowMoves(Moves):
         super().__init__(course, table)
         self._granularity = granularity
 
-    def from_cut(self, begin: int, entry: int) -> Iterator[Move]:
+    def from_cut(self, begin: int, entry: int) -> Iterator[GroupMove]:
         """Yield the moves that begin behind a cut whose tensor comes so many rows a batch."""
         for move in super().from_cut(begin, entry):
             if all(len(stage.layers) == 1 for stage in move.stages):
@@ -179,7 +179,7 @@ class RowMoves(Moves):
                 if accumulates and stage.rows == 1 and sums_over_rows(course.network, layer):
                     stage = replace(stage, mode=Mode.ACCUMULATING)
                 stages.append(stage)
-            groups.append(GroupWay(0, 0, begin, end, (Move(begin, end, tuple(stages)),)))
+            groups.append(GroupWay(0, 0, begin, end, (GroupMove(begin, end, tuple(stages)),)))
         return groups
 
 

@@ -34,7 +34,15 @@ from planners.memory.answer import (
 from planners.memory.labels import ALL, ANY_WORK, OtherGroups, front
 from planners.memory.line_buffers import least_lead, pace_of
 from planners.memory.making import smaller_plan
-from planners.memory.moves import PARTS, WHOLE, GroupWay, Move, Moves, PlanWay, Section
+from planners.memory.moves import (
+    PARTS,
+    WHOLE,
+    GroupMove,
+    GroupMoves,
+    GroupWay,
+    OrderSection,
+    PlanWay,
+)
 from planners.memory.order import TopologicalOrder
 from planners.memory.placed_chains import PlacedChains
 from planners.memory.plain_plans import layer_by_layer, row_by_row
@@ -98,13 +106,13 @@ class Finding:
             multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers
         )
 
-    def _all_spaces(self) -> Iterator[tuple[str, Moves]]:
+    def _all_spaces(self) -> Iterator[tuple[str, GroupMoves]]:
         """The spaces with strips; that in which gates are computed twice only if there are gates."""
-        yield STRIPS, Moves(self._course, self._table)
+        yield STRIPS, GroupMoves(self._course, self._table)
         twice = TwiceMoves(self._course, self._table)
         if twice.has_spans:
             yield TWICE, twice
-        yield IN_PARTS, Moves(self._course, self._table, PARTS)
+        yield IN_PARTS, GroupMoves(self._course, self._table, PARTS)
 
     def run(self) -> None:
         """Find the plain ways, and as many others as the stop allows."""
@@ -205,7 +213,12 @@ class Finding:
         return is_complete
 
     def _take(
-        self, name: str, moves: Moves, limit: int, labels: int, others: OtherGroups | None = None
+        self,
+        name: str,
+        moves: GroupMoves,
+        limit: int,
+        labels: int,
+        others: OtherGroups | None = None,
     ) -> bool:
         """Add the plans of a front that are new; return whether none is missing."""
         found = front(
@@ -312,7 +325,7 @@ def _caps(gaps: Sequence[tuple[int, int]], ram: int | None) -> list[int]:
     return some[:: -(-len(some) // MOST_CAPS) or 1]
 
 
-class TwiceMoves(Moves):
+class TwiceMoves(GroupMoves):
     """All moves, and those in which the layers in front of sums over a whole map work twice."""
 
     spans_are_free = False  # whether only layers without multiply-accumulates work twice
@@ -331,7 +344,7 @@ class TwiceMoves(Moves):
             for end in self._ends(begin)
         )
 
-    def from_cut(self, begin: int, entry: int) -> Iterator[Move]:
+    def from_cut(self, begin: int, entry: int) -> Iterator[GroupMove]:
         """Yield the moves that begin behind a cut whose tensor comes so many rows a batch."""
         yield from super().from_cut(begin, entry)
         for end in self._ends(begin) if entry == WHOLE else ():  # it is read twice, all of it
@@ -339,7 +352,7 @@ class TwiceMoves(Moves):
             if found is not None:
                 again, table = found
                 span = Span(self.course.at(begin), self.course.at(end))
-                section = Section(begin, end, again.layers, table, span)
+                section = OrderSection(begin, end, again.layers, table, span)
                 yield from self.partitions(section)
 
     def _ends(self, begin: int) -> Iterator[int]:
@@ -373,7 +386,7 @@ class TwiceMoves(Moves):
         is_wanted = not work if self.spans_are_free else work > 0
         return is_wanted and self.whole_bytes(begin) < widest + stays
 
-    def table_of(self, move: Move) -> StageTable:
+    def table_of(self, move: GroupMove) -> StageTable:
         """Return the table that has the stages of a move."""
         found = self._span(move.begin, move.end) if move.is_rematerialised else None
         return self.table if found is None else found[1]
@@ -384,7 +397,7 @@ class OnceMoves(TwiceMoves):
 
     spans_are_free = True
 
-    def from_cut(self, begin: int, entry: int) -> Iterator[Move]:
+    def from_cut(self, begin: int, entry: int) -> Iterator[GroupMove]:
         """Yield the moves that begin behind a cut whose tensor comes so many rows a batch."""
         for move in super().from_cut(begin, entry):
             if not any(self.table_of(move).repeats(stage) for stage in move.stages):
@@ -401,7 +414,7 @@ class PlainMoves(OnceMoves):
 class HeadGroups:
     """Groups in which the heads of attention work one after another, each with its keys and values."""
 
-    def __init__(self, moves: Moves) -> None:
+    def __init__(self, moves: GroupMoves) -> None:
         """Take the moves of the network, which have no such groups."""
         self._moves, self._course, self._table = moves, moves.course, moves.table
         course = self._course
@@ -434,9 +447,9 @@ class HeadGroups:
         span = Span(course.at(begin), course.at(end), by_heads=True)
         table = self._table.of(found.network)
         part, *_ = found.parts
-        first, peak = self._least(Section(begin, end, part.heads[0], table, span))
+        first, peak = self._least(OrderSection(begin, end, part.heads[0], table, span))
         last, inner = (
-            self._least(Section(begin, end, part.rest, table, span)) if part.rest else ((), 0)
+            self._least(OrderSection(begin, end, part.rest, table, span)) if part.rest else ((), 0)
         )
         ends = self._ends_bytes(begin, end, (*part.slices, course.at(begin)), last, table)
         peak = max(peak + (ends if found.joined else moves.whole_bytes(begin)), inner + ends)
@@ -454,10 +467,10 @@ class HeadGroups:
             in_turn.append(1)
         whole = moves.carried_bytes(begin) + table.arena_bytes(part.joined)
         work = sum(table.geometry(stage).work for stage in stages)
-        move = Move(begin, end, tuple(stages), span)
+        move = GroupMove(begin, end, tuple(stages), span)
         return GroupWay(whole + peak, work, begin, end, (move,), tuple(in_turn))
 
-    def _least(self, section: Section) -> tuple[tuple[Stage, ...], int]:
+    def _least(self, section: OrderSection) -> tuple[tuple[Stage, ...], int]:
         """The stages of a section with the fewest bytes inside, and those bytes."""
         single = section.move(section.stage((name,), 1) for name in section.layers)
         found = []

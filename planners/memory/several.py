@@ -22,7 +22,7 @@ from csdf.status import Status, because
 from csdf.units import nanoseconds_in_words
 from planners.memory.answer import Fit, FitWhy
 from planners.plan.computing import ModelComputing
-from planners.plan.executor import Machine
+from planners.plan.executor import PlanMachine
 from planners.plan.plan import StreamingPlan
 from planners.plan.rematerialisation import worked_model
 from planners.plan.shadow_arena import POISON
@@ -262,7 +262,7 @@ def run_plan(
     checked = checked_frame(model.network, frame)
     worked = worked_model(model, plan.rematerialised)
     computing = ModelComputing(worked, checked)
-    machine = Machine(worked.network, plan, computing, memory=memory)
+    machine = PlanMachine(worked.network, plan, computing, memory=memory)
     machine.run()
     slow_bytes = machine.arena.slow_bytes
     outputs = {
@@ -279,12 +279,12 @@ def run_frames(model: Model, plan: StreamingPlan, frames: Sequence[Frame]) -> li
     Behind each frame all other bytes are poisoned. Raises ExecutionError as `run_plan` does.
     """
     worked = worked_model(model, plan.rematerialised)
-    machine: Machine | None = None
+    machine: PlanMachine | None = None
     runs = []
     for frame in frames:
         computing = ModelComputing(worked, checked_frame(model.network, frame))
         if machine is None:
-            machine = Machine(worked.network, plan, computing)
+            machine = PlanMachine(worked.network, plan, computing)
             machine.run()
         else:
             machine.next_frame(computing)

@@ -34,14 +34,14 @@ ANY_BYTES = 2**62  # more than any arena has
 PLAN_EFFORT = 200  # of a plan: microseconds of a usual machine for each of its stages
 
 
-class _Place(NamedTuple):
+class _ChainPosition(NamedTuple):
     """A move of a chain of groups, by the numbers of its group and of the move there."""
 
     group: int
     move: int
 
 
-class _Candidate(NamedTuple):
+class _ChainCandidate(NamedTuple):
     """A chain of groups and its plan."""
 
     chain: PlanWay
@@ -67,7 +67,7 @@ class StageOrders:
         each a stage.
         """
         random = Random(SEED)
-        best = self._local_optimum(_Candidate(chain, plan), random, stop)
+        best = self._local_optimum(_ChainCandidate(chain, plan), random, stop)
         for _ in range(RESTARTS):
             places = self._neediest(best)
             if not places or stop.is_over():
@@ -76,10 +76,12 @@ class StageOrders:
             stages = self._restarted(best.chain.groups[place.group], place.move, random)
             start = self._planned(_with_stages(best.chain, place, stages), ANY_BYTES, stop)
             if start is not None:
-                best = min(best, self._local_optimum(start, random, stop), key=_Candidate.bytes)
+                best = min(
+                    best, self._local_optimum(start, random, stop), key=_ChainCandidate.bytes
+                )
         return best.plan
 
-    def _local_optimum(self, best: _Candidate, random: Random, stop: Stop) -> _Candidate:
+    def _local_optimum(self, best: _ChainCandidate, random: Random, stop: Stop) -> _ChainCandidate:
         """Return the candidate after changes that do not raise its bytes, until many in a row fail."""
         work, failures = best.plan.multiply_accumulates, 0
         rejected: dict[tuple[tuple[Stage, ...], ...], tuple[int, int]] = {}  # at least these bytes
@@ -111,14 +113,14 @@ class StageOrders:
                 best = candidate
         return best
 
-    def _planned(self, chain: PlanWay, than: int, stop: Stop) -> _Candidate | None:
+    def _planned(self, chain: PlanWay, than: int, stop: Stop) -> _ChainCandidate | None:
         """Return the chain with its plan, unless that is not smaller than a number of bytes."""
         count = sum(len(move.stages) for group in chain.groups for move in group.moves)
         stop.spend(PLAN_EFFORT * count)
         plan = smaller_plan(
             self.course, self.table, chain.groups, is_streamed=self.is_streamed, than=than
         )
-        return None if plan is None else _Candidate(chain, plan)
+        return None if plan is None else _ChainCandidate(chain, plan)
 
     def _restarted(self, group: GroupWay, place: int, random: Random) -> tuple[Stage, ...]:
         """Return the stages of a move in a random order, those by rows cut into layers."""
@@ -132,7 +134,7 @@ class StageOrders:
         order = random_order(_predecessors(pieces, self.table.network), random)
         return tuple(pieces[number] for number in order)
 
-    def _neediest(self, candidate: _Candidate) -> list[_Place]:
+    def _neediest(self, candidate: _ChainCandidate) -> list[_ChainPosition]:
         """Return the moves of several stages in the groups of the plan with the most live bytes."""
         chain, plan = candidate.chain, candidate.plan
         live = _live_bytes(plan)
@@ -143,7 +145,7 @@ class StageOrders:
             for planned in group.stages
         }
         return [
-            _Place(number, place)
+            _ChainPosition(number, place)
             for number, group in enumerate(chain.groups)
             for place, move in enumerate(group.moves)
             if len(move.stages) > 1
@@ -192,7 +194,7 @@ def _is_by_rows(stage: Stage) -> bool:
     return stage.mode is Mode.ROWS and stage.channel_blocks == 1
 
 
-def _with_stages(chain: PlanWay, place: _Place, stages: tuple[Stage, ...]) -> PlanWay:
+def _with_stages(chain: PlanWay, place: _ChainPosition, stages: tuple[Stage, ...]) -> PlanWay:
     """Return the chain with other stages in one move."""
     group = chain.groups[place.group]
     move = group.moves[place.move]._replace(stages=stages)

@@ -21,7 +21,7 @@ from cnn2csdf.parameters import multiply_accumulates
 from planners.memory.line_buffers import GroupRows, Keeping, kept_places
 from planners.plan.accumulators import has_wide_sums, sums_over_rows, works_by_channels
 from planners.plan.aliases import aliases_of
-from planners.plan.firing import Firings, Reading, made_by_rows
+from planners.plan.firing import RowNeeds, StageFirings, made_by_rows
 from planners.plan.plan import ACCUMULATOR_BYTES, Alias, Mode, Stage, Strip
 from planners.plan.regions import COLUMNS, Needs, TileRanges, can_be_tiled, hull
 from planners.plan.weight_reads import WeightReads
@@ -38,7 +38,7 @@ class Geometry:
     """
 
     stage: Stage
-    firings: Firings
+    firings: StageFirings
     strips: tuple[Strip, ...] = ()
     strip_bytes: int = 0
     accumulator: int = 0
@@ -200,7 +200,7 @@ class StageTable:
         strips = tuple(self._strips(stage, ranges))
         return Geometry(
             stage=stage,
-            firings=Firings(result=stage.result, readings=readings, made=(0, *ends)),
+            firings=StageFirings(result=stage.result, readings=readings, made=(0, *ends)),
             strips=strips,
             strip_bytes=sum(self._strip_bytes(stage, strip) for strip in strips)
             + self._sums(stage, ranges),
@@ -213,13 +213,13 @@ class StageTable:
         source = layer.inputs[0]
         needs = self.row_needs(layer, 0)
         uptos = tuple(range(needs[0][0] + 1, needs[-1][1] + 1))
-        reading = Reading(tensor=source, upto=uptos, first=(0, *uptos[:-1], self.height(source)))
+        reading = RowNeeds(tensor=source, upto=uptos, first=(0, *uptos[:-1], self.height(source)))
         made, sums = (*(0 for _ in uptos), layer.shape.rows), layer.shape.elements
         if layer.operator.scatters_rows:  # rows are written from the first on
             made, sums = (0, *(layer.shape.rows for _ in uptos)), 0
         return Geometry(
             stage=stage,
-            firings=Firings(result=stage.result, readings=(reading,), made=made),
+            firings=StageFirings(result=stage.result, readings=(reading,), made=made),
             accumulator=sums * ACCUMULATOR_BYTES,
             work=multiply_accumulates(layer, self.network.input_shapes(layer)),
             ranges={stage.result: tuple((0, layer.shape.rows) for _ in uptos)},
@@ -230,7 +230,7 @@ class StageTable:
         layers = [self.network.layer(name) for name in stage.layers]
         sources = dict.fromkeys(name for layer in layers for name in layer.inputs)
         readings = tuple(
-            Reading(tensor=name, upto=(self.height(name),), first=(0, self.height(name)))
+            RowNeeds(tensor=name, upto=(self.height(name),), first=(0, self.height(name)))
             for name in sources
             if name not in stage.layers
         )
@@ -238,7 +238,7 @@ class StageTable:
         works = (multiply_accumulates(layer, self.network.input_shapes(layer)) for layer in layers)
         return Geometry(
             stage=stage,
-            firings=Firings(result=stage.result, readings=readings, made=made),
+            firings=StageFirings(result=stage.result, readings=readings, made=made),
             work=TileRanges(self.network, stage).work if stage.tiles else sum(works),
             ranges={name: ((0, self.height(name)),) for name in stage.layers},
         )
@@ -333,7 +333,7 @@ class StageTable:
             self._columns[layers] = dict(kept_places(nodes, rings))
         return self._columns[layers]
 
-    def _column_firings(self, name: str, inside: set[str]) -> Firings:
+    def _column_firings(self, name: str, inside: set[str]) -> StageFirings:
         layer = self.network.layer(name)
         width = layer.shape.width
         readings = [
@@ -345,7 +345,7 @@ class StageTable:
             for need in self._needs.of(layer, COLUMNS)
             if need.source in inside
         ]
-        return Firings(result=name, readings=tuple(readings), made=tuple(range(width + 1)))
+        return StageFirings(result=name, readings=tuple(readings), made=tuple(range(width + 1)))
 
     def _work(self, name: str, ranges: Sequence[Range]) -> int:
         layer = self.network.layer(name)
@@ -379,12 +379,12 @@ def joined(one: Range | None, other: Range | None) -> Range | None:
     return hull(one, other)
 
 
-def reading_of(tensor: str, spans: Sequence[Range], limit: int) -> Reading:
+def reading_of(tensor: str, spans: Sequence[Range], limit: int) -> RowNeeds:
     """Return what firings need, given the range that each needs; an empty range needs nothing."""
     uptos = [end if first < end else 0 for first, end in spans]
     firsts = [first if first < end else limit for first, end in spans]
     firsts.append(limit)
-    return Reading(
+    return RowNeeds(
         tensor=tensor,
         upto=tuple(accumulate(uptos, max)),
         first=tuple(reversed(tuple(accumulate(reversed(firsts), min)))),

@@ -74,10 +74,10 @@ def stateful_plan(
             f"network {network.name!r} keeps numbers of several types from frame to frame; leave out "
             "element_bytes"
         )
-    return _Planning(network, element_bytes, frozenset(external)).plan(budget)
+    return _StatefulPlanning(network, element_bytes, frozenset(external)).plan(budget)
 
 
-class _Planning:
+class _StatefulPlanning:
     """The buffers of a network, before they have places."""
 
     def __init__(

@@ -27,7 +27,7 @@ from cnn2csdf.operators import Convolution
 from cnn2csdf.weights import Array
 from planners.arena.problem import Buffer
 from planners.kernels import ranges
-from planners.memory.answer import Scratch
+from planners.memory.answer import ScratchCount
 from planners.memory.order import TopologicalOrder
 from planners.memory.times import TileTimes, tile_lengths
 from planners.plan.plan import Kind, Mode, Stage, Tiles
@@ -46,17 +46,17 @@ from planners.plan.regions import (
 )
 
 
-def scratch_elements(scratch: Scratch, network: Network, layer: Layer, pixels: int) -> int:
+def scratch_elements(scratch: ScratchCount, network: Network, layer: Layer, pixels: int) -> int:
     """Return the elements of scratch for so many pixels of the output of a layer."""
     match layer.operator:
-        case Convolution(window=window, groups=groups) if scratch is Scratch.IM2COL:
+        case Convolution(window=window, groups=groups) if scratch is ScratchCount.IM2COL:
             channels = network.input_shapes(layer)[0].channels // groups
             return pixels * channels * prod(window.kernel)
     return 0
 
 
 def scratch_bytes(
-    scratch: Scratch, network: Network, layer: Layer, pixels: int, element_bytes: int | None
+    scratch: ScratchCount, network: Network, layer: Layer, pixels: int, element_bytes: int | None
 ) -> int:
     """Return the bytes of scratch, whose elements are those of the input of the layer."""
     unit = element_bytes or network.layer(layer.inputs[0]).element_bytes
@@ -96,7 +96,7 @@ def lives(layers: Sequence[Layer]) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def tile_buffers(
-    tiles: TileRanges, scratch: Scratch, element_bytes: int | None
+    tiles: TileRanges, scratch: ScratchCount, element_bytes: int | None
 ) -> Iterator[tuple[Kind, str, Buffer]]:
     """Yield the buffers of a tiled group besides the two tensors at its ends: kind, tensor, bytes.
 
@@ -144,7 +144,7 @@ class TiledOption(NamedTuple):
     multiply_accumulates: int
 
 
-class _Along(NamedTuple):
+class _AxisTiles(NamedTuple):
     """Tiles of one tensor along one axis, a row for each number of tiles; (N,)."""
 
     held: Array  # most places that one tile holds
@@ -176,7 +176,7 @@ class TiledGroups:
         course: TopologicalOrder,
         tilings: Sequence[tuple[int, int]],
         times: TileTimes,
-        scratch: Scratch,
+        scratch: ScratchCount,
     ) -> None:
         """Take the numbers of tiles down and across; one tile is none."""
         self._course, self._times, self._scratch = course, times, scratch
@@ -239,7 +239,7 @@ class TiledGroups:
         ]
         kind = self._number_type(layers, along)
         rows, columns = (
-            {name: _Along(*np.array(table, kind).T) for name, table in tables.items()}
+            {name: _AxisTiles(*np.array(table, kind).T) for name, table in tables.items()}
             for tables in along
         )
         tile, kept = {}, {}

@@ -22,7 +22,7 @@ WORK_A_MICROSECOND = 500  # elementary steps of the kernels, on graphs of 80 to 
 STATES_A_RUN = 100  # between two looks at the stop: some milliseconds, or 0.1 s in Python
 
 
-class Machine:
+class GraphArrays:
     """The arrays of a graph for the kernels: one walk, one flow network, keys of the steps."""
 
     def __init__(self, graph: NumberedGraph) -> None:
@@ -35,7 +35,7 @@ class Machine:
         self.walk = backend.kernel(states_kernel.Walk)(
             self.tensors, *map(backend.blank, (steps, steps, tensors))
         )
-        self.cut = backend.kernel(states_kernel.Cut)(
+        self.cut = backend.kernel(states_kernel.FlowNetwork)(
             self.tensors,
             *(backend.blank(nodes) for _ in range(3)),
             backend.blank(max(nodes, edges)),
@@ -82,7 +82,7 @@ class BoundedSearch:
 
     def __init__(
         self,
-        machine: Machine,
+        machine: GraphArrays,
         bound: int,
         *,
         start: int = 0,
@@ -105,7 +105,7 @@ class BoundedSearch:
             *(blank(LINKS * capacity) for _ in range(5)),
         )
         self._prefix = blank(graph.steps + 1)
-        self._search: Any = backend.kernel(kernel.Search)(
+        self._search: Any = backend.kernel(kernel.OrderSearch)(
             backend.array(universe),
             machine.counts,
             machine.word,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from csdf.time_limit import Progress, Stop
-from planners.order.bounded import WORK_A_MICROSECOND, Machine
+from planners.order.bounded import WORK_A_MICROSECOND, GraphArrays
 from planners.order.problem import NumberedGraph
 
 
@@ -18,7 +18,7 @@ def ends_bound(graph: NumberedGraph) -> int:
     return max(inputs, kept)
 
 
-def cut_bound(machine: Machine, costs: Sequence[int], stop: Stop) -> int:
+def cut_bound(machine: GraphArrays, costs: Sequence[int], stop: Stop) -> int:
     """Return bytes that no order is below.
 
     costs: bytes of each step in some order; a step whose bytes there are within the bound so far is

@@ -10,7 +10,7 @@ from csdf.arguments import public
 from csdf.errors import InternalError
 from csdf.status import Reason, Status, Why, because
 from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
-from planners.order.bounded import FOUND, NONE, BoundedSearch, Machine, run_bounded
+from planners.order.bounded import FOUND, NONE, BoundedSearch, GraphArrays, run_bounded
 from planners.order.bounds import cut_bound, ends_bound
 from planners.order.heuristics import breadth_first, file_order, reverse_post_order
 from planners.order.problem import OrderProblem, peak_of
@@ -109,7 +109,7 @@ class _OrderSearch:
 
     def __init__(self, problem: OrderProblem) -> None:
         self._problem = problem
-        self._machine = Machine(problem.numbered)
+        self._machine = GraphArrays(problem.numbered)
         self._simple = simple_orders(problem)
         self._bound = ends_bound(problem.numbered)
         self._is_exhausted = False

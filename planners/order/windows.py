@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from csdf.time_limit import Stop
-from planners.order.bounded import FOUND, NONE, BoundedSearch, Machine, run_bounded
+from planners.order.bounded import FOUND, NONE, BoundedSearch, GraphArrays, run_bounded
 
 # Widths of windows, round after round, and the states of each search. Narrow windows first let wide
 # ones succeed. From a reverse post-order of a series-parallel graph of 1,000 steps these rounds give
@@ -18,7 +18,7 @@ LARGEST_STEP = 256  # by which a bound falls after a failure before it falls by 
 
 
 def improve_by_windows(
-    machine: Machine, order: list[int], *, width: int, capacity: int, stop: Stop
+    machine: GraphArrays, order: list[int], *, width: int, capacity: int, stop: Stop
 ) -> list[int]:
     """Return an order with lower peaks in windows of this many steps, which overlap by half.
 
@@ -36,7 +36,7 @@ def improve_by_windows(
 
 
 def _improve_window(
-    machine: Machine, window: list[int], start: int, *, capacity: int, stop: Stop
+    machine: GraphArrays, window: list[int], start: int, *, capacity: int, stop: Stop
 ) -> list[int]:
     """Return the steps of a window in an order of a peak as low as searches of this size find.
 

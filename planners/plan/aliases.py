@@ -21,7 +21,7 @@ from planners.plan.plan import Alias
 CHANNELS, ROWS, COLUMNS = 0, 1, 2  # axes
 
 
-class _Run(NamedTuple):
+class _Range(NamedTuple):
     """Some of a tensor along an axis: from a first channel, row or column on."""
 
     tensor: str
@@ -45,11 +45,11 @@ def aliases_of(
     """
     aliases: dict[str, Alias] = {}
     for axis in (CHANNELS, ROWS, COLUMNS):
-        _Along(network, axis, element_bytes, barred).add_to(aliases)
+        _AxisTensors(network, axis, element_bytes, barred).add_to(aliases)
     return aliases
 
 
-class _Along:
+class _AxisTensors:
     """The tensors that follow one another along an axis."""
 
     def __init__(
@@ -65,11 +65,11 @@ class _Along:
         ends = {layer.name for layer in (*network.inputs, *network.outputs)}
         self._barred = ends | set(barred)
         self._hosts: list[str] = []
-        self._contents: dict[str, tuple[_Run, ...]] = {}
+        self._contents: dict[str, tuple[_Range, ...]] = {}
         for layer in network.layers:
             self._contents[layer.name] = _merged(self._content(layer))
 
-    def _content(self, layer: Layer) -> Iterator[_Run]:
+    def _content(self, layer: Layer) -> Iterator[_Range]:
         """The pieces of a tensor: itself, unless it is a concatenation or a slice."""
         alike = [self._network.layer(name) for name in layer.inputs]
         moves = not layer.epilogue and all(self._are_alike(layer, reader) for reader in alike)
@@ -86,7 +86,7 @@ class _Along:
                 runs, length = self._contents[layer.inputs[0]], self._length(layer.shape)
                 yield from _cut(runs, start * behind, start * behind + length)
             case _:
-                yield _Run(layer.name, 0, self._length(layer.shape))
+                yield _Range(layer.name, 0, self._length(layer.shape))
 
     def _are_alike(self, one: Layer, other: Layer) -> bool:
         """Whether the elements of one are those of the other, bit by bit."""
@@ -167,9 +167,9 @@ def _lengths(shape: Shape) -> tuple[int, int, int]:
     return channels_of(shape), shape.height, shape.width
 
 
-def _merged(runs: Iterator[_Run]) -> tuple[_Run, ...]:
+def _merged(runs: Iterator[_Range]) -> tuple[_Range, ...]:
     """Runs that go on where the one before ends, as one."""
-    found: list[_Run] = []
+    found: list[_Range] = []
     for run in runs:
         if found and found[-1].tensor == run.tensor and sum(found[-1][1:]) == run.first:
             found[-1] = found[-1]._replace(length=found[-1].length + run.length)
@@ -178,17 +178,17 @@ def _merged(runs: Iterator[_Run]) -> tuple[_Run, ...]:
     return tuple(found)
 
 
-def _cut(runs: tuple[_Run, ...], first: int, end: int) -> Iterator[_Run]:
+def _cut(runs: tuple[_Range, ...], first: int, end: int) -> Iterator[_Range]:
     """The part of some runs from a place to another."""
     place = 0
     for run in runs:
         begin, upto = max(first, place), min(end, place + run.length)
         if begin < upto:
-            yield _Run(run.tensor, run.first + begin - place, upto - begin)
+            yield _Range(run.tensor, run.first + begin - place, upto - begin)
         place += run.length
 
 
-def _place_in(outer: tuple[_Run, ...], inner: tuple[_Run, ...]) -> int | None:
+def _place_in(outer: tuple[_Range, ...], inner: tuple[_Range, ...]) -> int | None:
     """The first position at which some runs stand in others."""
     length, place = sum(run.length for run in inner), 0
     for run in outer:

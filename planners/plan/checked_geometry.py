@@ -125,7 +125,7 @@ def _hull(spans: list[Range]) -> Range:
     return min(first for first, _ in places), max(end for _, end in places)
 
 
-class Firings:
+class CheckedFirings:
     """The firings of a stage: the rows that each makes, and the rows that it needs."""
 
     def __init__(self, planned: PlannedStage, needs: InputNeeds, *, is_input: bool = False) -> None:
@@ -184,10 +184,10 @@ class Firings:
         return min((first for first, end in ahead if first < end), default=height)
 
 
-def streamed_input_firings(needs: InputNeeds, name: str) -> Firings:
+def streamed_input_firings(needs: InputNeeds, name: str) -> CheckedFirings:
     """Return the firings that bring an input, each a row."""
     planned = PlannedStage(stage=Stage(layers=(name,), rows=1))
-    return Firings(planned, needs, is_input=True)
+    return CheckedFirings(planned, needs, is_input=True)
 
 
 class _Bands(NamedTuple):

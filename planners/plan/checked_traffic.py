@@ -12,7 +12,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
 from csdf.errors import InvalidPlan, counted
-from planners.plan.checked_geometry import Firings, InputNeeds
+from planners.plan.checked_geometry import CheckedFirings, InputNeeds
 from planners.plan.checked_rules import bytes_of_weights, makes_rectangles, pixel_elements
 from planners.plan.plan import Kind, Mode, Stage, StreamBuffer, StreamingPlan
 
@@ -21,7 +21,7 @@ from planners.plan.plan import Kind, Mode, Stage, StreamBuffer, StreamingPlan
 SHORT_ROW, MOST_COPIED, TOGETHER = 16, 256, 4
 
 
-class WeightReads:
+class CheckedWeightReads:
     """The bytes of weights that firings read where they lie; no cache is counted."""
 
     def __init__(self, needs: InputNeeds, element_bytes: int | None) -> None:
@@ -29,7 +29,7 @@ class WeightReads:
         self._needs, self._network, self._element_bytes = needs, needs.network, element_bytes
         self._taps: dict[str, tuple[list[int], list[int]]] = {}
 
-    def of_firing(self, firings: Firings, name: str) -> int:
+    def of_firing(self, firings: CheckedFirings, name: str) -> int:
         """Return the bytes that a layer of a stage reads in the next firing of the stage.
 
         A convolution reads its filters for each pixel of the result, another layer its matrix once.

@@ -20,7 +20,7 @@ from cnn2csdf.operators import Convolution, FullyConnected
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.rings import rings_of
 from csdf.errors import ExecutionError, InvalidPlan, counted
-from planners.plan.checked_geometry import Firings, InputNeeds, TiledStage
+from planners.plan.checked_geometry import CheckedFirings, InputNeeds, TiledStage
 from planners.plan.checked_rules import (
     adds_up_rows,
     bytes_kept,
@@ -35,7 +35,7 @@ from planners.plan.checked_rules import (
 )
 from planners.plan.checked_traffic import require_write_buffers
 from planners.plan.copied_layers import require_same
-from planners.plan.executor import Machine
+from planners.plan.executor import PlanMachine
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
     Alias,
@@ -60,7 +60,7 @@ def require_plan(network: Network, worked: Network, plan: StreamingPlan) -> None
     _Checked(worked, plan).require()
     require_apart([plan])
     try:
-        machine = Machine(worked, plan)
+        machine = PlanMachine(worked, plan)
         machine.run()
         _require_counts(plan, machine)
         for layer in network.outputs:
@@ -71,7 +71,7 @@ def require_plan(network: Network, worked: Network, plan: StreamingPlan) -> None
         raise InvalidPlan(f"the plan cannot be carried out: {error}") from None
 
 
-def _require_counts(plan: StreamingPlan, machine: Machine) -> None:
+def _require_counts(plan: StreamingPlan, machine: PlanMachine) -> None:
     """Require that a frame has read and written as many bytes of each slow memory as the plan says."""
     names = [memory.name for memory in plan.memories if memory.is_slow]
     names += [] if plan.flash is None else [plan.flash]
@@ -681,7 +681,9 @@ class _Checked:
             for turn in group.order:
                 for name, count in Counter(turn.results).items():
                     turns[name] += turn.times * count
-            firings = {s.stage.result: len(Firings(s, self._needs).targets) for s in group.stages}
+            firings = {
+                s.stage.result: len(CheckedFirings(s, self._needs).targets) for s in group.stages
+            }
             if group.streamed_input is not None:
                 firings[group.streamed_input] = self._height(group.streamed_input)
             for name in sorted({*turns, *firings}):
@@ -708,7 +710,7 @@ class _Checked:
         costs = [multiply_accumulates(n, self._network.input_shapes(n)) for n in layers]
         if stage.mode is not Mode.ROWS or layers[0].is_input:
             return sum(costs)
-        ranges = Firings(planned, self._needs).ranges
+        ranges = CheckedFirings(planned, self._needs).ranges
         return sum(
             macs
             // layer.shape.rows

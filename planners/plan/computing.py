@@ -14,13 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.execution.layer_by_layer import Computation, Step, computation, first_states
+from cnn2csdf.execution.layer_by_layer import Computation, OperatorStep, computation, first_states
 from cnn2csdf.geometry import Range, Region
 from cnn2csdf.network import Layer, Shape
-from cnn2csdf.part import HeldRows, Reader
+from cnn2csdf.part import HeldRows, RowReader
 from cnn2csdf.weights import Array, Model
 from csdf.errors import ExecutionError
-from planners.plan.regions import COLUMNS, ROWS, Need, Needs
+from planners.plan.regions import COLUMNS, ROWS, AxisNeed, Needs
 
 
 class ModelComputing:
@@ -60,7 +60,7 @@ class ModelComputing:
         )
         if target.columns == (0, layer.shape.width) and are_whole_rows:
             readers = [
-                _Rows(network.layer(source).shape, region, array)
+                _ReadRows(network.layer(source).shape, region, array)
                 for source, (region, array) in zip(layer.inputs, inputs, strict=True)
             ]
             computed_rows = computation(self._model, layer).rows(readers, *target.rows, kept)
@@ -93,7 +93,7 @@ class ModelComputing:
             shape = self._model.network.layer(source).shape
             rows = np.zeros((array.shape[0], shape.width, array.shape[2]), array.dtype)
             rows[:, slice(*region.columns)] = array
-            readers.append(_Rows(shape, region, rows))
+            readers.append(_ReadRows(shape, region, rows))
         computed_rows = _placed(computation(self._model, layer).rows(readers, *target.rows))
         return computed_rows[:, slice(*target.columns)]
 
@@ -103,10 +103,10 @@ class ModelComputing:
         unread = np.zeros((shape.rows - len(rows), *rows.shape[1:]), rows.dtype)
         array = np.concatenate([rows, unread])
         region = Region((0, shape.rows), (0, shape.width))
-        reader = _Rows(shape, region, array)
+        reader = _ReadRows(shape, region, array)
         return _placed(computation(self._model, layer).rows([reader], 0, layer.shape.rows))
 
-    def _piece(self, need: Need, target: Region, region: Region, array: Array) -> TensorPiece:
+    def _piece(self, need: AxisNeed, target: Region, region: Region, array: Array) -> TensorPiece:
         """Return what was read; where only padding is needed, an input row that nothing sees."""
         if region.rows[0] < region.rows[1]:
             return TensorPiece(region, array.transpose(2, 0, 1))
@@ -151,7 +151,7 @@ class ModelComputing:
                 means = means / np.float32(source.height * source.width)
             case op.Pooling(function="average", window=window):
                 means = means / np.float32(window.kernel[0] * window.kernel[1])
-        rest = replace(computation(self._model, layer), own=Step(op.Identity(), {}))
+        rest = replace(computation(self._model, layer), own=OperatorStep(op.Identity(), {}))
         whole = HeldRows(shape=layer.shape, array=means.astype(np.float32))
         return _placed(rest.rows([whole], 0, layer.shape.rows))
 
@@ -161,7 +161,7 @@ def _keep_largest(sums: Array, values: Array, row: int) -> None:
     sums[:] = best if row == 0 else np.maximum(sums, best)
 
 
-class _Rows:
+class _ReadRows:
     """Rows of a tensor that were read out of the arena."""
 
     def __init__(self, shape: Shape, region: Region, array: Array) -> None:
@@ -237,7 +237,7 @@ def bordered_layer(
     return small, inputs
 
 
-def compute_rows(computed: Computation, inputs: Sequence[Reader], out: Array) -> None:
+def compute_rows(computed: Computation, inputs: Sequence[RowReader], out: Array) -> None:
     """Compute the whole output of a layer that is executed row by row, some rows at a time."""
     channels, rows, columns = out.shape
     count = max(1, CHUNK // (channels * columns))
@@ -266,6 +266,6 @@ def _bordered(
     return operator
 
 
-def _overhanging(need: Need, wanted: Range, padding: int) -> int:
+def _overhanging(need: AxisNeed, wanted: Range, padding: int) -> int:
     """Places beyond the padding that the windows cover: they do not count in a mean."""
     return max(0, need.of(wanted)[1] - need.limit - padding)

@@ -25,7 +25,7 @@ from cnn2csdf.operators.moves import as_it_lies
 from cnn2csdf.rings import rings_of
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
-from planners.plan.checked_geometry import Firings, InputNeeds, streamed_input_firings
+from planners.plan.checked_geometry import CheckedFirings, InputNeeds, streamed_input_firings
 from planners.plan.checked_rules import (
     WIDTH,
     VariableUpdate,
@@ -35,8 +35,8 @@ from planners.plan.checked_rules import (
     joins_columns,
     variable_updates,
 )
-from planners.plan.checked_traffic import WeightReads
-from planners.plan.fused_stages import Sweep, TileWork
+from planners.plan.checked_traffic import CheckedWeightReads
+from planners.plan.fused_stages import FusedFiring, TileWork
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
     Alias,
@@ -72,7 +72,7 @@ class Weights(NamedTuple):
 Watch = Callable[[Layer, Range, Mapping[str, Range], Mapping[str, HeldTensor]], None]
 
 
-class Machine:
+class PlanMachine:
     """A plan at work on one frame.
 
     computing: of the model that the plan works on, with copies of layers.
@@ -97,7 +97,7 @@ class Machine:
         self.arena = MarkedArena(plan, self.network, memory)
         self.computing = computing
         self.needs = InputNeeds(network)
-        self.weight_reads = WeightReads(self.needs, plan.element_bytes)
+        self.weight_reads = CheckedWeightReads(self.needs, plan.element_bytes)
         self._aliases = {alias.tensor: alias for alias in plan.aliases}
         scratch = (Kind.SCRATCH, Kind.WRITE_BUFFER)
         self._scratch = [buffer for buffer in plan.buffers if buffer.kind in scratch]
@@ -151,7 +151,7 @@ class Machine:
     def _put_weights(self, buffer: StreamBuffer) -> None:
         self.arena.fill(Content.WEIGHTS, buffer.tensor, _bytes_of(buffer))
 
-    def read_weights(self, stage: Firings) -> None:
+    def read_weights(self, stage: CheckedFirings) -> None:
         """Count the weights that the next firing of a stage reads, and require that they are there."""
         for name in stage.planned.stage.layers:
             if weights := self._weights.get(name):
@@ -383,11 +383,11 @@ class _Staged(NamedTuple):
 class _GroupRun:
     """A group of stages at work."""
 
-    def __init__(self, machine: Machine, group: PlannedGroup, number: int) -> None:
+    def __init__(self, machine: PlanMachine, group: PlannedGroup, number: int) -> None:
         self.machine = machine
         self.group = group
         self.number = number
-        self.stages = [Firings(stage, machine.needs) for stage in group.stages]
+        self.stages = [CheckedFirings(stage, machine.needs) for stage in group.stages]
         if group.streamed_input is not None:
             self.stages.insert(0, streamed_input_firings(machine.needs, group.streamed_input))
         self.tensors = dict(machine._whole)
@@ -421,12 +421,12 @@ class _GroupRun:
                         f"{buffer.name!r}, which groups {buffer.begin + 1} to {buffer.end} have"
                     )
 
-    def _is_copied(self, stage: Firings) -> bool:
+    def _is_copied(self, stage: CheckedFirings) -> bool:
         """Whether rows of a tensor that is stored whole are copied into rings."""
         arrives = stage.result == self.group.streamed_input
         return arrives and self.machine.plan.is_copied(self.number)
 
-    def _new_tensor(self, stage: Firings) -> HeldTensor:
+    def _new_tensor(self, stage: CheckedFirings) -> HeldTensor:
         machine = self.machine
         host = machine.host_of(stage.result)
         written = machine.plan.written(host, self.number)
@@ -462,14 +462,14 @@ class _GroupRun:
                 self.machine._whole[name] = self.machine.held(name, *kept)
                 self.machine._whole[name].made = tensor.made
 
-    def lacking(self, stage: Firings) -> str | None:
+    def lacking(self, stage: CheckedFirings) -> str | None:
         """Return a tensor of which the next firing of a stage lacks rows; None where it lacks none."""
         for source in stage.needs:
             if self.tensors[source].made < stage.wants(source):
                 return source
         return None
 
-    def fire(self, stage: Firings) -> None:
+    def fire(self, stage: CheckedFirings) -> None:
         """Carry out the next firing of a stage."""
         self.machine.firings += 1
         if self.pending is not None and self.pending.tensor.layer.name not in stage.needs:
@@ -520,11 +520,11 @@ class _GroupRun:
         for row, place in zip(rows, staged, strict=True):
             self.machine.put(tensor, row, self.machine.row_at(tensor, row, place).copy())
 
-    def _spoil_scratch(self, stage: Firings) -> None:
+    def _spoil_scratch(self, stage: CheckedFirings) -> None:
         for layer in stage.layers:
             self.machine.spoil_scratch(layer.name, self.number)
 
-    def _work(self, stage: Firings, strips: int) -> None:
+    def _work(self, stage: CheckedFirings, strips: int) -> None:
         machine, computing = self.machine, self.machine.computing
         tensor = self.tensors[stage.result]
         first, end = stage.targets[stage.fired]
@@ -552,7 +552,7 @@ class _GroupRun:
             return
         if len(stage.layers) > 1:
             room = strips, self.pool.offset + self.pool.size
-            Sweep(machine, self.tensors, stage, room, self.number).run()
+            FusedFiring(machine, self.tensors, stage, room, self.number).run()
             return
         layer = stage.layers[0]
         if self._lies_there(layer):
@@ -578,7 +578,7 @@ class _GroupRun:
         if keeps:
             machine.kept(layer)  # still there behind what was written
 
-    def _streamed_row(self, stage: Firings, row: int) -> Array | None:
+    def _streamed_row(self, stage: CheckedFirings, row: int) -> Array | None:
         machine = self.machine
         if self._is_copied(stage):
             return machine.get(machine._whole[stage.result], row).copy()
@@ -617,7 +617,7 @@ class _GroupRun:
             inputs.append((Region(span, columns), rows))
         return inputs
 
-    def _sum_channels(self, stage: Firings, tensor: HeldTensor) -> None:
+    def _sum_channels(self, stage: CheckedFirings, tensor: HeldTensor) -> None:
         """The first layer, map by map, each summed up by the second at once."""
         machine, computing = self.machine, self.machine.computing
         layer, last = stage.layers
@@ -633,7 +633,7 @@ class _GroupRun:
         for row in range(last.shape.rows):
             machine.put(tensor, row, None if computed_region is None else computed_region[row])
 
-    def _add(self, stage: Firings, tensor: HeldTensor) -> None:
+    def _add(self, stage: CheckedFirings, tensor: HeldTensor) -> None:
         machine, computing = self.machine, self.machine.computing
         layer = stage.layers[0]
         row = stage.needs[layer.inputs[0]][stage.fired][0]
@@ -699,7 +699,7 @@ def _bytes_of(buffer: StreamBuffer) -> Range:
 
 
 def transfer(
-    machine: Machine, copies: Sequence[Transfer], group: int, whole: Mapping[str, HeldTensor]
+    machine: PlanMachine, copies: Sequence[Transfer], group: int, whole: Mapping[str, HeldTensor]
 ) -> dict[str, HeldTensor]:
     """Copy tensors before a group works, and return where they lie for it and for those after it.
 
@@ -735,7 +735,7 @@ def _named(plan: StreamingPlan, name: str) -> StreamBuffer:
 
 
 def require_intact(
-    machine: Machine, tensors: Mapping[str, HeldTensor], stage: Firings, made: Range
+    machine: PlanMachine, tensors: Mapping[str, HeldTensor], stage: CheckedFirings, made: Range
 ) -> None:
     """Raise ExecutionError unless all that a firing read is there after it.
 
@@ -767,7 +767,7 @@ def _may_overlap(result: HeldTensor, source: HeldTensor) -> bool:
 
 
 def _is_in_place(
-    layer: Layer, stage: Firings, result: HeldTensor, source: HeldTensor, made: Range
+    layer: Layer, stage: CheckedFirings, result: HeldTensor, source: HeldTensor, made: Range
 ) -> bool:
     """Whether each element of the result lies where that of the source lies."""
     is_whole = len(stage.layers) == 1 and made == (0, layer.shape.rows) and not layer.epilogue

@@ -25,7 +25,7 @@ from planners.plan.plan import Turns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class RowNeeds:
     """Which rows of one tensor each firing of a stage needs, of rows counted from the first.
 
     upto: one past the last row that has to be there, for each firing; it never falls. first: the
@@ -39,7 +39,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Firings:
+class StageFirings:
     """All firings of one stage.
 
     made: rows of the result that are there after this many firings, from 0 firings on. numbers: made,
@@ -47,7 +47,7 @@ class Firings:
     """
 
     result: str
-    readings: tuple[Reading, ...]
+    readings: tuple[RowNeeds, ...]
     made: tuple[int, ...]
     numbers: array[int] | list[int] = field(init=False, compare=False, repr=False)
 
@@ -77,9 +77,9 @@ class Firings:
         )
 
 
-def made_by_rows(name: str, height: int, rows: int) -> Firings:
+def made_by_rows(name: str, height: int, rows: int) -> StageFirings:
     """Return the firings of whatever brings a tensor some rows at a time."""
-    return Firings(result=name, readings=(), made=(0, *range(rows, height, rows), height))
+    return StageFirings(result=name, readings=(), made=(0, *range(rows, height, rows), height))
 
 
 class FiringGroup:
@@ -89,7 +89,9 @@ class FiringGroup:
     where bytes are to be counted too.
     """
 
-    def __init__(self, stages: Sequence[Firings], *, row_bytes: int = 1, strips: int = 0) -> None:
+    def __init__(
+        self, stages: Sequence[StageFirings], *, row_bytes: int = 1, strips: int = 0
+    ) -> None:
         self._stages = stages
         rows = max(stage.most_rows for stage in stages)
         largest = ranges.firing_rows(rows, row_bytes, strips)
@@ -124,7 +126,9 @@ class FiringGroup:
         make = self.backend.array
         users = tuple(map(make, (reader, use, user, [0] * len(count))))
         columns = map(make, (count, made, reading, maker, upto, first))
-        return self.backend.kernel(kernel.Group)(self.backend.view(numbers), *columns, users)
+        return self.backend.kernel(kernel.StageReadings)(
+            self.backend.view(numbers), *columns, users
+        )
 
     def _order(self) -> Any:
         order = self.backend.blank(sum(stage.count for stage in self._stages))
@@ -147,7 +151,7 @@ class FiringGroup:
         )
 
 
-def firing_order(stages: Sequence[Firings]) -> Sequence[int]:
+def firing_order(stages: Sequence[StageFirings]) -> Sequence[int]:
     """Return the positions of the stages in the order in which they fire, for one frame.
 
     The last stage that is not done asks; a stage whose needed rows are missing asks the maker of
@@ -160,7 +164,7 @@ def firing_order(stages: Sequence[Firings]) -> Sequence[int]:
 NOTHING = ""  # the result of a stage that only asks for others
 
 
-def in_step(stages: Sequence[Firings]) -> list[Firings]:
+def in_step(stages: Sequence[StageFirings]) -> list[StageFirings]:
     """Return stages, and behind several that no other reads one that asks for all of them in step.
 
     So that each has made about the same part of its result at any time: the last alone would ask
@@ -175,11 +179,14 @@ def in_step(stages: Sequence[Firings]) -> list[Firings]:
     for stage in ends:
         rows = stage.made[-1]
         upto = tuple(-(-rows * (number + 1) // count) for number in range(count))
-        readings.append(Reading(tensor=stage.result, upto=upto, first=(*upto, rows)))
-    return [*stages, Firings(result=NOTHING, readings=tuple(readings), made=(0,) * (count + 1))]
+        readings.append(RowNeeds(tensor=stage.result, upto=upto, first=(*upto, rows)))
+    return [
+        *stages,
+        StageFirings(result=NOTHING, readings=tuple(readings), made=(0,) * (count + 1)),
+    ]
 
 
-def order_in_step(stages: Sequence[Firings]) -> list[int]:
+def order_in_step(stages: Sequence[StageFirings]) -> list[int]:
     """Return the positions of the stages in the order in which they fire, all ends in step."""
     return [place for place in firing_order(in_step(stages)) if place < len(stages)]
 

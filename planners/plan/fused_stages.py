@@ -21,7 +21,7 @@ from cnn2csdf.geometry import Range, Region
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
-from planners.plan.checked_geometry import Firings, InputNeeds, TiledStage
+from planners.plan.checked_geometry import CheckedFirings, InputNeeds, TiledStage
 from planners.plan.plan import ACCUMULATOR_BYTES, Kind, Stage, StreamBuffer
 from planners.plan.shadow_arena import (
     Computing,
@@ -33,7 +33,7 @@ from planners.plan.shadow_arena import (
 )
 
 
-class Surroundings(Protocol):
+class FiringContext(Protocol):
     """The surroundings of a firing."""
 
     network: Network
@@ -64,14 +64,14 @@ class _Sums(NamedTuple):
         return self.layer.name, (begin, begin + size), (row * width + column) * size
 
 
-class Sweep:
+class FusedFiring:
     """A firing of a stage of several layers."""
 
     def __init__(
         self,
-        around: Surroundings,
+        around: FiringContext,
         tensors: Mapping[str, HeldTensor],
-        stage: Firings,
+        stage: CheckedFirings,
         room: Range,
         group: int,
     ) -> None:
@@ -346,7 +346,7 @@ class TileWork:
 
     def __init__(
         self,
-        around: Surroundings,
+        around: FiringContext,
         tensors: Mapping[str, HeldTensor],
         stage: Stage,
         room: Room,

@@ -35,7 +35,7 @@ class Copy(NamedTuple):
     head: int = 0
 
 
-class Part(NamedTuple):
+class HeadLayers(NamedTuple):
     """The layers of one group of tokens, in their order: of each head, and those behind all heads.
 
     slices: its rows of the tensors before it, where there are several groups. joined: the layer whose
@@ -57,7 +57,7 @@ class HeadByHead:
     """
 
     network: Network
-    parts: tuple[Part, ...]
+    parts: tuple[HeadLayers, ...]
     joined: str | None
     copies: Mapping[str, Copy]
 
@@ -85,14 +85,14 @@ def head_by_head(network: Network, inside: Sequence[str]) -> HeadByHead | None:
         return None  # its rows would lie in a tensor of columns in one of rows
     copies: dict[str, Copy] = {}
     spans: list[tuple[tuple[str, ...], tuple[str, ...]]] = [((), tuple(inside))]
-    parts: list[Part] = []
+    parts: list[HeadLayers] = []
     try:
         if groups > 1:
             network, spans = _Groups(network, inside, groups, copies).apart()
         for slices, layers in spans:
             heads = _Heads(network, layers, copies)
             network = heads.apart()
-            parts.append(Part(slices, heads.heads, heads.joined, heads.rest))
+            parts.append(HeadLayers(slices, heads.heads, heads.joined, heads.rest))
     except _Whole:
         return None
     if parameter_bytes(network) > stored:

@@ -61,7 +61,7 @@ def range_needed(layer: Layer, index: int, inputs: Sequence[Shape], axis: int) -
     return lambda wanted: (needed(wanted[0])[0], needed(wanted[1] - 1)[1])
 
 
-class Need(NamedTuple):
+class AxisNeed(NamedTuple):
     """The needs of a layer of one input along an axis, which has `limit` places."""
 
     source: str
@@ -78,15 +78,17 @@ class Needs:
 
     def __init__(self, network: Network) -> None:
         self.network = network
-        self._found: dict[tuple[str, int], tuple[Need, ...]] = {}
+        self._found: dict[tuple[str, int], tuple[AxisNeed, ...]] = {}
 
-    def of(self, layer: Layer, axis: int) -> tuple[Need, ...]:
+    def of(self, layer: Layer, axis: int) -> tuple[AxisNeed, ...]:
         """Return what a layer needs of each input. Raises InvalidNetwork if it needs all of one."""
         key = layer.name, axis
         if key not in self._found:
             inputs = self.network.input_shapes(layer)
             self._found[key] = tuple(
-                Need(source, range_needed(layer, index, inputs, axis), length(inputs[index], axis))
+                AxisNeed(
+                    source, range_needed(layer, index, inputs, axis), length(inputs[index], axis)
+                )
                 for index, source in enumerate(layer.inputs)
             )
         return self._found[key]

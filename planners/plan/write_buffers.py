@@ -15,14 +15,14 @@ from planners.plan.plan import Kind, Mode, Stage, StreamBuffer, StreamingPlan
 from planners.plan.regions import can_be_tiled
 
 
-class Block(NamedTuple):
+class ResultBlock(NamedTuple):
     """Rows and columns of a result that a kernel computes before they are stored."""
 
     rows: int
     columns: int
 
 
-def smallest_block(network: Network, stage: Stage) -> Block:
+def smallest_block(network: Network, stage: Stage) -> ResultBlock:
     """Return the fewest rows and columns of its result that a stage computes at a time.
 
     One pixel where all layers compute rectangles. Accumulators over channel blocks hold all rows of a
@@ -31,12 +31,12 @@ def smallest_block(network: Network, stage: Stage) -> Block:
     layer = network.layer(stage.result)
     rows = min(stage.rows, layer.shape.rows)
     if stage.mode is not Mode.ROWS:
-        return Block(layer.shape.rows, layer.shape.width)
+        return ResultBlock(layer.shape.rows, layer.shape.width)
     if stage.accumulating_layer == stage.result:
-        return Block(rows, 1)
+        return ResultBlock(rows, 1)
     if can_be_tiled(network, layer):
-        return Block(1, 1)
-    return Block(1 if _needs_rows_only(network, layer) else rows, layer.shape.width)
+        return ResultBlock(1, 1)
+    return ResultBlock(1 if _needs_rows_only(network, layer) else rows, layer.shape.width)
 
 
 def _needs_rows_only(network: Network, layer: Layer) -> bool:
@@ -46,7 +46,7 @@ def _needs_rows_only(network: Network, layer: Layer) -> bool:
     return layer.shape.is_map and all(need is not None for need in needs)
 
 
-def block_bytes(network: Network, stage: Stage, block: Block, element_bytes: int) -> int:
+def block_bytes(network: Network, stage: Stage, block: ResultBlock, element_bytes: int) -> int:
     """Return the bytes of a block of the result of a stage, pixel by pixel."""
     return (
         block.rows * block.columns * channels_of(network.layer(stage.result).shape) * element_bytes

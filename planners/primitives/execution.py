@@ -351,10 +351,10 @@ def run_planned(model: Model, plan: StreamingPlan, frame: Mapping[str, Array]) -
     workspace than it has; ExecutionError where a primitive writes to bytes that it has not.
     """
     require_carried_out(model.network, plan)
-    return _Run(model, plan).outputs(checked_frame(model.network, frame))
+    return _PlanExecution(model, plan).outputs(checked_frame(model.network, frame))
 
 
-class _Run:
+class _PlanExecution:
     """An arena, and the buffers of a plan in it."""
 
     def __init__(self, model: Model, plan: StreamingPlan) -> None:

@@ -130,7 +130,7 @@ def _require_valid(entry: LayerProfile | TransformProfile, what: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine(Shown):
+class TimingMachine(Shown):
     """The place and the way of taking times; it says nothing about whose machine it is.
 
     threads: how many the matrix products may use. library: what multiplies matrices, such as
@@ -159,7 +159,7 @@ class Profile:
     """
 
     network: str
-    machine: Machine
+    machine: TimingMachine
     layers: tuple[LayerProfile, ...]
     transforms: tuple[TransformProfile, ...]
     is_whole: bool = True
@@ -193,7 +193,9 @@ def write_profile(path: str | os.PathLike[str], profile: Profile) -> None:
 def profile_text(profile: Profile) -> str:
     """Return the table."""
     stated = {"network": profile.network}
-    stated |= {field.name: str(getattr(profile.machine, field.name)) for field in fields(Machine)}
+    stated |= {
+        field.name: str(getattr(profile.machine, field.name)) for field in fields(TimingMachine)
+    }
     stated |= {} if profile.is_whole else {"state": UNFINISHED}
     head = (f"# {name}: {' '.join(value.split())}\n" for name, value in stated.items())
     entries: tuple[LayerProfile | TransformProfile, ...] = (*profile.layers, *profile.transforms)
@@ -255,7 +257,7 @@ def parsed_profile(text: str, *, name: str) -> Profile:
                 f"{name}: {key} is {stated_count!r}; expected a whole number from 1"
             )
         counts[key] = int(stated_count)
-    machine = Machine(
+    machine = TimingMachine(
         processor=stated.get("processor", NOT_STATED),
         library=stated.get("library", NOT_STATED),
         element_type=stated.get("element_type", "float32"),

@@ -53,8 +53,8 @@ from planners.primitives.library.layers import (
 from planners.primitives.library.primitive import ELEMENT_BYTES, map_dims
 from planners.primitives.profile import (
     LayerProfile,
-    Machine,
     Profile,
+    TimingMachine,
     TransformProfile,
 )
 
@@ -385,7 +385,7 @@ def allocated_bytes(run: Callable[[], None]) -> int:
     return peak - before
 
 
-def this_machine(threads: int) -> Machine:
+def this_machine(threads: int) -> TimingMachine:
     """Return the machine; threads: what the environment allows matrix products.
 
     The processor is the model as the system names it, else the architecture.
@@ -398,7 +398,7 @@ def this_machine(threads: int) -> Machine:
     configuration: Any = np.show_config(mode="dicts")
     products = configuration.get("Build Dependencies", {}).get("blas", {})
     library = f"{products.get('name', 'unknown')} {products.get('version', '')}".strip()
-    return Machine(
+    return TimingMachine(
         processor=" ".join(processor.split()),
         cores=os.cpu_count() or 1,
         threads=threads,

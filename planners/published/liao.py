@@ -44,7 +44,7 @@ from planners.traffic.fused.bounds import least_moved
 from planners.traffic.fused.group import FusedGroup, FusedLayer
 from planners.traffic.fused.schedule import RELOADED, SPILLED, FusedSchedule
 from planners.traffic.fused.search import grids
-from planners.traffic.fused.stages import Stage, groups_of
+from planners.traffic.fused.stages import TraversalStep, groups_of
 from planners.traffic.nest import Halo
 from planners.traffic.network_traffic import GroupTraffic, NetworkSearch, stage_alone
 
@@ -192,7 +192,7 @@ class PublishedSearch(NetworkSearch):
         super().__init__(network, element_bytes)
         self._pairs: dict[tuple[FusedGroup, int], PairTraffic | None] = {}
 
-    def _alone(self, stage: Stage, buffer_bytes: int, stop: Stop) -> GroupTraffic:
+    def _alone(self, stage: TraversalStep, buffer_bytes: int, stop: Stop) -> GroupTraffic:
         alone = stage_alone(stage, buffer_bytes, stop, halo=Halo.RELOADED)
         if alone.layer is None:
             return alone
@@ -249,7 +249,7 @@ class PublishedSearch(NetworkSearch):
 SHOWN_TILES = 4
 
 
-class _Place(NamedTuple):
+class _TilePositions(NamedTuple):
     """The positions of a tile along an axis: made of the map between, made of the output."""
 
     made: Places
@@ -260,7 +260,7 @@ def nests(pair: PairTraffic, names: Sequence[str] = ("layer 1", "layer 2")) -> s
     """Return the nests of a pair: two for each tile, and what crosses between them."""
     down, across = axis_tiles(CutTables(pair.group), pair.tiles)
     tiles = [
-        (_Place(rows[1], rows[2]), _Place(columns[1], columns[2]))
+        (_TilePositions(rows[1], rows[2]), _TilePositions(columns[1], columns[2]))
         for rows, columns in product(down, across)
     ]
     lines: list[str] = []
@@ -277,7 +277,11 @@ def nests(pair: PairTraffic, names: Sequence[str] = ("layer 1", "layer 2")) -> s
 
 
 def _of_tile(
-    group: FusedGroup, names: Sequence[str], number: int, rows: _Place, columns: _Place
+    group: FusedGroup,
+    names: Sequence[str],
+    number: int,
+    rows: _TilePositions,
+    columns: _TilePositions,
 ) -> Iterator[str]:
     first, second = group.layers
     yield f"nest {2 * number + 1}, {names[0]}, into the buffer"

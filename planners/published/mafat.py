@@ -19,8 +19,8 @@ from enum import Enum
 
 from cnn2csdf.network import Layer
 from csdf.errors import InvalidNetwork, InvalidPlan
-from planners.fusion.search import Configuration, Group, configuration
-from planners.memory.answer import GroupMode, Scratch
+from planners.fusion.search import Configuration, SearchedGroup, configuration
+from planners.memory.answer import GroupMode, ScratchCount
 from planners.memory.order import TopologicalOrder
 from planners.memory.tiles import scratch_elements, tiled_stage
 from planners.memory.times import tile_lengths
@@ -77,7 +77,7 @@ def predicted_group(
                     for shape, height, width in zip(shapes, heights[1:], widths[1:], strict=True)
                 )
                 written = places * layer.shape.channels
-                scratch = scratch_elements(Scratch.IM2COL, needs.network, layer, places)
+                scratch = scratch_elements(ScratchCount.IM2COL, needs.network, layer, places)
                 most = max(most, scratch + written + inputs * read)
     return most * ELEMENT_BYTES
 
@@ -110,11 +110,13 @@ def _predicted_whole(needs: Needs, layer: Layer, inputs: int) -> int:
     """The bytes of a layer by Algorithm 1, as one tile that is its whole output."""
     shape = layer.shape
     read = sum(shape.elements for shape in needs.network.input_shapes(layer))
-    scratch = scratch_elements(Scratch.IM2COL, needs.network, layer, shape.height * shape.width)
+    scratch = scratch_elements(
+        ScratchCount.IM2COL, needs.network, layer, shape.height * shape.width
+    )
     return (scratch + shape.elements + inputs * read) * ELEMENT_BYTES
 
 
-def tiles_of(chain: TopologicalOrder, group: Group) -> TileRanges:
+def tiles_of(chain: TopologicalOrder, group: SearchedGroup) -> TileRanges:
     """Return what each tile of a group holds; one tile where it works layer by layer."""
     stage = tiled_stage(chain.between(group.first, group.upto), group.tiles)
     return TileRanges(chain.network, stage)

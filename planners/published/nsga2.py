@@ -30,13 +30,13 @@ from planners.reuse.problem import (
     Archive,
     Chromosome,
     Front,
-    FrontWhy,
     InvalidSearch,
     LostWorkers,
     Number,
     Point,
-    Problem,
+    ReuseProblem,
     Score,
+    SearchEnd,
     Truths,
     at_most,
     ranks_of,
@@ -87,7 +87,7 @@ class Settings:
 
 
 def evolve(
-    problem: Problem,
+    problem: ReuseProblem,
     executor: Executor,
     *,
     random: Random,
@@ -114,7 +114,7 @@ class _Generations:
     """The moving parts of one search."""
 
     def __init__(
-        self, problem: Problem, random: Random, settings: Settings, seeds: Sequence[Chromosome]
+        self, problem: ReuseProblem, random: Random, settings: Settings, seeds: Sequence[Chromosome]
     ) -> None:
         self._problem = problem
         self._genome = Genome(problem)
@@ -148,10 +148,10 @@ class _Generations:
     def _end(self, limits: SearchLimits) -> Reason | None:
         """Return why the search is at its end; None if it is not."""
         if self._evaluations == self._problem.size:
-            return because(FrontWhy.EVERY_ONE)
+            return because(SearchEnd.EVERY_ONE)
         for why, most, count in (
-            (FrontWhy.GENERATIONS, limits.generations, self._generation),
-            (FrontWhy.EVALUATIONS, limits.evaluations, self._evaluations),
+            (SearchEnd.GENERATIONS, limits.generations, self._generation),
+            (SearchEnd.EVALUATIONS, limits.evaluations, self._evaluations),
         ):
             if most is not None and count >= most:
                 return because(why, count=count, s=plural(count))
@@ -238,7 +238,7 @@ MOST_ALLELES = 2**16
 class Genome:
     """Chromosomes as rows of allele numbers, for arithmetic over a whole population."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: ReuseProblem) -> None:
         sizes = [len(values) for values in problem.alleles]
         if max(sizes) > MOST_ALLELES:
             gene = sizes.index(max(sizes))

@@ -42,9 +42,14 @@ from cnn2csdf.readers.json_networks import parse_description, parse_json_network
 from csdf.errors import InvalidNetwork, UnreadableFile
 from csdf.io.files import decoded, read_found, read_text
 from csdf.io.json_value import JsonValue
-from planners.reuse.application import Application, Member, Partition, without_parallelism
+from planners.reuse.application import (
+    Application,
+    ApplicationNetwork,
+    Partition,
+    without_parallelism,
+)
 from planners.reuse.edge_buffers import shared_buffers
-from planners.reuse.evaluation import Costs, Evaluator
+from planners.reuse.evaluation import ChromosomeEvaluator, ElementCosts
 from planners.reuse.problem import Point
 from planners.reuse.selection import Constraints
 
@@ -93,7 +98,7 @@ def _table(path: str | os.PathLike[str]) -> JsonValue:
     return table
 
 
-def _member(found: JsonValue, application: JsonValue, folder: Path) -> Member:
+def _member(found: JsonValue, application: JsonValue, folder: Path) -> ApplicationNetwork:
     file = folder / "json" / f"{found.text()}.json"
     text = decoded(read_found(file), str(file))
     network = parse_json_network(text, str(file), repair=True)
@@ -101,7 +106,7 @@ def _member(found: JsonValue, application: JsonValue, folder: Path) -> Member:
     outside = frozenset(layer.name for layer in network.layers).difference(stated)
     partitions = tuple(_partitions(application, found.text(), network.name, stated))
     try:
-        return Member(network=network, partitions=partitions, outside=outside)
+        return ApplicationNetwork(network=network, partitions=partitions, outside=outside)
     except InvalidNetwork as error:
         raise InvalidNetwork(f"{application.where}: {error}") from None
 
@@ -178,19 +183,22 @@ class Comparison:
 
 
 def comparison(
-    application: Application, costs: Costs | None = None, *, known: Evaluator | None = None
+    application: Application,
+    costs: ElementCosts | None = None,
+    *,
+    known: ChromosomeEvaluator | None = None,
 ) -> Comparison:
     """Return what each methodology needs.
 
     known: an evaluator of the same application and costs; what it has evaluated is used again.
     """
-    evaluator = known or Evaluator(application, costs)
+    evaluator = known or ChromosomeEvaluator(application, costs)
     unit = evaluator.costs.element_bytes
     layers = len(application.layers)
     whole, parts = (evaluator.buffers((gene,) * layers, share=shared_buffers) for gene in (None, 1))
     within = 0
     for member in without_parallelism(application).members:
-        alone = Evaluator(Application(name=member.name, members=(member,)))
+        alone = ChromosomeEvaluator(Application(name=member.name, members=(member,)))
         within += alone.buffers((None,) * len(member.layers)).elements
     return Comparison(
         weights=evaluator.weights,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-from csdf.draw.report.sections import Contribution, Verdict
+from csdf.draw.report.sections import Contribution, PageVerdict
 from csdf.status import Status
 from csdf.units import (
     bytes_in_words,
@@ -21,7 +21,7 @@ from csdf.units import (
 from planners.memory.command.answer import accounting, timing
 from planners.memory.command.answer import headline as fit_headline
 from planners.memory.plain_plans import Method, least_method
-from planners.report.plans import Answer
+from planners.report.plans import FitAnswer
 
 NANOSECONDS = 10**9
 
@@ -56,7 +56,7 @@ class Mark(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
+class MemoryLimit:
     """The memory that a network should fit. room: bytes left for buffers; below 0 if there is none.
 
     title: in words. elsewhere: room for buffers if the parameters lay elsewhere. marks: on the bars.
@@ -84,12 +84,12 @@ class NetworkFindings:
     name: str
     layers: tuple[LayerFigures, ...]
     flash: int
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[FitAnswer, ...] = ()
     basis: str = ""
     methods: tuple[Method, ...] = ()
     nanoseconds: tuple[int, int] | None = None
     added: tuple[Contribution, ...] = ()
-    limit: Limit | None = None
+    limit: MemoryLimit | None = None
 
     @property
     def bars(self) -> tuple[Method, ...]:
@@ -156,7 +156,7 @@ def status(findings: NetworkFindings) -> Status | None:
     return Status.FEASIBLE if is_good else Status.UNKNOWN
 
 
-def verdict(findings: NetworkFindings) -> Verdict | None:
+def verdict(findings: NetworkFindings) -> PageVerdict | None:
     """Return whether the network fits, and what is free; what it needs where no limit was given."""
     limit, verdict = findings.limit, status(findings)
     least = findings.shown
@@ -167,19 +167,19 @@ def verdict(findings: NetworkFindings) -> Verdict | None:
             f"{answer.title}: {needed_bytes_in_words(answer.fit.needed_ram(answer.method))}"
             for answer in findings.answers
         )
-        return Verdict(", ".join(sizes), "of RAM", "yes")
+        return PageVerdict(", ".join(sizes), "of RAM", "yes")
     if limit is None:
-        return Verdict(f"Needs {_needs(findings, least)}", _by(findings, least), "yes")
+        return PageVerdict(f"Needs {_needs(findings, least)}", _by(findings, least), "yes")
     if verdict is Status.FEASIBLE:
         spare = limit.room - least.buffers
         free = "" if limit.room == sys.maxsize else f"{free_bytes_in_words(spare)} free"
-        return Verdict(f"Fits {limit.title}", free, "yes")
+        return PageVerdict(f"Fits {limit.title}", free, "yes")
     lacking = f"{bytes_in_words(least.buffers - limit.room)} too much, by the smallest plan found"
     if limit.flash_lacks:
         lacking = f"{bytes_in_words(limit.flash_lacks)} of flash too little for the parameters"
     if verdict is Status.UNKNOWN:
-        return Verdict(f"Not known to fit {limit.title}", lacking, "unknown")
-    return Verdict(f"Does not fit {limit.title}", lacking, "no")
+        return PageVerdict(f"Not known to fit {limit.title}", lacking, "unknown")
+    return PageVerdict(f"Does not fit {limit.title}", lacking, "no")
 
 
 def _by(findings: NetworkFindings, least: Method) -> str:

@@ -11,7 +11,7 @@ from cnn2csdf.network import Network
 from cnn2csdf.weights import Model
 from csdf.draw.report.markup import Cell, Html, Row, element, sortable
 from csdf.draw.report.page import change
-from csdf.draw.report.sections import Section
+from csdf.draw.report.sections import PageSection
 from csdf.errors import counted
 from csdf.time_limit import Stop
 from planners.memory.answer import Fit, FitMethod
@@ -26,7 +26,7 @@ FIT = "csdf fit"
 MILLISECONDS = "time of a frame (ms)"
 
 
-class Answer(NamedTuple):
+class FitAnswer(NamedTuple):
     """The answer of csdf fit about a network and a plan. network: the layers that the plan works.
 
     times: predicted nanoseconds of each layer in a frame; None where they are not predicted.
@@ -50,7 +50,7 @@ class Answer(NamedTuple):
 
 def answers_about_plans(
     model: Model, plans: Sequence[tuple[str, StreamingPlan]], **terms: Any
-) -> tuple[Answer, ...]:
+) -> tuple[FitAnswer, ...]:
     """Return the answers about plans of files. terms: of `fit_of`."""
     times = {name: terms[name] for name in ("platform", "durations")}
     answers = []
@@ -58,12 +58,12 @@ def answers_about_plans(
         network = worked_part(model, plan).network
         fit = checked_fit(path, network, plan, **terms)
         answers.append(
-            Answer(PurePath(path).name, network, fit, layer_times(network, plan, **times))
+            FitAnswer(PurePath(path).name, network, fit, layer_times(network, plan, **times))
         )
     return tuple(answers)
 
 
-def answer_of_search(request: FitRequest, budget: Stop) -> Answer:
+def answer_of_search(request: FitRequest, budget: Stop) -> FitAnswer:
     """Return the answer of `csdf fit`. Raises GaveUp, InvalidNetwork where there is none."""
     fit = answer_with_alternatives(request, budget)
     times = layer_times(
@@ -72,16 +72,18 @@ def answer_of_search(request: FitRequest, budget: Stop) -> Answer:
         platform=request.platform,
         durations=request.durations,
     )
-    return Answer(FIT, request.network, fit, times)
+    return FitAnswer(FIT, request.network, fit, times)
 
 
-def plans_section(found: Sequence[Answer]) -> Section:
+def plans_section(found: Sequence[FitAnswer]) -> PageSection:
     """Return the figures of plans side by side, and the layers that work in another way."""
-    return Section("plans", "Plans side by side", element("div", _figures(found), *_layers(found)))
+    return PageSection(
+        "plans", "Plans side by side", element("div", _figures(found), *_layers(found))
+    )
 
 
-def _figures(found: Sequence[Answer]) -> Html:
-    rows: list[tuple[str, Callable[[Answer], int | str | None]]] = [
+def _figures(found: Sequence[FitAnswer]) -> Html:
+    rows: list[tuple[str, Callable[[FitAnswer], int | str | None]]] = [
         (
             "RAM: arena, state and stack (bytes)",
             lambda answer: answer.fit.needed_ram(answer.method),
@@ -132,7 +134,7 @@ def _figures(found: Sequence[Answer]) -> Html:
     )
 
 
-def _layers(found: Sequence[Answer]) -> Iterator[Html]:
+def _layers(found: Sequence[FitAnswer]) -> Iterator[Html]:
     """The layers that the plans work in other ways, or whose output takes another room."""
     ways, sizes = [_ways(answer) for answer in found], [_output_bytes(answer) for answer in found]
     has_times = all(answer.times is not None for answer in found)
@@ -160,7 +162,7 @@ def _layers(found: Sequence[Answer]) -> Iterator[Html]:
     yield sortable("plan-layers", "layer", ("layer", *titles), rows)
 
 
-def _ways(answer: Answer) -> dict[str, str]:
+def _ways(answer: FitAnswer) -> dict[str, str]:
     """How each layer works in a plan, in words."""
     copies = worked_layers(answer.network, answer.plan.rematerialised)[1]
     methods_of: dict[str, list[str]] = {}
@@ -192,7 +194,7 @@ def _way(stage: Stage, group: PlannedGroup) -> str:
     return f"line buffers, {counted(stage.rows, 'row')} a firing"
 
 
-def _output_bytes(answer: Answer) -> dict[str, int]:
+def _output_bytes(answer: FitAnswer) -> dict[str, int]:
     """The bytes of the arena in which the output of each layer lies."""
     sizes: dict[str, int] = {}
     for buffer in answer.plan.buffers:

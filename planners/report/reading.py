@@ -24,7 +24,7 @@ from csdf.units import (
     time_in_words,
 )
 from planners.arena.allocation import bytes_so_far
-from planners.memory.answer import RESIDENT, SEARCHED, Limits
+from planners.memory.answer import RESIDENT, SEARCHED, MemoryLimits
 from planners.memory.command.main import EFFORT
 from planners.memory.plain_plans import (
     WHOLE_ARENA,
@@ -35,7 +35,7 @@ from planners.plan.plan import StreamingPlan
 from planners.plan.ram import RamBeside
 from planners.plan.text import plans_for
 from planners.report.plans import (
-    Answer,
+    FitAnswer,
     answer_of_search,
     answers_about_plans,
 )
@@ -52,7 +52,7 @@ def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:
     network = model.network
     granularity, size = chosen.granularity_of(options), options.element_bytes
     stated_bytes = size if options.is_element_given else None
-    limits = Limits(ram=options.ram, flash=options.flash, memory=options.memory)
+    limits = MemoryLimits(ram=options.ram, flash=options.flash, memory=options.memory)
     flash = flash_bytes(network, stated_bytes)
     room = limits.room(flash, flash)
     # Where the parameters alone are too large, the page says what the network would take.
@@ -112,7 +112,7 @@ def _answers(
     *,
     room: int | None,
     stop: Stop,
-) -> tuple[Answer, ...]:
+) -> tuple[FitAnswer, ...]:
     """Return the answer of `csdf fit` with the same options, or those about plans of files.
 
     room: bytes for buffers. Empty where nothing is found in the time that is left.

@@ -15,7 +15,7 @@ from cnn2csdf.operators.operator import describe
 from cnn2csdf.parameters import layer_parameter_bytes, multiply_accumulates
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.markup import Cell, Html, Row, element, joined, sortable
-from csdf.draw.report.sections import Contribution, Figure, Section, Surroundings
+from csdf.draw.report.sections import Contribution, Figure, PageFrame, PageSection
 from csdf.errors import counted
 from csdf.model.graph import Graph
 from csdf.search.pareto import SmallestStorage
@@ -26,7 +26,7 @@ from csdf.units import (
     needed_bytes_in_words,
     percent,
 )
-from planners.memory.answer import Limits
+from planners.memory.answer import MemoryLimits
 from planners.memory.plain_plans import (
     MemoryComparison,
     Method,
@@ -34,10 +34,10 @@ from planners.memory.plain_plans import (
 from planners.memory.times import apportioned
 from planners.plan.plan import Kind
 from planners.report import findings as words
-from planners.report.findings import LayerFigures, Limit, Mark, NetworkFindings
+from planners.report.findings import LayerFigures, Mark, MemoryLimit, NetworkFindings
 from planners.report.plans import (
     FIT,
-    Answer,
+    FitAnswer,
     plans_section,
 )
 
@@ -56,18 +56,18 @@ class NetworkSubject:
     graph: Graph
     element_bytes: int | None
     stated_bytes: int | None
-    limits: Limits
+    limits: MemoryLimits
     basis: str
     comparison: MemoryComparison | None
     reason: str
-    answers: tuple[Answer, ...]
+    answers: tuple[FitAnswer, ...]
     files: tuple[str, ...]
     terms: tuple[tuple[str, str], ...]
     unit: str = "bytes"
     time: str = "ns"
     smallest: SmallestStorage | None = None
 
-    def surroundings(self, graph: GraphFindings, added: Sequence[Contribution]) -> Surroundings:
+    def surroundings(self, graph: GraphFindings, added: Sequence[Contribution]) -> PageFrame:
         """Return what the page says about the memory, before and behind the parts about the graph."""
         network, comparison = self.value, self.comparison
         flash = flash_bytes(network, self.stated_bytes)
@@ -86,7 +86,7 @@ class NetworkSubject:
         return network_surroundings(findings, graph)
 
 
-def network_surroundings(findings: NetworkFindings, graph: GraphFindings) -> Surroundings:
+def network_surroundings(findings: NetworkFindings, graph: GraphFindings) -> PageFrame:
     """Return the parts of the page about a network."""
     added, said = findings.added, tuple(words.headline(findings))
     lead = [
@@ -96,15 +96,15 @@ def network_surroundings(findings: NetworkFindings, graph: GraphFindings) -> Sur
     ]
     sections = [section for part in added for section in part.sections]
     if findings.bars:
-        sections.insert(0, Section("memory", "Memory", _memory(findings)))
+        sections.insert(0, PageSection("memory", "Memory", _memory(findings)))
     if len(findings.answers) > 1:
         sections.insert(0, plans_section(findings.answers))
-    return Surroundings(
+    return PageFrame(
         name=findings.name,
         kind=f"network of {counted(len(findings.layers), 'layer')}; as a ",
         lead=tuple(lead),
         before=tuple(sections),
-        after=(Section("table", "Layers", _of_layers(findings, graph.critical_actors)),),
+        after=(PageSection("table", "Layers", _of_layers(findings, graph.critical_actors)),),
         has_actors=False,
         data={name: value for part in added for name, value in part.data.items()},
         said=(*said, *words.fitting(findings)),
@@ -195,7 +195,7 @@ def _layers(subject: NetworkSubject) -> Iterator[LayerFigures]:
         )
 
 
-def _limit_of(limits: Limits, flash: int) -> Limit | None:
+def _limit_of(limits: MemoryLimits, flash: int) -> MemoryLimit | None:
     """Return what the network should fit; flash: bytes of its parameters, as C stores them."""
     if not limits.is_given:
         return None
@@ -205,7 +205,7 @@ def _limit_of(limits: Limits, flash: int) -> Limit | None:
         ("--ram, behind the flash", limits.ram, flash),
         ("--flash, for parameters", limits.flash, 0),
     )
-    return Limit(
+    return MemoryLimit(
         title=str(limits),
         flash_lacks=0 if limits.flash is None else max(0, flash - limits.flash),
         room=sys.maxsize if room is None else room,  # flash alone leaves any room for buffers
@@ -283,7 +283,7 @@ def full_width(findings: NetworkFindings) -> int:
     return max([1, *(bar.total for bar in findings.bars), *places])
 
 
-def _verdict(one: Method, limit: Limit | None) -> Html:
+def _verdict(one: Method, limit: MemoryLimit | None) -> Html:
     """Whether a method fits; empty without a limit, so that all rows have the same columns."""
     if limit is None:
         return element("span", class_="verdict")
@@ -356,7 +356,7 @@ def _of_layers(findings: NetworkFindings, critical: Sequence[str]) -> Html:
     return joined([*parts, element("h3", "All layers"), layer_table(findings.layers, critical)])
 
 
-def fit_table(answer: Answer) -> Html:
+def fit_table(answer: FitAnswer) -> Html:
     """Return the methods of `csdf fit`; the chosen one is marked."""
     titles = ("method", "RAM (bytes)", "arena (bytes)", "MACs (1: computed once)", "predicted (ms)")
     rows = []

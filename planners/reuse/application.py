@@ -63,7 +63,7 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class ApplicationNetwork:
     """A network of an application in its partitions, in the order of execution.
 
     outside: layers that stand for the world, such as the place where frames come in when the
@@ -128,7 +128,7 @@ class Application:
     """
 
     name: str
-    members: tuple[Member, ...]
+    members: tuple[ApplicationNetwork, ...]
     parallel: tuple[frozenset[str], ...] = ()
 
     def __post_init__(self) -> None:
@@ -175,22 +175,22 @@ def _require_unique(what: str, names: Sequence[str]) -> None:
 
 
 @public
-def single_partition(network: Network, outside: frozenset[str] = frozenset()) -> Member:
+def single_partition(network: Network, outside: frozenset[str] = frozenset()) -> ApplicationNetwork:
     """Return the network as a member with a single partition of its own name."""
     partition = Partition(name=network.name, layers=_inside(network, outside))
-    return Member(network=network, partitions=(partition,), outside=outside)
+    return ApplicationNetwork(network=network, partitions=(partition,), outside=outside)
 
 
 def divided(
     network: Network, sizes: Sequence[int], outside: frozenset[str] = frozenset()
-) -> Member:
+) -> ApplicationNetwork:
     """Return the network as a member in partitions of this many layers, "NAME/1" and so on."""
     layers = _inside(network, outside)
     partitions = tuple(
         Partition(name=f"{network.name}/{number}", layers=layers[begin:end])
         for number, (begin, end) in enumerate(pairwise(accumulate(sizes, initial=0)), start=1)
     )
-    return Member(network=network, partitions=partitions, outside=outside)
+    return ApplicationNetwork(network=network, partitions=partitions, outside=outside)
 
 
 def without_parallelism(application: Application) -> Application:
@@ -266,7 +266,7 @@ def _yaml_parser(name: str) -> Any:
         ) from None
 
 
-def _member(found: JsonValue, folder: PurePath) -> Member:
+def _member(found: JsonValue, folder: PurePath) -> ApplicationNetwork:
     found.require_keys(("model",), ("name", "repair", "simplify", "outside", "partitions"))
     source = found["model"].text()
     if PurePath(source).suffix.lower() in SUFFIXES:
@@ -288,7 +288,7 @@ def _member(found: JsonValue, folder: PurePath) -> Member:
         if "partitions" not in found.value:
             return whole
         partitions = _partitions(found["partitions"], whole.layers)
-        return Member(network=network, partitions=partitions, outside=outside)
+        return ApplicationNetwork(network=network, partitions=partitions, outside=outside)
     except InvalidNetwork as error:
         raise InvalidNetwork(f"{found.where}: {error}") from None
 

@@ -38,9 +38,9 @@ from typing import NamedTuple
 
 from csdf.time_limit import ENDS, Budget, stop_of
 from planners.reuse.edge_buffers import EdgeBuffer, Stay
-from planners.reuse.evaluation import Evaluator
+from planners.reuse.evaluation import ChromosomeEvaluator
 from planners.reuse.partition import PartitionModel
-from planners.reuse.storage import Block, block_rates, held_rows
+from planners.reuse.storage import CyclicBlock, block_rates, held_rows
 
 PUBLISHED_GENES = (1, None)
 MOST_COMBINED = 64  # choices of a block of which all are tried; else those of two layers at a time
@@ -50,7 +50,7 @@ Choices = tuple[tuple[int, ...], ...]
 
 
 def memory_bound(
-    evaluator: Evaluator,
+    evaluator: ChromosomeEvaluator,
     genes: Sequence[int | None] = PUBLISHED_GENES,
     *,
     steps: int = 0,
@@ -63,7 +63,7 @@ def memory_bound(
     holds also where readers of a tensor share its place: of the edges that leave a layer only the
     largest counts. budget: a stop, or seconds; it ends the search with the bound until then.
     """
-    search = LiveBound(evaluator, genes, shares_tensors=shares_tensors)
+    search = PartitionBound(evaluator, genes, shares_tensors=shares_tensors)
     search.run(steps, budget)
     return search.bound
 
@@ -151,7 +151,7 @@ class OpenChoices:
             )
             return tuple(map(min, zip(*capacities_of_rows, strict=True)))
         alone = [
-            Block(
+            CyclicBlock(
                 edges=(edge,), layers=(block.layers[ends[0]], block.layers[ends[1]]), ends=((0, 1),)
             )
             for edge, ends in zip(block.edges, block.ends, strict=True)
@@ -225,7 +225,7 @@ class PartitionSearch:
     def __init__(self, left: OpenChoices) -> None:
         self._left = left
         layers = range(len(left.all_open))
-        self._tree = Tree(left, left.all_open, layers=layers, moments=layers)
+        self._tree = ChoiceTree(left, left.all_open, layers=layers, moments=layers)
         self._paths = SeparatorPaths(left)
         self._steps = 0
         self.found = self._completed(left.all_open)
@@ -253,7 +253,7 @@ class PartitionSearch:
         return max(self._left.loads(tuple(rows[:1] for rows in choices)))
 
 
-class LiveBound:
+class PartitionBound:
     """The search in all partitions of an application, whose bound rises with every step.
 
     genes: to choose from. shares_tensors: readers of a tensor may share its place.
@@ -261,7 +261,7 @@ class LiveBound:
 
     def __init__(
         self,
-        evaluator: Evaluator,
+        evaluator: ChromosomeEvaluator,
         genes: Sequence[int | None] = PUBLISHED_GENES,
         *,
         shares_tensors: bool = False,
@@ -306,7 +306,7 @@ class _Segment:
         self.begin = begin
         self.end = end
         self.bound = bound
-        self.tree: Tree | None = None
+        self.tree: ChoiceTree | None = None
 
     @property
     def is_known(self) -> bool:
@@ -408,7 +408,7 @@ class SeparatorPaths:
         for segment in segments:
             segment.bound = max(segment.bound, least)
 
-    def _tree(self, segment: _Segment) -> Tree:
+    def _tree(self, segment: _Segment) -> ChoiceTree:
         """The choices of a segment, to be split by its layers and those of blocks that it cuts."""
         begin, end = segment.begin, segment.end
         layers = set(range(begin + 1, end))
@@ -416,7 +416,9 @@ class SeparatorPaths:
             if sum(begin <= layer <= end for layer in block.layers) > 1:
                 layers.update(block.layers)
         moments = range(max(begin, 0), min(end + 1, self._layers))
-        return Tree(self._left, self._choices(segment), layers=sorted(layers), moments=moments)
+        return ChoiceTree(
+            self._left, self._choices(segment), layers=sorted(layers), moments=moments
+        )
 
     def _least_path(self) -> list[_Segment]:
         """The segments of the path whose largest bound is the least; of equal ones the longest."""
@@ -436,7 +438,7 @@ class SeparatorPaths:
         return path[::-1]
 
 
-class _Node(NamedTuple):
+class _ChoiceNode(NamedTuple):
     """Choices that agree in some layers, in the order in which nodes are split.
 
     bound: live elements at least. fixed: minus the number of layers that were fixed. fullest: the
@@ -450,7 +452,7 @@ class _Node(NamedTuple):
     fullest: int
 
 
-class Tree:
+class ChoiceTree:
     """Nodes that together are all choices.
 
     layers: to be split. moments: the layers at whose first firing it is asked what is live.
@@ -494,11 +496,11 @@ class Tree:
         self._nodes = rest
         return parts
 
-    def _open(self, node: _Node) -> Iterator[int]:
+    def _open(self, node: _ChoiceNode) -> Iterator[int]:
         return (layer for layer in self._layers if len(node.choices[layer]) > 1)
 
-    def _node(self, choices: Choices, bound: int, fixed: int) -> _Node:
+    def _node(self, choices: Choices, bound: int, fixed: int) -> _ChoiceNode:
         loads = self._left.loads(choices)
         fullest = max(self._moments, key=loads.__getitem__)
         self._made += 1
-        return _Node(max(bound, loads[fullest]), fixed, self._made, choices, fullest)
+        return _ChoiceNode(max(bound, loads[fullest]), fixed, self._made, choices, fullest)

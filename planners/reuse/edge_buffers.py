@@ -36,7 +36,7 @@ from typing import NamedTuple
 from cnn2csdf.lowering import channel_names
 from cnn2csdf.network import Connection
 from planners.arena.problem import loads
-from planners.reuse.application import Application, Member
+from planners.reuse.application import Application, ApplicationNetwork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ def partition_groups(application: Application) -> tuple[int | None, ...]:
 
 
 def _member_buffers(
-    number: int, member: Member, groups: Sequence[int | None], begin: int, unit: int
+    number: int, member: ApplicationNetwork, groups: Sequence[int | None], begin: int, unit: int
 ) -> Iterator[EdgeBuffer]:
     homes = {
         layer: (partition, place)

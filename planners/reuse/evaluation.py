@@ -40,7 +40,7 @@ Share = Callable[[Sequence[int], Sequence[int]], list[SharedBuffer]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Costs:
+class ElementCosts:
     """Bytes of an element of a tensor and of a trained parameter, and the processors.
 
     element_bytes: of the smallest element; where an application has several types, the others have
@@ -62,7 +62,7 @@ class Costs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
+class ChromosomeCosts:
     """The costs of a chromosome.
 
     buffers, weights: bytes. periods: seconds from frame to frame of each network, in the order of
@@ -124,7 +124,7 @@ class Buffers(NamedTuple):
         return sum(buffer.size for buffer in self.shared)
 
 
-class Evaluator:
+class ChromosomeEvaluator:
     """An application whose chromosomes are evaluated, each once: `count` says how many were.
 
     share: how edges share whole buffers; by default Algorithm 8. An evaluation is remembered until
@@ -137,12 +137,12 @@ class Evaluator:
     def __init__(
         self,
         application: Application,
-        costs: Costs | None = None,
+        costs: ElementCosts | None = None,
         *,
         share: Share = shared_buffers,
     ) -> None:
         self.application = application
-        self.costs = costs or Costs()
+        self.costs = costs or ElementCosts()
         self._share = share
         self.edges = edge_buffers(application)
         self.groups = partition_groups(application)
@@ -151,7 +151,7 @@ class Evaluator:
             units.setdefault(("alone", number) if group is None else group, []).append(number)
         self.units = list(units.values())
         self.count = 0
-        self._known: dict[Genes, Evaluation] = {}
+        self._known: dict[Genes, ChromosomeCosts] = {}
         size = self.costs.element_bytes if application.has_one_size else None
         times = [
             layer_times(
@@ -194,7 +194,7 @@ class Evaluator:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel as application and costs; nothing that was worked out goes along."""
-        return partial(Evaluator, share=self._share), (self.application, self.costs)
+        return partial(ChromosomeEvaluator, share=self._share), (self.application, self.costs)
 
     @property
     def flash_bytes(self) -> int:
@@ -204,7 +204,7 @@ class Evaluator:
             for member in self.application.members
         )
 
-    def evaluate(self, genes: Genes) -> Evaluation:
+    def evaluate(self, genes: Genes) -> ChromosomeCosts:
         """Return what a chromosome costs."""
         evaluation = self._known.get(genes)
         if evaluation is None:
@@ -212,7 +212,7 @@ class Evaluator:
             if len(self._known) >= MOST_EVALUATIONS:
                 del self._known[next(iter(self._known))]
             states = self._states(genes)
-            evaluation = self._known[genes] = Evaluation(
+            evaluation = self._known[genes] = ChromosomeCosts(
                 buffers=self.costs.element_bytes * self._buffers(states).elements,
                 weights=self.weights,
                 periods=self._periods(states),

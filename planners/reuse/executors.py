@@ -26,12 +26,12 @@ from planners.reuse.problem import (
     Chromosome,
     Evaluate,
     EvaluationFailed,
-    FrontWhy,
     InvalidSearch,
     Number,
     Point,
-    Problem,
+    ReuseProblem,
     Score,
+    SearchEnd,
     shown,
 )
 
@@ -175,7 +175,7 @@ class Limited:
             return BATCH
         count = self.evaluations
         if count >= self._most:
-            raise LimitReached(because(FrontWhy.EVALUATIONS, count=count, s=plural(count)))
+            raise LimitReached(because(SearchEnd.EVALUATIONS, count=count, s=plural(count)))
         return min(BATCH, self._most - count)
 
 
@@ -190,7 +190,9 @@ class Checkpoint:
     same way, and from there on to the front that it would have found.
     """
 
-    def __init__(self, executor: Executor, path: str | os.PathLike[str], problem: Problem) -> None:
+    def __init__(
+        self, executor: Executor, path: str | os.PathLike[str], problem: ReuseProblem
+    ) -> None:
         self._executor = executor
         self._path = path
         self._problem = problem

@@ -38,7 +38,7 @@ from typing import NamedTuple
 
 from csdf.status import Reason, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
-from planners.reuse.evaluation import Buffers, Evaluator
+from planners.reuse.evaluation import Buffers, ChromosomeEvaluator
 from planners.reuse.executors import (
     BATCH,
     Executor,
@@ -54,12 +54,12 @@ from planners.reuse.problem import (
     Archive,
     Chromosome,
     Front,
-    FrontWhy,
     LostWorkers,
     Number,
     Point,
-    Problem,
+    ReuseProblem,
     Score,
+    SearchEnd,
     genes_at,
     score,
     search_problem,
@@ -101,13 +101,13 @@ class WalkSettings:
 class LocalFront(NamedTuple):
     """A front, and the exact fronts of live bytes it began with, one for each kind of part."""
 
-    problem: Problem
+    problem: ReuseProblem
     front: Front
     load_fronts: tuple[LoadFront, ...]
 
 
 def local_search(
-    evaluator: Evaluator,
+    evaluator: ChromosomeEvaluator,
     *,
     random: Random,
     evaluations: int | None = None,
@@ -156,7 +156,7 @@ class LocalSearch:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: ReuseProblem,
         executor: Limited,
         *,
         random: Random,
@@ -194,7 +194,7 @@ class LocalSearch:
         alleles = self._problem.alleles
         if self._problem.size <= ENUMERATED:
             self._look_at(product(*alleles), stop)
-            return because(FrontWhy.EVERY_ONE)
+            return because(SearchEnd.EVERY_ONE)
         whole = tuple(values[0] for values in alleles)
         self._look_at([whole, tuple(values[len(values) > 1] for values in alleles)], stop)
         self._look_at(seeds, stop)
@@ -206,7 +206,7 @@ class LocalSearch:
             self.walk(stop)
             self._rounds += 1
             idle = 0 if self._executor.evaluations > before else idle + 1
-        return because(FrontWhy.NOTHING_NEW, rounds=IDLE_ROUNDS)
+        return because(SearchEnd.NOTHING_NEW, rounds=IDLE_ROUNDS)
 
     def _look_at(self, chromosomes: Iterable[Chromosome], stop: Stop) -> list[Point]:
         """Evaluate in order; what was evaluated before an end stays in the archive."""
@@ -279,7 +279,9 @@ class LocalSearch:
                 weights = [MEMORY_ALONE, *(1 for _ in range(periods))]
             else:
                 weights = [self._random.randint(1, HEAVIEST) for _ in range(periods + 1)]
-            walks.append(_Walk(front, weights, self._random.choice(front) if number % 2 else None))
+            walks.append(
+                _WalkPosition(front, weights, self._random.choice(front) if number % 2 else None)
+            )
         free = self._problem.free_genes
         met: list[Point] = []
         try:
@@ -296,7 +298,7 @@ class LocalSearch:
             self.archive.add(met)
 
 
-class _Walk:
+class _WalkPosition:
     """The position of a walk; its cost is the objectives as parts of what the front extends over."""
 
     def __init__(self, front: Sequence[Point], weights: Sequence[int], begin: Point | None) -> None:
@@ -321,7 +323,7 @@ class _Walk:
 
 
 def neighbour(
-    problem: Problem, free: Sequence[int], chromosome: Chromosome, random: Random
+    problem: ReuseProblem, free: Sequence[int], chromosome: Chromosome, random: Random
 ) -> Chromosome:
     """Return another chromosome nearby, or the same one where no gene is free."""
     if not free:
@@ -343,19 +345,21 @@ def neighbour(
     return tuple(genes)
 
 
-def _change(problem: Problem, genes: list[int], gene: int, random: Random) -> None:
+def _change(problem: ReuseProblem, genes: list[int], gene: int, random: Random) -> None:
     genes[gene] = random.choice(
         [allele for allele in problem.alleles[gene] if allele != genes[gene]]
     )
 
 
-def _change_run(problem: Problem, genes: list[int], free: Sequence[int], random: Random) -> None:
+def _change_run(
+    problem: ReuseProblem, genes: list[int], free: Sequence[int], random: Random
+) -> None:
     begin = random.randrange(len(free))
     run = free[begin : begin + random.randint(2, MOST_WIDE)]
     _set(problem, genes, run, random.choice(problem.alleles[run[0]]))
 
 
-def _set(problem: Problem, genes: list[int], run: Sequence[int], allele: int) -> None:
+def _set(problem: ReuseProblem, genes: list[int], run: Sequence[int], allele: int) -> None:
     """Give the genes of a run the allele, or their last one."""
     for gene in run:
         values = problem.alleles[gene]
@@ -369,7 +373,7 @@ class Enough(Exception):
 def climbed(
     start: Chromosome,
     genes: Sequence[int],
-    problem: Problem,
+    problem: ReuseProblem,
     memory: Memory,
     random: Random,
     gains: Gains = lambda _: {},
@@ -408,7 +412,7 @@ def climbed(
         idle = 0 if is_better else idle + 1
 
 
-def gains(evaluator: Evaluator, buffers: Buffers) -> dict[int, int]:
+def gains(evaluator: ChromosomeEvaluator, buffers: Buffers) -> dict[int, int]:
     """Return for each gene by how many elements a buffer shrinks if all that fill it shrink.
 
     An edge fills its buffer if it is as large as the buffer; without the edges that fill it, the buffer
@@ -433,7 +437,12 @@ def gains(evaluator: Evaluator, buffers: Buffers) -> dict[int, int]:
 
 
 def smallest_of_each(
-    evaluator: Evaluator, problem: Problem, limited: Limited, *, random: Random, stop: Stop
+    evaluator: ChromosomeEvaluator,
+    problem: ReuseProblem,
+    limited: Limited,
+    *,
+    random: Random,
+    stop: Stop,
 ) -> Iterator[Chromosome]:
     """Yield the chromosome of what each network needs least on its own; none for a single network."""
     members = len(evaluator.application.members)
@@ -453,7 +462,9 @@ def smallest_of_each(
     yield climbs.found
 
 
-def least_live(evaluator: Evaluator, problem: Problem, *, random: Random, stop: Stop) -> Chromosome:
+def least_live(
+    evaluator: ChromosomeEvaluator, problem: ReuseProblem, *, random: Random, stop: Stop
+) -> Chromosome:
     """Return the chromosome with the least live bytes of each network: the least for offsets.
 
     Where `stop` ends it, networks behind that work by parts.
@@ -475,8 +486,8 @@ class _Climbs:
 
     def __init__(
         self,
-        evaluator: Evaluator,
-        problem: Problem,
+        evaluator: ChromosomeEvaluator,
+        problem: ReuseProblem,
         memory: Callable[[int, Chromosome], int],
         gained: Callable[[int, Chromosome], Mapping[int, int]],
         random: Random,

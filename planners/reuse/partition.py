@@ -31,7 +31,7 @@ from planners.reuse.application import Genes, Partition
 from planners.reuse.edge_buffers import Residents, Stay, largest_load, overlaps
 from planners.reuse.storage import (
     BlockStorage,
-    Edge,
+    PartitionEdge,
     PartitionRows,
     block_rates,
     block_storage,
@@ -84,7 +84,7 @@ def layer_times(
     return lambda layer, rows: of_all(rows)[layer]
 
 
-class Steps(NamedTuple):
+class FiringSteps(NamedTuple):
     """The steps at which each layer fires first and last, and the number of steps.
 
     first, last: -1 for a layer that fired before.
@@ -174,7 +174,7 @@ class PartitionModel:
         self._names = partition.layers
         self._times = times
         self._bits = [1 << number for number in residents]
-        self._segments_known: dict[tuple[int, tuple[int, ...]], Steps] = {}
+        self._segments_known: dict[tuple[int, tuple[int, ...]], FiringSteps] = {}
         self._held = cache(held_rows)
         self.storage = cache(self._storage)
         self.nanoseconds = cache(self._nanoseconds)
@@ -242,7 +242,7 @@ class PartitionModel:
             lower_bound=sum(storage.lower_bound for storage in storages),
         )
 
-    def steps(self, rows: Sequence[int], capacities: Sequence[int]) -> Steps:
+    def steps(self, rows: Sequence[int], capacities: Sequence[int]) -> FiringSteps:
         """Return when each layer fires in the schedule of one frame."""
         first: list[int] = []
         last: list[int] = []
@@ -259,7 +259,7 @@ class PartitionModel:
             first += [step + count for step in segment.first[skipped:]]
             last += [step + count for step in segment.last[skipped:]]
             count += segment.total
-        return Steps(first, last, count)
+        return FiringSteps(first, last, count)
 
     def order(self, state: PartitionState) -> tuple[int, ...]:
         """Return the layer of every step of the schedule of one frame."""
@@ -281,7 +281,7 @@ class PartitionModel:
 
     def _turns(
         self, begin: int, end: int, rows: Sequence[int], capacities: Sequence[int]
-    ) -> tuple[Sequence[int], Steps]:
+    ) -> tuple[Sequence[int], FiringSteps]:
         """The schedule of the layers of a segment."""
         waits = Waits(self.table.numbers, [0], [], [])
         for layer in range(begin, end):
@@ -301,7 +301,7 @@ class PartitionModel:
         return firing_order(phases, waits, separators=separators, is_started=begin > 0)
 
 
-def _reached(layers: int, edges: Sequence[Edge]) -> tuple[list[int], list[int]]:
+def _reached(layers: int, edges: Sequence[PartitionEdge]) -> tuple[list[int], list[int]]:
     """For each layer, as bits, the layers it depends on, and the layers that depend on it."""
     above, below = [0] * layers, [0] * layers
     for edge in sorted(edges, key=lambda edge: edge.consumer):
@@ -330,7 +330,7 @@ def firing_order(
     *,
     separators: Sequence[bool],
     is_started: bool = False,
-) -> tuple[Sequence[int], Steps]:
+) -> tuple[Sequence[int], FiringSteps]:
     """Return the schedule of one frame: the layer of each step, and the steps of each layer.
 
     phases: of each layer. waits: for input and for room. separators: of each layer, whether all layers
@@ -351,4 +351,4 @@ def firing_order(
     del layers  # which keeps the numbers from growing
     if steps == kernel.STUCK:
         raise InvalidNetwork("the buffers are too small: every layer waits for another one")
-    return order[:steps], Steps(list(first), list(last), steps)
+    return order[:steps], FiringSteps(list(first), list(last), steps)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from csdf.errors import CsdfError, counted
 from csdf.status import Reason, Why
 from planners.reuse.application import Genes
-from planners.reuse.evaluation import Evaluator
+from planners.reuse.evaluation import ChromosomeEvaluator
 
 Number = int | Fraction
 Chromosome = tuple[int, ...]
@@ -59,7 +59,7 @@ Evaluate = Callable[[Chromosome], Score]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class ReuseProblem:
     """Genes with their alleles, and the names of the objectives.
 
     identity: a text that tells this problem from all others, such as the file it came from; a
@@ -134,7 +134,9 @@ def shown(chromosome: Chromosome) -> str:
     return f"({genes}, ... {rest} more)" if rest > 0 else f"({genes})"
 
 
-def search_problem(evaluator: Evaluator, alleles: Sequence[int] = PUBLISHED_ALLELES) -> Problem:
+def search_problem(
+    evaluator: ChromosomeEvaluator, alleles: Sequence[int] = PUBLISHED_ALLELES
+) -> ReuseProblem:
     """Return the genes of an application; objectives are bytes, and seconds a frame by network."""
     application = evaluator.application
     useful: dict[tuple[str, str], tuple[int, ...]] = {}
@@ -152,7 +154,7 @@ def search_problem(evaluator: Evaluator, alleles: Sequence[int] = PUBLISHED_ALLE
         for member in application.members
     ]
     parallel = [sorted(group) for group in application.parallel]
-    return Problem(
+    return ReuseProblem(
         identity=_fingerprint((application.name, members, parallel, evaluator.costs)),
         alleles=tuple(useful[layer] for layer in application.layers),
         objectives=("memory", *(f"period of {member.name}" for member in application.members)),
@@ -164,7 +166,7 @@ def genes_at(chromosome: Chromosome) -> Genes:
     return tuple([allele or None for allele in chromosome])
 
 
-def score(evaluator: Evaluator, chromosome: Chromosome) -> Score:
+def score(evaluator: ChromosomeEvaluator, chromosome: Chromosome) -> Score:
     """Return the objectives of a chromosome; with functools.partial, what a search calls."""
     evaluation = evaluator.evaluate(genes_at(chromosome))
     return Score(objectives=(evaluation.memory, *evaluation.periods))
@@ -193,7 +195,7 @@ class Point:
         return Fraction(sum(self.periods))
 
 
-class FrontWhy(Why):
+class SearchEnd(Why):
     """Why a search for a front is at its end."""
 
     AT_ONCE = "all layers whole fit, so nothing was searched"

@@ -32,7 +32,7 @@ from planners.reuse.application import Partition
 EFFORT = 200  # storage distributions to look at in the search of one block
 
 
-class Edge(NamedTuple):
+class PartitionEdge(NamedTuple):
     """A connection between two layers of a partition."""
 
     connection: Connection
@@ -42,7 +42,7 @@ class Edge(NamedTuple):
     row_elements: int  # in units of the application
 
 
-class Reading(NamedTuple):
+class RowsTaken(NamedTuple):
     """Rows that a consumer has taken, and given back, after each of its phases."""
 
     consumed: tuple[int, ...]
@@ -85,11 +85,11 @@ class PartitionRows:
     def _written(self, layer: int, rows: int) -> tuple[int, ...]:
         return parts(self.layers[layer], self._inputs[layer], self._granularity(layer, rows))
 
-    def _reading(self, edge: int, rows: int) -> Reading:
+    def _reading(self, edge: int, rows: int) -> RowsTaken:
         consumer, index = self.edges[edge].consumer, self.edges[edge].connection.index
         granularity = self._granularity(consumer, rows)
         rates = reading_rates(self.layers[consumer], index, self._inputs[consumer], granularity)
-        return Reading(consumed=totals(rates.consumed), released=totals(rates.released))
+        return RowsTaken(consumed=totals(rates.consumed), released=totals(rates.released))
 
     def _granularity(self, layer: int, rows: int) -> Granularity:
         return Granularity(rows=None, layers={self.layers[layer].name: rows})
@@ -118,11 +118,11 @@ class PartitionRows:
         return start
 
 
-def _inner_edges(network: Network, partition: Partition, unit: int) -> tuple[Edge, ...]:
+def _inner_edges(network: Network, partition: Partition, unit: int) -> tuple[PartitionEdge, ...]:
     """The connections within a partition, by producer, then by consumer."""
     place = {name: number for number, name in enumerate(partition.layers)}
     edges = [
-        Edge(
+        PartitionEdge(
             connection=connection,
             producer=place[connection.producer],
             consumer=place[connection.consumer],
@@ -140,7 +140,7 @@ def _firings_to(reached: Sequence[int], amounts: Iterable[int]) -> tuple[int, ..
     return tuple(bisect_left(reached, amount) + 1 if amount > 0 else 0 for amount in amounts)
 
 
-class Block(NamedTuple):
+class CyclicBlock(NamedTuple):
     """Edges of a partition, any two on a common cycle, and their layers, in order.
 
     ends: producer and consumer of each edge, as places among the layers of the block.
@@ -151,7 +151,7 @@ class Block(NamedTuple):
     ends: tuple[tuple[int, int], ...]
 
 
-def blocks_of(layers: int, edges: Sequence[Edge]) -> tuple[Block, ...]:
+def blocks_of(layers: int, edges: Sequence[PartitionEdge]) -> tuple[CyclicBlock, ...]:
     """Return the blocks of this many layers."""
     graph = Graph(
         name="layers",
@@ -173,7 +173,7 @@ def blocks_of(layers: int, edges: Sequence[Edge]) -> tuple[Block, ...]:
             for number in numbers
         ]
         if numbers:
-            blocks.append(Block(edges=numbers, layers=members, ends=tuple(ends)))
+            blocks.append(CyclicBlock(edges=numbers, layers=members, ends=tuple(ends)))
     return tuple(sorted(blocks))
 
 
@@ -187,7 +187,7 @@ class EdgeRates(NamedTuple):
     producer: int
     consumer: int
     needed: tuple[int, ...]
-    reading: Reading
+    reading: RowsTaken
 
 
 class BlockRates(NamedTuple):
@@ -209,7 +209,7 @@ class BlockRates(NamedTuple):
         return max(written[count] - gone for count, gone in zip(fired, released, strict=False))
 
 
-def block_rates(table: PartitionRows, block: Block, rows: Sequence[int]) -> BlockRates:
+def block_rates(table: PartitionRows, block: CyclicBlock, rows: Sequence[int]) -> BlockRates:
     """Return the rates of a block; rows: of the parts of each layer of the block."""
     return BlockRates(
         written=tuple(map(table.written, block.layers, rows)),

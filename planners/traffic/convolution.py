@@ -51,7 +51,7 @@ def array_bytes(element_bytes: int | ArrayBytes) -> ArrayBytes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Convolution:
+class ConvolutionLoops:
     """Filters that slide over feature maps; depthwise where groups equals the channels.
 
     channels, filters: of all groups. padding: top, left, bottom, right; it is no element of any
@@ -143,7 +143,7 @@ class Convolution:
 
 
 @lru_cache(maxsize=10_000)
-def axes_of(convolution: Convolution) -> tuple[ReceptiveField, ReceptiveField]:
+def axes_of(convolution: ConvolutionLoops) -> tuple[ReceptiveField, ReceptiveField]:
     """Return the dependences of outputs on inputs along rows and along columns."""
     inputs = convolution.input_rows, convolution.input_columns
     outputs = convolution.output_rows, convolution.output_columns
@@ -151,7 +151,7 @@ def axes_of(convolution: Convolution) -> tuple[ReceptiveField, ReceptiveField]:
 
 
 @public
-def convolution_of(network: Network, layer: Layer) -> Convolution:
+def convolution_of(network: Network, layer: Layer) -> ConvolutionLoops:
     """Return the loops of a convolution or a fully connected layer.
 
     Raises InvalidNetwork, naming the layer, for any other and for a negative padding.
@@ -160,7 +160,7 @@ def convolution_of(network: Network, layer: Layer) -> Convolution:
         case op.Convolution(filters=filters, groups=groups, window=window):
             source = network.input_shapes(layer)[0]
             top, left, bottom, right = window.padding
-            return Convolution(
+            return ConvolutionLoops(
                 name=layer.name,
                 filters=filters,
                 channels=source.channels,
@@ -175,7 +175,7 @@ def convolution_of(network: Network, layer: Layer) -> Convolution:
             )
         case op.FullyConnected(units=units):
             elements = network.input_shapes(layer)[0].elements
-            return Convolution(
+            return ConvolutionLoops(
                 name=layer.name, filters=units, channels=elements, input_rows=1, input_columns=1
             )
     raise InvalidNetwork(
@@ -184,7 +184,7 @@ def convolution_of(network: Network, layer: Layer) -> Convolution:
     )
 
 
-def group_of(convolution: Convolution) -> Convolution:
+def group_of(convolution: ConvolutionLoops) -> ConvolutionLoops:
     """Return the convolution of one group: the groups share no element, and all are alike."""
     return replace(
         convolution,

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from cnn2csdf.geometry import Range, ReceptiveField
 from csdf.time_limit import Budget, stop_of
-from planners.traffic.convolution import Convolution, axes_of
+from planners.traffic.convolution import ConvolutionLoops, axes_of
 
 Pair = tuple[int, int]  # the size of a tile, and of the tiles in it
 Numbers = npt.NDArray[np.int64]
@@ -27,7 +27,7 @@ READS_EFFORT = (
 )
 
 
-def used_weights(convolution: Convolution) -> int:
+def used_weights(convolution: ConvolutionLoops) -> int:
     """Return the elements of all filters that participate: those that do not see padding alone."""
     rows, columns = axes_of(convolution)
     kernel = len(rows.live) * len(columns.live)

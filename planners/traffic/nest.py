@@ -36,11 +36,11 @@ from typing import Any, NamedTuple
 from csdf.errors import InvalidPlan
 from csdf.model.shown import Shown
 from csdf.status import Reason
-from planners.traffic.convolution import ArrayBytes, Convolution, axes_of, group_of
+from planners.traffic.convolution import ArrayBytes, ConvolutionLoops, axes_of, group_of
 from planners.traffic.footprints import InputReads, input_reads, tiles_of, used_weights
 
 
-class Loop(IntEnum):
+class NestLoop(IntEnum):
     """The dimension that a loop runs over, within one group."""
 
     FILTERS = 0
@@ -83,19 +83,23 @@ class Halo(Enum):
         return self in (Halo.CACHED, Halo.SPILLED)
 
 
-MOVES: dict[Array, frozenset[Loop]] = {  # the loops whose steps reach other elements of the array
-    Array.INPUT: frozenset(Loop) - {Loop.FILTERS},
-    Array.WEIGHTS: frozenset({Loop.FILTERS, Loop.CHANNELS, Loop.KERNEL_ROWS, Loop.KERNEL_COLUMNS}),
-    Array.OUTPUT: frozenset({Loop.FILTERS, Loop.ROWS, Loop.COLUMNS}),
+MOVES: dict[
+    Array, frozenset[NestLoop]
+] = {  # the loops whose steps reach other elements of the array
+    Array.INPUT: frozenset(NestLoop) - {NestLoop.FILTERS},
+    Array.WEIGHTS: frozenset(
+        {NestLoop.FILTERS, NestLoop.CHANNELS, NestLoop.KERNEL_ROWS, NestLoop.KERNEL_COLUMNS}
+    ),
+    Array.OUTPUT: frozenset({NestLoop.FILTERS, NestLoop.ROWS, NestLoop.COLUMNS}),
 }
-AXES = ((Loop.ROWS, Loop.KERNEL_ROWS), (Loop.COLUMNS, Loop.KERNEL_COLUMNS))
+AXES = ((NestLoop.ROWS, NestLoop.KERNEL_ROWS), (NestLoop.COLUMNS, NestLoop.KERNEL_COLUMNS))
 
 Order = tuple[Array, Array, Array]
 Sizes = tuple[int, ...]  # by Loop
 
 
 @lru_cache(maxsize=10_000)
-def lengths(convolution: Convolution) -> Sizes:
+def lengths(convolution: ConvolutionLoops) -> Sizes:
     """Return how far each loop runs within one group; over live kernel places alone."""
     group = group_of(convolution)
     rows, columns = axes_of(group)
@@ -109,7 +113,7 @@ def lengths(convolution: Convolution) -> Sizes:
     )
 
 
-def movers(order: Order, loop: Loop) -> tuple[Array, Array]:
+def movers(order: Order, loop: NestLoop) -> tuple[Array, Array]:
     """Return the two arrays that a loop moves, the outer one first."""
     first, second = (array for array in order if loop in MOVES[array])
     return first, second
@@ -126,23 +130,25 @@ class LoopNest:
 
     order: Order
     tiles: tuple[Sizes, Sizes, Sizes]
-    slides: Loop | None = None
+    slides: NestLoop | None = None
 
     def __post_init__(self) -> None:
         if sorted(self.order) != list(Array):
             raise InvalidPlan(f"order {self.order} does not name each array once")
-        for loop in Loop:
+        for loop in NestLoop:
             first, second = movers(self.order, loop)
             outer, inner = self.tiles[first][loop], self.tiles[second][loop]
             if not 1 <= inner <= outer:
                 raise InvalidPlan(f"tiles of {inner} {loop.words} do not lie in tiles of {outer}")
 
-    def within(self, convolution: Convolution, array: Array, loop: Loop) -> int:
+    def within(self, convolution: ConvolutionLoops, array: Array, loop: NestLoop) -> int:
         """Return the size that the tiles of an array are cut from."""
         first, _ = movers(self.order, loop)
         return lengths(convolution)[loop] if first is array else self.tiles[first][loop]
 
-    def band(self, convolution: Convolution, place: int) -> Iterator[tuple[Loop, int, int]]:
+    def band(
+        self, convolution: ConvolutionLoops, place: int
+    ) -> Iterator[tuple[NestLoop, int, int]]:
         """Yield each loop of a band that has several tiles: what it cuts, and into what."""
         array = self.order[place]
         for loop in sorted(MOVES[array], key=lambda loop: (loop is self.slides, loop)):
@@ -173,7 +179,7 @@ class Transfers(NamedTuple):
         return sum(held * size for held, size in zip(self.held, sizes, strict=True))
 
 
-def transfers(convolution: Convolution, nest: LoopNest) -> Transfers:
+def transfers(convolution: ConvolutionLoops, nest: LoopNest) -> Transfers:
     """Return what the nest moves and holds, in elements, without walking it.
 
     Tiles of the weights and of the output are apart, so one round over their loops moves the array
@@ -185,7 +191,7 @@ def transfers(convolution: Convolution, nest: LoopNest) -> Transfers:
         inputs *= reads.moved[1 + loops.index(nest.slides) if nest.slides in loops else 0]
     for array in Array:
         around = nest.order[: nest.order.index(array)]
-        for loop in set(Loop) - MOVES[array]:
+        for loop in set(NestLoop) - MOVES[array]:
             tiles = [
                 nest.tiles[mover][loop] for mover in movers(nest.order, loop) if mover in around
             ]
@@ -199,15 +205,15 @@ def transfers(convolution: Convolution, nest: LoopNest) -> Transfers:
     )
 
 
-def largest_tile(convolution: Convolution, nest: LoopNest, array: Array) -> tuple[int, ...]:
+def largest_tile(convolution: ConvolutionLoops, nest: LoopNest, array: Array) -> tuple[int, ...]:
     """Return the extents of the largest tile of an array, along its dimensions."""
     if array is not Array.INPUT:
         return tuple(nest.tiles[array][loop] for loop in sorted(MOVES[array]))
     rows, columns = _input_reads(convolution, nest)
-    return nest.tiles[Array.INPUT][Loop.CHANNELS], rows.largest, columns.largest
+    return nest.tiles[Array.INPUT][NestLoop.CHANNELS], rows.largest, columns.largest
 
 
-def _input_reads(convolution: Convolution, nest: LoopNest) -> list[InputReads]:
+def _input_reads(convolution: ConvolutionLoops, nest: LoopNest) -> list[InputReads]:
     """Input places that tiles read along rows and along columns."""
     return [
         input_reads(
@@ -224,7 +230,7 @@ def _input_reads(convolution: Convolution, nest: LoopNest) -> list[InputReads]:
 INDENT = "  "
 
 
-def listing(convolution: Convolution, nest: LoopNest) -> str:
+def listing(convolution: ConvolutionLoops, nest: LoopNest) -> str:
     """Return the nest, one line a loop or a transfer; loops of a single tile are left out.
 
     Tiles are given at their largest: channels x rows x columns of the input, filters x channels x
@@ -232,7 +238,7 @@ def listing(convolution: Convolution, nest: LoopNest) -> str:
     """
     before: list[str] = []
     after: list[str] = []
-    around: list[Loop] = []
+    around: list[NestLoop] = []
     base = convolution.groups > 1
     if base:
         before.append(f"for each of {convolution.groups} groups")
@@ -254,7 +260,7 @@ def listing(convolution: Convolution, nest: LoopNest) -> str:
     return "\n".join([*before, INDENT * (base + len(around)) + "multiply and add", *after])
 
 
-def _tiles(loop: Loop, within: int, tile: int) -> str:
+def _tiles(loop: NestLoop, within: int, tile: int) -> str:
     """A loop of a band in words."""
     if tile == 1:
         return f"each of {within} {loop.words}"
@@ -279,7 +285,7 @@ class LayerTraffic(Shown):
     ended: why the search of nests with two levels ended early, if it did: then a nest may move less.
     """
 
-    convolution: Convolution
+    convolution: ConvolutionLoops
     buffer_bytes: int
     element_bytes: ArrayBytes
     nest: LoopNest

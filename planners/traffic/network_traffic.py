@@ -29,7 +29,7 @@ from planners.traffic.fused.bounds import (
 )
 from planners.traffic.fused.group import FusedGroup
 from planners.traffic.fused.search import GroupSearch
-from planners.traffic.fused.stages import Stage, groups_of, stages_of
+from planners.traffic.fused.stages import TraversalStep, groups_of, stages_of
 from planners.traffic.nest import Halo, LayerTraffic, listing
 from planners.traffic.one_layer import MOST_PAIRS, check_lengths, minimum_traffic
 
@@ -183,7 +183,7 @@ class NetworkSearch:
                 ended = reason_of(end)
         return groups, ended
 
-    def _alone(self, stage: Stage, buffer_bytes: int, stop: Stop) -> GroupTraffic:
+    def _alone(self, stage: TraversalStep, buffer_bytes: int, stop: Stop) -> GroupTraffic:
         return stage_alone(stage, buffer_bytes, stop)
 
     def _of_stage(self, stop: Stop, done: int) -> Stop:
@@ -263,7 +263,7 @@ class GroupTraffic:
     None where its input and output just stream.
     """
 
-    stages: tuple[Stage, ...]
+    stages: tuple[TraversalStep, ...]
     input_bytes: int
     weight_bytes: int
     output_bytes: int
@@ -307,7 +307,7 @@ class GroupTraffic:
 
 
 def stage_alone(
-    stage: Stage, buffer_bytes: int, budget: Budget = None, *, halo: Halo = Halo.CACHED
+    stage: TraversalStep, buffer_bytes: int, budget: Budget = None, *, halo: Halo = Halo.CACHED
 ) -> GroupTraffic:
     """Return the least traffic of one stage: its best loop nest, or all that goes in and out once.
 
@@ -354,7 +354,7 @@ def stage_alone(
     )
 
 
-def _streamed(stage: Stage, reads: int, held: int) -> GroupTraffic:
+def _streamed(stage: TraversalStep, reads: int, held: int) -> GroupTraffic:
     return GroupTraffic(
         stages=(stage,),
         input_bytes=reads,
@@ -365,7 +365,7 @@ def _streamed(stage: Stage, reads: int, held: int) -> GroupTraffic:
     )
 
 
-def _held_by_window(stage: Stage) -> int:
+def _held_by_window(stage: TraversalStep) -> int:
     """Bytes for windows over one map: the rows under one, or the outputs they add to."""
     layer = stage.window
     if layer is None:

@@ -34,7 +34,7 @@ from planners.kernels import ranges
 from planners.traffic.convolution import (
     ELEMENTS,
     ArrayBytes,
-    Convolution,
+    ConvolutionLoops,
     array_bytes,
     axes_of,
     group_of,
@@ -56,9 +56,9 @@ from planners.traffic.nest import (
     Array,
     Halo,
     LayerTraffic,
-    Loop,
     LoopNest,
     LowerBound,
+    NestLoop,
     Order,
     lengths,
     movers,
@@ -81,7 +81,7 @@ Cuts = Callable[[int], tuple[Pair, ...]]  # the sizes of tiles of a loop, by its
 
 @public
 def minimum_traffic(
-    convolution: Convolution,
+    convolution: ConvolutionLoops,
     *,
     buffer_bytes: Bytes,
     element_bytes: Positive | ArrayBytes,
@@ -141,14 +141,14 @@ def minimum_traffic(
     )
 
 
-def _coarsened(group: Convolution, nest: LoopNest, room: int, sizes: ArrayBytes) -> LoopNest:
+def _coarsened(group: ConvolutionLoops, nest: LoopNest, room: int, sizes: ArrayBytes) -> LoopNest:
     """The nest with larger tiles where that moves no more and fits: fewer and longer transfers."""
     least = transfers(group, nest).total_bytes(sizes)
-    for loop, length in zip(Loop, lengths(group), strict=True):
+    for loop, length in zip(NestLoop, lengths(group), strict=True):
         first, second = movers(nest.order, loop)
         outer, inner = nest.tiles[first][loop], nest.tiles[second][loop]
         sizes_tried = (
-            tile_sizes(length) if loop in (Loop.FILTERS, Loop.CHANNELS) else (length, outer)
+            tile_sizes(length) if loop in (NestLoop.FILTERS, NestLoop.CHANNELS) else (length, outer)
         )
         for pair in (
             (size, tile) for size in sizes_tried if size >= outer for tile in (size, inner)
@@ -165,7 +165,7 @@ def _coarsened(group: Convolution, nest: LoopNest, room: int, sizes: ArrayBytes)
     return nest if nest.slides in slid else replace(nest, slides=None)
 
 
-def check_lengths(convolution: Convolution) -> None:
+def check_lengths(convolution: ConvolutionLoops) -> None:
     """Raise GaveUp for a layer whose tiles are too many to be listed."""
     rows = convolution.output_rows * convolution.kernel_rows
     columns = convolution.output_columns * convolution.kernel_columns
@@ -200,7 +200,7 @@ class _Choice(NamedTuple):
 
 
 @lru_cache(maxsize=10_000)
-def nest_search(group: Convolution, halo: Halo, sizes: ArrayBytes = ELEMENTS) -> NestSearch:
+def nest_search(group: ConvolutionLoops, halo: Halo, sizes: ArrayBytes = ELEMENTS) -> NestSearch:
     """Return the search for a layer of one group; equal ones share it."""
     return NestSearch(group, halo, sizes)
 
@@ -208,7 +208,7 @@ def nest_search(group: Convolution, halo: Halo, sizes: ArrayBytes = ELEMENTS) ->
 class NestSearch:
     """Finds the best nest of one layer for one buffer after another."""
 
-    def __init__(self, group: Convolution, halo: Halo, sizes: ArrayBytes) -> None:
+    def __init__(self, group: ConvolutionLoops, halo: Halo, sizes: ArrayBytes) -> None:
         self._group = group
         self._halo = halo
         self._sizes = sizes
@@ -243,7 +243,8 @@ class NestSearch:
         for first, second, third in permutations(Array):
             order = first, second, third
             filters, channels = (
-                loop_options(order, loop, sizes[loop]) for loop in (Loop.FILTERS, Loop.CHANNELS)
+                loop_options(order, loop, sizes[loop])
+                for loop in (NestLoop.FILTERS, NestLoop.CHANNELS)
             )
             for slides in SLIDES if self._halo is Halo.CACHED else SLIDES[:1]:
                 rows, columns = (
@@ -264,11 +265,14 @@ class NestSearch:
                 # The kernel wants what the weights hold behind what the other array holds.
                 for number in (*(option[1::-1] if is_turned else option[:2]), option.rounds)
             )
-            for options, loop in ((choice.filters, Loop.FILTERS), (choice.channels, Loop.CHANNELS))
+            for options, loop in (
+                (choice.filters, NestLoop.FILTERS),
+                (choice.channels, NestLoop.CHANNELS),
+            )
             for is_turned in [movers(choice.order, loop)[0] is Array.WEIGHTS]
         )
         columns = backend.view(choice.columns.costs.ravel().tolist())
-        layer = backend.kernel(kernel.Layer)(
+        layer = backend.kernel(kernel.ConvolutionShape)(
             group.channels,
             used_weights(group) * sizes.weights,
             group.output_elements * sizes.output,
@@ -279,7 +283,7 @@ class NestSearch:
             stop.look()
             stop.spend(NESTS_EFFORT)
             answer = backend.array([below] + [0] * (kernel.ANSWER - 1))
-            choices = backend.kernel(kernel.Choices)(
+            choices = backend.kernel(kernel.TileChoices)(
                 filters, channels, backend.view(rows.costs.ravel().tolist()), columns
             )
             backend.kernel(kernel.minimum_traffic)(choices, layer, answer)
@@ -292,14 +296,14 @@ class NestSearch:
 def _nest(choice: _Choice, places: Sequence[int]) -> LoopNest:
     """The nest of the options at these places: of filters, channels, rows, columns."""
     filters, channels, row, column = places
-    pairs: dict[Loop, Sequence[int]] = {
-        Loop.FILTERS: choice.filters[filters][:2],
-        Loop.CHANNELS: choice.channels[channels][:2],
+    pairs: dict[NestLoop, Sequence[int]] = {
+        NestLoop.FILTERS: choice.filters[filters][:2],
+        NestLoop.CHANNELS: choice.channels[channels][:2],
     }
     for loops, axis, at in zip(AXES, (choice.rows, choice.columns), (row, column), strict=True):
         tiles = axis.tiles[at].tolist()
         pairs |= {loops[0]: tiles[:2], loops[1]: tiles[2:]}
-    held = [[1] * len(Loop) for _ in Array]
+    held = [[1] * len(NestLoop) for _ in Array]
     for loop, pair in pairs.items():
         for array, size in zip(movers(choice.order, loop), pair, strict=True):
             held[array][loop] = size
@@ -311,7 +315,7 @@ def _nest(choice: _Choice, places: Sequence[int]) -> LoopNest:
     )
 
 
-def loop_options(order: Order, loop: Loop, length: int) -> list[LoopOption]:
+def loop_options(order: Order, loop: NestLoop, length: int) -> list[LoopOption]:
     """Return the tiles of filters or channels that are worth a try, the largest first."""
     bands = bands_around(order, loop)
     if bands == 0:
@@ -322,7 +326,7 @@ def loop_options(order: Order, loop: Loop, length: int) -> list[LoopOption]:
     ]
 
 
-def bands_around(order: Order, loop: Loop) -> int:
+def bands_around(order: Order, loop: NestLoop) -> int:
     """Return how many of the loop's two bands lie around the array that it does not move."""
     (third,) = (array for array in order if loop not in MOVES[array])
     return order.index(third)
@@ -395,7 +399,7 @@ class AxisTiles:
         return AxisOptions(np.stack(costs, axis=1), np.hstack([downs[:, :2], taken[:, :2]]))
 
 
-def _of_loop(order: Order, loop: Loop, pairs: tuple[Pair, ...]) -> Numbers:
+def _of_loop(order: Order, loop: NestLoop, pairs: tuple[Pair, ...]) -> Numbers:
     """The pairs of tiles to try, the number of that of the input tile, and rounds of the third array.
 
     All of them, but for an inner array whose tiles cost nothing: one that is not the input, with no
@@ -433,7 +437,7 @@ SCALE = 1024  # of square roots, so that little is lost where they are rounded
 
 
 def lower_bounds(
-    convolution: Convolution, *, buffer_bytes: int, element_bytes: int | ArrayBytes
+    convolution: ConvolutionLoops, *, buffer_bytes: int, element_bytes: int | ArrayBytes
 ) -> tuple[LowerBound, ...]:
     """Return the lower bounds on the bytes moved between a buffer and the memory outside.
 
@@ -464,14 +468,14 @@ def lower_bounds(
     )
 
 
-def array_elements(group: Convolution) -> tuple[int, int, int]:
+def array_elements(group: ConvolutionLoops) -> tuple[int, int, int]:
     """Return the elements of input and weights that some multiplication reads, and of the output."""
     rows, columns = axes_of(group)
     inputs = group.channels * all_touched(rows) * all_touched(columns)
     return inputs, used_weights(group), group.output_elements
 
 
-def communication_elements(group: Convolution, room: int) -> int:
+def communication_elements(group: ConvolutionLoops, room: int) -> int:
     """Return a lower bound on the elements one group moves through a buffer of `room` elements.
 
     1. Count reads, and for each output a free read of a zero when its sum begins. Cut a schedule

@@ -13,7 +13,7 @@ from csdf.kernels import compile as compiler
 from csdf.kernels import ranges
 from csdf.model.builder import GraphBuilder
 from csdf.model.indexed import indexed
-from csdf.search.learned_bounds import Cut, Cuts, Cycle, Cycles
+from csdf.search.learned_bounds import Cuts, Cycle, Cycles, InsufficientRegion
 from csdf.search.trade_off import smallest_storage
 from tests import both_kernels
 from tests.both_kernels import BOTH
@@ -63,7 +63,7 @@ def test_cuts_and_demands_of_huge_capacities_are_no_smaller(monkeypatch, backend
     cuts, demands = Cuts([1] * 4, [5] * 4), Cycles([1] * 4, [5] * 4)
     demands.tighten(lambda period: period is not None and period <= 1)
     for variable in range(4):
-        cuts.add(Cut({variable: number}))
+        cuts.add(InsufficientRegion({variable: number}))
         share = Fraction(1, number + 1)
         demands.add(Cycle(1, Fraction(0), ((variable, share),), (1,)))
     assert cuts.bound([0] * 4)[0] == 4 * 5 * (number + 1)

@@ -29,9 +29,9 @@ from csdf.time_limit import Stop
 from planners.published.nsga2 import SearchLimits, Settings, evolve
 from planners.reuse.application import Application, single_partition
 from planners.reuse.edge_buffers import best_shared
-from planners.reuse.evaluation import Evaluator
+from planners.reuse.evaluation import ChromosomeEvaluator
 from planners.reuse.executors import Checkpoint, Serial
-from planners.reuse.problem import Problem, Score, score, search_problem
+from planners.reuse.problem import ReuseProblem, Score, score, search_problem
 from planners.reuse.process_pool import cluster_executor, local_executor
 
 GENERATIONS = 200
@@ -119,7 +119,7 @@ def parsed_options():
 
 def problem(objectives):
     names = tuple(f"objective {number}" for number in range(objectives))
-    return Problem(identity="benchmark", alleles=((0, 1),) * GENES, objectives=names)
+    return ReuseProblem(identity="benchmark", alleles=((0, 1),) * GENES, objectives=names)
 
 
 def search_time(evaluate, *, is_kept):
@@ -160,7 +160,7 @@ def evaluation_times(opened):
 
 def network_evaluator():
     member = single_partition(from_catalogue(NETWORK))
-    return Evaluator(Application(name=NETWORK, members=(member,)), share=best_shared)
+    return ChromosomeEvaluator(Application(name=NETWORK, members=(member,)), share=best_shared)
 
 
 def network_search(evaluator, place, generations):

@@ -12,10 +12,10 @@ from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from planners.fusion.search import Terms, front, options
-from planners.memory.answer import Scratch
+from planners.memory.answer import ScratchCount
 from planners.memory.order import chain_of
 
-TERMS = Terms(platform=PLATFORMS["cortex-m7"], scratch=Scratch.IM2COL)
+TERMS = Terms(platform=PLATFORMS["cortex-m7"], scratch=ScratchCount.IM2COL)
 
 
 def main(names):

@@ -223,7 +223,7 @@ def test_an_interrupt_gives_the_best_so_far(fuse, monkeypatch):
     def interrupted(*words):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(search._Rows, "ending", interrupted)
+    monkeypatch.setattr(search._RowGroups, "ending", interrupted)
     code, output, remarks = fuse(MODEL, "--ram", "1MB")
     assert code == 0
     assert "ms; feasible\n" in output

@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from planners.arena.command.picture import Box, draw_arena
+from planners.arena.command.picture import DrawnBuffer, draw_arena
 
 
 def axes_of(boxes):
@@ -13,23 +13,27 @@ def axes_of(boxes):
 
 def test_bytes_that_buffers_share_live_once():
     # 0..60 and 40..100 cover 100 bytes together, not 120; from 5 on only the second lives.
-    axes = axes_of([Box("a", 0, 5, 0, 60), Box("b", 0, 9, 40, 60)])
+    axes = axes_of([DrawnBuffer("a", 0, 5, 0, 60), DrawnBuffer("b", 0, 9, 40, 60)])
     line = next(one for one in axes.lines if one.get_label() == "live bytes")
     assert list(line.get_xdata()) == [0, 5, 9]
     assert list(line.get_ydata()) == [100, 60, 0]
 
 
 def test_of_names_over_each_other_and_of_small_buffers_one_is_printed():
-    boxes = [Box("large", 0, 9, 0, 100), Box("other", 0, 9, 1, 98), Box("flat", 0, 9, 100, 1)]
+    boxes = [
+        DrawnBuffer("large", 0, 9, 0, 100),
+        DrawnBuffer("other", 0, 9, 1, 98),
+        DrawnBuffer("flat", 0, 9, 100, 1),
+    ]
     assert [one.get_text() for one in axes_of(boxes).texts] == ["large"]
 
 
 def test_of_a_long_name_the_end_is_printed_and_all_of_it_fits():
-    (text,) = axes_of([Box("x" * 200 + "/last", 0, 9, 0, 100)]).texts
+    (text,) = axes_of([DrawnBuffer("x" * 200 + "/last", 0, 9, 0, 100)]).texts
     assert text.get_text().startswith("…")
     assert text.get_text().endswith("/last")
     assert len(text.get_text()) < 100
 
 
 def test_bytes_are_counted_in_the_units_of_the_text():
-    assert axes_of([Box("a", 0, 5, 0, 60_000)]).get_ylabel() == "offset (kB)"
+    assert axes_of([DrawnBuffer("a", 0, 5, 0, 60_000)]).get_ylabel() == "offset (kB)"

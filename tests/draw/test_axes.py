@@ -11,7 +11,7 @@ from csdf.draw.charts import front_picture
 from csdf.search.pareto import ParetoFront, ParetoPoint
 from csdf.status import Ended, because
 from planners.commands.cnn.picture import MemoryBar, memory_picture
-from planners.fusion.command.picture import Line, lines_picture
+from planners.fusion.command.picture import PlottedPoints, lines_picture
 from planners.traffic.command.picture import sweep_picture
 
 
@@ -59,6 +59,6 @@ def test_the_legend_of_a_sweep_stands_outside_the_lines():
 
 @pytest.mark.parametrize(("is_front", "across"), [(True, "arena, log scale"), (False, "arena")])
 def test_only_a_logarithmic_axis_says_so(is_front, across):
-    lines = [Line("found", [1, 10], [3, 2])]
+    lines = [PlottedPoints("found", [1, 10], [3, 2])]
     picture = lines_picture("n", lines, across="arena", up="ms", is_front=is_front, suffix="svg")
     assert across in texts_of(picture)

@@ -10,12 +10,12 @@ pytest.importorskip("matplotlib")
 
 from matplotlib import rc_context
 
-from planners.arena.command.picture import Box, arena_picture
+from planners.arena.command.picture import DrawnBuffer, arena_picture
 from planners.traffic.command.picture import TrafficBar, bars_picture
 
 
 def drawn(title, suffix="svg"):
-    boxes = [Box(title, 0, 9, 0, 9)]
+    boxes = [DrawnBuffer(title, 0, 9, 0, 9)]
     return arena_picture(title, boxes, bound=9, capacity=None, suffix=suffix)
 
 

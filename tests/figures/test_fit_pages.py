@@ -9,7 +9,7 @@ from cnn2csdf.parameters import multiply_accumulates
 from figures import fit_networks, msf_cnn
 from planners.memory.answer import EXTERNAL, SEARCHED
 from planners.memory.fit import fit
-from planners.plan.executor import Machine
+from planners.plan.executor import PlanMachine
 from planners.plan.rematerialisation import worked_network
 
 
@@ -63,7 +63,7 @@ def test_a_row_of_the_page_comes_out_again():
     ends = {"input": EXTERNAL, "output": EXTERNAL}
     found = fit(network, ram=ram, element_bytes=1, searched=SEARCHED, **ends).best
     assert found is not None
-    Machine(worked_network(network, found.plan.rematerialised), found.plan).run()
+    PlanMachine(worked_network(network, found.plan.rematerialised), found.plan).run()
     assert found.mac_ratio <= theirs.work / subject.once
 
 

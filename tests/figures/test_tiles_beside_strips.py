@@ -8,7 +8,7 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.operators import Convolution, Window
 from figures import tiles_beside_strips as tiles
 from figures.fit_networks import Subject, network_of
-from planners.memory.moves import Moves
+from planners.memory.moves import GroupMoves
 from planners.memory.order import topological_order
 from planners.memory.stages import StageTable
 
@@ -26,7 +26,7 @@ def two_convolutions():
 
 def groups_of_two():
     network = two_convolutions()
-    moves = Moves(topological_order(network), StageTable(network, element_bytes=1))
+    moves = GroupMoves(topological_order(network), StageTable(network, element_bytes=1))
     return tiles.Tiles(moves).behind(0)[2]
 
 

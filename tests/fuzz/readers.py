@@ -35,9 +35,9 @@ from planners.primitives.profile import read_profile
 from planners.published.nsga2 import SearchLimits, Settings, evolve
 from planners.reuse.application import read_application
 from planners.reuse.deployment import streaming_plans
-from planners.reuse.evaluation import Evaluator
+from planners.reuse.evaluation import ChromosomeEvaluator
 from planners.reuse.executors import Checkpoint, Serial
-from planners.reuse.problem import Problem, Score
+from planners.reuse.problem import ReuseProblem, Score
 from tests.cnn2csdf.readers.darknet_texts import TINY
 from tests.fuzz.mutations import json_mutant, mutant, word_mutant
 from tests.fuzz.onnx_mutations import onnx_mutant
@@ -284,7 +284,7 @@ def _durations():
 def _plans():
     """Two networks in one arena, one of them a pipeline."""
     application = worked_example()
-    evaluator = Evaluator(application)
+    evaluator = ChromosomeEvaluator(application)
     plan = by_offsets(evaluator, (None,) * len(application.layers))
     return [format_plans(streaming_plans(application, plan)).encode()]
 
@@ -329,7 +329,7 @@ def _preesm_graph(path, random):
     return read_graph(path, assume_zero_times=random.random() < 0.8)
 
 
-SEARCHED = Problem(identity="test", alleles=((0, 1, 2),) * 6, objectives=("one", "two"))
+SEARCHED = ReuseProblem(identity="test", alleles=((0, 1, 2),) * 6, objectives=("one", "two"))
 
 
 def _score(chromosome):

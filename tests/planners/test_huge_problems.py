@@ -11,12 +11,12 @@ from csdf.kernels.compile import SAFE
 from planners.arena.allocation import plan_arena
 from planners.arena.problem import Buffer, Problem
 from planners.fifo.event_graph import EventGraph
-from planners.fifo.timing.cluster import Cluster, EventSequence, Port, TimingOptions, Wait
+from planners.fifo.timing.cluster import Cluster, EventSequence, TimingOptions, Wait, WordPort
 from planners.kernels import ranges
 from planners.memory.placement import ChainGroup, chain_offsets
 from planners.primitives.selection.problem import Objective
 from planners.primitives.selection.trade_off import added, front_of
-from planners.traffic.convolution import Convolution
+from planners.traffic.convolution import ConvolutionLoops
 from planners.traffic.footprints import tile_sizes
 from planners.traffic.one_layer import minimum_traffic
 from tests.both_kernels import needs_compiled
@@ -74,8 +74,8 @@ def layer(gap):
             EventSequence(name="write", events=2),
         ),
         waits=(Wait(waiter=1, source=0, events=words),),
-        inputs=(Port(sequence=0, words=2, bits=8),),
-        outputs=(Port(sequence=1, words=2, bits=8),),
+        inputs=(WordPort(sequence=0, words=2, bits=8),),
+        outputs=(WordPort(sequence=1, words=2, bits=8),),
     )
 
 
@@ -135,7 +135,7 @@ def test_the_tiles_of_a_loop_are_the_smallest_for_their_number():
 
 
 def test_a_layer_with_too_many_rows_is_named():
-    layer = Convolution(name="long", filters=1, channels=1, input_rows=10**12, input_columns=1)
+    layer = ConvolutionLoops(name="long", filters=1, channels=1, input_rows=10**12, input_columns=1)
     with pytest.raises(GaveUp, match="layer 'long' is too large"):
         minimum_traffic(layer, buffer_bytes=1024, element_bytes=1)
 

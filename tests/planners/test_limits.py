@@ -2,20 +2,20 @@
 
 import pytest
 
-from planners.memory.answer import Limits
+from planners.memory.answer import MemoryLimits
 
 
 @pytest.mark.parametrize(
     ("limits", "room"),
     [
-        (Limits(), None),
-        (Limits(ram=50), 50),  # parameters lie elsewhere
-        (Limits(memory=250), 50),  # 250 - 200
-        (Limits(memory=150), -50),
-        (Limits(flash=220), None),  # as many as there are
-        (Limits(flash=219), -1),
-        (Limits(ram=50, flash=219), -1),
-        (Limits(ram=50, memory=230), 30),
+        (MemoryLimits(), None),
+        (MemoryLimits(ram=50), 50),  # parameters lie elsewhere
+        (MemoryLimits(memory=250), 50),  # 250 - 200
+        (MemoryLimits(memory=150), -50),
+        (MemoryLimits(flash=220), None),  # as many as there are
+        (MemoryLimits(flash=219), -1),
+        (MemoryLimits(ram=50, flash=219), -1),
+        (MemoryLimits(ram=50, memory=230), 30),
     ],
 )
 def test_room_for_buffers_beside_200_bytes_of_parameters_stored_in_220(limits, room):
@@ -23,7 +23,7 @@ def test_room_for_buffers_beside_200_bytes_of_parameters_stored_in_220(limits, r
 
 
 def test_limits_say_what_they_are_for():
-    assert str(Limits(ram=64_000, flash=10**6)) == (
+    assert str(MemoryLimits(ram=64_000, flash=10**6)) == (
         "64 kB of RAM for buffers, 1 MB of flash for parameters"
     )
-    assert not Limits().is_given
+    assert not MemoryLimits().is_given

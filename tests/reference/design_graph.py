@@ -13,7 +13,7 @@ import numpy as np
 
 from csdf.model.graph import Actor, Channel, Graph
 from planners.fifo.design import Design
-from planners.fifo.timing.cluster import EventSequence, Numbers, Port, Wait, counting
+from planners.fifo.timing.cluster import EventSequence, Numbers, Wait, WordPort, counting
 from planners.kernels.event_times import NONE
 
 
@@ -62,7 +62,7 @@ def _moved(wait: Wait, begin: int) -> Wait:
 
 
 def _passing(
-    waiter: int, events: int, own: Port, source: int, others: int, other: Port, depth: int
+    waiter: int, events: int, own: WordPort, source: int, others: int, other: WordPort, depth: int
 ) -> Wait:
     """The wait of one end of a FIFO: for the same word, or for the word a depth before it."""
     word = np.full(events, NONE, dtype=np.int64)
@@ -70,7 +70,7 @@ def _passing(
     return _waiting(waiter, word, source, others, other)
 
 
-def _waiting(waiter: int, words: Numbers, source: int, others: int, other: Port) -> Wait:
+def _waiting(waiter: int, words: Numbers, source: int, others: int, other: WordPort) -> Wait:
     """The wait of each event for a word at the other port, NONE for no word."""
     frames, word = np.divmod(words, other.words)
     event = word if other.events is None else other.events[word]

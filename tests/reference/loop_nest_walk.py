@@ -11,11 +11,11 @@ from functools import lru_cache
 from itertools import product
 
 from csdf.errors import InvalidPlan
-from planners.traffic.convolution import ArrayBytes, Convolution, array_bytes
-from planners.traffic.nest import MOVES, Array, Loop, LoopNest
+from planners.traffic.convolution import ArrayBytes, ConvolutionLoops, array_bytes
+from planners.traffic.nest import MOVES, Array, LoopNest, NestLoop
 
 Element = tuple[int, ...]
-Ranges = Mapping[Loop, range]
+Ranges = Mapping[NestLoop, range]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Walk:
 
 
 def walk(
-    convolution: Convolution,
+    convolution: ConvolutionLoops,
     nest: LoopNest,
     *,
     buffer_bytes: int,
@@ -80,21 +80,21 @@ def _band(nest: LoopNest, array: Array, ranges: Ranges) -> Iterator[tuple[bool, 
         before = tile
 
 
-def whole_loops(convolution: Convolution) -> Ranges:
+def whole_loops(convolution: ConvolutionLoops) -> Ranges:
     """Return all iterations of each loop."""
     groups = convolution.groups
     return {
-        Loop.FILTERS: range(convolution.filters // groups),
-        Loop.CHANNELS: range(convolution.channels // groups),
-        Loop.ROWS: range(convolution.output_rows),
-        Loop.COLUMNS: range(convolution.output_columns),
-        Loop.KERNEL_ROWS: range(max(1, len(_live(convolution, 0)))),
-        Loop.KERNEL_COLUMNS: range(max(1, len(_live(convolution, 1)))),
+        NestLoop.FILTERS: range(convolution.filters // groups),
+        NestLoop.CHANNELS: range(convolution.channels // groups),
+        NestLoop.ROWS: range(convolution.output_rows),
+        NestLoop.COLUMNS: range(convolution.output_columns),
+        NestLoop.KERNEL_ROWS: range(max(1, len(_live(convolution, 0)))),
+        NestLoop.KERNEL_COLUMNS: range(max(1, len(_live(convolution, 1)))),
     }
 
 
 @lru_cache(maxsize=1000)
-def _live(layer: Convolution, axis: int) -> tuple[int, ...]:
+def _live(layer: ConvolutionLoops, axis: int) -> tuple[int, ...]:
     """The places of the kernel along an axis that lie on the map for some output."""
     kernel, inputs, outputs = (
         (layer.kernel_columns, layer.input_columns, layer.output_columns)
@@ -117,7 +117,7 @@ class _Buffer:
     The terms of an output are the bits of a number: one for each channel and kernel place.
     """
 
-    def __init__(self, convolution: Convolution, room: int, sizes: ArrayBytes) -> None:
+    def __init__(self, convolution: ConvolutionLoops, room: int, sizes: ArrayBytes) -> None:
         self.convolution, self.room, self.sizes = convolution, room, sizes
         self.held: dict[Array, set[Element]] = {array: set() for array in Array}
         self.moved = dict.fromkeys(Array, 0)
@@ -145,7 +145,7 @@ class _Buffer:
         )
 
     def _elements(self, array: Array, region: Ranges, group: int) -> set[Element]:
-        filters, channels, rows, columns, down, across = (region[loop] for loop in Loop)
+        filters, channels, rows, columns, down, across = (region[loop] for loop in NestLoop)
         places: Iterator[Element]
         match array:
             case Array.WEIGHTS:
@@ -212,7 +212,7 @@ class _Buffer:
                     f"convolution {self.convolution.name!r}: {array.name.lower()} element "
                     f"{min(missing)} is not in the buffer at {iteration}"
                 )
-        filters, channels, rows, columns, down, across = (iteration[loop] for loop in Loop)
+        filters, channels, rows, columns, down, across = (iteration[loop] for loop in NestLoop)
         for y, x in product(rows, columns):
             terms = self._terms(y, x, channels, down, across)
             for element in ((group, f, y, x) for f in filters):
@@ -241,7 +241,7 @@ class _Buffer:
     def check_complete(self) -> None:
         """Raise InvalidPlan unless every output is outside with all its terms."""
         whole = whole_loops(self.convolution)
-        filters, channels, rows, columns, down, across = (whole[loop] for loop in Loop)
+        filters, channels, rows, columns, down, across = (whole[loop] for loop in NestLoop)
         for group, f, y, x in product(range(self.convolution.groups), filters, rows, columns):
             if self.outside.get((group, f, y, x)) != self._terms(y, x, channels, down, across):
                 raise InvalidPlan(

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planners.reuse.bounds import memory_bound
-from planners.reuse.evaluation import Evaluator
+from planners.reuse.evaluation import ChromosomeEvaluator
 from planners.reuse.load_front import LoadFront
-from planners.reuse.problem import Number, Point, Problem
+from planners.reuse.problem import Number, Point, ReuseProblem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,10 @@ class BoundedPoint:
 
 
 def bounded_points(
-    evaluator: Evaluator, problem: Problem, points: Sequence[Point], fronts: Sequence[LoadFront]
+    evaluator: ChromosomeEvaluator,
+    problem: ReuseProblem,
+    points: Sequence[Point],
+    fronts: Sequence[LoadFront],
 ) -> tuple[BoundedPoint, ...]:
     """Return the points with their bounds; the first objective is memory, the others are periods.
 
@@ -40,7 +43,9 @@ def bounded_points(
     )
 
 
-def _timed_loads(evaluator: Evaluator, front: LoadFront) -> list[tuple[int, tuple[Number, ...]]]:
+def _timed_loads(
+    evaluator: ChromosomeEvaluator, front: LoadFront
+) -> list[tuple[int, tuple[Number, ...]]]:
     """Bytes of weights and load, and the periods, of each chromosome of a front."""
     unit = evaluator.costs.element_bytes
     return [

@@ -15,11 +15,11 @@ from csdf.errors import InvalidPlan
 from csdf.model.graph import Graph
 from csdf.time_limit import Budget
 from planners.reuse.application import Genes
-from planners.reuse.evaluation import Evaluator, ReusePlan
+from planners.reuse.evaluation import ChromosomeEvaluator, ReusePlan
 
 
 def self_timed_periods(
-    evaluator: Evaluator, genes: Genes, *, budget: Budget = None
+    evaluator: ChromosomeEvaluator, genes: Genes, *, budget: Budget = None
 ) -> tuple[Fraction, ...]:
     """Return seconds from frame to frame of each network, in the buffers of a chromosome.
 
@@ -43,7 +43,10 @@ def _period(graph: Graph, budget: Budget) -> Fraction:
 
 
 def _bounded_graph(
-    evaluator: Evaluator, number: int, plan: ReusePlan, genes: dict[tuple[str, str], int | None]
+    evaluator: ChromosomeEvaluator,
+    number: int,
+    plan: ReusePlan,
+    genes: dict[tuple[str, str], int | None],
 ) -> Graph:
     """The network of one member as a graph; copies of one edge are one larger buffer."""
     member = evaluator.application.members[number]

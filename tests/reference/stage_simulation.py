@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from planners.fifo.hls.synthesis_report import ReportedLoop, SynthesisReport
-from planners.fifo.hls.trace import Access, Loop, Repeat, Trace
+from planners.fifo.hls.trace import Access, LoopExecution, RepeatedIterations, Trace
 
 Stage = list[tuple[int, str]]  # FIFOs, and what happens: need, free, write
 
@@ -21,7 +21,7 @@ def unrolled(body):
     """Return a body without repeats: its iterations one by one."""
     found = []
     for part in body:
-        if isinstance(part, Repeat):
+        if isinstance(part, RepeatedIterations):
             found += unrolled(part.pattern) * part.count
         else:
             found.append(part)
@@ -40,18 +40,20 @@ def accesses(iteration):
     return found
 
 
-def nest(loop: Loop, tag: str):
+def nest(loop: LoopExecution, tag: str):
     """Return the labels of nested loops that a tag joins; empty if it is not of this nest."""
     if loop.label == tag:
         return [tag]
     if not tag.startswith(f"{loop.label}_"):
         return []
-    inner = [item for one in unrolled(loop.iterations) for item in one if isinstance(item, Loop)]
+    inner = [
+        item for one in unrolled(loop.iterations) for item in one if isinstance(item, LoopExecution)
+    ]
     rest = nest(inner[0], tag[len(loop.label) + 1 :]) if inner else []
     return [loop.label, *rest] if rest else []
 
 
-def pipelined_iterations(loop: Loop, labels: Sequence[str]):
+def pipelined_iterations(loop: LoopExecution, labels: Sequence[str]):
     """Return the iterations of the last of these nested loops, in order."""
     if loop.label == labels[-1]:
         return [accesses(one) for one in unrolled(loop.iterations)]
@@ -63,7 +65,9 @@ def pipelined_iterations(loop: Loop, labels: Sequence[str]):
     ]
 
 
-def stages_of(loop: Loop, reported: ReportedLoop, groups: Sequence[str], skew: int) -> list[Stage]:
+def stages_of(
+    loop: LoopExecution, reported: ReportedLoop, groups: Sequence[str], skew: int
+) -> list[Stage]:
     """Return what happens in each stage of a pipelined loop."""
     labels = nest(loop, reported.tag)
     rows = pipelined_iterations(loop, labels)

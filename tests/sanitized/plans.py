@@ -22,7 +22,7 @@ from planners.arena.portfolio import Portfolio, WideningSearch
 from planners.arena.problem import Buffer, Problem
 from planners.arena.pushing import PushingSearch
 from planners.fifo.event_graph import EventGraph
-from planners.fifo.timing.cluster import Cluster, EventSequence, Port, Wait
+from planners.fifo.timing.cluster import Cluster, EventSequence, Wait, WordPort
 from planners.kernels import convolution_layers as layers
 from planners.memory.placement import ExactPlacement, GroupBytes, Lead
 from planners.primitives.library import layers as pooling
@@ -30,7 +30,7 @@ from planners.primitives.library.direct import DIRECT
 from planners.primitives.library.primitive import ConvolutionSizes, compiled, map_dims
 from planners.primitives.profile import CHW
 from planners.traffic import one_layer
-from planners.traffic.convolution import ArrayBytes, Convolution
+from planners.traffic.convolution import ArrayBytes, ConvolutionLoops
 from planners.traffic.footprints import two_levels
 from planners.traffic.nest import Halo
 from tests.planners.fifo.designs import chain
@@ -119,7 +119,7 @@ def overlap(random):
 def nests(random):
     """The least traffic of loop nests with one and two levels of tiles, in bytes of any size."""
     kernel = random.randrange(1, 4), random.randrange(1, 4)
-    layer = Convolution(
+    layer = ConvolutionLoops(
         name="huge", filters=random.randrange(1, 6), channels=random.randrange(1, 6),
         input_rows=kernel[0] + random.randrange(5), input_columns=kernel[1] + random.randrange(5),
         kernel_rows=kernel[0], kernel_columns=kernel[1],
@@ -176,8 +176,8 @@ def layer(random, words, bits):
             ),
             Wait(waiter=0, source=1, events=np.arange(words, dtype=np.int64) - 1 - words),
         ),
-        inputs=(Port(sequence=0, words=words, bits=8),),
-        outputs=(Port(sequence=1, words=words, bits=8),),
+        inputs=(WordPort(sequence=0, words=words, bits=8),),
+        outputs=(WordPort(sequence=1, words=words, bits=8),),
     )  # fmt: skip
 
 

@@ -16,8 +16,8 @@ from csdf.model.builder import GraphBuilder
 from csdf.scenarios.files import read_scenarios
 from csdf.scenarios.model import Scenario, ScenarioGraph, State
 from csdf.scenarios.throughput import (
-    Edge,
     StuckScenario,
+    WeightedEdge,
     maximum_cycle_ratio,
     scenario_matrix,
     scenario_throughput,
@@ -299,7 +299,7 @@ def test_the_largest_cycle_ratio_is_karps_where_every_edge_is_a_step(seed):
         (draw.randrange(nodes), draw.randrange(nodes), draw.randint(-9, 9))
         for _ in range(draw.randint(0, 14))
     ]
-    found = maximum_cycle_ratio(nodes, [Edge(*edge, 1) for edge in edges])
+    found = maximum_cycle_ratio(nodes, [WeightedEdge(*edge, 1) for edge in edges])
     assert (None if found is None else found.ratio) == largest_mean(nodes, edges)
 
 

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from csdf.search.learned_bounds import Cut, Cuts
+from csdf.search.learned_bounds import Cuts, InsufficientRegion
 from tests import both_kernels
 from tests.both_kernels import BOTH
 
@@ -42,7 +42,7 @@ def drawn_cuts(random, steps, count):
     places = range(len(steps))
     for _ in range(count):
         chosen = random.sample(places, random.randint(1, len(steps)))
-        yield Cut({place: steps[place] * random.randint(0, 4) for place in chosen})
+        yield InsufficientRegion({place: steps[place] * random.randint(0, 4) for place in chosen})
 
 
 def with_cuts(cuts, steps, weights):
@@ -58,36 +58,36 @@ def test_no_cut_costs_nothing():
 
 @pytest.mark.slow
 def test_a_cut_is_left_by_its_cheapest_capacity():
-    cut = Cut({0: 3, 1: 4})
+    cut = InsufficientRegion({0: 3, 1: 4})
     # From (3, 2), one step of 2 beyond 3 costs 2 * 5, and 4 + 3 - 2 = 5 tokens of the other 5 * 1.
     assert with_cuts([cut], [2, 3], [5, 1]).bound((3, 2)) == (5, cut)
 
 
 def test_a_cut_that_does_not_hold_costs_nothing():
-    assert with_cuts([Cut({0: 3})], [1], [1]).bound((4,)) == (0, None)
+    assert with_cuts([InsufficientRegion({0: 3})], [1], [1]).bound((4,)) == (0, None)
 
 
 def test_cuts_without_common_capacities_add_up():
-    cuts = [Cut({0: 1}), Cut({1: 2, 2: 2})]
+    cuts = [InsufficientRegion({0: 1}), InsufficientRegion({1: 2, 2: 2})]
     # One token of the first, three of the second or third.
     assert with_cuts(cuts, [1, 1, 1], [1, 1, 1]).bound((1, 0, 0))[0] == 1 + 3
 
 
 def test_one_step_may_leave_several_cuts():
-    cuts = [Cut({0: 1, 1: 1}), Cut({0: 1, 2: 1})]
+    cuts = [InsufficientRegion({0: 1, 1: 1}), InsufficientRegion({0: 1, 2: 1})]
     assert with_cuts(cuts, [1, 1, 1], [1, 1, 1]).bound((1, 1, 1))[0] == 1
 
 
 def test_numbers_of_any_size_are_counted_exactly():
     large = 10**20
-    cuts = [Cut({0: 1})]
+    cuts = [InsufficientRegion({0: 1})]
     assert with_cuts(cuts, [1, large], [1, 1]).bound((0, large))[0] == 2
     assert with_cuts(cuts, [1, 1], [large, 1]).bound((0, 0))[0] == 2 * large
     assert with_cuts(cuts, [large, 1], [1, 1]).bound((0, 0))[0] == large + 1
 
 
 def test_a_cut_that_nothing_leaves_has_no_price():
-    nothing = Cut({})
+    nothing = InsufficientRegion({})
     assert with_cuts([nothing], [1], [1]).bound((5,)) == (0, nothing)
 
 
@@ -109,5 +109,9 @@ def test_the_bound_is_never_more_than_the_cheapest_way_out():
 
 
 def test_the_smallest_cut_that_holds_is_returned():
-    cuts = [Cut({0: 2, 1: 2}), Cut({1: 2}), Cut({0: 0})]
+    cuts = [
+        InsufficientRegion({0: 2, 1: 2}),
+        InsufficientRegion({1: 2}),
+        InsufficientRegion({0: 0}),
+    ]
     assert with_cuts(cuts, [1, 1], [1, 1]).bound((1, 1))[1] is cuts[1]

@@ -11,7 +11,7 @@ from csdf.analysis.periodic import Circuit
 from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
 from csdf.model.indexed import indexed
-from csdf.search.evaluator import Evaluator
+from csdf.search.evaluator import CapacityEvaluator
 from csdf.search.learned_bounds import Cycle, Cycles, Rounds
 from csdf.search.trade_off import pareto_front
 from csdf.search.variables import SearchSpace, prepared
@@ -59,7 +59,7 @@ def test_no_distribution_is_faster_than_cycles_of_others_allow(shape, only_live)
     for seed in range(30):
         random = Random(seed)
         kept, variables, _ = prepared(random_graph(seed, SDF[shape]), SearchSpace())
-        evaluator = Evaluator(kept, variables, only_live=only_live)
+        evaluator = CapacityEvaluator(kept, variables, only_live=only_live)
         steps, weights = [one.step for one in variables], [one.weight for one in variables]
         for _ in range(6):
             one, other = (drawn_capacities(random, variables) for _ in range(2))
@@ -90,7 +90,7 @@ def test_a_path_of_channels_demands_the_sum_of_their_capacities():
         graph.channel(producer, 1, consumer, taken, name=name)
     kept, variables, _ = prepared(graph.graph(), SearchSpace())
     path = Cycle(12, Fraction(0), tuple((place, Fraction(1, 10)) for place in range(3)), (1, 10))
-    evaluator = Evaluator(kept, variables)
+    evaluator = CapacityEvaluator(kept, variables)
     assert path in evaluator.evaluate((4, 5, 10)).cycles
     for period, tokens in ((12, 10), (11, 20), (6, 20), (4, 30)):
         cycles = Cycles([1, 1, 1], [1, 1, 1])

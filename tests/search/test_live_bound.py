@@ -11,12 +11,12 @@ from csdf.errors import GaveUp
 from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
 from csdf.search import named_search
-from csdf.search.evaluator import Evaluator
+from csdf.search.evaluator import CapacityEvaluator
 from csdf.search.liveness_bounds import branching, linear_programs, live_bound
 from csdf.search.liveness_bounds.branching import Branching, SingleMoment
 from csdf.search.liveness_bounds.linear_programs import LinearProgram, priced_bound
 from csdf.search.liveness_bounds.live_bound import exchanges, live_bounds
-from csdf.search.liveness_bounds.windows import ANY, Box, Firings, Moment
+from csdf.search.liveness_bounds.windows import ANY, CapacityBox, IterationFirings, Moment
 from csdf.search.sequential import SequentialRun, raised
 from csdf.search.trade_off import pareto_front, smallest_storage
 from csdf.search.variables import SearchSpace, prepared, size_of
@@ -38,7 +38,7 @@ def _backend(request, monkeypatch):
 
 def run_of(graph, choice=SearchSpace()):  # noqa: B008
     kept, variables, fixed = prepared(graph, choice)
-    evaluator = Evaluator(kept, variables)
+    evaluator = CapacityEvaluator(kept, variables)
     cycles = list(evaluator.cycles.values())
     run = SequentialRun(evaluator.bare, variables, cycles, Stop())
     return run, variables, cycles, fixed
@@ -74,7 +74,7 @@ def test_the_bound_is_at_most_the_proved_smallest(seed):
 
 
 def firings_of(run, cycles):
-    return Firings(run.graph, owners=run.owners, occupied=run.occupied, cycles=cycles)
+    return IterationFirings(run.graph, owners=run.owners, occupied=run.occupied, cycles=cycles)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -131,7 +131,7 @@ def test_boxes_are_split_until_the_smallest_of_brute_force_is_proved(monkeypatch
         search = Branching(
             firings_of(run, cycles), variables, large, near=near, seconds=lambda: LONG, look=int
         )
-        box = Box(tuple(one.least for one in variables), (ANY,) * len(variables))
+        box = CapacityBox(tuple(one.least for one in variables), (ANY,) * len(variables))
         bounds = list(search.bounds(box))
         assert all(one.lower_bound + fixed <= size for one in bounds), seed
         assert bounds[-1].lower_bound + fixed == size == size_of(variables, search.best) + fixed

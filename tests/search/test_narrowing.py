@@ -8,7 +8,7 @@ from csdf.analysis.throughput import throughput
 from csdf.errors import GaveUp
 from csdf.generation import GraphShape, random_graph
 from csdf.io.graph_files import read_graph
-from csdf.search.evaluator import Evaluator
+from csdf.search.evaluator import CapacityEvaluator
 from csdf.search.least import narrowing
 from csdf.search.trade_off import pareto_front, sufficient_capacities
 from csdf.search.variables import SearchSpace, prepared
@@ -51,7 +51,7 @@ def test_a_period_that_no_capacities_reach_has_none():
 def test_without_effort_nothing_is_found():
     graph = read_graph(EXAMPLE)
     _, variables, _ = prepared(graph, SearchSpace())
-    evaluator = Evaluator(graph, variables)
+    evaluator = CapacityEvaluator(graph, variables)
     # The least capacities, 5 and 6, do not reach period 12.
     assert next(narrowing(evaluator, variables, lambda period: period == 12)) is None
 

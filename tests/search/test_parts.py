@@ -7,7 +7,7 @@ import pytest
 from csdf.model.builder import GraphBuilder
 from csdf.search import named_search
 from csdf.search.exploration import Known
-from csdf.search.learned_bounds import Cut
+from csdf.search.learned_bounds import InsufficientRegion
 from csdf.search.named_search import PartedExploration, independent_parts
 from csdf.search.trade_off import pareto_front, smallest_storage
 from tests import both_kernels
@@ -131,7 +131,12 @@ def test_published_graphs_have_their_front_in_parts(monkeypatch, name):
 
 
 def test_variables_of_one_cut_are_in_one_part():
-    cuts = [Cut({0: 3, 4: 1}), Cut({2: 5}), Cut({4: 2, 1: 2}), Cut({})]
+    cuts = [
+        InsufficientRegion({0: 3, 4: 1}),
+        InsufficientRegion({2: 5}),
+        InsufficientRegion({4: 2, 1: 2}),
+        InsufficientRegion({}),
+    ]
     assert independent_parts(6, Known(cuts, []).joined) == [[0, 1, 4], [2], [3], [5]]
 
 

@@ -9,7 +9,7 @@ from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.liveness import deadlock
 from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
-from csdf.search.evaluator import Evaluator
+from csdf.search.evaluator import CapacityEvaluator
 from csdf.search.sequential import SequentialRun, raised
 from csdf.search.trade_off import pareto_front, smallest_storage
 from csdf.search.variables import SearchSpace, prepared
@@ -20,7 +20,7 @@ SHAPE = GraphShape(actors=6, extra_channels=4, max_repetitions=6)
 
 def run_of(graph, choice=SearchSpace()):  # noqa: B008
     kept, variables, _ = prepared(graph, choice)
-    evaluator = Evaluator(kept, variables)
+    evaluator = CapacityEvaluator(kept, variables)
     cycles = list(evaluator.cycles.values())
     return SequentialRun(evaluator.bare, variables, cycles, Stop()), variables
 

@@ -7,9 +7,9 @@ import pytest
 from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
 from csdf.search import named_search
-from csdf.search.evaluator import Evaluator
+from csdf.search.evaluator import CapacityEvaluator
 from csdf.search.exploration import Exploration
-from csdf.search.learned_bounds import Cut
+from csdf.search.learned_bounds import InsufficientRegion
 from csdf.search.named_search import PartedExploration
 from csdf.search.symmetry import Symmetries, evened, within
 from csdf.search.trade_off import pareto_front, smallest_storage
@@ -49,7 +49,7 @@ def mirrored(graph, times=2):
 
 def symmetries_of(graph, choice=SearchSpace()):  # noqa: B008
     kept, variables, _ = prepared(graph, choice)
-    return Symmetries(Evaluator(kept, variables).bare, variables), variables
+    return Symmetries(CapacityEvaluator(kept, variables).bare, variables), variables
 
 
 def is_renaming(graph, channels):
@@ -221,7 +221,9 @@ def test_joined_sides_are_one_part_in_which_one_of_two_distributions_is_looked_a
 
     def looked_at(symmetries):
         kept, variables, _ = prepared(graph, SearchSpace())
-        exploration = Exploration(Evaluator(kept, variables), variables, lambda: None, symmetries)
+        exploration = Exploration(
+            CapacityEvaluator(kept, variables), variables, lambda: None, symmetries
+        )
         best = exploration.cheapest(lambda period: period is not None and period <= 8)
         return size_of(variables, best), exploration.evaluator.count
 
@@ -235,10 +237,15 @@ def test_joined_sides_are_one_part_in_which_one_of_two_distributions_is_looked_a
 def test_a_cut_is_learned_with_its_images():
     graph = sides(joined=False)
     kept, variables, _ = prepared(graph, SearchSpace())
-    exploration = Exploration(Evaluator(kept, variables), variables, lambda: None, [(2, 3, 0, 1)])
-    exploration.learn(Cut({0: 4, 3: 2}))
-    exploration.learn(Cut({2: 4, 1: 2}))  # the image, which is known
-    assert list(exploration.cuts) == [Cut({0: 4, 3: 2}), Cut({2: 4, 1: 2})]
+    exploration = Exploration(
+        CapacityEvaluator(kept, variables), variables, lambda: None, [(2, 3, 0, 1)]
+    )
+    exploration.learn(InsufficientRegion({0: 4, 3: 2}))
+    exploration.learn(InsufficientRegion({2: 4, 1: 2}))  # the image, which is known
+    assert list(exploration.cuts) == [
+        InsufficientRegion({0: 4, 3: 2}),
+        InsufficientRegion({2: 4, 1: 2}),
+    ]
 
 
 def test_least_capacities_are_those_of_the_variables_that_are_alike():

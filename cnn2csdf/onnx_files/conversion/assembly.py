@@ -14,7 +14,7 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Quantization
 from cnn2csdf.network import Shape
 from cnn2csdf.onnx_files.graph_values import GraphValues
-from cnn2csdf.onnx_files.nodes import Node, shortest_decimal, unsupported
+from cnn2csdf.onnx_files.nodes import OnnxNode, shortest_decimal, unsupported
 from cnn2csdf.operators.operator import Constants, constant_role
 from cnn2csdf.weights import Array
 from csdf.errors import InvalidNetwork
@@ -22,7 +22,7 @@ from csdf.errors import InvalidNetwork
 Dims = tuple[int, ...]
 
 
-class Assembly:
+class OnnxAssembly:
     """Turns nodes into layers, in running order.
 
     The layers have no batch axis. A tensor that has lost its batch axis on the way (squeezed, or
@@ -58,7 +58,7 @@ class Assembly:
 
     def add(
         self,
-        node: Node,
+        node: OnnxNode,
         *steps: Step,
         inputs: Sequence[str] | None = None,
         output: str | None = None,
@@ -99,7 +99,7 @@ class Assembly:
             )
         self._layers[tensor] = layer
 
-    def with_dims(self, node: Node, tensor: str, dims: Dims) -> str:
+    def with_dims(self, node: OnnxNode, tensor: str, dims: Dims) -> str:
         """Return a tensor that has these dims, the batch included, before a node."""
         if self.shape(tensor).dims == dims:
             return tensor
@@ -111,7 +111,7 @@ class Assembly:
 
     def add_raised(
         self,
-        node: Node,
+        node: OnnxNode,
         *steps: Step,
         inputs: Sequence[str],
         output: str | None = None,
@@ -167,7 +167,7 @@ class Assembly:
 
     def _chain(
         self,
-        node: Node,
+        node: OnnxNode,
         steps: Sequence[Step],
         sources: list[str],
         tensor: str,
@@ -246,14 +246,14 @@ class Assembly:
         """Whether the tensor is there and the same for every frame."""
         return tensor is not None and self.values.is_static(tensor)
 
-    def dynamic(self, node: Node, index: int) -> str:
+    def dynamic(self, node: OnnxNode, index: int) -> str:
         """Return the input at that place, which must depend on the frame."""
         tensor = node.required(index)
         if self.values.is_static(tensor):
             raise unsupported(node, f"input {tensor!r} is a constant")
         return tensor
 
-    def map_shape(self, node: Node, index: int) -> Shape:
+    def map_shape(self, node: OnnxNode, index: int) -> Shape:
         """Return the shape of an input that must be a stack of feature maps."""
         tensor = self.dynamic(node, index)
         if not self.shape(tensor).is_map or tensor not in self._batched:
@@ -261,13 +261,13 @@ class Assembly:
             raise unsupported(node, f"works on 1 x channels x height x width only, found {listed}")
         return self.shape(tensor)
 
-    def frame_axis(self, node: Node, tensor: str, axis: int) -> int:
+    def frame_axis(self, node: OnnxNode, tensor: str, axis: int) -> int:
         """Return which axis of the layer that axis of the tensor is; a negative one from the end."""
         if (frame_axis := self.frame_axis_or_batch(node, tensor, axis)) is None:
             raise unsupported(node, "works along the batch axis")
         return frame_axis
 
-    def frame_axis_or_batch(self, node: Node, tensor: str, axis: int) -> int | None:
+    def frame_axis_or_batch(self, node: OnnxNode, tensor: str, axis: int) -> int | None:
         """Return which axis of the layer that axis of the tensor is; None if it is the batch."""
         rank = len(self.values.dims(tensor))
         if not -rank <= axis < rank:
@@ -279,7 +279,7 @@ class Assembly:
         """Return 1 if the tensor has a batch axis, else 0."""
         return int(tensor in self._batched)
 
-    def integers(self, node: Node, index: int, what: str) -> tuple[int, ...] | None:
+    def integers(self, node: OnnxNode, index: int, what: str) -> tuple[int, ...] | None:
         """Return the static integers of an input; None where it is left out."""
         value = self._static(node, index, what)
         if value is None:
@@ -288,7 +288,7 @@ class Assembly:
             raise unsupported(node, f"{what} {node.input(index)!r} are not integers")
         return tuple(int(number) for number in value.reshape(-1))
 
-    def reals(self, node: Node, index: int, what: str) -> tuple[float, ...] | None:
+    def reals(self, node: OnnxNode, index: int, what: str) -> tuple[float, ...] | None:
         """Return the static numbers of an input; None where it is left out."""
         value = self._static(node, index, what)
         if value is None:
@@ -297,14 +297,14 @@ class Assembly:
             raise unsupported(node, f"{what} {node.input(index)!r} is not a number")
         return tuple(shortest_decimal(float(number)) for number in value.reshape(-1))
 
-    def trained(self, node: Node, index: int, what: str) -> tuple[str, Dims]:
+    def trained(self, node: OnnxNode, index: int, what: str) -> tuple[str, Dims]:
         """Return the name and dims of an input that must be static: weights."""
         tensor = node.required(index)
         if not self.values.is_static(tensor):
             raise unsupported(node, f"{what} {tensor!r} is computed from the frame")
         return tensor, self.values.dims(tensor)
 
-    def vector(self, node: Node, index: int, what: str, size: int) -> Numbers:
+    def vector(self, node: OnnxNode, index: int, what: str, size: int) -> Numbers:
         """Return a static input as one number for each of `size` places; a single one repeats."""
         tensor, dims = self.trained(node, index, what)
         if prod(dims) not in (1, size):
@@ -317,7 +317,7 @@ class Assembly:
         """Return a static tensor as it is."""
         return Numbers(tensor, lambda: self.values.value(tensor))
 
-    def frame_dims(self, node: Node, constant: str) -> Dims:
+    def frame_dims(self, node: OnnxNode, constant: str) -> Dims:
         """Return the dims of a constant operand of a node, without a batch axis of one."""
         dims = self.values.dims(constant)
         if 0 in dims:
@@ -341,7 +341,7 @@ class Assembly:
             tensor, lambda: np.asarray(self.values.value(tensor), np.float32).reshape(dims)
         )
 
-    def _static(self, node: Node, index: int, what: str) -> Array | None:
+    def _static(self, node: OnnxNode, index: int, what: str) -> Array | None:
         tensor = node.input(index)
         return None if tensor is None else self.values.value(self.trained(node, index, what)[0])
 

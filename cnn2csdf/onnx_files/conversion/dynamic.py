@@ -8,13 +8,13 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Quantization
-from cnn2csdf.onnx_files.conversion.assembly import Assembly, Numbers, Weighted
-from cnn2csdf.onnx_files.nodes import Node, unsupported
+from cnn2csdf.onnx_files.conversion.assembly import Numbers, OnnxAssembly, Weighted
+from cnn2csdf.onnx_files.nodes import OnnxNode, unsupported
 from cnn2csdf.weights import Array
 from csdf.errors import UnreadableFile, counted
 
 
-def dynamic_quantization(node: Node, assembly: Assembly) -> None:
+def dynamic_quantization(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a layer for the scale, for the zero point, and for the integers."""
     tensor = assembly.dynamic(node, 0)
     integers, scale, zero = (*node.outputs, "", "")[:3]
@@ -27,7 +27,7 @@ def dynamic_quantization(node: Node, assembly: Assembly) -> None:
         assembly.add(node, op.DynamicQuantization(), inputs=sources, output=integers)
 
 
-def zero_points(node: Node, assembly: Assembly, places: Sequence[int]) -> list[str]:
+def zero_points(node: OnnxNode, assembly: OnnxAssembly, places: Sequence[int]) -> list[str]:
     """Return the zero points at those inputs that are there; they must depend on the frame."""
     names_present = [name for place in places if (name := node.input(place)) is not None]
     for name in names_present:
@@ -37,7 +37,7 @@ def zero_points(node: Node, assembly: Assembly, places: Sequence[int]) -> list[s
 
 
 def without_zero_point(
-    node: Node, assembly: Assembly, place: int, numbers: Numbers, channels: int
+    node: OnnxNode, assembly: OnnxAssembly, place: int, numbers: Numbers, channels: int
 ) -> Numbers:
     """Return trained integers less their zero point, which lies along the first or last axis.
 
@@ -61,7 +61,7 @@ def without_zero_point(
     return numbers._replace(read=centred)
 
 
-def integer_product(node: Node, assembly: Assembly) -> None:
+def integer_product(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a product of integers with trained integers, or of two inputs."""
     left, right = assembly.dynamic(node, 0), node.required(1)
     if not assembly.is_static(right):
@@ -79,13 +79,13 @@ def integer_product(node: Node, assembly: Assembly) -> None:
     assembly.add(node, step, inputs=(left, *zeros))
 
 
-def quantize(node: Node, assembly: Assembly) -> None:
+def quantize(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a layer that stores real numbers as integers."""
     quantization = _one_scale(node, assembly, node.outputs[0])
     assembly.add(node, op.Conversion(), quantization=quantization)
 
 
-def dequantize(node: Node, assembly: Assembly) -> None:
+def dequantize(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a layer that makes integers real."""
     tensor = assembly.dynamic(node, 0)
     quantization = _one_scale(node, assembly, tensor)
@@ -94,7 +94,7 @@ def dequantize(node: Node, assembly: Assembly) -> None:
     assembly.add(node, op.Conversion())
 
 
-def _one_scale(node: Node, assembly: Assembly, tensor: str) -> Quantization:
+def _one_scale(node: OnnxNode, assembly: OnnxAssembly, tensor: str) -> Quantization:
     quantization = assembly.values.quantization(node, tensor)
     if quantization is None:
         raise unsupported(node, "several scales or zero points of what depends on the frame")

@@ -9,10 +9,10 @@ from typing import Any
 import onnx
 
 from cnn2csdf import operators as op
-from cnn2csdf.onnx_files.conversion.assembly import Assembly, Weighted
+from cnn2csdf.onnx_files.conversion.assembly import OnnxAssembly, Weighted
 from cnn2csdf.onnx_files.conversion.moves import expanded
 from cnn2csdf.onnx_files.input_dims import FLOATS
-from cnn2csdf.onnx_files.nodes import Node, unsupported
+from cnn2csdf.onnx_files.nodes import OnnxNode, unsupported
 from csdf.errors import UnreadableFile
 
 BOOL = onnx.TensorProto.BOOL
@@ -94,14 +94,14 @@ def attributes_by_kind() -> dict[str, dict[str, Any]]:
     return functions
 
 
-def activation(node: Node, assembly: Assembly) -> None:
+def activation(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a function of each element; its parameters are attributes."""
     function, attributes = PLAIN[node.op_type]
     parameters = tuple(node.real(name, default) for name, default in attributes)
     assembly.add(node, op.Activation(function=function, parameters=parameters))
 
 
-def gelu(node: Node, assembly: Assembly) -> None:
+def gelu(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a GELU, the exact one or its approximation by tanh."""
     form = node.text("approximate", "none")
     if form not in GELUS:
@@ -109,14 +109,14 @@ def gelu(node: Node, assembly: Assembly) -> None:
     assembly.add(node, op.Activation(function=GELUS[form]))
 
 
-def swish(node: Node, assembly: Assembly) -> None:
+def swish(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a SiLU."""
     if node.real("alpha", 1.0) != 1.0:
         raise unsupported(node, f"alpha = {node.real('alpha', 1.0)} is not supported, 1 is")
     assembly.add(node, op.Activation(function="silu"))
 
 
-def clip(node: Node, assembly: Assembly) -> None:
+def clip(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a clip; its limits are attributes before opset 11."""
     if node.opset < 11:
         low, high = node.real("min", -inf), node.real("max", inf)
@@ -127,7 +127,7 @@ def clip(node: Node, assembly: Assembly) -> None:
     assembly.add(node, op.Activation(function="clip", parameters=limits))
 
 
-def prelu(node: Node, assembly: Assembly) -> None:
+def prelu(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a rectifier with a trained slope for each feature map."""
     shape = assembly.shape(assembly.dynamic(node, 0))
     _, dims = assembly.trained(node, 1, "the slope")
@@ -140,7 +140,7 @@ def prelu(node: Node, assembly: Assembly) -> None:
     assembly.add(node, Weighted(op.Activation(function="prelu"), {"slope": slope}))
 
 
-def elementwise(node: Node, assembly: Assembly) -> None:
+def elementwise(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a function of the elements of several tensors, or of tensors and one constant."""
     function = FUNCTIONS[node.op_type]
     operands = [node.required(index) for index in range(len(node.inputs))]
@@ -166,19 +166,19 @@ def elementwise(node: Node, assembly: Assembly) -> None:
     assembly.add(node, Weighted(operator, {"constant": numbers}), inputs=tensors)
 
 
-def identity(node: Node, assembly: Assembly) -> None:
+def identity(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a layer that does nothing."""
     assembly.add(node, op.Identity())
 
 
-def dropout(node: Node, assembly: Assembly) -> None:
+def dropout(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a dropout, which does nothing at inference."""
     if any(assembly.integers(node, 2, "the training mode") or ()):
         raise unsupported(node, "training_mode is not supported; export the model for inference")
     assembly.add(node, op.Identity(kind="dropout"))
 
 
-def cast(node: Node, assembly: Assembly) -> None:
+def cast(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a conversion to real numbers, truth values, or integers of 8, 16, 32 and 64 bits that fit.
 
     What does not fit into the integers of the target has no defined value in the file either where
@@ -213,7 +213,7 @@ def _type_name(target: int) -> str:
 EXTREMES = {"ArgMax": "max", "ArgMin": "min"}
 
 
-def where(node: Node, assembly: Assembly) -> None:
+def where(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a choice between two tensors or constants by a third."""
     operands = [node.required(index) for index in range(3)]
     constants, weights = assembly.constant_operands(
@@ -224,7 +224,7 @@ def where(node: Node, assembly: Assembly) -> None:
     assembly.add(node, step, inputs=tensors)
 
 
-def extreme_place(node: Node, assembly: Assembly) -> None:
+def extreme_place(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add an argmax or argmin along an axis; without keepdims the axis goes behind it."""
     tensor = assembly.dynamic(node, 0)
     axis = assembly.frame_axis(node, tensor, node.integer("axis", 0))
@@ -239,7 +239,7 @@ def extreme_place(node: Node, assembly: Assembly) -> None:
     assembly.add(node, operator, *without)
 
 
-def ranking(node: Node, assembly: Assembly) -> None:
+def ranking(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a top k: the largest elements, their indices, or both, as they are read."""
     tensor = assembly.dynamic(node, 0)
     count = (
@@ -261,7 +261,7 @@ def ranking(node: Node, assembly: Assembly) -> None:
             assembly.add(node, operator, output=output, name=name)
 
 
-def running_sum(node: Node, assembly: Assembly) -> None:
+def running_sum(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a cumulative sum."""
     tensor = assembly.dynamic(node, 0)
     axes = assembly.integers(node, 1, "the axis") or ()

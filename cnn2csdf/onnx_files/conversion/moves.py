@@ -10,14 +10,14 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Shape
-from cnn2csdf.onnx_files.conversion.assembly import Assembly, Step, Weighted
-from cnn2csdf.onnx_files.nodes import Node, unsupported
+from cnn2csdf.onnx_files.conversion.assembly import OnnxAssembly, Step, Weighted
+from cnn2csdf.onnx_files.nodes import OnnxNode, unsupported
 from csdf.errors import UnreadableFile
 
 Range = tuple[int, int, int]  # start, stop, step
 
 
-def reshape(node: Node, assembly: Assembly) -> None:
+def reshape(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a layer that gives the same elements other dims, which no frame changes."""
     dims = assembly.values.dims(node.outputs[0])
     frame = dims[1:] if len(dims) > 1 and dims[0] == 1 else dims
@@ -26,7 +26,7 @@ def reshape(node: Node, assembly: Assembly) -> None:
     assembly.add(node, op.Reshape(dims=frame))
 
 
-def transpose(node: Node, assembly: Assembly) -> None:
+def transpose(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a layer with another order of axes; the batch axis may move as well."""
     tensor = assembly.dynamic(node, 0)
     rank = len(assembly.values.dims(tensor))
@@ -41,12 +41,12 @@ def transpose(node: Node, assembly: Assembly) -> None:
         assembly.add(node, whole, op.Transpose(permutation=permutation))
 
 
-def channel_shuffle(node: Node, assembly: Assembly) -> None:
+def channel_shuffle(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a shuffle: made from reshape, transpose and reshape, no operator of ONNX."""
     assembly.add(node, op.ChannelShuffle(groups=node.integer("groups", 1)), inputs=node.inputs)
 
 
-def concatenation(node: Node, assembly: Assembly) -> None:
+def concatenation(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a concatenation; constants among its inputs are parameters."""
     operands = [node.required(index) for index in range(len(node.inputs))]
     tensors = [name for name in operands if not assembly.is_static(name)]
@@ -67,7 +67,9 @@ def concatenation(node: Node, assembly: Assembly) -> None:
     assembly.add(node, Weighted(operator, weights), inputs=tensors)
 
 
-def _concatenate_with_batch(node: Node, assembly: Assembly, operands: Sequence[str]) -> None:
+def _concatenate_with_batch(
+    node: OnnxNode, assembly: OnnxAssembly, operands: Sequence[str]
+) -> None:
     """Add a concatenation of tensors with all axes of the file."""
     axis = node.integer("axis", 1) % len(assembly.values.dims(operands[0]))
     constants, weights = assembly.constant_operands(operands, assembly.values.dims)
@@ -83,7 +85,7 @@ def _concatenate_with_batch(node: Node, assembly: Assembly, operands: Sequence[s
     assembly.add(node, Weighted(operator, weights), inputs=tensors)
 
 
-def split(node: Node, assembly: Assembly) -> None:
+def split(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a slice for each output that is read."""
     tensor = assembly.dynamic(node, 0)
     wanted = node.integer("axis", 0)
@@ -98,7 +100,7 @@ def split(node: Node, assembly: Assembly) -> None:
         start = stop
 
 
-def slices(node: Node, assembly: Assembly) -> None:
+def slices(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a slice for each axis that is cut; one that does nothing where none is."""
     tensor = assembly.dynamic(node, 0)
     dims = assembly.values.dims(tensor)
@@ -117,7 +119,7 @@ def slices(node: Node, assembly: Assembly) -> None:
     assembly.add(node, *(operators or [op.Identity()]))
 
 
-def _ranges(node: Node, assembly: Assembly, tensor: str) -> dict[int, Range]:
+def _ranges(node: OnnxNode, assembly: OnnxAssembly, tensor: str) -> dict[int, Range]:
     """Return the range that is kept of each axis that the node names."""
     dims = assembly.values.dims(tensor)
     # Starts, stops, axes and steps: attributes before opset 10.
@@ -145,7 +147,7 @@ def _ranges(node: Node, assembly: Assembly, tensor: str) -> dict[int, Range]:
     return ranges
 
 
-def pad(node: Node, assembly: Assembly) -> None:
+def pad(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add elements around a tensor along any axis, or cut them off: constant, reflect, edge."""
     tensor = assembly.dynamic(node, 0)
     dims, rank = assembly.shape(tensor).dims, len(assembly.values.dims(tensor))
@@ -174,7 +176,7 @@ def pad(node: Node, assembly: Assembly) -> None:
     assembly.add(node, *steps)
 
 
-def depth_to_space(node: Node, assembly: Assembly) -> None:
+def depth_to_space(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a layer that spreads channels over blocks of places."""
     block = _block(node, assembly.map_shape(node, 0))
     orders = {"DCR": "block first", "CRD": "channel first"}
@@ -184,13 +186,13 @@ def depth_to_space(node: Node, assembly: Assembly) -> None:
     assembly.add(node, op.DepthToSpace(block=block, order=orders[mode]))
 
 
-def space_to_depth(node: Node, assembly: Assembly) -> None:
+def space_to_depth(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a layer that gathers blocks of places in channels."""
     block = _block(node, assembly.map_shape(node, 0))
     assembly.add(node, op.SpaceToDepth(block=block))
 
 
-def _block(node: Node, shape: Shape) -> int:
+def _block(node: OnnxNode, shape: Shape) -> int:
     block = node.integer("blocksize", 0)
     if block < 1:
         raise UnreadableFile(f"{node}: blocks of {block}x{block} of {shape}")
@@ -200,7 +202,7 @@ def _block(node: Node, shape: Shape) -> int:
 Dims = tuple[int, ...]
 
 
-def gather(node: Node, assembly: Assembly) -> None:
+def gather(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a slice or a list of places that are constant, or an embedding: rows of a constant table."""
     if assembly.is_static(node.required(0)):
         _embedding(node, assembly)
@@ -224,7 +226,7 @@ def gather(node: Node, assembly: Assembly) -> None:
     assembly.add(node, *steps)
 
 
-def _embedding(node: Node, assembly: Assembly) -> None:
+def _embedding(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add the look-up of rows of a table, for each number of the frame one."""
     table, dims = assembly.trained(node, 0, "the table")
     numbers = assembly.dynamic(node, 1)
@@ -242,7 +244,7 @@ def _embedding(node: Node, assembly: Assembly) -> None:
     assembly.add(node, *steps, inputs=[numbers])
 
 
-def gather_nd(node: Node, assembly: Assembly) -> None:
+def gather_nd(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add elements at constant indices, or at indices of the frame in tensors with a batch of one."""
     tensor = assembly.dynamic(node, 0)
     if not assembly.is_static(node.required(1)):
@@ -265,7 +267,7 @@ def gather_nd(node: Node, assembly: Assembly) -> None:
     assembly.add(node, *steps, op.Reshape(dims=frame_of(out).dims))
 
 
-def _gather_points(node: Node, assembly: Assembly, tensor: str, indices: str) -> None:
+def _gather_points(node: OnnxNode, assembly: OnnxAssembly, tensor: str, indices: str) -> None:
     """Add elements at indices that the frame gives; those of a batch of one are left out."""
     axes = (assembly.batch_axes(tensor), assembly.batch_axes(indices))
     if axes != (1, 1) or node.integer("batch_dims", 0) != 1:
@@ -289,12 +291,12 @@ def picked(axis: int, places: Dims) -> op.Operator:
     return op.Gather(axis=axis, places=places)
 
 
-def expand(node: Node, assembly: Assembly) -> None:
+def expand(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a repetition for each axis that grows; nothing where the shape stays."""
     expanded(node, assembly, assembly.dynamic(node, 0))
 
 
-def expanded(node: Node, assembly: Assembly, tensor: str) -> None:
+def expanded(node: OnnxNode, assembly: OnnxAssembly, tensor: str) -> None:
     """Add a repetition of a tensor for each axis along which the result of the node is longer."""
     source, target = assembly.values.dims(tensor), assembly.values.dims(node.outputs[0])
     aligned = (1,) * (len(target) - len(source)) + source
@@ -302,14 +304,14 @@ def expanded(node: Node, assembly: Assembly, tensor: str) -> None:
     _repeat(node, assembly, tensor, aligned, times)
 
 
-def tile(node: Node, assembly: Assembly) -> None:
+def tile(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a repetition for each axis that is repeated."""
     tensor = assembly.dynamic(node, 0)
     times = assembly.integers(node, 1, "the repeats") or ()
     _repeat(node, assembly, tensor, assembly.values.dims(tensor), times)
 
 
-def _repeat(node: Node, assembly: Assembly, tensor: str, dims: Dims, times: Dims) -> None:
+def _repeat(node: OnnxNode, assembly: OnnxAssembly, tensor: str, dims: Dims, times: Dims) -> None:
     """Add layers that give the tensor these dims, then repeat it along each axis."""
     if len(times) != len(dims):
         raise UnreadableFile(f"{node}: {len(times)} repeats for {len(dims)} axes")

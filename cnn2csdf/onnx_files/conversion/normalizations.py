@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.onnx_files.conversion.assembly import Assembly, Numbers, Weighted
-from cnn2csdf.onnx_files.nodes import Node, unsupported
+from cnn2csdf.onnx_files.conversion.assembly import Numbers, OnnxAssembly, Weighted
+from cnn2csdf.onnx_files.nodes import OnnxNode, unsupported
 from cnn2csdf.weights import Array
 
 REDUCTIONS = {
@@ -21,7 +21,7 @@ REDUCTIONS = {
 POOLED = {"mean": "average", "max": "max"}
 
 
-def batch_normalization(node: Node, assembly: Assembly) -> None:
+def batch_normalization(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a normalisation with trained means and variances."""
     if node.integer("training_mode", 0):
         raise unsupported(node, "training_mode is not supported; export the model for inference")
@@ -62,7 +62,7 @@ def _affine(
     ]
 
 
-def instance_normalization(node: Node, assembly: Assembly) -> None:
+def instance_normalization(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a normalisation of each feature map by itself."""
     channels = assembly.shape(assembly.dynamic(node, 0)).channels
     weights = {
@@ -73,7 +73,7 @@ def instance_normalization(node: Node, assembly: Assembly) -> None:
     assembly.add(node, Weighted(operator, weights))
 
 
-def layer_normalization(node: Node, assembly: Assembly) -> None:
+def layer_normalization(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a normalisation over the last axes."""
     tensor = assembly.dynamic(node, 0)
     axis = assembly.frame_axis(node, tensor, node.integer("axis", -1))
@@ -87,7 +87,7 @@ def layer_normalization(node: Node, assembly: Assembly) -> None:
     assembly.add(node, Weighted(operator, weights))
 
 
-def _spread(node: Node, assembly: Assembly, index: int, dims: tuple[int, ...]) -> Numbers:
+def _spread(node: OnnxNode, assembly: OnnxAssembly, index: int, dims: tuple[int, ...]) -> Numbers:
     tensor, dims_of = assembly.trained(node, index, "the scale or shift")
     fits = len(dims_of) <= len(dims) and all(
         size in (1, wanted) for size, wanted in zip(reversed(dims_of), reversed(dims), strict=False)
@@ -97,7 +97,7 @@ def _spread(node: Node, assembly: Assembly, index: int, dims: tuple[int, ...]) -
     return Numbers(tensor, lambda: np.broadcast_to(assembly.values.value(tensor), dims))
 
 
-def local_response_normalization(node: Node, assembly: Assembly) -> None:
+def local_response_normalization(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a normalisation by the neighbouring feature maps."""
     assembly.map_shape(node, 0)
     size = node.integer("size", 0)
@@ -112,7 +112,7 @@ def local_response_normalization(node: Node, assembly: Assembly) -> None:
     assembly.add(node, operator)
 
 
-def softmax(node: Node, assembly: Assembly) -> None:
+def softmax(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a softmax or its logarithm; before opset 13 it spans all axes from the given one on."""
     tensor = assembly.dynamic(node, 0)
     spans = node.opset < 13
@@ -131,7 +131,7 @@ def softmax(node: Node, assembly: Assembly) -> None:
     assembly.add(node, operator)
 
 
-def reduction(node: Node, assembly: Assembly) -> None:
+def reduction(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a reduction; over rows and columns of feature maps, as a global pooling."""
     tensor = assembly.dynamic(node, 0)
     function, keeps = REDUCTIONS[node.op_type], bool(node.integer("keepdims", 1))

@@ -7,13 +7,13 @@ from math import prod
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.onnx_files.conversion.assembly import Assembly, Numbers, Weighted
-from cnn2csdf.onnx_files.nodes import Node, unsupported
+from cnn2csdf.onnx_files.conversion.assembly import Numbers, OnnxAssembly, Weighted
+from cnn2csdf.onnx_files.nodes import OnnxNode, unsupported
 from cnn2csdf.weights import Array
 from csdf.errors import UnreadableFile, counted
 
 
-def gemm(node: Node, assembly: Assembly) -> None:
+def gemm(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a fully connected layer; for several vectors at once, a product and its bias."""
     tensor = assembly.dynamic(node, 0)
     matrix, dims = assembly.trained(node, 1, "the matrix")
@@ -63,7 +63,7 @@ def gemm(node: Node, assembly: Assembly) -> None:
     assembly.add(node, Weighted(product, weights), *steps)
 
 
-def matrix_product(node: Node, assembly: Assembly) -> None:
+def matrix_product(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a product with a matrix of weights, or of two inputs.
 
     A third input is a bias, absorbed from the addition behind; the left input is a vector then.
@@ -94,7 +94,7 @@ def matrix_product(node: Node, assembly: Assembly) -> None:
     assembly.add(node, Weighted(operator, weights), inputs=(left,))
 
 
-def einsum(node: Node, assembly: Assembly) -> None:
+def einsum(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add sums of products over axes of the same letter; the batch of one is left out."""
     terms, result = _letters(node)
     ours = []
@@ -116,7 +116,7 @@ def einsum(node: Node, assembly: Assembly) -> None:
     assembly.add(node, Weighted(operator, weights), *ends, inputs=tensors)
 
 
-def _letters(node: Node) -> tuple[list[str], str]:
+def _letters(node: OnnxNode) -> tuple[list[str], str]:
     """The letters of each operand and of the result."""
     equation = node.text("equation", "").replace(" ", "")
     if "." in equation:
@@ -144,7 +144,7 @@ GIVEN = ("all", "last", "cell")
 ROLES = ((1, "matrix"), (2, "recurrent matrix"), (3, "bias"), (5, "state"), (6, "cell"))
 
 
-def recurrence(node: Node, assembly: Assembly) -> None:
+def recurrence(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a recurrent layer for each output that is read: no peepholes."""
     tensor = assembly.dynamic(node, 0)
     kind = KINDS[node.op_type]

@@ -20,16 +20,16 @@ from cnn2csdf.dtypes import Quantization
 from cnn2csdf.fixed_point.single_precision import columns_at_once
 from cnn2csdf.geometry import ceil_overhang, same_padding
 from cnn2csdf.network import Shape
-from cnn2csdf.onnx_files.conversion.assembly import Assembly, Dims, Numbers, Step, Weighted
+from cnn2csdf.onnx_files.conversion.assembly import Dims, Numbers, OnnxAssembly, Step, Weighted
 from cnn2csdf.onnx_files.conversion.dynamic import without_zero_point, zero_points
-from cnn2csdf.onnx_files.nodes import Node, unsupported
+from cnn2csdf.onnx_files.nodes import OnnxNode, unsupported
 from csdf.errors import InvalidNetwork, UnreadableFile
 
 Padding = tuple[int, int, int, int]
 NO_PADDING: Padding = (0, 0, 0, 0)
 
 
-def convolution(node: Node, assembly: Assembly) -> None:
+def convolution(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a convolution of feature maps."""
     shape, kernel, dims, groups, window = _filters(node, assembly)
     window, weights = _padded(node, shape, window), {"kernel": kernel}
@@ -43,7 +43,7 @@ def convolution(node: Node, assembly: Assembly) -> None:
     assembly.add(node, Weighted(operator, weights))
 
 
-def integer_convolution(node: Node, assembly: Assembly) -> None:
+def integer_convolution(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a convolution of integers, the first with a zero point that may depend on the frame."""
     shape, kernel, dims, groups, window = _filters(node, assembly)
     zeros = zero_points(node, assembly, (2,))
@@ -56,7 +56,7 @@ def integer_convolution(node: Node, assembly: Assembly) -> None:
     assembly.add(node, step, inputs=(node.inputs[0], *zeros))
 
 
-def transposed_convolution(node: Node, assembly: Assembly) -> None:
+def transposed_convolution(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a transposed convolution of feature maps."""
     shape, kernel, dims, groups, window = _filters(node, assembly, inputs=0)
     extra, weights = node.pair("output_padding", (0, 0)), {"kernel": kernel}
@@ -73,7 +73,7 @@ def transposed_convolution(node: Node, assembly: Assembly) -> None:
 
 
 def _filters(
-    node: Node, assembly: Assembly, inputs: int = 1
+    node: OnnxNode, assembly: OnnxAssembly, inputs: int = 1
 ) -> tuple[Shape, Numbers, Sequence[int], int, op.Window]:
     """The shape of the maps, the kernel and its dims, the groups, the window without its padding.
 
@@ -99,7 +99,7 @@ def _filters(
     return shape, assembly.numbers(kernel), dims, groups, window
 
 
-def pooling(node: Node, assembly: Assembly, *, function: str) -> None:
+def pooling(node: OnnxNode, assembly: OnnxAssembly, *, function: str) -> None:
     """Add a pooling."""
     shape = assembly.map_shape(node, 0)
     rows, columns = node.integers("kernel_shape") or (0, 0)
@@ -110,13 +110,13 @@ def pooling(node: Node, assembly: Assembly, *, function: str) -> None:
     assembly.add(node, op.Pooling(function=function, window=window, counts_padding=counts))
 
 
-def global_pooling(node: Node, assembly: Assembly, *, function: str) -> None:
+def global_pooling(node: OnnxNode, assembly: OnnxAssembly, *, function: str) -> None:
     """Add a pooling of each whole feature map."""
     assembly.map_shape(node, 0)
     assembly.add(node, op.GlobalPooling(function=function))
 
 
-def _window(node: Node, kernel: op.Pair) -> op.Window:
+def _window(node: OnnxNode, kernel: op.Pair) -> op.Window:
     """The window without its padding."""
     try:
         return op.Window(
@@ -128,7 +128,7 @@ def _window(node: Node, kernel: op.Pair) -> op.Window:
         raise UnreadableFile(f"{node}: {error}") from None
 
 
-def _padded(node: Node, shape: Shape, window: op.Window) -> op.Window:
+def _padded(node: OnnxNode, shape: Shape, window: op.Window) -> op.Window:
     size = (shape.height, shape.width)
     match _auto_pad(node):
         case "SAME_UPPER":
@@ -140,19 +140,19 @@ def _padded(node: Node, shape: Shape, window: op.Window) -> op.Window:
     return replace(window, padding=_pads(node))
 
 
-def _auto_pad(node: Node) -> str:
+def _auto_pad(node: OnnxNode) -> str:
     auto_pad = node.text("auto_pad", "NOTSET") or "NOTSET"
     if auto_pad not in ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"):
         raise unsupported(node, f"auto_pad {auto_pad!r} is not supported")
     return auto_pad
 
 
-def _pads(node: Node) -> Padding:
+def _pads(node: OnnxNode) -> Padding:
     top, left, bottom, right = node.numbers("pads", NO_PADDING)
     return (top, left, bottom, right)
 
 
-def _cut(node: Node, shape: Shape, window: op.Window, extra: op.Pair) -> Padding:
+def _cut(node: OnnxNode, shape: Shape, window: op.Window, extra: op.Pair) -> Padding:
     """Return how much a transposed convolution leaves out of its full output at each side."""
     auto_pad, sizes = _auto_pad(node), node.integers("output_shape")
     if sizes is None and auto_pad in ("NOTSET", "VALID"):
@@ -185,7 +185,7 @@ ROUNDINGS = {
 SHRINKING = "ceil where smaller"  # before opset 11, where one axis shrinks and one grows
 
 
-def resize(node: Node, assembly: Assembly) -> None:
+def resize(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a resize to the size that the onnx package infers."""
     shape = assembly.map_shape(node, 0)
     channels, *size = assembly.values.dims(node.outputs[0])[1:]
@@ -214,7 +214,7 @@ def resize(node: Node, assembly: Assembly) -> None:
     assembly.add(node, operator)
 
 
-def _places(node: Node, shape: Shape, size: op.Pair) -> tuple[str, str]:
+def _places(node: OnnxNode, shape: Shape, size: op.Pair) -> tuple[str, str]:
     """How an output place is found in the input, and how it is rounded."""
     if node.opset < 11:
         grows = size[0] >= shape.height, size[1] >= shape.width
@@ -229,7 +229,7 @@ def _places(node: Node, shape: Shape, size: op.Pair) -> tuple[str, str]:
 
 
 def _scales(
-    node: Node, assembly: Assembly, shape: Shape, size: op.Pair
+    node: OnnxNode, assembly: OnnxAssembly, shape: Shape, size: op.Pair
 ) -> tuple[float, float] | None:
     """The scales of height and width; None where they only say what the size says."""
     if size == shape.dims[1:]:
@@ -251,23 +251,23 @@ def _scales(
     return None if is_plain else scales_of
 
 
-Converter = Callable[[Node, Assembly], None]
+Converter = Callable[[OnnxNode, OnnxAssembly], None]
 ONES = ("kernel_shape", "strides", "dilations")  # lists with a one for the column
 ZEROS = ("output_padding",)
 
 
-class LineAssembly(Assembly):
+class LineAssembly(OnnxAssembly):
     """The same network under construction, to which lines are maps of one column."""
 
-    def __init__(self, assembly: Assembly) -> None:
+    def __init__(self, assembly: OnnxAssembly) -> None:
         """Share everything with the assembly."""
         self.__dict__ = assembly.__dict__
 
-    def map_shape(self, node: Node, index: int) -> Shape:
+    def map_shape(self, node: OnnxNode, index: int) -> Shape:
         """Return the shape of an input as a stack of maps."""
         return self.builder.shape(self.raised(self.dynamic(node, index)))
 
-    def trained(self, node: Node, index: int, what: str) -> tuple[str, Dims]:
+    def trained(self, node: OnnxNode, index: int, what: str) -> tuple[str, Dims]:
         """Return the name and dims of weights; kernels have one column."""
         tensor, dims = super().trained(node, index, what)
         return tensor, (*dims, 1) if len(dims) == 3 else dims
@@ -278,7 +278,7 @@ class LineAssembly(Assembly):
 
     def add(
         self,
-        node: Node,
+        node: OnnxNode,
         *steps: Step,
         inputs: Sequence[str] | None = None,
         output: str | None = None,
@@ -299,7 +299,7 @@ def over_lines(convert: Converter) -> Converter:
     """Return a converter that also takes windows over lines."""
 
     @wraps(convert)
-    def converted(node: Node, assembly: Assembly) -> None:
+    def converted(node: OnnxNode, assembly: OnnxAssembly) -> None:
         source = node.required(0)
         is_line = assembly.has(source) and assembly.is_line(source)
         if is_line:
@@ -310,7 +310,7 @@ def over_lines(convert: Converter) -> Converter:
     return converted
 
 
-def _with_column(node: Node) -> Node:
+def _with_column(node: OnnxNode) -> OnnxNode:
     """The node with attributes for rows and one column."""
     attributes = dict(node.attributes)
     for name in (*ONES, *ZEROS):

@@ -16,7 +16,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.arrays import Array
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import USUAL_RUNTIME, Arithmetic, Element, Quantization, Runtime, Stored
-from cnn2csdf.readers.tflite.model_file import Dims, Graph, Node, Tensor
+from cnn2csdf.readers.tflite.model_file import Dims, Tensor, TfliteGraph, TfliteNode
 from cnn2csdf.shape import Shape
 from csdf.errors import UnreadableFile, UnsupportedOperator
 
@@ -60,10 +60,10 @@ class Trained:
     stored: Stored
 
 
-class Assembly:
+class TfliteAssembly:
     """Turns nodes into layers, in the order of the file."""
 
-    def __init__(self, graph: Graph, name: str, runtime: Runtime = USUAL_RUNTIME) -> None:
+    def __init__(self, graph: TfliteGraph, name: str, runtime: Runtime = USUAL_RUNTIME) -> None:
         self.graph = graph
         self.runtime = runtime
         self.builder = NetworkBuilder(name)
@@ -77,7 +77,7 @@ class Assembly:
         dims = self.graph.tensors[number].dims
         return len(dims) == 4 and dims[0] == 1 and number not in self._matrices
 
-    def works_on_maps(self, node: Node) -> bool:
+    def works_on_maps(self, node: TfliteNode) -> bool:
         """Whether a node sees the channels of tensors with four axes in front."""
         tensors = (*node.inputs, *node.outputs)
         wide = [
@@ -89,7 +89,7 @@ class Assembly:
         dynamic = [tensor for tensor in wide if not self.graph.tensors[tensor].is_constant]
         return node.kind != MATRICES and not (is_free and not all(map(self.is_map, dynamic)))
 
-    def axes(self, node: Node, dims: Dims) -> tuple[int, ...]:
+    def axes(self, node: TfliteNode, dims: Dims) -> tuple[int, ...]:
         """Return the axes of a tensor of the file, in the order in which a node sees them."""
         return layer_axes(dims, is_map=len(dims) == 4 and self.works_on_maps(node))
 
@@ -113,7 +113,7 @@ class Assembly:
                 quantization=quantization_of(tensor),
             )
 
-    def read_variable(self, node: Node) -> None:
+    def read_variable(self, node: TfliteNode) -> None:
         """Let what a variable holds be read; add what it held before the frame, the first time."""
         name = self._variable(node)
         tensor, initial = self.output(node), self.graph.initial[name]
@@ -142,19 +142,19 @@ class Assembly:
             self._variables[name] = layer
         self._layers[node.outputs[0]] = self._variables[name]
 
-    def assign_variable(self, node: Node) -> None:
+    def assign_variable(self, node: TfliteNode) -> None:
         """Let a variable hold another tensor from here on."""
         name = self._variable(node)
         self._require_alike(node, name, self.tensor(node, 1))
         self._variables[name] = self.source(node, 1)
 
-    def _variable(self, node: Node) -> str:
+    def _variable(self, node: TfliteNode) -> str:
         handle = node.inputs[0] if node.inputs else -1
         if handle not in self.graph.handles:
             raise UnreadableFile(f"{node}: input 0 stands for no variable")
         return self.graph.handles[handle]
 
-    def _require_alike(self, node: Node, name: str, tensor: Tensor) -> None:
+    def _require_alike(self, node: TfliteNode, name: str, tensor: Tensor) -> None:
         """Raise UnsupportedOperator unless a tensor is stored as the first value of a variable."""
         initial = self.graph.initial[name]
         tensor_ends, wanted = (
@@ -194,36 +194,36 @@ class Assembly:
             name = self.builder.free_name(f"{self.graph.tensors[number].name} output")
             self.builder.output(self._layers[number], name=name)
 
-    def tensor(self, node: Node, index: int) -> Tensor:
+    def tensor(self, node: TfliteNode, index: int) -> Tensor:
         """Return an input of a node. Raises UnreadableFile where it is left out."""
         if not self.has(node, index):
             raise UnreadableFile(f"{node}: input {index} is missing")
         return self.graph.tensors[node.inputs[index]]
 
-    def has(self, node: Node, index: int) -> bool:
+    def has(self, node: TfliteNode, index: int) -> bool:
         """Whether the input is there."""
         return index < len(node.inputs) and node.inputs[index] != -1
 
-    def output(self, node: Node, index: int = 0) -> Tensor:
+    def output(self, node: TfliteNode, index: int = 0) -> Tensor:
         """Return an output of a node."""
         return self.graph.tensors[node.outputs[index]]
 
-    def constant(self, node: Node, index: int) -> Array:
+    def constant(self, node: TfliteNode, index: int) -> Array:
         """Return a constant input. Raises UnsupportedOperator where it depends on the frame."""
         tensor = self.tensor(node, index)
         if not tensor.is_constant:
             raise refusal(node, f"input {tensor.name!r} is computed from the frame")
         return tensor.array()
 
-    def integers(self, node: Node, index: int) -> tuple[int, ...]:
+    def integers(self, node: TfliteNode, index: int) -> tuple[int, ...]:
         """Return a constant input as whole numbers."""
         return tuple(int(number) for number in self.constant(node, index).reshape(-1))
 
-    def shape(self, node: Node, index: int) -> Shape:
+    def shape(self, node: TfliteNode, index: int) -> Shape:
         """Return the shape of an input that depends on the frame, as the node sees it."""
         return self.builder.shape(self.source(node, index))
 
-    def map_shape(self, node: Node, index: int) -> Shape:
+    def map_shape(self, node: TfliteNode, index: int) -> Shape:
         """Return the shape of an input that must be a stack of feature maps."""
         if len(self.tensor(node, index).dims) != 4:
             raise refusal(
@@ -232,7 +232,7 @@ class Assembly:
             )
         return self.shape(node, index)
 
-    def source(self, node: Node, index: int) -> str:
+    def source(self, node: TfliteNode, index: int) -> str:
         """Return the layer that writes an input, with the axes as the node sees them."""
         tensor, layer = self.tensor(node, index), self.as_written(node, index)
         has_channels_first = self.is_map(node.inputs[index])
@@ -241,14 +241,14 @@ class Assembly:
         turn = op.Transpose(permutation=TO_MATRIX if has_channels_first else TO_MAP)
         return self.prepared(node, layer, turn)
 
-    def as_in_file(self, node: Node, index: int) -> str:
+    def as_in_file(self, node: TfliteNode, index: int) -> str:
         """Return the layer that holds an input with the axes of the file."""
         source = self.as_written(node, index)
         if not self.is_map(node.inputs[index]):
             return source
         return self.prepared(node, source, op.Transpose(permutation=TO_MATRIX))
 
-    def as_written(self, node: Node, index: int) -> str:
+    def as_written(self, node: TfliteNode, index: int) -> str:
         """Return the layer that writes an input."""
         tensor = self.tensor(node, index)
         if node.inputs[index] not in self._layers:
@@ -256,11 +256,11 @@ class Assembly:
             raise refusal(node, f"input {tensor.name!r} is {what}")
         return self._layers[node.inputs[index]]
 
-    def is_dynamic(self, node: Node, index: int) -> bool:
+    def is_dynamic(self, node: TfliteNode, index: int) -> bool:
         """Whether an input depends on the frame."""
         return self.has(node, index) and node.inputs[index] in self._layers
 
-    def trained(self, node: Node, index: int, role: str, array: Array) -> Trained:
+    def trained(self, node: TfliteNode, index: int, role: str, array: Array) -> Trained:
         """Return parameters that were put into our order of axes."""
         tensor = self.tensor(node, index)
         types = None if role == "bias" else quantization_of(tensor)
@@ -276,7 +276,7 @@ class Assembly:
 
     def add(
         self,
-        node: Node,
+        node: TfliteNode,
         *steps: op.Operator,
         sources: Sequence[str],
         trained: Sequence[Trained] = (),
@@ -326,7 +326,11 @@ class Assembly:
         self._layers[node.outputs[output]] = names[0]
 
     def computed(
-        self, node: Node, operator: op.Operator, sources: Sequence[str], trained: Sequence[Trained]
+        self,
+        node: TfliteNode,
+        operator: op.Operator,
+        sources: Sequence[str],
+        trained: Sequence[Trained],
     ) -> str:
         """Return a layer of floating point that computes all outputs of a node together."""
         name = self.builder.add(
@@ -339,7 +343,7 @@ class Assembly:
         self.weights[name] = {array.stored.role: array.array for array in trained}
         return name
 
-    def prepared(self, node: Node, source: str, *steps: op.Operator) -> str:
+    def prepared(self, node: TfliteNode, source: str, *steps: op.Operator) -> str:
         """Return the layer behind steps that only move what a layer writes, before the node."""
         layer = self.builder.layer(source)
         for step in steps:
@@ -357,7 +361,7 @@ class Assembly:
     def _quantization(self, layer: str) -> Quantization | None:
         return self.builder.layer(layer).quantization
 
-    def _require_types(self, node: Node, found: Sequence[Quantization | None]) -> None:
+    def _require_types(self, node: TfliteNode, found: Sequence[Quantization | None]) -> None:
         """Raise UnsupportedOperator where a node computes integers that others only store."""
         if node.kind in ENDS:
             return
@@ -392,9 +396,9 @@ def frame_dims(dims: Dims, *, is_map: bool) -> Dims:
     return tuple(dims[axis] for axis in layer_axes(dims, is_map=is_map)) or (1,)
 
 
-def _batches_of_matrices(graph: Graph) -> frozenset[int]:
+def _batches_of_matrices(graph: TfliteGraph) -> frozenset[int]:
     """Tensors of four axes around batch products of matrices, as far as all that reads them allows."""
-    around: dict[int, list[Node]] = {}
+    around: dict[int, list[TfliteNode]] = {}
     for node in graph.nodes:
         for number in (*node.inputs, *node.outputs):
             around.setdefault(number, []).append(node)
@@ -435,6 +439,6 @@ def _dims_after(steps: Sequence[op.Operator], shapes: Sequence[Shape]) -> Dims:
     return shapes[0].dims
 
 
-def refusal(node: Node, what: str) -> UnsupportedOperator:
+def refusal(node: TfliteNode, what: str) -> UnsupportedOperator:
     """Return the refusal of a node of a known kind."""
     return UnsupportedOperator(f"{node}: {what}")

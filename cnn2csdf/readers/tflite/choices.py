@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cnn2csdf.readers.tflite.folding import folded
-from cnn2csdf.readers.tflite.model_file import Graph, Node, Tensor
+from cnn2csdf.readers.tflite.model_file import Tensor, TfliteGraph, TfliteNode
 from csdf.errors import UnreadableFile, UnsupportedOperator
 
 DEEPEST = 32  # choices inside one another
@@ -17,7 +17,7 @@ MOST_NODES = 20_000
 STATE_KINDS = ("ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "VAR_HANDLE")
 
 
-def without_choices(graph: Graph) -> Graph:
+def without_choices(graph: TfliteGraph) -> TfliteGraph:
     """Return the graph, constants evaluated, where nodes of the graphs chosen replace each IF.
 
     Raises UnreadableFile for an IF that does not fit its graphs, UnsupportedOperator for graphs that
@@ -31,9 +31,9 @@ def without_choices(graph: Graph) -> Graph:
     raise UnsupportedOperator(f"more than {DEEPEST} choices (IF) inside one another")
 
 
-def _opened(graph: Graph) -> Graph:
+def _opened(graph: TfliteGraph) -> TfliteGraph:
     """Return the graph with the nodes of the branches of each IF in its place."""
-    tensors, nodes = list(graph.tensors), list[Node]()
+    tensors, nodes = list(graph.tensors), list[TfliteNode]()
     for node in graph.nodes:
         if node.kind != "IF":
             nodes.append(node)
@@ -60,7 +60,7 @@ def _opened(graph: Graph) -> Graph:
     return replace(graph, tensors=tuple(tensors), nodes=tuple(nodes))
 
 
-def _branch(graph: Graph, node: Node, number: int) -> Graph:
+def _branch(graph: TfliteGraph, node: TfliteNode, number: int) -> TfliteGraph:
     if not 1 <= number <= len(graph.others):
         raise UnreadableFile(f"{node} chooses graph {number} of {1 + len(graph.others)}")
     branch = graph.others[number - 1]
@@ -74,7 +74,9 @@ def _branch(graph: Graph, node: Node, number: int) -> Graph:
     return branch
 
 
-def _placed(branch: Graph, node: Node, tensors: list[Tensor]) -> tuple[list[Node], list[int]]:
+def _placed(
+    branch: TfliteGraph, node: TfliteNode, tensors: list[Tensor]
+) -> tuple[list[TfliteNode], list[int]]:
     """Add the tensors of a branch; return its nodes and outputs by the numbers that these have."""
     numbers = dict(zip(branch.inputs, node.inputs[1:], strict=True)) | {-1: -1}
     for number, tensor in enumerate(branch.tensors):
@@ -92,5 +94,5 @@ def _placed(branch: Graph, node: Node, tensors: list[Tensor]) -> tuple[list[Node
     return inner, [numbers[number] for number in branch.outputs]
 
 
-def _node(node: Node, kind: str, inputs: tuple[int, ...], output: int) -> Node:
-    return Node(number=node.number, kind=kind, inputs=inputs, outputs=(output,), options=None)
+def _node(node: TfliteNode, kind: str, inputs: tuple[int, ...], output: int) -> TfliteNode:
+    return TfliteNode(number=node.number, kind=kind, inputs=inputs, outputs=(output,), options=None)

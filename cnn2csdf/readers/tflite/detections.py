@@ -8,9 +8,9 @@ from math import isfinite, prod
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element
 from cnn2csdf.integers import real
-from cnn2csdf.readers.tflite.assembly import Assembly, Trained, refusal
+from cnn2csdf.readers.tflite.assembly import TfliteAssembly, Trained, refusal
 from cnn2csdf.readers.tflite.flexible_options import flexible_options
-from cnn2csdf.readers.tflite.model_file import Node
+from cnn2csdf.readers.tflite.model_file import TfliteNode
 from csdf.errors import UnreadableFile
 
 REQUIRED = ("max_detections", "num_classes", "nms_score_threshold", "nms_iou_threshold")
@@ -20,7 +20,7 @@ MOST = 2**20  # detections; the usual count is 10 to 100
 USUAL_BY_CLASS = 100
 
 
-def detections(node: Node, assembly: Assembly) -> None:
+def detections(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a layer for the detections, and slices: boxes, classes, scores and their count."""
     options = flexible_options(node.custom)
     for name in (*REQUIRED, *SCALES):

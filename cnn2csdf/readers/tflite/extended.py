@@ -5,20 +5,20 @@ from __future__ import annotations
 from types import ModuleType
 
 from cnn2csdf import extensions
-from cnn2csdf.readers.tflite.assembly import Assembly
+from cnn2csdf.readers.tflite.assembly import TfliteAssembly
 from cnn2csdf.readers.tflite.flexible_options import flexible_options
-from cnn2csdf.readers.tflite.model_file import Node
+from cnn2csdf.readers.tflite.model_file import TfliteNode
 
 CUSTOM = "CUSTOM:"
 
 
-def extension_of(node: Node) -> ModuleType | None:
+def extension_of(node: TfliteNode) -> ModuleType | None:
     """Return the module that defines a custom operator; None where no package does."""
     is_custom = node.kind.startswith(CUSTOM)
     return extensions.extension(node.kind.removeprefix(CUSTOM).strip("'")) if is_custom else None
 
 
-def extended(node: Node, assembly: Assembly) -> None:
+def extended(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add the layer of such a node. Its constants are the parameters, in the order of their roles."""
     module = extension_of(node)
     assert module is not None

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn2csdf.readers.tflite.model_file import Graph, Node, Record, Tensor
+from cnn2csdf.readers.tflite.model_file import Record, Tensor, TfliteGraph, TfliteNode
 from csdf.errors import UnreadableFile
 
 Array = NDArray[Any]
@@ -34,7 +34,7 @@ class _NotFolded(Exception):
 class Operands:
     """Inputs of a node that is evaluated: the tensors, and their elements as stored."""
 
-    node: Node
+    node: TfliteNode
     tensors: Sequence[Tensor]
     arrays: Sequence[Array]
 
@@ -62,7 +62,7 @@ class Operands:
 Evaluate = Callable[[Operands], Sequence[Array]]
 
 
-def folded(graph: Graph) -> Graph:
+def folded(graph: TfliteGraph) -> TfliteGraph:
     """Return the graph where nodes of constants are evaluated, without those nodes.
 
     Raises UnreadableFile for a node whose constants do not fit each other.
@@ -86,7 +86,7 @@ def folded(graph: Graph) -> Graph:
     return replace(graph, tensors=tuple(tensors), nodes=tuple(nodes))
 
 
-def _is_foldable(graph: Graph, node: Node, tensors: Sequence[Tensor]) -> bool:
+def _is_foldable(graph: TfliteGraph, node: TfliteNode, tensors: Sequence[Tensor]) -> bool:
     """Whether a node depends on constants, or static shapes, alone and writes no input."""
     if not set(graph.inputs).isdisjoint(node.outputs):
         return False
@@ -100,7 +100,7 @@ def _is_constant(tensor: Tensor) -> bool:
     return not tensor.is_variable and (tensor.is_constant or 0 in tensor.dims)
 
 
-def _evaluated(node: Node, tensors: Sequence[Tensor]) -> Sequence[Array] | None:
+def _evaluated(node: TfliteNode, tensors: Sequence[Tensor]) -> Sequence[Array] | None:
     """Return the outputs of a node of constants; None where the form is not evaluated."""
     sources = [tensors[number] for number in node.inputs if number != -1]
     has_elements = node.kind not in WITH_STATIC_SHAPE

@@ -10,8 +10,8 @@ from cnn2csdf import operators as op
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element
 from cnn2csdf.operators.operator import constant_role
-from cnn2csdf.readers.tflite.assembly import Assembly, refusal
-from cnn2csdf.readers.tflite.model_file import Node
+from cnn2csdf.readers.tflite.assembly import TfliteAssembly, refusal
+from cnn2csdf.readers.tflite.model_file import TfliteNode
 from cnn2csdf.readers.tflite.moves import reshape_steps, with_axes_of
 from cnn2csdf.readers.tflite.options import fused_behind, options_of, our_axis
 from csdf.errors import UnreadableFile
@@ -19,7 +19,9 @@ from csdf.errors import UnreadableFile
 MAP_AXES = 4  # of a tensor that a layer may hold as feature maps
 
 
-def elementwise(node: Node, assembly: Assembly, *, function: str, fused: bool = True) -> None:
+def elementwise(
+    node: TfliteNode, assembly: TfliteAssembly, *, function: str, fused: bool = True
+) -> None:
     """Add a function of the elements of two tensors, one of which may be a constant.
 
     fused: whether the options name an activation behind the function.
@@ -37,7 +39,7 @@ def elementwise(node: Node, assembly: Assembly, *, function: str, fused: bool = 
     assembly.add(node, operator, sources=sources, trained=trained, fused=code)
 
 
-def sum_of_tensors(node: Node, assembly: Assembly) -> None:
+def sum_of_tensors(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a sum of any number of tensors of one shape."""
     sources, constants = _operands(node, assembly, len(node.inputs))
     if constants:
@@ -45,13 +47,13 @@ def sum_of_tensors(node: Node, assembly: Assembly) -> None:
     assembly.add(node, op.Elementwise(function="add"), sources=sources)
 
 
-def square(node: Node, assembly: Assembly) -> None:
+def square(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add the product of a tensor with itself."""
     source = assembly.source(node, 0)
     assembly.add(node, op.Elementwise(function="multiply"), sources=[source, source])
 
 
-def choice(node: Node, assembly: Assembly) -> None:
+def choice(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a choice for each element: the second operand where the first is true, else the third."""
     dims = [assembly.tensor(node, index).dims for index in range(3)]
     if node.kind == "SELECT" and dims[0] != dims[1] and prod(dims[0]) != 1:
@@ -66,7 +68,9 @@ def choice(node: Node, assembly: Assembly) -> None:
     assembly.add(node, operator, sources=sources, trained=trained)
 
 
-def _operands(node: Node, assembly: Assembly, count: int) -> tuple[list[str], dict[int, Array]]:
+def _operands(
+    node: TfliteNode, assembly: TfliteAssembly, count: int
+) -> tuple[list[str], dict[int, Array]]:
     """Return the layers of the operands, and constant operands by their place.
 
     An operand with fewer axes than the result gets axes of size one in front where its axes would
@@ -94,7 +98,7 @@ def _operands(node: Node, assembly: Assembly, count: int) -> tuple[list[str], di
     return sources, {place: _constant_operand(node, assembly, place) for place in places}
 
 
-def _constant_operand(node: Node, assembly: Assembly, place: int) -> Array:
+def _constant_operand(node: TfliteNode, assembly: TfliteAssembly, place: int) -> Array:
     """Return a constant operand with the axes of the result as the node sees them."""
     dims, value = assembly.output(node).dims, assembly.constant(node, place)
     value = value.reshape((1,) * (len(dims) - value.ndim) + value.shape)
@@ -107,26 +111,26 @@ def _constant_operand(node: Node, assembly: Assembly, place: int) -> Array:
 
 
 def activation(
-    node: Node, assembly: Assembly, *, function: str, parameters: tuple[float, ...] = ()
+    node: TfliteNode, assembly: TfliteAssembly, *, function: str, parameters: tuple[float, ...] = ()
 ) -> None:
     """Add a function of single elements."""
     operator = op.Activation(function=function, parameters=parameters)
     assembly.add(node, operator, sources=[assembly.source(node, 0)])
 
 
-def leaky_relu(node: Node, assembly: Assembly) -> None:
+def leaky_relu(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a rectifier with a slope."""
     slope = float(str(np.float32(options_of(node).real(0))))
     activation(node, assembly, function="leaky relu", parameters=(slope,))
 
 
-def gelu(node: Node, assembly: Assembly) -> None:
+def gelu(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a GELU, exact or by its approximation with a tanh."""
     is_approximate = node.options is not None and bool(node.options.integer(0, "b"))
     activation(node, assembly, function="gelu tanh" if is_approximate else "gelu")
 
 
-def prelu(node: Node, assembly: Assembly) -> None:
+def prelu(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a rectifier with a trained slope for each channel."""
     slope, shape = assembly.constant(node, 1), assembly.shape(node, 0)
     if slope.size != shape.channels or slope.size != prod(slope.shape[-1:]):
@@ -136,7 +140,7 @@ def prelu(node: Node, assembly: Assembly) -> None:
     assembly.add(node, operator, sources=[assembly.source(node, 0)], trained=trained)
 
 
-def softmax(node: Node, assembly: Assembly, *, is_logarithm: bool = False) -> None:
+def softmax(node: TfliteNode, assembly: TfliteAssembly, *, is_logarithm: bool = False) -> None:
     """Add a softmax over the last axis, that of the channels in maps."""
     if not is_logarithm and options_of(node).real(0) != 1.0:
         raise refusal(node, f"beta is {options_of(node).real(0)}, expected 1")
@@ -146,12 +150,12 @@ def softmax(node: Node, assembly: Assembly, *, is_logarithm: bool = False) -> No
     assembly.add(node, operator, sources=[assembly.source(node, 0)])
 
 
-def conversion(node: Node, assembly: Assembly) -> None:
+def conversion(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a layer that stores the same numbers in another way."""
     assembly.add(node, op.Conversion(), sources=[assembly.source(node, 0)])
 
 
-def reduction(node: Node, assembly: Assembly, *, function: str) -> None:
+def reduction(node: TfliteNode, assembly: TfliteAssembly, *, function: str) -> None:
     """Add a mean, sum or extreme over some axes; where an axis goes, the rest may change places."""
     tensor = assembly.tensor(node, 0)
     rank, keeps = len(tensor.dims), bool(options_of(node).integer(0, "b"))
@@ -168,7 +172,7 @@ def reduction(node: Node, assembly: Assembly, *, function: str) -> None:
     assembly.add(node, *steps, sources=[assembly.source(node, 0)])
 
 
-def extreme_place(node: Node, assembly: Assembly, *, function: str) -> None:
+def extreme_place(node: TfliteNode, assembly: TfliteAssembly, *, function: str) -> None:
     """Add where along an axis the largest or smallest element is; the axis goes."""
     dims = assembly.tensor(node, 0).dims
     axes = assembly.integers(node, 1)
@@ -180,7 +184,7 @@ def extreme_place(node: Node, assembly: Assembly, *, function: str) -> None:
     assembly.add(node, operator, *steps, sources=[assembly.source(node, 0)])
 
 
-def cast(node: Node, assembly: Assembly) -> None:
+def cast(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a change of type; what is not quantised is computed in single precision anyway."""
     source, result = assembly.tensor(node, 0), assembly.output(node)
     if source.quantization() is not None or result.quantization() is not None:
@@ -195,7 +199,7 @@ def cast(node: Node, assembly: Assembly) -> None:
     assembly.add(node, step, sources=[assembly.source(node, 0)])
 
 
-def running_sum(node: Node, assembly: Assembly) -> None:
+def running_sum(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add sums of all elements up to each place along a constant axis."""
     dims, axes = assembly.tensor(node, 0).dims, assembly.integers(node, 1)
     if len(axes) != 1:
@@ -211,7 +215,7 @@ def running_sum(node: Node, assembly: Assembly) -> None:
 SMALLEST_LENGTH = 1e-6  # that vectors are divided by
 
 
-def unit_length(node: Node, assembly: Assembly) -> None:
+def unit_length(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a division of vectors along the last axis by their lengths."""
     source, dims = assembly.source(node, 0), assembly.tensor(node, 0).dims
     axis = our_axis(node, assembly, dims, -1) if len(dims) > 1 else 0
@@ -229,7 +233,7 @@ def unit_length(node: Node, assembly: Assembly) -> None:
     )
 
 
-def largest(node: Node, assembly: Assembly) -> None:
+def largest(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add the largest elements along the last axis in their order, and their places."""
     counts, dims = assembly.integers(node, 1), assembly.tensor(node, 0).dims
     if assembly.tensor(node, 0).quantization() is not None or len(counts) != 1:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn2csdf.dtypes import Element, Quantization
-from cnn2csdf.readers.tflite.sparse import Level, Sparsity, dense_bytes
+from cnn2csdf.readers.tflite.sparse import SparseAxis, Sparsity, dense_bytes
 from csdf.errors import UnreadableFile, UnsupportedOperator
 
 Dims = tuple[int, ...]
@@ -145,7 +145,7 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class TfliteNode:
     """An operator of the graph. inputs: numbers of tensors; -1 is an input left out.
 
     custom: the options of an operator that is no part of the schema, as bytes.
@@ -163,7 +163,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Graph:
+class TfliteGraph:
     """A graph of the file.
 
     handles: names of variables, by the tensors that stand for them. initial: their first values.
@@ -171,15 +171,15 @@ class Graph:
     """
 
     tensors: tuple[Tensor, ...]
-    nodes: tuple[Node, ...]
+    nodes: tuple[TfliteNode, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     handles: Mapping[int, str] = field(default_factory=dict)
     initial: Mapping[str, Tensor] = field(default_factory=dict)
-    others: tuple[Graph, ...] = ()
+    others: tuple[TfliteGraph, ...] = ()
 
 
-def parse_graph(content: bytes) -> Graph:
+def parse_graph(content: bytes) -> TfliteGraph:
     """Return the graph of a file, with the first values of its variables.
 
     Raises UnreadableFile for a file that is damaged, UnsupportedOperator for first values of variables
@@ -205,7 +205,7 @@ def parse_graph(content: bytes) -> Graph:
     return replace(first, initial=initial, others=tuple(rest))
 
 
-def graphs_of(content: bytes) -> list[Graph]:
+def graphs_of(content: bytes) -> list[TfliteGraph]:
     """Return all graphs of a file as they stand in it. Raises UnreadableFile for one without."""
     model = root_record(content)
     buffers = [buffer.vector(0, "u1") for buffer in model.records(4)]
@@ -216,9 +216,11 @@ def graphs_of(content: bytes) -> list[Graph]:
     return graphs
 
 
-def _graph(record: Record, buffers: Sequence[NDArray[np.generic]], kinds: Sequence[str]) -> Graph:
+def _graph(
+    record: Record, buffers: Sequence[NDArray[np.generic]], kinds: Sequence[str]
+) -> TfliteGraph:
     nodes = tuple(_node(number, record_, kinds) for number, record_ in enumerate(record.records(3)))
-    graph = Graph(
+    graph = TfliteGraph(
         tensors=tuple(_tensor(record_, buffers) for record_ in record.records(0)),
         nodes=nodes,
         inputs=record.integers(1),
@@ -233,7 +235,7 @@ def _graph(record: Record, buffers: Sequence[NDArray[np.generic]], kinds: Sequen
     return graph
 
 
-def _initial_values(graph: Graph, number: int) -> dict[str, Tensor]:
+def _initial_values(graph: TfliteGraph, number: int) -> dict[str, Tensor]:
     """The constants that a graph assigns to variables, by their names; it does nothing else."""
     initial_values = {}
     for node in graph.nodes:
@@ -288,7 +290,7 @@ def _sparsity(table: Record) -> Sparsity:
         vectors = [_positions(level, field) for field in (2, 4)]
         is_compressed = level.integer(0, "b") != 0
         segments, indices = vectors if is_compressed else (None, None)
-        levels.append(Level(size=level.integer(1, "i"), segments=segments, indices=indices))
+        levels.append(SparseAxis(size=level.integer(1, "i"), segments=segments, indices=indices))
     return Sparsity(order=table.integers(0), blocks=table.integers(1), levels=tuple(levels))
 
 
@@ -300,7 +302,7 @@ def _positions(level: Record, field: int) -> NDArray[np.int64]:
     return table.vector(0, form).astype(np.int64)
 
 
-def _node(number: int, found: Record, kinds: Sequence[str]) -> Node:
+def _node(number: int, found: Record, kinds: Sequence[str]) -> TfliteNode:
     code, inputs, outputs = found.integer(0, "I"), found.vector(1, "i4"), found.vector(2, "i4")
     if code >= len(kinds):
         raise UnreadableFile(f"operator {number} is of kind {code} of {len(kinds)}")
@@ -309,7 +311,7 @@ def _node(number: int, found: Record, kinds: Sequence[str]) -> Node:
         raise UnreadableFile(
             f"operator {number} reads {inputs.size} tensors and writes {outputs.size}"
         )
-    return Node(
+    return TfliteNode(
         number=number,
         kind=kinds[code],
         inputs=tuple(inputs.tolist()),
@@ -319,7 +321,7 @@ def _node(number: int, found: Record, kinds: Sequence[str]) -> Node:
     )
 
 
-def _require_tensors(graph: Graph) -> None:
+def _require_tensors(graph: TfliteGraph) -> None:
     """Raise UnreadableFile where a number is that of no tensor."""
     used = [*graph.inputs, *graph.outputs]
     for node in graph.nodes:

@@ -13,12 +13,12 @@ from cnn2csdf.operators.operator import constant_role
 from cnn2csdf.readers.tflite.assembly import (
     TO_MAP,
     TO_MATRIX,
-    Assembly,
+    TfliteAssembly,
     frame_dims,
     layer_axes,
     refusal,
 )
-from cnn2csdf.readers.tflite.model_file import Dims, Node
+from cnn2csdf.readers.tflite.model_file import Dims, TfliteNode
 from cnn2csdf.readers.tflite.options import fused_behind, options_of, our_axis
 from cnn2csdf.shape import Shape
 from csdf.errors import UnreadableFile
@@ -45,7 +45,7 @@ def reshape_steps(
 
 
 def with_axes_of(
-    node: Node, assembly: Assembly, shape: Shape, source: Dims, wanted: Dims
+    node: TfliteNode, assembly: TfliteAssembly, shape: Shape, source: Dims, wanted: Dims
 ) -> list[op.Operator]:
     """Return the steps of a reshape between tensors as a node sees them.
 
@@ -55,7 +55,7 @@ def with_axes_of(
     return reshape_steps(shape, wanted, from_map=is_map and len(source) == 4, to_map=is_map)
 
 
-def reshape(node: Node, assembly: Assembly) -> None:
+def reshape(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a reshape of elements in the order of the file."""
     source = assembly.as_written(node, 0)
     steps = reshape_steps(
@@ -67,7 +67,7 @@ def reshape(node: Node, assembly: Assembly) -> None:
     assembly.add(node, *steps, sources=[source], turns=False)
 
 
-def pack(node: Node, assembly: Assembly) -> None:
+def pack(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a concatenation along a new axis."""
     dims = assembly.output(node).dims
     if not dims:
@@ -77,7 +77,7 @@ def pack(node: Node, assembly: Assembly) -> None:
 
 
 def _add_concatenation(
-    node: Node, assembly: Assembly, axis: int, dims: Dims | None = None, fused: int = 0
+    node: TfliteNode, assembly: TfliteAssembly, axis: int, dims: Dims | None = None, fused: int = 0
 ) -> None:
     """Add a concatenation along an axis of the result; some of its operands may be constants.
 
@@ -115,7 +115,7 @@ def _add_concatenation(
     assembly.add(node, operator, sources=sources, trained=trained, fused=fused)
 
 
-def unpack(node: Node, assembly: Assembly) -> None:
+def unpack(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a slice for each output, without the axis that is cut."""
     dims = assembly.tensor(node, 0).dims
     axis = options_of(node).integer(1, "i")
@@ -127,7 +127,7 @@ def unpack(node: Node, assembly: Assembly) -> None:
         assembly.add(node, piece, *steps, sources=[assembly.source(node, 0)], output=number)
 
 
-def reverse(node: Node, assembly: Assembly) -> None:
+def reverse(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a choice of places along each axis in the reverse order."""
     dims, axes = assembly.tensor(node, 0).dims, assembly.integers(node, 1)
     sizes = assembly.shape(node, 0).dims
@@ -138,7 +138,9 @@ def reverse(node: Node, assembly: Assembly) -> None:
     assembly.add(node, *steps, sources=[assembly.source(node, 0)])
 
 
-def embedding(node: Node, assembly: Assembly, *, table: int = 1, numbers: int = 0) -> None:
+def embedding(
+    node: TfliteNode, assembly: TfliteAssembly, *, table: int = 1, numbers: int = 0
+) -> None:
     """Add rows of a constant table at numbers that the frame computes."""
     rows = assembly.constant(node, table)
     stored, types = assembly.tensor(node, table), assembly.tensor(node, table).quantization()
@@ -161,7 +163,7 @@ def embedding(node: Node, assembly: Assembly, *, table: int = 1, numbers: int = 
     assembly.add(node, *steps, sources=[source], trained=trained, turns=False)
 
 
-def gather(node: Node, assembly: Assembly) -> None:
+def gather(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a choice of places along an axis, or rows of a constant table that the frame numbers."""
     if assembly.tensor(node, 0).is_constant and assembly.is_dynamic(node, 1):
         if options_of(node).integer(0, "i") or options_of(node).integer(1, "i"):
@@ -184,7 +186,7 @@ def gather(node: Node, assembly: Assembly) -> None:
     assembly.add(node, operator, *steps, sources=[assembly.source(node, 0)])
 
 
-def gather_points(node: Node, assembly: Assembly) -> None:
+def gather_points(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add elements, or slices behind the first axes, at positions that may depend on the frame."""
     dims, wanted = assembly.tensor(node, 0).dims, assembly.output(node).dims
     positions = assembly.tensor(node, 1).dims
@@ -211,7 +213,7 @@ def gather_points(node: Node, assembly: Assembly) -> None:
     assembly.add(node, *steps, sources=sources, turns=False)
 
 
-def _without_batch(node: Node, assembly: Assembly, dims: Dims, positions: Dims) -> str:
+def _without_batch(node: TfliteNode, assembly: TfliteAssembly, dims: Dims, positions: Dims) -> str:
     """Return the layer of the positions, without coordinates of axes that a layer does not have."""
     source, count = assembly.as_in_file(node, 1), positions[-1]
     skipped = len(dims) - len(frame_dims(dims, is_map=False))
@@ -223,7 +225,7 @@ def _without_batch(node: Node, assembly: Assembly, dims: Dims, positions: Dims) 
     return assembly.prepared(node, source, op.Slice(axis=axis, start=skipped, stop=count))
 
 
-def tile(node: Node, assembly: Assembly) -> None:
+def tile(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a tensor several times along each axis."""
     dims, times = assembly.tensor(node, 0).dims, assembly.integers(node, 1)
     if len(times) != len(dims):
@@ -231,7 +233,7 @@ def tile(node: Node, assembly: Assembly) -> None:
     _add_repeats(node, assembly, assembly.source(node, 0), dims, times)
 
 
-def broadcast(node: Node, assembly: Assembly) -> None:
+def broadcast(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a tensor whose axes of size one are repeated."""
     dims, wanted = assembly.tensor(node, 0).dims, assembly.output(node).dims
     full = (1,) * (len(wanted) - len(dims)) + dims
@@ -248,7 +250,7 @@ def broadcast(node: Node, assembly: Assembly) -> None:
 
 
 def _add_repeats(
-    node: Node, assembly: Assembly, source: str, dims: Dims, times: Sequence[int]
+    node: TfliteNode, assembly: TfliteAssembly, source: str, dims: Dims, times: Sequence[int]
 ) -> None:
     """dims, times: of each axis of the tensor in the file. Repeats along the last axis come first."""
     if min(times, default=1) < 1:
@@ -261,7 +263,7 @@ def _add_repeats(
     assembly.add(node, *(steps or [op.Identity()]), sources=[source])
 
 
-def transpose(node: Node, assembly: Assembly) -> None:
+def transpose(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a transposition that leaves a batch of one where it is."""
     order, dims = assembly.integers(node, 1), assembly.tensor(node, 0).dims
     result = assembly.output(node).dims
@@ -274,23 +276,25 @@ def transpose(node: Node, assembly: Assembly) -> None:
     assembly.add(node, operator, sources=[assembly.as_written(node, 0)], turns=False)
 
 
-def concatenation(node: Node, assembly: Assembly) -> None:
+def concatenation(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a concatenation of tensors that are stored in the same way, or of constants."""
     axis = options_of(node).integer(0, "i")
     _add_concatenation(node, assembly, axis, fused=fused_behind(node, 1))
 
 
-def split(node: Node, assembly: Assembly) -> None:
+def split(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a slice for each output; the axis is the first input."""
     _add_pieces(node, assembly, source=1, axis=assembly.integers(node, 0)[:1])
 
 
-def split_by_sizes(node: Node, assembly: Assembly) -> None:
+def split_by_sizes(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a slice for each output; the axis is the third input."""
     _add_pieces(node, assembly, source=0, axis=assembly.integers(node, 2)[:1])
 
 
-def _add_pieces(node: Node, assembly: Assembly, *, source: int, axis: tuple[int, ...]) -> None:
+def _add_pieces(
+    node: TfliteNode, assembly: TfliteAssembly, *, source: int, axis: tuple[int, ...]
+) -> None:
     input_dims, begin = assembly.tensor(node, source).dims, 0
     rank = len(input_dims)
     if len(node.outputs) == 1:  # the batch of one may be split too
@@ -307,7 +311,7 @@ def _add_pieces(node: Node, assembly: Assembly, *, source: int, axis: tuple[int,
         begin += size
 
 
-def slices(node: Node, assembly: Assembly) -> None:
+def slices(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a slice along each axis that is not taken whole; a size of -1 is all that is left."""
     dims = assembly.tensor(node, 0).dims
     begins, sizes = assembly.integers(node, 1), assembly.integers(node, 2)
@@ -320,7 +324,7 @@ def slices(node: Node, assembly: Assembly) -> None:
     _add_slices(node, assembly, spans)
 
 
-def strided_slice(node: Node, assembly: Assembly) -> None:
+def strided_slice(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a slice along each axis that is not taken whole; axes may be dropped behind it."""
     options, dims = options_of(node), assembly.tensor(node, 0).dims
     if any(options.integer(field, "i") for field in (2, 3)):
@@ -339,7 +343,9 @@ def strided_slice(node: Node, assembly: Assembly) -> None:
     _add_slices(node, assembly, spans)
 
 
-def _add_slices(node: Node, assembly: Assembly, spans: Sequence[tuple[int, int, int]]) -> None:
+def _add_slices(
+    node: TfliteNode, assembly: TfliteAssembly, spans: Sequence[tuple[int, int, int]]
+) -> None:
     """spans: begin, end and step along each axis of the tensor."""
     dims, shape = assembly.tensor(node, 0).dims, assembly.shape(node, 0)
     operators: list[op.Operator] = []

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from cnn2csdf.readers.between_tensors import needed_nodes, tensor_named
-from cnn2csdf.readers.tflite.model_file import Graph, Node
+from cnn2csdf.readers.tflite.model_file import TfliteGraph, TfliteNode
 
 WITH_WEIGHTS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV")
 STATE_KINDS = ("CALL_ONCE", "VAR_HANDLE", "ASSIGN_VARIABLE")
@@ -17,11 +17,11 @@ STATE_KINDS = ("CALL_ONCE", "VAR_HANDLE", "ASSIGN_VARIABLE")
 class Obstacle:
     """A node that is refused. message: why; None where its operator is not supported."""
 
-    node: Node
+    node: TfliteNode
     message: str | None
 
 
-def in_words(obstacles: Sequence[Obstacle], graph: Graph) -> str:
+def in_words(obstacles: Sequence[Obstacle], graph: TfliteGraph) -> str:
     """Return all obstacles by kind, with their count and first place, and the share of MACs read."""
     kinds: dict[str, list[int]] = {}
     for obstacle in obstacles:
@@ -42,7 +42,7 @@ def in_words(obstacles: Sequence[Obstacle], graph: Graph) -> str:
     return "; ".join(clauses)
 
 
-def _macs(graph: Graph, node: Node) -> int:
+def _macs(graph: TfliteGraph, node: TfliteNode) -> int:
     """Return the multiply-accumulates of a node with weights, from the sizes of its tensors."""
     if node.kind not in WITH_WEIGHTS or len(node.inputs) < 2 or -1 in node.inputs[:2]:
         return 0
@@ -51,7 +51,7 @@ def _macs(graph: Graph, node: Node) -> int:
     return prod(weights) * prod(graph.tensors[wide].dims[:-1])
 
 
-def part_of(graph: Graph, inputs: Sequence[str], outputs: Sequence[str]) -> Graph:
+def part_of(graph: TfliteGraph, inputs: Sequence[str], outputs: Sequence[str]) -> TfliteGraph:
     """Return the part between tensors of these names; by default the ends of the graph.
 
     Raises UnreadableFile for a name that no tensor has.

@@ -7,8 +7,8 @@ from math import prod
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element
 from cnn2csdf.geometry import same_padding
-from cnn2csdf.readers.tflite.assembly import Assembly, Trained, refusal
-from cnn2csdf.readers.tflite.model_file import Dims, Node, Record
+from cnn2csdf.readers.tflite.assembly import TfliteAssembly, Trained, refusal
+from cnn2csdf.readers.tflite.model_file import Dims, Record, TfliteNode
 from cnn2csdf.shape import Shape
 from csdf.errors import UnreadableFile, counted
 
@@ -16,19 +16,19 @@ SAME, VALID = 0, 1
 MOST_COVERED = 2**24  # places of one window
 
 
-def options_of(node: Node) -> Record:
+def options_of(node: TfliteNode) -> Record:
     """Return the options. Raises UnreadableFile where there are none."""
     if node.options is None:
         raise UnreadableFile(f"{node} has no options")
     return node.options
 
 
-def fused_behind(node: Node, field: int) -> int:
+def fused_behind(node: TfliteNode, field: int) -> int:
     """Return the ActivationFunctionType in that field."""
     return 0 if node.options is None else node.options.integer(field, "b")
 
 
-def padded(node: Node, window: op.Window, shape: Shape) -> op.Window:
+def padded(node: TfliteNode, window: op.Window, shape: Shape) -> op.Window:
     """Return the window with the padding that the options ask for."""
     padding = options_of(node).integer(0, "b")
     if padding not in (SAME, VALID):
@@ -42,7 +42,7 @@ def padded(node: Node, window: op.Window, shape: Shape) -> op.Window:
     )
 
 
-def window_of(node: Node, kernel: op.Pair, *, dilations: int | None) -> op.Window:
+def window_of(node: TfliteNode, kernel: op.Pair, *, dilations: int | None) -> op.Window:
     """Return the window without padding; strides are fields 1 and 2, the horizontal one first.
 
     dilations: the field of the horizontal one, where there are any.
@@ -58,7 +58,7 @@ def window_of(node: Node, kernel: op.Pair, *, dilations: int | None) -> op.Windo
     return op.Window(kernel=kernel, stride=(down, across), dilation=dilation)
 
 
-def require_one_type(node: Node, assembly: Assembly, given: int = 0) -> None:
+def require_one_type(node: TfliteNode, assembly: TfliteAssembly, given: int = 0) -> None:
     """Raise UnsupportedOperator for integer weights of real numbers, and such."""
     source, weights = assembly.tensor(node, given), assembly.tensor(node, 1)
     if (source.quantization() is None) != (weights.quantization() is None):
@@ -70,7 +70,7 @@ def require_one_type(node: Node, assembly: Assembly, given: int = 0) -> None:
         )
 
 
-def is_hybrid(node: Node, assembly: Assembly) -> bool:
+def is_hybrid(node: TfliteNode, assembly: TfliteAssembly) -> bool:
     """Whether weights of int8 are multiplied with floating point. Raises as require_one_type does."""
     source, weights = assembly.tensor(node, 0).quantization(), assembly.tensor(node, 1)
     types = weights.quantization()
@@ -83,8 +83,8 @@ def is_hybrid(node: Node, assembly: Assembly) -> bool:
 
 
 def with_types(
-    node: Node,
-    assembly: Assembly,
+    node: TfliteNode,
+    assembly: TfliteAssembly,
     product: op.Convolution | op.FullyConnected | op.MatrixProduct,
     *,
     has_offset: bool,
@@ -96,7 +96,7 @@ def with_types(
     return op.HybridProduct(product=product, scales=types.scales, has_offset=has_offset)
 
 
-def require_scales(node: Node, trained: Trained, channels: int) -> None:
+def require_scales(node: TfliteNode, trained: Trained, channels: int) -> None:
     """Raise UnreadableFile where weights have scales for another number of channels."""
     quantization = trained.stored.quantization
     if quantization is not None and len(quantization.scales) not in (1, channels):
@@ -106,7 +106,7 @@ def require_scales(node: Node, trained: Trained, channels: int) -> None:
         )
 
 
-def require_centred(node: Node, trained: Trained, channels: int = 1) -> None:
+def require_centred(node: TfliteNode, trained: Trained, channels: int = 1) -> None:
     """Raise an error for signed weights with a zero point, or another number of scales than channels.
 
     Unsigned weights have a zero point.
@@ -123,7 +123,7 @@ def require_centred(node: Node, trained: Trained, channels: int = 1) -> None:
         )
 
 
-def our_axis(node: Node, assembly: Assembly, dims: Dims, axis: int) -> int:
+def our_axis(node: TfliteNode, assembly: TfliteAssembly, dims: Dims, axis: int) -> int:
     """Return which axis of the layer an axis of the tensor is; a batch of one is none."""
     axes, rank = assembly.axes(node, dims), len(dims)
     if not -rank <= axis < rank or rank < 2 or axis % rank not in axes:

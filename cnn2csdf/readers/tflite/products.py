@@ -11,12 +11,12 @@ from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Arithmetic, Element, Runtime
 from cnn2csdf.readers.tflite.assembly import (
     TO_MAP,
-    Assembly,
+    TfliteAssembly,
     Trained,
     frame_dims,
     refusal,
 )
-from cnn2csdf.readers.tflite.model_file import Node
+from cnn2csdf.readers.tflite.model_file import TfliteNode
 from cnn2csdf.readers.tflite.options import (
     fused_behind,
     is_hybrid,
@@ -28,7 +28,7 @@ from cnn2csdf.readers.tflite.options import (
 from cnn2csdf.readers.tflite.windows import biases
 
 
-def fully_connected(node: Node, assembly: Assembly) -> None:
+def fully_connected(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a fully connected layer; for several vectors at once, a product and its bias.
 
     The columns of the matrix are in (row, column, channel) order.
@@ -54,7 +54,7 @@ def fully_connected(node: Node, assembly: Assembly) -> None:
     assembly.add(node, operator, sources=[source], trained=trained, fused=fused_behind(node, 0))
 
 
-def _add_of_vectors(node: Node, assembly: Assembly, matrix: np.ndarray) -> None:
+def _add_of_vectors(node: TfliteNode, assembly: TfliteAssembly, matrix: np.ndarray) -> None:
     """Add a product of each vector, one after another as they lie in the file, with a matrix."""
     units, columns = matrix.shape
     source = assembly.as_in_file(node, 0)
@@ -69,7 +69,7 @@ def _add_of_vectors(node: Node, assembly: Assembly, matrix: np.ndarray) -> None:
     _add(node, assembly, operator, [source], [weights, *bias])
 
 
-def _of_fully_connected(node: Node, assembly: Assembly, matrix: np.ndarray) -> Trained:
+def _of_fully_connected(node: TfliteNode, assembly: TfliteAssembly, matrix: np.ndarray) -> Trained:
     """Return the weights of a fully connected layer, and how sums of their products are rounded.
 
     LiteRT's reference kernel rounds those of 8-bit integers once; products of matrices, convolutions
@@ -89,12 +89,12 @@ def _of_fully_connected(node: Node, assembly: Assembly, matrix: np.ndarray) -> T
     return replace(weights, stored=replace(weights.stored, quantization=once))
 
 
-def _has_offset(node: Node) -> bool:
+def _has_offset(node: TfliteNode) -> bool:
     """Whether the input of weights of int8 may be quantised with a zero point."""
     return node.options is not None and bool(node.options.integer(3, "b"))
 
 
-def batch_product(node: Node, assembly: Assembly) -> None:
+def batch_product(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a product of the matrices in the last two axes, each of which may be transposed first."""
     sources, trained, units = [], [], None
     for index in (0, 1):
@@ -120,8 +120,8 @@ def batch_product(node: Node, assembly: Assembly) -> None:
 
 
 def _add(
-    node: Node,
-    assembly: Assembly,
+    node: TfliteNode,
+    assembly: TfliteAssembly,
     operator: op.Operator,
     sources: list[str],
     trained: list[Trained],

@@ -19,9 +19,9 @@ from cnn2csdf.readers.tflite import (
     recurrences,
     windows,
 )
-from cnn2csdf.readers.tflite.assembly import Assembly
+from cnn2csdf.readers.tflite.assembly import TfliteAssembly
 from cnn2csdf.readers.tflite.choices import without_choices
-from cnn2csdf.readers.tflite.model_file import Graph, Node, parse_graph
+from cnn2csdf.readers.tflite.model_file import TfliteGraph, TfliteNode, parse_graph
 from cnn2csdf.readers.tflite.obstacles import Obstacle, in_words, part_of
 from cnn2csdf.rings import with_rings
 from cnn2csdf.weights import Model
@@ -48,7 +48,7 @@ def parse_tflite(
     try:
         graph = without_choices(part_of(parse_graph(content), inputs, outputs))
         network_name = os.path.basename(name).removesuffix(".tflite") or "network"
-        assembly = Assembly(graph, network_name, runtime)
+        assembly = TfliteAssembly(graph, network_name, runtime)
         assembly.add_inputs()
         obstacles = _add_layers(graph, assembly)
         if obstacles:
@@ -69,7 +69,7 @@ def _refuse(message: str) -> NoReturn:
 
 
 def _words_around(
-    obstacles: Sequence[Obstacle], graph: Graph, content: bytes, file_name: str
+    obstacles: Sequence[Obstacle], graph: TfliteGraph, content: bytes, file_name: str
 ) -> str:
     """Return words of a command line that read the part before or after the obstacles."""
     places = {graph.nodes.index(obstacle.node) for obstacle in obstacles}
@@ -80,7 +80,7 @@ def _words_around(
     )
 
 
-def _add_layers(graph: Graph, assembly: Assembly) -> list[Obstacle]:
+def _add_layers(graph: TfliteGraph, assembly: TfliteAssembly) -> list[Obstacle]:
     """Add the layers of all nodes; return the nodes that are refused for what they are.
 
     Nodes of known operators behind a refused node are not looked at.
@@ -108,21 +108,21 @@ def _add_layers(graph: Graph, assembly: Assembly) -> list[Obstacle]:
     return obstacles
 
 
-def nothing(node: Node, assembly: Assembly) -> None:
+def nothing(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add no layer: what the node says was read with the graph."""
 
 
-def read_variable(node: Node, assembly: Assembly) -> None:
+def read_variable(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Read what a variable holds."""
     assembly.read_variable(node)
 
 
-def assign_variable(node: Node, assembly: Assembly) -> None:
+def assign_variable(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Let a variable hold another tensor."""
     assembly.assign_variable(node)
 
 
-CONVERTERS: Mapping[str, Callable[[Node, Assembly], None]] = {
+CONVERTERS: Mapping[str, Callable[[TfliteNode, TfliteAssembly], None]] = {
     "ABS": partial(functions.activation, function="abs"),
     "ADD": partial(functions.elementwise, function="add"),
     "ADD_N": functions.sum_of_tensors,

@@ -12,8 +12,8 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.operators.recurrences import CELL_GATES
-from cnn2csdf.readers.tflite.assembly import Assembly, Trained, quantization_of, refusal
-from cnn2csdf.readers.tflite.model_file import Node
+from cnn2csdf.readers.tflite.assembly import TfliteAssembly, Trained, quantization_of, refusal
+from cnn2csdf.readers.tflite.model_file import TfliteNode
 from cnn2csdf.readers.tflite.options import options_of, require_centred
 from csdf.errors import UnreadableFile
 
@@ -25,7 +25,7 @@ TANH = 4
 ONNX_ORDER = ("input", "output", "forget", "cell")
 
 
-def lstm(node: Node, assembly: Assembly) -> None:
+def lstm(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add an LSTM over a sequence."""
     options, dims = options_of(node), assembly.tensor(node, 0).dims
     if any(assembly.has(node, index) for index in OPTIONAL):
@@ -76,12 +76,12 @@ def lstm(node: Node, assembly: Assembly) -> None:
         _add_quantized(node, assembly, units)
 
 
-def is_kept(node: Node, assembly: Assembly, index: int) -> bool:
+def is_kept(node: TfliteNode, assembly: TfliteAssembly, index: int) -> bool:
     """Whether a state stays from invocation to invocation: it is a variable tensor."""
     return assembly.has(node, index) and assembly.tensor(node, index).is_variable
 
 
-def _require_at_rest(node: Node, assembly: Assembly, index: int) -> None:
+def _require_at_rest(node: TfliteNode, assembly: TfliteAssembly, index: int) -> None:
     """Raise UnsupportedOperator for a state that begins at other numbers than zero."""
     tensor, types = assembly.tensor(node, index), quantization_of(assembly.tensor(node, index))
     if assembly.is_dynamic(node, index):
@@ -91,7 +91,7 @@ def _require_at_rest(node: Node, assembly: Assembly, index: int) -> None:
 
 
 def _require(
-    node: Node, assembly: Assembly, index: int, wanted: tuple[int, ...], gate: str
+    node: TfliteNode, assembly: TfliteAssembly, index: int, wanted: tuple[int, ...], gate: str
 ) -> None:
     gate_dims = assembly.constant(node, index).shape
     if gate_dims != wanted:
@@ -100,7 +100,7 @@ def _require(
         )
 
 
-def _add_quantized(node: Node, assembly: Assembly, units: int) -> None:
+def _add_quantized(node: TfliteNode, assembly: TfliteAssembly, units: int) -> None:
     cell = quantization_of(assembly.tensor(node, CELL))
     if cell is None or cell.element.value != "int16" or log2(cell.scale) % 1:
         raise refusal(node, "cells that are not int16 with a power of two as scale")
@@ -133,14 +133,14 @@ def _add_quantized(node: Node, assembly: Assembly, units: int) -> None:
     assembly.add(node, operator, sources=[assembly.source(node, 0)], trained=trained)
 
 
-def _as_stored(node: Node, assembly: Assembly, index: int, role: str) -> Trained:
+def _as_stored(node: TfliteNode, assembly: TfliteAssembly, index: int, role: str) -> Trained:
     array_trained = assembly.trained(node, index, role, assembly.constant(node, index))
     if not role.endswith("bias") and array_trained.stored.quantization is None:
         raise refusal(node, f"weights without a scale (input {index}) for quantised integers")
     return array_trained
 
 
-def svdf(node: Node, assembly: Assembly) -> None:
+def svdf(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a filter over time in low rank."""
     rank, matrix = options_of(node).integer(0, "i"), assembly.constant(node, 1)
     _require_at_rest(node, assembly, SVDF_STATE)

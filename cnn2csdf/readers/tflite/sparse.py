@@ -22,7 +22,7 @@ Positions = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
+class SparseAxis:
     """An axis, or the axis inside its blocks.
 
     size: how many positions it has. segments, indices: of a compressed one, where the positions of
@@ -43,7 +43,7 @@ class Sparsity:
 
     order: tuple[int, ...]
     blocks: tuple[int, ...]
-    levels: tuple[Level, ...]
+    levels: tuple[SparseAxis, ...]
 
 
 def dense_bytes(
@@ -78,7 +78,7 @@ def dense_bytes(
     return dense.reshape(-1)
 
 
-def _positions(levels: Sequence[Level], order: Sequence[int], most: int) -> Positions:
+def _positions(levels: Sequence[SparseAxis], order: Sequence[int], most: int) -> Positions:
     """Return the position in each level, by its number, of every element that is stored."""
     positions = np.zeros((len(levels), 1), np.int64)
     for level, number in zip(levels, order, strict=True):

@@ -11,8 +11,8 @@ from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element
 from cnn2csdf.geometry import same_padding
 from cnn2csdf.operators.resizes import IN_1024THS, SINGLE_PRECISION
-from cnn2csdf.readers.tflite.assembly import Assembly, Trained, refusal
-from cnn2csdf.readers.tflite.model_file import Dims, Node
+from cnn2csdf.readers.tflite.assembly import TfliteAssembly, Trained, refusal
+from cnn2csdf.readers.tflite.model_file import Dims, TfliteNode
 from cnn2csdf.readers.tflite.options import (
     SAME,
     fused_behind,
@@ -33,7 +33,9 @@ CUSTOM_WINDOW = Struct("<6i")  # padding, strides and sizes, the horizontal ones
 CUSTOM_SAME, CUSTOM_VALID = 1, 2
 
 
-def biases(node: Node, assembly: Assembly, units: int, *, place: int = 2) -> list[Trained]:
+def biases(
+    node: TfliteNode, assembly: TfliteAssembly, units: int, *, place: int = 2
+) -> list[Trained]:
     """Return the biases of a node, if it has any: one for each of so many channels."""
     if not assembly.has(node, place):
         return []
@@ -47,7 +49,7 @@ def biases(node: Node, assembly: Assembly, units: int, *, place: int = 2) -> lis
     return [found]
 
 
-def convolution(node: Node, assembly: Assembly) -> None:
+def convolution(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a convolution; the filters are (filters, rows, columns, channels of a group)."""
     kernel, shape = assembly.constant(node, 1), assembly.map_shape(node, 0)
     is_hybrid(node, assembly)
@@ -63,7 +65,7 @@ def convolution(node: Node, assembly: Assembly) -> None:
     )
 
 
-def depthwise_convolution(node: Node, assembly: Assembly) -> None:
+def depthwise_convolution(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a depthwise convolution; the filters are (1, rows, columns, filters)."""
     kernel, shape = assembly.constant(node, 1), assembly.map_shape(node, 0)
     is_hybrid(node, assembly)
@@ -80,8 +82,8 @@ def depthwise_convolution(node: Node, assembly: Assembly) -> None:
 
 
 def _add_convolution(
-    node: Node,
-    assembly: Assembly,
+    node: TfliteNode,
+    assembly: TfliteAssembly,
     kernel: np.ndarray,
     *,
     groups: int,
@@ -112,14 +114,14 @@ def _add_convolution(
     )
 
 
-def transposed_convolution(node: Node, assembly: Assembly) -> None:
+def transposed_convolution(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a transposed convolution; its inputs are a size, the filters, the maps and biases."""
     window = window_of(node, _kernel_size(node, assembly), dilations=None)
     is_same = options_of(node).integer(0, "b") == SAME
     _add_transposed(node, assembly, window, source=2, is_same=is_same, fused=fused_behind(node, 3))
 
 
-def transposed_convolution_of_mediapipe(node: Node, assembly: Assembly) -> None:
+def transposed_convolution_of_mediapipe(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a transposed convolution; its inputs are the maps, the filters and biases.
 
     Its options are numbers of 32 bits: the padding, and the horizontal and the vertical stride.
@@ -136,7 +138,7 @@ def transposed_convolution_of_mediapipe(node: Node, assembly: Assembly) -> None:
     _add_transposed(node, assembly, window, source=0, is_same=padding == CUSTOM_SAME, fused=0)
 
 
-def _kernel_size(node: Node, assembly: Assembly) -> op.Pair:
+def _kernel_size(node: TfliteNode, assembly: TfliteAssembly) -> op.Pair:
     kernel = assembly.constant(node, 1)
     if kernel.ndim != MAP_AXES:
         raise UnreadableFile(f"{node}: a kernel of {kernel.shape}")
@@ -144,7 +146,13 @@ def _kernel_size(node: Node, assembly: Assembly) -> op.Pair:
 
 
 def _add_transposed(
-    node: Node, assembly: Assembly, window: op.Window, *, source: int, is_same: bool, fused: int
+    node: TfliteNode,
+    assembly: TfliteAssembly,
+    window: op.Window,
+    *,
+    source: int,
+    is_same: bool,
+    fused: int,
 ) -> None:
     """source: the place of the maps among the inputs."""
     kernel, shape = assembly.constant(node, 1), assembly.map_shape(node, source)
@@ -180,7 +188,7 @@ def _add_transposed(
     assembly.add(node, operator, sources=[layer], trained=[*trained, *bias], fused=fused)
 
 
-def pooling(node: Node, assembly: Assembly, *, function: str) -> None:
+def pooling(node: TfliteNode, assembly: TfliteAssembly, *, function: str) -> None:
     """Add a pooling; padding does not count in a mean."""
     options, shape = options_of(node), assembly.map_shape(node, 0)
     kernel = (options.integer(4, "i"), options.integer(3, "i"))
@@ -190,7 +198,7 @@ def pooling(node: Node, assembly: Assembly, *, function: str) -> None:
     assembly.add(node, operator, sources=[assembly.source(node, 0)], fused=fused_behind(node, 5))
 
 
-def pooling_with_places(node: Node, assembly: Assembly) -> None:
+def pooling_with_places(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a max pooling, and a layer of the numbers of the pixels that it takes.
 
     Source: google-ai-edge/mediapipe, mediapipe/util/tflite/operations/max_pool_argmax.cc.
@@ -202,7 +210,7 @@ def pooling_with_places(node: Node, assembly: Assembly) -> None:
         assembly.add(node, op.PlaceOfMaximum(window=window), sources=source, output=1)
 
 
-def unpooling(node: Node, assembly: Assembly) -> None:
+def unpooling(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add the inverse of a pooling whose windows lie side by side."""
     window, _ = _custom_window(node, assembly)
     if window.stride != window.kernel:
@@ -211,7 +219,7 @@ def unpooling(node: Node, assembly: Assembly) -> None:
     assembly.add(node, op.Unpooling(block=window.kernel), sources=sources)
 
 
-def _custom_window(node: Node, assembly: Assembly) -> tuple[op.Window, int]:
+def _custom_window(node: TfliteNode, assembly: TfliteAssembly) -> tuple[op.Window, int]:
     """Return the window and the activation of options that are a TfLitePoolParams."""
     if len(node.custom) < CUSTOM_WINDOW.size:
         raise UnreadableFile(
@@ -231,12 +239,12 @@ def _custom_window(node: Node, assembly: Assembly) -> tuple[op.Window, int]:
     return window, fused
 
 
-def pad(node: Node, assembly: Assembly) -> None:
+def pad(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add zeros around a tensor, along any axis."""
     _add_padding(node, assembly, "constant", 0.0)
 
 
-def pad_with(node: Node, assembly: Assembly) -> None:
+def pad_with(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a number around a tensor, along any axis."""
     value = assembly.constant(node, 2)
     quantization = assembly.tensor(node, 2).quantization()
@@ -248,7 +256,7 @@ def pad_with(node: Node, assembly: Assembly) -> None:
     _add_padding(node, assembly, "constant", number)
 
 
-def mirrored_pad(node: Node, assembly: Assembly) -> None:
+def mirrored_pad(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add rows and columns that mirror those inside."""
     number = options_of(node).integer(0, "b")
     if number not in MIRRORS:
@@ -256,7 +264,7 @@ def mirrored_pad(node: Node, assembly: Assembly) -> None:
     _add_padding(node, assembly, MIRRORS[number], 0.0)
 
 
-def _add_padding(node: Node, assembly: Assembly, mode: str, value: float) -> None:
+def _add_padding(node: TfliteNode, assembly: TfliteAssembly, mode: str, value: float) -> None:
     dims, listed = assembly.tensor(node, 0).dims, assembly.integers(node, 1)
     axes, amounts = assembly.axes(node, dims), list(zip(listed[::2], listed[1::2], strict=False))
     if len(listed) != 2 * len(dims) or min(listed, default=0) < 0:
@@ -268,28 +276,28 @@ def _add_padding(node: Node, assembly: Assembly, mode: str, value: float) -> Non
     assembly.add(node, *steps, sources=[assembly.source(node, 0)])
 
 
-def space_to_depth(node: Node, assembly: Assembly) -> None:
+def space_to_depth(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add blocks of places that become channels."""
     assembly.map_shape(node, 0)
     operator = op.SpaceToDepth(block=_block(node))
     assembly.add(node, operator, sources=[assembly.source(node, 0)])
 
 
-def depth_to_space(node: Node, assembly: Assembly) -> None:
+def depth_to_space(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add channels that become blocks of places."""
     assembly.map_shape(node, 0)
     operator = op.DepthToSpace(block=_block(node))
     assembly.add(node, operator, sources=[assembly.source(node, 0)])
 
 
-def _block(node: Node) -> int:
+def _block(node: TfliteNode) -> int:
     block = options_of(node).integer(0, "i")
     if block < 1:
         raise UnreadableFile(f"{node}: blocks of {block}")
     return block
 
 
-def resize(node: Node, assembly: Assembly, *, function: str, corners: int) -> None:
+def resize(node: TfliteNode, assembly: TfliteAssembly, *, function: str, corners: int) -> None:
     """Add a resize; corners: the field that aligns corners, half-pixel centres follow."""
     options, shape = options_of(node), assembly.map_shape(node, 0)
     size: Dims = assembly.integers(node, 1)

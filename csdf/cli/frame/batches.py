@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from csdf.cli.frame.output import ANSWERED, UNKNOWN, remark
-from csdf.cli.frame.refusals import Ended, refusal_as_json, run_guarded
+from csdf.cli.frame.refusals import CommandEnd, refusal_as_json, run_guarded
 from csdf.cli.frame.streams import Remarks
 
 Result = TypeVar("Result")
@@ -118,7 +118,7 @@ def _answer(work: Work, options: argparse.Namespace, path: str, *, is_json: bool
     if is_json and not hasattr(own_options, "json"):
         own_options.format = "json"  # of a command whose --json means the same
     own_options.json = is_json
-    ended, output = Ended(), io.StringIO()
+    ended, output = CommandEnd(), io.StringIO()
     ended.program = options.program
     if not is_json:
         output.write(f"{path}\n")

@@ -10,14 +10,14 @@ from csdf.errors import CsdfError, Deadlocked, GaveUp, InconsistentGraph
 REPORT = "please report it, with the lines above, the command and its files"
 
 
-class Ended:
+class CommandEnd:
     """How a command ended."""
 
     exit_code = ANSWERED
     program = "csdf"
 
 
-def run_guarded(ended: Ended, work: Callable[[], int]) -> None:
+def run_guarded(ended: CommandEnd, work: Callable[[], int]) -> None:
     """Run the work and set the exit code; every refusal becomes one line with the program's name.
 
     A fault of the program is shown with its traceback, and has an exit code of its own. Raises
@@ -46,7 +46,7 @@ def run_guarded(ended: Ended, work: Callable[[], int]) -> None:
         _refuse(ended, FAULT, f"a fault of csdf, not of what it was given: {fault}; {REPORT}")
 
 
-def _refuse(ended: Ended, exit_code: int, text: str) -> None:
+def _refuse(ended: CommandEnd, exit_code: int, text: str) -> None:
     ended.exit_code = exit_code
     refusal(ended.program, text)
 

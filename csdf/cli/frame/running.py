@@ -22,7 +22,7 @@ import csdf.entries as entries
 from csdf.cli.frame import batches
 from csdf.cli.frame.commands import ROOT, Found, below, find, listing_of
 from csdf.cli.frame.output import ANSWERED, UNKNOWN, UNUSABLE, refusal
-from csdf.cli.frame.refusals import Ended, refusal_as_json, run_guarded
+from csdf.cli.frame.refusals import CommandEnd, refusal_as_json, run_guarded
 from csdf.cli.frame.streams import Answers, Remarks, own_streams
 from csdf.cli.frame.terminal import wrapped
 from csdf.cli.parsers import Parser
@@ -56,7 +56,7 @@ def _exit_code(words: Sequence[str], output: Answers, interrupts: InterruptsBetw
     A reader of the output that has left, as `head` does, changes no exit code. Output that is lost
     for another reason, such as a full disk, is an error.
     """
-    ended = Ended()
+    ended = CommandEnd()
     try:
         try:
             _run_command(words, interrupts, ended)
@@ -69,7 +69,9 @@ def _exit_code(words: Sequence[str], output: Answers, interrupts: InterruptsBetw
     return ended.exit_code
 
 
-def _run_command(words: Sequence[str], interrupts: InterruptsBetweenImports, ended: Ended) -> None:
+def _run_command(
+    words: Sequence[str], interrupts: InterruptsBetweenImports, ended: CommandEnd
+) -> None:
     """Find and run the command; see `run_guarded` for how it ends."""
 
     def work() -> int:
@@ -184,13 +186,13 @@ def _without_command(found: Found) -> int:
 
 
 @contextmanager
-def errors_as_json(words: Sequence[str], output: Answers, remarks: Remarks) -> Iterator[Ended]:
+def errors_as_json(words: Sequence[str], output: Answers, remarks: Remarks) -> Iterator[CommandEnd]:
     """Print what was said on standard error as JSON, if the block fails and prints nothing.
 
     This is only done for words with --json. The block says its exit code, or raises SystemExit with
     it, as argparse does.
     """
-    ended = Ended()
+    ended = CommandEnd()
     try:
         yield ended
     except SystemExit as end:

@@ -27,7 +27,7 @@ from typing import Protocol
 
 from csdf.draw.report import advice
 from csdf.draw.report.findings import GraphFindings
-from csdf.draw.report.sections import Contribution, Surroundings
+from csdf.draw.report.sections import Contribution, PageFrame
 from csdf.model.graph import Graph
 from csdf.search.pareto import SmallestStorage
 
@@ -61,7 +61,7 @@ class Subject(Protocol):
     @property
     def terms(self) -> Sequence[tuple[str, str]]: ...  # noqa: D102
 
-    def surroundings(self, graph: GraphFindings, added: Sequence[Contribution]) -> Surroundings:
+    def surroundings(self, graph: GraphFindings, added: Sequence[Contribution]) -> PageFrame:
         """Return what the page says around the part about the graph."""
 
 
@@ -81,9 +81,9 @@ class GraphSubject:
         """The graph."""
         return self.graph
 
-    def surroundings(self, graph: GraphFindings, added: Sequence[Contribution]) -> Surroundings:
+    def surroundings(self, graph: GraphFindings, added: Sequence[Contribution]) -> PageFrame:
         """Return what others add, behind all parts about the graph."""
-        return Surroundings(
+        return PageFrame(
             name=self.graph.name,
             after=tuple(section for part in added for section in part.sections),
             data={name: value for part in added for name, value in part.data.items()},

@@ -13,7 +13,7 @@ from csdf.search.pareto import ParetoFront, SmallestStorage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class FirstIterations:
     """The first iterations of a self-timed execution in given capacities.
 
     starts: of the firings of each actor, in the graph's time units. transient, steady: iterations
@@ -76,7 +76,7 @@ class GraphFindings:
     front: ParetoFront | None = None
     unit: str = "tokens"
     time: str = "time units"
-    runs: tuple[Run, ...] = ()
+    runs: tuple[FirstIterations, ...] = ()
     left_out: Mapping[str, str]
 
     @property

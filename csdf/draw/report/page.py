@@ -29,7 +29,7 @@ from csdf.draw.report.markup import (
     sortable,
     tools,
 )
-from csdf.draw.report.sections import Figure, Section, Surroundings, Verdict, left_out
+from csdf.draw.report.sections import Figure, PageFrame, PageSection, PageVerdict, left_out
 from csdf.draw.report.timeline import run_data
 from csdf.errors import counted
 from csdf.status import Status
@@ -54,12 +54,12 @@ class Compared(NamedTuple):
 
     names: tuple[str, str]
     graph: GraphFindings
-    around: Surroundings
+    around: PageFrame
 
 
 def report_page(
     graph: GraphFindings,
-    around: Surroundings | None = None,
+    around: PageFrame | None = None,
     origin: Origin | None = None,
     other: Compared | None = None,
 ) -> str:
@@ -67,16 +67,18 @@ def report_page(
 
     origin: where it comes from, if the page says so. other: what it is compared with.
     """
-    around = around or Surroundings(name=graph.graph.name)
+    around = around or PageFrame(name=graph.graph.name)
     name = around.name
     compared = [] if other is None else [_comparison(graph, around, other)]
     of_graph = list(_sections(graph, with_table=around.has_actors))
     if around.lead:  # of one processor first, of a pipeline with a processor for each actor then
-        lead = Section("summary", "Summary", joined(around.lead))
-        pipeline = Section("pipeline", "As a pipeline", joined([_pipeline(around), *_parts(graph)]))
+        lead = PageSection("summary", "Summary", joined(around.lead))
+        pipeline = PageSection(
+            "pipeline", "As a pipeline", joined([_pipeline(around), *_parts(graph)])
+        )
         sections = [lead, *compared, *around.before, *around.after, pipeline, *of_graph]
     else:
-        summary_of_graph = Section("summary", "Summary", joined(_parts(graph)))
+        summary_of_graph = PageSection("summary", "Summary", joined(_parts(graph)))
         sections = [summary_of_graph, *compared, *around.before, *of_graph, *around.after]
     sections += [] if origin is None else [_origin(origin)]
     summary = element("a", "Skip to the summary", href="#summary", class_="skip")
@@ -121,7 +123,7 @@ def _script() -> Html:
     return Html(f'<script>\n"use strict";\n(() => {{\n{text}\n}})();\n</script>')
 
 
-def _header(name: str, subtitle: str, sections: list[Section]) -> Html:
+def _header(name: str, subtitle: str, sections: list[PageSection]) -> Html:
     links = [element("a", section.title, href=f"#{section.identifier}") for section in sections]
     titles = [element("h1", name), element("p", subtitle, class_="subtitle")]
     return element(
@@ -133,7 +135,7 @@ def _header(name: str, subtitle: str, sections: list[Section]) -> Html:
     )
 
 
-def _subtitle(graph: GraphFindings, around: Surroundings) -> str:
+def _subtitle(graph: GraphFindings, around: PageFrame) -> str:
     graph_shown = graph.graph
     actors, channels = (
         counted(len(graph_shown.actors), "actor"),
@@ -145,7 +147,7 @@ def _subtitle(graph: GraphFindings, around: Surroundings) -> str:
     )
 
 
-def _section(one: Section) -> Html:
+def _section(one: PageSection) -> Html:
     title = f"{one.identifier}-title"
     link = element("a", one.title, href=f"#{one.identifier}")
     return element(
@@ -157,7 +159,7 @@ def _section(one: Section) -> Html:
     )
 
 
-def _data(findings: GraphFindings, around: Surroundings, other: Compared | None) -> dict[str, Any]:
+def _data(findings: GraphFindings, around: PageFrame, other: Compared | None) -> dict[str, Any]:
     """The data for the scripts: names and facts of all actors, and this many channels; runs, fronts."""
     graph, front = findings.graph, findings.front
     before = None if other is None or other.graph.unit != findings.unit else other.graph.front
@@ -189,19 +191,19 @@ def _data(findings: GraphFindings, around: Surroundings, other: Compared | None)
     }
 
 
-def verdict(findings: GraphFindings) -> Verdict:
+def verdict(findings: GraphFindings) -> PageVerdict:
     """Return whether a graph runs, how fast, and what limits it behind its critical cycle."""
     result = findings.result
     if result is None:
-        return Verdict(
+        return PageVerdict(
             "The period is not known", "the time limit came before it was found", "unknown"
         )
     if result.deadlock is not None:
-        return Verdict("Deadlock", "some actors wait for one another for ever", "no")
+        return PageVerdict("Deadlock", "some actors wait for one another for ever", "no")
     if not result.period:
-        return Verdict("Runs without a limit", "no cycle of the graph takes time", "yes")
+        return PageVerdict("Runs without a limit", "no cycle of the graph takes time", "yes")
     period = f"Runs: period {duration(result.period, findings.time)}"
-    return Verdict(period, _headroom(findings, result.period), "yes")
+    return PageVerdict(period, _headroom(findings, result.period), "yes")
 
 
 def _headroom(findings: GraphFindings, period: Fraction) -> str:
@@ -216,7 +218,7 @@ def _headroom(findings: GraphFindings, period: Fraction) -> str:
     return f"headroom: the busiest other actor is “{name}”, {percent(work / period)} of the period"
 
 
-def _pipeline(around: Surroundings) -> Html:
+def _pipeline(around: PageFrame) -> Html:
     """The sentence that says of which machine the sections from here on speak."""
     machine = (
         f"From here on each {around.noun} has its own processor and buffers, as in an accelerator: "
@@ -309,16 +311,16 @@ def _storage_cards(findings: GraphFindings) -> Iterator[_Card]:
         yield _Card("full", "Buffers for full speed", size(count, unit), said)
 
 
-def _sections(findings: GraphFindings, *, with_table: bool) -> Iterator[Section]:
+def _sections(findings: GraphFindings, *, with_table: bool) -> Iterator[PageSection]:
     """The sections after the summary; with_table: also the section of the actors."""
-    yield Section("graph", "Graph", _drawing(findings))
+    yield PageSection("graph", "Graph", _drawing(findings))
     if not findings.blocked:
-        yield Section("schedule", "Schedule", _schedule(findings))
+        yield PageSection("schedule", "Schedule", _schedule(findings))
         if findings.runs:
-            yield Section("channels", "Channels over time", _occupancy(findings))
-        yield Section("front", "Storage against throughput", _front(findings))
+            yield PageSection("channels", "Channels over time", _occupancy(findings))
+        yield PageSection("front", "Storage against throughput", _front(findings))
     if with_table:
-        yield Section("table", "Actors", actor_table(findings))
+        yield PageSection("table", "Actors", actor_table(findings))
 
 
 def _drawing(findings: GraphFindings) -> Html:
@@ -430,7 +432,7 @@ def _figures(findings: GraphFindings) -> Iterator[Figure]:
         yield Figure("buffers for full speed", Fraction(full), size(full, unit))
 
 
-def _comparison(graph: GraphFindings, around: Surroundings, other: Compared) -> Section:
+def _comparison(graph: GraphFindings, around: PageFrame, other: Compared) -> PageSection:
     """Figures beside figures, and what differs actor by actor."""
     now = {figure.title: figure for figure in (*_figures(graph), *around.figures)}
     before = {figure.title: figure for figure in (*_figures(other.graph), *other.around.figures)}
@@ -446,7 +448,7 @@ def _comparison(graph: GraphFindings, around: Surroundings, other: Compared) -> 
     label = "figures compared"
     shown = element("div", table, class_="scroller", tabindex=0, role="region", aria_label=label)
     differing = _differing_actors(graph, other, around.noun)
-    return Section("comparison", "Comparison", joined([shown, differing]))
+    return PageSection("comparison", "Comparison", joined([shown, differing]))
 
 
 def change(before: Fraction | None, now: Fraction | None) -> str:
@@ -499,7 +501,7 @@ def _work(time: Fraction, unit: str) -> str:
     return duration(time, unit) if unit == "ns" else exact(time)
 
 
-class Source(NamedTuple):
+class ReadFile(NamedTuple):
     """A file that was read, with the SHA-256 of its bytes."""
 
     name: str
@@ -513,11 +515,11 @@ class Origin:
 
     command: str
     version: str
-    sources: tuple[Source, ...]
+    sources: tuple[ReadFile, ...]
     terms: tuple[tuple[str, str], ...] = ()
 
 
-def _origin(origin: Origin) -> Section:
+def _origin(origin: Origin) -> PageSection:
     """Command, version, files and terms: what it takes to make the page again."""
     rows: list[tuple[str, Part]] = [
         ("command", element("code", origin.command)),
@@ -527,4 +529,4 @@ def _origin(origin: Origin) -> Section:
         said = f"{source.name}, {counted(source.size, 'byte')}, SHA-256 "
         rows.append(("input file", [said, element("code", source.digest)]))
     cells = [(element("dt", name), element("dd", text)) for name, text in (*rows, *origin.terms)]
-    return Section("origin", "Made from", element("dl", cells, class_="origin"))
+    return PageSection("origin", "Made from", element("dl", cells, class_="origin"))

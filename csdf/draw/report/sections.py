@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from csdf.draw.report.markup import Html, element
 
 
-class Section(NamedTuple):
+class PageSection(NamedTuple):
     """A part of the page."""
 
     identifier: str
@@ -18,7 +18,7 @@ class Section(NamedTuple):
     content: Html
 
 
-class Verdict(NamedTuple):
+class PageVerdict(NamedTuple):
     """The answer in a few words, and how much is left until it changes. kind: yes, no or unknown."""
 
     answer: str
@@ -41,13 +41,13 @@ class Contribution:
     facts: sentences for the summary. data: for scripts, by the name that they look for.
     """
 
-    sections: tuple[Section, ...] = ()
+    sections: tuple[PageSection, ...] = ()
     facts: tuple[str, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class PageFrame:
     """The text of a page around its part about a graph.
 
     name: the title of the page; kind: words before the size of the graph. lead: the first part of the
@@ -61,12 +61,12 @@ class Surroundings:
     name: str
     kind: str = ""
     lead: tuple[Html, ...] = ()
-    before: tuple[Section, ...] = ()
-    after: tuple[Section, ...] = ()
+    before: tuple[PageSection, ...] = ()
+    after: tuple[PageSection, ...] = ()
     has_actors: bool = True
     data: Mapping[str, Any] = field(default_factory=dict)
     said: tuple[str, ...] = ()
-    verdict: Verdict | None = None
+    verdict: PageVerdict | None = None
     figures: tuple[Figure, ...] = ()
     noun: str = "actor"
     is_no: bool = False

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, cycle, pairwise
 from typing import Any, NamedTuple
 
-from csdf.draw.report.findings import Run
+from csdf.draw.report.findings import FirstIterations
 from csdf.model.graph import Actor, Channel
 from csdf.units import exact
 
@@ -18,7 +18,7 @@ LARGEST_TIME = 2**53  # integers of a browser are exact below
 MOST_STEPS = 250_000  # of all channels of a run together
 
 
-def run_data(run: Run) -> dict[str, Any]:
+def run_data(run: FirstIterations) -> dict[str, Any]:
     """Return a run for the scripts; times in the graph's time units, each as the step from the last.
 
     Actors stand in the order in which they begin.
@@ -42,7 +42,7 @@ def run_data(run: Run) -> dict[str, Any]:
     }
 
 
-def _actor(run: Run, actor: Actor) -> dict[str, Any]:
+def _actor(run: FirstIterations, actor: Actor) -> dict[str, Any]:
     starts = run.starts[actor.name]
     count = run.repetitions[actor.name]
     steady = len(starts) if run.transient is None else count * run.transient
@@ -56,7 +56,7 @@ def _actor(run: Run, actor: Actor) -> dict[str, Any]:
     }
 
 
-def _channels(run: Run) -> tuple[list[dict[str, Any]], int]:
+def _channels(run: FirstIterations) -> tuple[list[dict[str, Any]], int]:
     """The channels that are no self-loops, as long as there is room, and how many are left."""
     channels: list[dict[str, Any]] = []
     room = MOST_STEPS
@@ -95,7 +95,7 @@ def _steps(values: Sequence[int]) -> Iterator[int]:
     return (after - before for before, after in pairwise(values))
 
 
-class Steps(NamedTuple):
+class SpaceOverTime(NamedTuple):
     """Times at which the space in use changes, from 0 on, and what it is from then on."""
 
     times: tuple[int, ...]  # time units
@@ -107,7 +107,7 @@ def occupancy_steps(
     producer_starts: Sequence[int],
     consumer: Actor,
     consumer_starts: Sequence[int],
-) -> Steps:
+) -> SpaceOverTime:
     """Return the space in use: tokens, what running firings have claimed, and what windows keep.
 
     The starts are those of successive firings from the first on, in time units. What happens at one
@@ -121,7 +121,7 @@ def occupancy_steps(
         changes[time] = changes.get(time, 0) + tokens
     times = [time for time in sorted(changes) if changes[time] or not time]
     used = accumulate((changes[time] for time in times), initial=channel.initial_tokens)
-    return Steps(tuple(times), tuple(used)[1:])
+    return SpaceOverTime(tuple(times), tuple(used)[1:])
 
 
 def _releases(

@@ -33,7 +33,7 @@ IGNORED_PORTS = ("cfg_input",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Port:
+class DataPort:
     """A data port: the direction of its tokens, and the expression of their number in a firing."""
 
     direction: str  # input or output
@@ -42,21 +42,21 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class PreesmNode:
     """A node of the graph. refinement: the .pi file that it stands for, as written."""
 
     name: str
     kind: str
     line: int
     expression: str | None
-    ports: dict[str, Port] = field(default_factory=dict)
+    ports: dict[str, DataPort] = field(default_factory=dict)
     level: str = "permanent"  # of a delay
     has_state: bool = False  # a delay with an actor that sets or gets it
     refinement: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fifo:
+class PreesmFifo:
     """A queue between two data ports; delay: the expression of its tokens."""
 
     source: tuple[str, str]  # node and port
@@ -79,8 +79,8 @@ class PiGraph:
     file: str
     name: str
     line: int
-    nodes: dict[str, Node]
-    fifos: tuple[Fifo, ...]
+    nodes: dict[str, PreesmNode]
+    fifos: tuple[PreesmFifo, ...]
     configured: dict[str, dict[str, str]]
 
     def refusal(self, line: int, message: str) -> UnreadableFile:
@@ -97,7 +97,7 @@ def parse_document(content: bytes, name: str, most: int = files.LARGEST_FILE_BYT
         raise UnreadableFile(
             f"{name}:{root.sourceline}: {excerpt}; a PREESM graph (PiSDF, .pi) is <graphml> with one"
         )
-    return _Reader(graphs[0], name).graph()
+    return _GraphReader(graphs[0], name).graph()
 
 
 def _root(content: bytes, name: str, most: int) -> etree._Element:
@@ -116,13 +116,13 @@ def parse_xml(content: bytes, name: str, most: int, tag: str, what: str) -> etre
     return root
 
 
-class _Reader:
+class _GraphReader:
     """The elements of a <graph>, checked one by one."""
 
     def __init__(self, element: etree._Element, file: str) -> None:
         self._element = element
         self._file = file
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, PreesmNode] = {}
 
     def graph(self) -> PiGraph:
         for element in self._element.iterchildren("node"):
@@ -157,7 +157,7 @@ class _Reader:
             raise self._refusal(self._element, "<graph> has no <data key='name'>")
         return name
 
-    def _node(self, element: etree._Element) -> Node:
+    def _node(self, element: etree._Element) -> PreesmNode:
         name = self._attribute(element, "id", "a node")
         kind = self._attribute(element, "kind", f"node {shown(name)}")
         if kind not in KINDS:
@@ -167,7 +167,7 @@ class _Reader:
             )
         described = _data(element, "graph_desc") or ""
         is_refined = kind == "actor" and described.lower().endswith(".pi")
-        return Node(
+        return PreesmNode(
             name=name,
             kind=kind,
             line=line_of(element),
@@ -178,8 +178,8 @@ class _Reader:
             refinement=described if is_refined else None,
         )
 
-    def _ports(self, element: etree._Element, node: str) -> dict[str, Port]:
-        ports: dict[str, Port] = {}
+    def _ports(self, element: etree._Element, node: str) -> dict[str, DataPort]:
+        ports: dict[str, DataPort] = {}
         for port in element.iterchildren("port"):
             kind = self._attribute(port, "kind", f"a port of {shown(node)}")
             name = self._attribute(port, "name", f"a port of {shown(node)}")
@@ -196,10 +196,10 @@ class _Reader:
             if name in ports:
                 raise self._refusal(port, f"{shown(node)} has two ports {shown(name)}")
             rate = self._attribute(port, "expr", f"port {shown(name)} of {shown(node)}")
-            ports[name] = Port(direction=kind, rate=rate, line=line_of(port))
+            ports[name] = DataPort(direction=kind, rate=rate, line=line_of(port))
         return ports
 
-    def _fifo(self, element: etree._Element) -> Fifo:
+    def _fifo(self, element: etree._Element) -> PreesmFifo:
         ends = {}
         for end, direction in (("source", "output"), ("target", "input")):
             node = self._known(element, end)
@@ -222,7 +222,7 @@ class _Reader:
         if delay is not None:
             self._require_plain(delay)
             tokens = delay.expression or tokens
-        return Fifo(
+        return PreesmFifo(
             source=ends["source"],
             target=ends["target"],
             type=element.get("type") or "",
@@ -231,7 +231,7 @@ class _Reader:
             line=line_of(element),
         )
 
-    def _require_plain(self, delay: Node) -> None:
+    def _require_plain(self, delay: PreesmNode) -> None:
         if delay.kind != "delay":
             what = "is none"
         elif delay.has_state:
@@ -262,7 +262,7 @@ class _Reader:
             configured[taker.name][element.get("targetport") or giver.name] = giver.name
         return configured
 
-    def _known(self, element: etree._Element, end: str) -> Node:
+    def _known(self, element: etree._Element, end: str) -> PreesmNode:
         name = self._attribute(element, end, "an edge")
         if name not in self._nodes:
             raise self._refusal(element, f"there is no node {shown(name)}")

@@ -21,9 +21,9 @@ from csdf.io import files
 from csdf.io.preesm.document import (
     INTERFACES,
     SPECIAL,
-    Fifo,
-    Node,
     PiGraph,
+    PreesmFifo,
+    PreesmNode,
     found_file,
     parse_document,
 )
@@ -69,7 +69,7 @@ class Flattening:
         self._most = most
         self._assume_zero_times = assume_zero_times
         self._outputs: list[End] = []
-        self._onward: dict[End, tuple[End, int, Fifo, PiGraph]] = {}  # where fifos lead
+        self._onward: dict[End, tuple[End, int, PreesmFifo, PiGraph]] = {}  # where fifos lead
         self._reached: set[End] = set()
         self._files: dict[str, PiGraph] = {}
         self._graphs = 0
@@ -95,9 +95,9 @@ class Flattening:
 
     def _add(
         self, graph: PiGraph, given: Mapping[str, Fraction], above: tuple[str, ...], depth: int
-    ) -> Level:
+    ) -> FlattenedGraph:
         """Collect the actors and fifos of a level; above: the actors that it is in."""
-        level = Level(graph, given, self._scenario)
+        level = FlattenedGraph(graph, given, self._scenario)
         connected = {end for fifo in graph.fifos for end in (fifo.source, fifo.target)}
         for node in graph.nodes.values():
             for port, port_of_node in node.ports.items():
@@ -113,7 +113,7 @@ class Flattening:
             self._add_fifo(level, fifo, above)
         return level
 
-    def _add_actor(self, level: Level, node: Node, above: tuple[str, ...]) -> None:
+    def _add_actor(self, level: FlattenedGraph, node: PreesmNode, above: tuple[str, ...]) -> None:
         name = "/".join((*above, node.name))
         if len(self.times) >= MOST_ACTORS:
             raise level.graph.refusal(node.line, f"more than {MOST_ACTORS} actors")
@@ -125,7 +125,7 @@ class Flattening:
             if port_of_node.direction == "output":
                 self._outputs.append((name, port))
 
-    def _times(self, level: Level, node: Node, name: str) -> dict[str, Fraction]:
+    def _times(self, level: FlattenedGraph, node: PreesmNode, name: str) -> dict[str, Fraction]:
         times = {}
         for processor, (text, line) in self._scenario.times.get(name, {}).items():
             where = f"{self._scenario.file}:{line}: time of {shown(node.name)}:"
@@ -143,7 +143,9 @@ class Flattening:
             )
         return times or {"": Fraction(0)}
 
-    def _add_within(self, level: Level, node: Node, above: tuple[str, ...], depth: int) -> None:
+    def _add_within(
+        self, level: FlattenedGraph, node: PreesmNode, above: tuple[str, ...], depth: int
+    ) -> None:
         """Flatten the graph that an actor stands for."""
         graph, file = level.graph, node.refinement or ""
         self._graphs += 1
@@ -188,7 +190,7 @@ class Flattening:
                     f"{counted(outside, 'token')}, the interface of its graph {inside}",
                 )
 
-    def _add_fifo(self, level: Level, fifo: Fifo, above: tuple[str, ...]) -> None:
+    def _add_fifo(self, level: FlattenedGraph, fifo: PreesmFifo, above: tuple[str, ...]) -> None:
         # An interface has the name of the actor and its port, which both sides share.
         is_interface = [
             level.graph.nodes[name].kind in INTERFACES for name, _ in (fifo.source, fifo.target)
@@ -215,7 +217,7 @@ class Flattening:
 SET_OUTSIDE = "cfg_in_iface"
 
 
-class Level:
+class FlattenedGraph:
     """A graph, or the graph within an actor: parameters and rates as numbers.
 
     given: the parameters that the graph around it sets.
@@ -230,7 +232,7 @@ class Level:
             if node.kind in ("param", SET_OUTSIDE):
                 self._find(node)
 
-    def _find(self, first: Node) -> None:
+    def _find(self, first: PreesmNode) -> None:
         """Find the value of a parameter after the values that it depends on."""
         waiting, open_names = [first], set()
         while waiting:
@@ -250,7 +252,7 @@ class Level:
                 open_names.add(node.name)
                 waiting += needed
 
-    def _needed(self, node: Node) -> list[Node]:
+    def _needed(self, node: PreesmNode) -> list[PreesmNode]:
         """The parameters without a value that the expression of this one names."""
         is_set = node.name in self._given or self._override(node) is not None
         if is_set or not node.expression:
@@ -274,10 +276,10 @@ class Level:
             and node.name not in self._values
         ]
 
-    def _override(self, node: Node) -> tuple[str, int] | None:
+    def _override(self, node: PreesmNode) -> tuple[str, int] | None:
         return self._scenario.parameters.get((self.graph.name, node.name))
 
-    def _value(self, node: Node) -> Fraction:
+    def _value(self, node: PreesmNode) -> Fraction:
         if node.name in self._given:
             return self._given[node.name]
         override = self._override(node)
@@ -374,7 +376,7 @@ def value_of(text: str, names: Mapping[str, Fraction]) -> Fraction:
     """Return the value of an expression. Raises MalformedText."""
     if len(text) > MOST_TEXT:
         raise MalformedText(f"expression {shown(text)} has more than {MOST_TEXT} characters")
-    return _Parser(text, names).value()
+    return _RateParser(text, names).value()
 
 
 def _tokens(text: str) -> list[str]:
@@ -391,7 +393,7 @@ def _tokens(text: str) -> list[str]:
     return tokens
 
 
-class _Parser:
+class _RateParser:
     """Recursive descent over the tokens of one expression."""
 
     def __init__(self, text: str, names: Mapping[str, Fraction]) -> None:

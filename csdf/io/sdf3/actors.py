@@ -19,7 +19,7 @@ LARGEST_TIME_SCALE = 10**100
 DEFAULTS = {"true": True, "1": True, "false": False, "0": False}  # words of the attribute
 
 
-class Port(NamedTuple):
+class ActorPort(NamedTuple):
     """The end of a channel at an actor."""
 
     name: str
@@ -53,7 +53,7 @@ class ActorText(NamedTuple):
 
     name: str
     element: Element
-    ports: dict[str, Port]
+    ports: dict[str, ActorPort]
     processors: tuple[ProcessorTimes, ...]
     phases: int
 
@@ -97,7 +97,7 @@ def _actor_text(
     processors: tuple[ProcessorTimes, ...],
 ) -> ActorText:
     ports = _ports(document, element, name)
-    parts: tuple[Port | ProcessorTimes, ...] = (*ports.values(), *processors)
+    parts: tuple[ActorPort | ProcessorTimes, ...] = (*ports.values(), *processors)
     for part in parts:
         if part.initial or not part.sequence.isdigit():
             break
@@ -127,7 +127,7 @@ def _actor_text(
     return ActorText(name, element, ports, processors, phases)
 
 
-def initial_phases(part: Port | ProcessorTimes) -> int:
+def initial_phases(part: ActorPort | ProcessorTimes) -> int:
     """Return how many initial phases a list has. Raises MalformedText, also for its numbers."""
     if not part.initial:
         return 0
@@ -139,7 +139,7 @@ def _require_equal_starts(
     document: Sdf3Document,
     actor: str,
     element: Element,
-    parts: Sequence[Port | ProcessorTimes],
+    parts: Sequence[ActorPort | ProcessorTimes],
 ) -> None:
     """Refuse lists of one actor with initial phases of different numbers."""
     for part in parts:
@@ -156,8 +156,8 @@ def _require_equal_starts(
             )
 
 
-def _element_of(actor: Element, part: Port | ProcessorTimes) -> Element:
-    return port_elements(actor)[part.name] if isinstance(part, Port) else part.element
+def _element_of(actor: Element, part: ActorPort | ProcessorTimes) -> Element:
+    return port_elements(actor)[part.name] if isinstance(part, ActorPort) else part.element
 
 
 def port_elements(actor: Element) -> dict[str, Element]:
@@ -165,8 +165,8 @@ def port_elements(actor: Element) -> dict[str, Element]:
     return {child.get("name", ""): child for child in actor if child.tag == "port"}
 
 
-def _ports(document: Sdf3Document, element: Element, actor: str) -> dict[str, Port]:
-    ports: dict[str, Port] = {}
+def _ports(document: Sdf3Document, element: Element, actor: str) -> dict[str, ActorPort]:
+    ports: dict[str, ActorPort] = {}
     for child in element:
         if child.tag != "port":
             continue
@@ -176,7 +176,7 @@ def _ports(document: Sdf3Document, element: Element, actor: str) -> dict[str, Po
             raise _wrong_port(document, element, actor)
         initial, cycle = sequences.split_initial(rates) if ";" in rates else ("", rates)
         # Equal texts are kept once: a large file has millions.
-        ports[name] = Port(name, intern(direction), initial, intern(cycle))
+        ports[name] = ActorPort(name, intern(direction), initial, intern(cycle))
     return ports
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from csdf.errors import GaveUp, InvalidGraph, StuckStart
 from csdf.io import sequences
-from csdf.io.sdf3.actors import ActorText, Port, port_elements
+from csdf.io.sdf3.actors import ActorPort, ActorText, port_elements
 from csdf.io.sdf3.document import Sdf3Document
 from csdf.model.exact import MalformedText
 from csdf.model.graph import Actor, Graph, space_channel
@@ -25,7 +25,7 @@ from csdf.names import free_name
 
 REMARK = " initial phases (before ';'); the graph is what they leave behind"
 
-End = tuple[ActorText, Port]
+End = tuple[ActorText, ActorPort]
 
 
 def without_initial_phases(
@@ -51,7 +51,7 @@ def without_initial_phases(
         raise StuckStart(error.circle, f"{document.name}: ") from None
 
 
-def _rates(document: Sdf3Document, actor: ActorText, port: Port) -> tuple[int, ...]:
+def _rates(document: Sdf3Document, actor: ActorText, port: ActorPort) -> tuple[int, ...]:
     """The tokens that each initial phase of an actor moves through a port."""
     if not port.initial:
         return ()

@@ -16,7 +16,7 @@ from csdf.io import files, sequences
 from csdf.io.sdf3 import actors as sdf3_actors
 from csdf.io.sdf3 import document as sdf3_document
 from csdf.io.sdf3 import initial_phases as sdf3_start
-from csdf.io.sdf3.actors import ActorText, Port, ProcessorTimes
+from csdf.io.sdf3.actors import ActorPort, ActorText, ProcessorTimes
 from csdf.io.sdf3.document import Element, Sdf3Document, line_of
 from csdf.model.exact import MalformedText, natural
 from csdf.model.graph import Channel, Graph, short_sequences, space_channel
@@ -34,8 +34,8 @@ class ChannelText(NamedTuple):
     properties: Element | None
     producer: ActorText
     consumer: ActorText
-    source: Port
-    destination: Port
+    source: ActorPort
+    destination: ActorPort
 
 
 def read_sdf3(
@@ -250,7 +250,7 @@ def _short_sequences(actors: dict[str, ActorText]) -> list[str]:
     for actor in actors.values():
         if actor.phases == 1:
             continue
-        parts: list[Port | ProcessorTimes] = [*actor.ports.values(), *actor.processors]
+        parts: list[ActorPort | ProcessorTimes] = [*actor.ports.values(), *actor.processors]
         lengths = {part.label: sequences.sequence_length(part.sequence) for part in parts}
         remark = short_sequences(actor.name, lengths)
         if remark is not None:
@@ -339,7 +339,7 @@ def _channel(document: Sdf3Document, text: ChannelText, *, buffer_sizes: bool | 
         raise document.refusal(text.element, str(error)) from None
 
 
-def rates(document: Sdf3Document, actor: ActorText, port: Port) -> tuple[int, ...]:
+def rates(document: Sdf3Document, actor: ActorText, port: ActorPort) -> tuple[int, ...]:
     """Return the tokens that each phase of an actor moves through a port."""
     try:
         return sequences.parse_rates(port.sequence, actor.phases)

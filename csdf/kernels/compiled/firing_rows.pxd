@@ -2,34 +2,34 @@ cimport cython
 from libc.stdint cimport int64_t
 
 
-cdef class Group:
+cdef class StageReadings:
     cdef int64_t[::1] numbers, count, made, reading, maker, upto, first, reader, use, user, fired
     cdef readonly int64_t lacking
 
 
 @cython.locals(filled=int64_t, last=int64_t, place=int64_t, asked=int64_t)
-cpdef int64_t firing_order(Group group, int64_t[::1] order)
+cpdef int64_t firing_order(StageReadings group, int64_t[::1] order)
 
 @cython.locals(place=int64_t)
-cdef void restart(Group group) noexcept
+cdef void restart(StageReadings group) noexcept
 
 @cython.locals(firing=int64_t, reading=int64_t)
-cdef int64_t maker_lacking(Group group, int64_t place) noexcept
+cdef int64_t maker_lacking(StageReadings group, int64_t place) noexcept
 
-cdef int64_t rows_made(Group group, int64_t place) noexcept
+cdef int64_t rows_made(StageReadings group, int64_t place) noexcept
 
 @cython.locals(made=int64_t, released=int64_t, number=int64_t, reading=int64_t, gone=int64_t)
-cdef int64_t rows_alive(Group group, int64_t place) noexcept
+cdef int64_t rows_alive(StageReadings group, int64_t place) noexcept
 
 @cython.locals(here=int64_t)
-cdef int64_t next_batch(Group group, int64_t place) noexcept
+cdef int64_t next_batch(StageReadings group, int64_t place) noexcept
 
 @cython.locals(reading=int64_t)
-cdef bint reads(Group group, int64_t place, int64_t maker) noexcept
+cdef bint reads(StageReadings group, int64_t place, int64_t maker) noexcept
 
 @cython.locals(waits=int64_t, event=int64_t, place=int64_t)
 cpdef void count_rows(
-    Group group, int64_t[::1] order, int64_t total, int64_t[::1] keeping, int64_t[::1] rows
+    StageReadings group, int64_t[::1] order, int64_t total, int64_t[::1] keeping, int64_t[::1] rows
 )
 
 cdef void raise_to(int64_t[::1] values, int64_t place, int64_t value) noexcept
@@ -39,6 +39,6 @@ cdef void raise_to(int64_t[::1] values, int64_t place, int64_t value) noexcept
     batch=int64_t,
 )
 cpdef void count_passing(
-    Group group, int64_t[::1] order, int64_t total, int64_t[::1] keeping, int64_t[::1] rows,
+    StageReadings group, int64_t[::1] order, int64_t total, int64_t[::1] keeping, int64_t[::1] rows,
     int64_t[::1] row_bytes, int64_t[::1] passing,
 )

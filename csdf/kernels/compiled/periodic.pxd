@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 cdef int64_t OPTIMAL, BLOCKED, OVERFLOW, CHANGED
 
 
-cdef class Layout:
+cdef class ConstraintLayout:
     cdef int64_t[::1] node_start, phases, copies, wrap_height, input_start, input_channel
     cdef int64_t[::1] producer, produced, produced_before, production_start
     cdef int64_t[::1] consumed, consumed_upto, consumption_start, step, step_height, is_ordered
@@ -28,11 +28,11 @@ cdef class Policy:
     count=int64_t, node=int64_t, actor=int64_t, copy=int64_t, phase=int64_t, port=int64_t,
     channel=int64_t, at=int64_t, end=int64_t, new=int64_t,
 )
-cpdef bint expand(Layout layout, int64_t[::1] initial_tokens, Edges edges, int64_t fuel)
+cpdef bint expand(ConstraintLayout layout, int64_t[::1] initial_tokens, Edges edges, int64_t fuel)
 
 @cython.locals(first=cython.bint, nodes=int64_t)
 cdef int64_t add_order(
-    Layout layout, Edges edges, int64_t count, int64_t actor, int64_t node
+    ConstraintLayout layout, Edges edges, int64_t count, int64_t actor, int64_t node
 ) noexcept
 
 @cython.locals(
@@ -41,12 +41,12 @@ cdef int64_t add_order(
     shifted=int64_t,
 )
 cdef int64_t add_producers(
-    Layout layout, Edges edges, int64_t count, int64_t channel, int64_t end, int64_t new
+    ConstraintLayout layout, Edges edges, int64_t count, int64_t channel, int64_t end, int64_t new
 ) noexcept
 
 @cython.locals(low=int64_t, high=int64_t, middle=int64_t)
 cdef int64_t last_before(
-    Layout layout, int64_t base, int64_t phases, int64_t made
+    ConstraintLayout layout, int64_t base, int64_t phases, int64_t made
 ) noexcept
 
 @cython.locals(nodes=int64_t, node=int64_t, status=int64_t, left=int64_t)

@@ -36,12 +36,12 @@ from csdf.search.liveness_bounds.linear_programs import (
     solved,
 )
 from csdf.search.liveness_bounds.windows import (
-    Box,
+    CapacityBox,
     Counted,
-    Firings,
+    FiringWindow,
+    IterationFirings,
     LiveBound,
     Moment,
-    Window,
     live_part,
 )
 from csdf.search.variables import Distribution, Variable, size_of
@@ -56,16 +56,16 @@ Near = Callable[[Sequence[float]], tuple[Distribution | None, Sequence[Moment]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
+class _BoundedBox:
     """A box, a bound of the live capacities in it, and what else is known of them.
 
     near: about the smallest capacities that meet the demands. is_settled: whether these moments
     demand no more of them.
     """
 
-    box: Box
+    box: CapacityBox
     bound: int = 0
-    demands: tuple[Demand, ...] = ()
+    demands: tuple[SumDemand, ...] = ()
     moments: tuple[Moment, ...] = ()
     near: tuple[float, ...] = ()
     is_settled: bool = False
@@ -81,7 +81,7 @@ class Branching:
 
     def __init__(
         self,
-        firings: Firings,
+        firings: IterationFirings,
         variables: Sequence[Variable],
         best: Distribution,
         *,
@@ -99,14 +99,14 @@ class Branching:
         """Of capacities that would be smaller than the best."""
         return size_of(self._variables, self.best) - 1
 
-    def bounds(self, box: Box) -> Iterator[LiveBound]:
+    def bounds(self, box: CapacityBox) -> Iterator[LiveBound]:
         """Yield bounds, better and better. The search has come to its end if the last is the size.
 
         box: of all capacities that are searched.
         """
         numbers = count()
-        queue: list[tuple[int, int, _Part]] = []
-        for part in self._rounds(_Part(box=box), FIRST_ROUNDS):
+        queue: list[tuple[int, int, _BoundedBox]] = []
+        for part in self._rounds(_BoundedBox(box=box), FIRST_ROUNDS):
             queue = [] if part is None else [(part.bound, next(numbers), part)]
             yield self._branched(queue)
         while queue and queue[0][0] <= self._size and next(numbers) < MOST_PARTS:
@@ -117,20 +117,20 @@ class Branching:
                     heapq.heappush(queue, (part.bound, next(numbers), part))
             yield self._branched(queue)
 
-    def _branched(self, queue: Sequence[tuple[int, int, _Part]]) -> LiveBound:
+    def _branched(self, queue: Sequence[tuple[int, int, _BoundedBox]]) -> LiveBound:
         bound = self._size + 1
         return LiveBound(min(bound, queue[0][0]) if queue else bound, self.best)
 
-    def _rounds(self, part: _Part, most: int) -> Iterator[_Part | None]:
+    def _rounds(self, part: _BoundedBox, most: int) -> Iterator[_BoundedBox | None]:
         """Yield the part after each round of demands; None at the end if nothing is left of it."""
-        remaining: _Part | None = part
+        remaining: _BoundedBox | None = part
         for _ in range(most):
             remaining = None if remaining is None else self._round(remaining)
             yield remaining
             if remaining is None or remaining.is_settled:
                 return
 
-    def _round(self, part: _Part) -> _Part | None:
+    def _round(self, part: _BoundedBox) -> _BoundedBox | None:
         """The part made smaller, with more demands; None if nothing in it is small enough."""
         firings, variables, look = self._firings, self._variables, self._look
         places = _named(part.demands)
@@ -154,7 +154,7 @@ class Branching:
         demands = self._tightest(
             (*present, *(demand for demand in new if demand not in present)), near
         )
-        return _Part(
+        return _BoundedBox(
             box=box,
             bound=bound,
             demands=demands,
@@ -171,8 +171,8 @@ class Branching:
         return [moment for moment in moments if moment not in known][:NEW_MOMENTS]
 
     def _new_demands(
-        self, box: Box, moments: Sequence[Moment], near: Sequence[float]
-    ) -> list[Demand] | None:
+        self, box: CapacityBox, moments: Sequence[Moment], near: Sequence[float]
+    ) -> list[SumDemand] | None:
         """The demands of the moments that these capacities do not meet; None if one has no state."""
         new = []
         for moment in moments:
@@ -184,16 +184,18 @@ class Branching:
             new += [] if demand is None else [demand]
         return new
 
-    def _tightest(self, demands: Sequence[Demand], near: Sequence[float]) -> tuple[Demand, ...]:
+    def _tightest(
+        self, demands: Sequence[SumDemand], near: Sequence[float]
+    ) -> tuple[SumDemand, ...]:
         """The demands that these capacities only just meet, or do not."""
 
-        def spare(demand: Demand) -> float:
+        def spare(demand: SumDemand) -> float:
             total = sum(factor * near[place] for place, factor in demand.terms)
             return (total - demand.least) / sum(factor for _, factor in demand.terms)
 
         return tuple(sorted(demands, key=spare)[:MOST_DEMANDS])
 
-    def _halves(self, part: _Part) -> tuple[_Part, ...]:
+    def _halves(self, part: _BoundedBox) -> tuple[_BoundedBox, ...]:
         """The part split at the capacity that raises the bound most; none of a single distribution."""
         wide = [
             place for place, (low, high) in enumerate(zip(*part.box, strict=True)) if low < high
@@ -202,7 +204,7 @@ class Branching:
         splits = [self._split(part, place) for place in sorted(named or wide)]
         return max(splits, key=lambda halves: self._gain(part, halves), default=())
 
-    def _split(self, part: _Part, place: int) -> tuple[_Part, _Part]:
+    def _split(self, part: _BoundedBox, place: int) -> tuple[_BoundedBox, _BoundedBox]:
         """The part with at most so much at one position as is near, and with more."""
         low, high, step = part.box.least[place], part.box.most[place], self._variables[place].step
         most = low + max(0, int((part.near[place] - low) / step)) * step
@@ -211,7 +213,7 @@ class Branching:
         first, second = (replace(part, box=box, is_settled=False) for box in boxes)
         return first, second
 
-    def _gain(self, part: _Part, halves: tuple[_Part, _Part]) -> tuple[int, int]:
+    def _gain(self, part: _BoundedBox, halves: tuple[_BoundedBox, _BoundedBox]) -> tuple[int, int]:
         """How far the bounds of the lower and upper half are above the bound of the part."""
         bounds = []
         for half in halves:
@@ -222,7 +224,7 @@ class Branching:
         return min(bounds), max(bounds)
 
 
-def _named(demands: Sequence[Demand]) -> list[int]:
+def _named(demands: Sequence[SumDemand]) -> list[int]:
     """Positions of the variables that are in a demand."""
     return sorted({place for demand in demands for place, _ in demand.terms})
 
@@ -250,12 +252,12 @@ class CapacityPrograms:
         self._seconds = seconds
         self._look = look
 
-    def least(self, box: Box, demands: Sequence[Demand], size: int) -> Relaxed | None:
+    def least(self, box: CapacityBox, demands: Sequence[SumDemand], size: int) -> Relaxed | None:
         """Return the least size in the box, and capacities that have about that."""
         weights = [variable.weight for variable in self._variables]
         return solved(self._program(box, demands, weights, size), self._seconds(), self._look)
 
-    def part(self, box: Box, demands: Sequence[Demand], size: int) -> Box | None:
+    def part(self, box: CapacityBox, demands: Sequence[SumDemand], size: int) -> CapacityBox | None:
         """Return a box with all capacities of this one that meet the demands up to a size."""
         for place in sorted({place for demand in demands for place, _ in demand.terms}):
             variable = self._variables[place]
@@ -270,7 +272,7 @@ class CapacityPrograms:
         return box
 
     def _extreme(
-        self, box: Box, demands: Sequence[Demand], size: int, place: int, sign: int
+        self, box: CapacityBox, demands: Sequence[SumDemand], size: int, place: int, sign: int
     ) -> int | None:
         """A lower bound of a capacity, or of what it is with the other sign."""
         costs = [0] * len(self._variables)
@@ -282,7 +284,7 @@ class CapacityPrograms:
         return None if solution is None else solution.lower_bound
 
     def _program(
-        self, box: Box, demands: Sequence[Demand], costs: Sequence[int], size: int
+        self, box: CapacityBox, demands: Sequence[SumDemand], costs: Sequence[int], size: int
     ) -> LinearProgram:
         program = LinearProgram()
         for cost, low, high in zip(costs, *box, strict=True):
@@ -299,7 +301,7 @@ SCALE = 1 << 34  # of prices within the program, as integers
 LEAST = 1e-6  # tokens that are lacking; less is rounding
 
 
-class Demand(NamedTuple):
+class SumDemand(NamedTuple):
     """A sum of capacities, each times its factor, that is at least `least`."""
 
     terms: tuple[tuple[int, int], ...]  # position, factor
@@ -311,11 +313,11 @@ class SingleMoment:
 
     def __init__(
         self,
-        firings: Firings,
+        firings: IterationFirings,
         variables: Sequence[Variable],
         moment: Moment,
         room: Sequence[int],
-        window: Window,
+        window: FiringWindow,
     ) -> None:
         self._lacking = len(variables)
         self._program = LinearProgram()
@@ -333,7 +335,11 @@ class SingleMoment:
 
     @classmethod
     def of(
-        cls, firings: Firings, variables: Sequence[Variable], moment: Moment, room: Sequence[int]
+        cls,
+        firings: IterationFirings,
+        variables: Sequence[Variable],
+        moment: Moment,
+        room: Sequence[int],
     ) -> SingleMoment | None:
         """Return the states of a moment; None if there are none: nothing in this room is live."""
         window = firings.window(moment, room)
@@ -341,7 +347,7 @@ class SingleMoment:
 
     def demand(
         self, capacities: Sequence[float], seconds: float, look: Callable[[], None]
-    ) -> Demand | None:
+    ) -> SumDemand | None:
         """Return a demand that these capacities do not meet; None if none was found."""
         limits = [float(limit) for limit in self._program.limits]
         for row, use in enumerate(self._uses, self._order):
@@ -353,7 +359,7 @@ class SingleMoment:
         factors = [round(price * UNIT) for price in room]
         return self._exact(factors, [int(price * UNIT * SCALE) for price in order])
 
-    def _exact(self, factors: Sequence[int], prices: Sequence[int]) -> Demand | None:
+    def _exact(self, factors: Sequence[int], prices: Sequence[int]) -> SumDemand | None:
         """The demand of these factors. prices: of the rows of order, times unit and scale."""
         weighted = LinearProgram()
         for most in self._program.most:
@@ -372,7 +378,7 @@ class SingleMoment:
             return None
         shared = gcd(*by_variable.values())
         terms = tuple((place, factor // shared) for place, factor in sorted(by_variable.items()))
-        return Demand(terms, -(-(least + always) // shared))
+        return SumDemand(terms, -(-(least + always) // shared))
 
 
 class Use(NamedTuple):
@@ -387,7 +393,7 @@ class Use(NamedTuple):
 class States:
     """The states of a window. columns: where firing 0 of each actor is or would be."""
 
-    window: Window
+    window: FiringWindow
     columns: Sequence[int]
 
     def use(self, one: Counted, moment: Moment) -> Use:
@@ -409,7 +415,7 @@ class States:
 
 
 def add_states(
-    program: LinearProgram, firings: Firings, window: Window, room: Sequence[int]
+    program: LinearProgram, firings: IterationFirings, window: FiringWindow, room: Sequence[int]
 ) -> States:
     """Add columns for the states of a window, and rows for the order of firings.
 

@@ -22,7 +22,13 @@ from math import floor, inf
 from random import Random
 from typing import TYPE_CHECKING
 
-from csdf.search.liveness_bounds.windows import ANY, Box, Firings, LiveBound, Moment
+from csdf.search.liveness_bounds.windows import (
+    ANY,
+    CapacityBox,
+    IterationFirings,
+    LiveBound,
+    Moment,
+)
 from csdf.search.sequential import SequentialRun
 from csdf.search.variables import Distribution, Variable, size_of
 from csdf.time_limit import Stop
@@ -49,13 +55,13 @@ def live_bounds(
 
     known: live capacities. stop: when it is near, the linear programs get less time.
     """
-    search = _Search(run, variables, cycles, known, stop)
+    search = _LiveBoundSearch(run, variables, cycles, known, stop)
     for step in (search.exchange, search.branch):
         for _ in step():
             yield LiveBound(search.bound, search.best)
 
 
-class _Search:
+class _LiveBoundSearch:
     """The best live capacities, and the best bound, by now."""
 
     def __init__(
@@ -67,9 +73,11 @@ class _Search:
         stop: Stop,
     ) -> None:
         self._run, self._variables, self._stop = run, variables, stop
-        self._firings = Firings(run.graph, owners=run.owners, occupied=run.occupied, cycles=cycles)
+        self._firings = IterationFirings(
+            run.graph, owners=run.owners, occupied=run.occupied, cycles=cycles
+        )
         least = tuple(variable.least for variable in variables)
-        self._box = Box(least, (ANY,) * len(least))
+        self._box = CapacityBox(least, (ANY,) * len(least))
         self._random = Random(0)
         self.bound = 0
         self.best = known

@@ -54,14 +54,14 @@ class Counted(NamedTuple):
         return self.tokens + (0 if self.variable is None else room[self.variable])
 
 
-class Window(NamedTuple):
+class FiringWindow(NamedTuple):
     """Firings of each actor: at least, and at most, by the moment."""
 
     fewest: Sequence[int]
     most: Sequence[int]
 
 
-class Firings:
+class IterationFirings:
     """The firings of one iteration of a graph, and the channels between different actors.
 
     graph: the last channels are spaces that are searched, by variables `owners`, each with `occupied`
@@ -122,7 +122,7 @@ class Firings:
                         waiting.append(follower)
         return done == self.each
 
-    def window(self, moment: Moment, room: Sequence[int]) -> Window | None:
+    def window(self, moment: Moment, room: Sequence[int]) -> FiringWindow | None:
         """Return how often each actor may have fired by the moment; None if it never comes.
 
         room: the largest capacity of each variable.
@@ -131,7 +131,7 @@ class Firings:
         most = None if fewest is None else self._most(moment, room)
         if fewest is None or most is None:
             return None
-        return Window(fewest, most) if all(map(int.__le__, fewest, most)) else None
+        return FiringWindow(fewest, most) if all(map(int.__le__, fewest, most)) else None
 
     def _fewest(self, moment: Moment, room: Sequence[int]) -> list[int] | None:
         """Firings that have come before the moment in any order."""
@@ -172,22 +172,22 @@ class Firings:
 ANY = 1 << 40  # tokens, more than an iteration of moderate size has
 
 
-class Box(NamedTuple):
+class CapacityBox(NamedTuple):
     """The capacities of at least `least` and at most `most`."""
 
     least: tuple[int, ...]
     most: tuple[int, ...]
 
-    def raised(self, place: int, least: int) -> Box:
+    def raised(self, place: int, least: int) -> CapacityBox:
         """Return the part of the box with at least so much at one position."""
-        return Box((*self.least[:place], least, *self.least[place + 1 :]), self.most)
+        return CapacityBox((*self.least[:place], least, *self.least[place + 1 :]), self.most)
 
-    def lowered(self, place: int, most: int) -> Box:
+    def lowered(self, place: int, most: int) -> CapacityBox:
         """Return the part of the box with at most so much at one position."""
-        return Box(self.least, (*self.most[:place], most, *self.most[place + 1 :]))
+        return CapacityBox(self.least, (*self.most[:place], most, *self.most[place + 1 :]))
 
 
-def affordable(variables: Sequence[Variable], box: Box, size: int) -> Box | None:
+def affordable(variables: Sequence[Variable], box: CapacityBox, size: int) -> CapacityBox | None:
     """Return the box without capacities that alone make a distribution larger than a size."""
     spare = size - size_of(variables, box.least)
     if spare < 0:
@@ -200,18 +200,18 @@ def affordable(variables: Sequence[Variable], box: Box, size: int) -> Box | None
         min(high, low + count * variable.step)
         for variable, low, high, count in zip(variables, *box, steps, strict=True)
     )
-    return Box(box.least, tuple(most))
+    return CapacityBox(box.least, tuple(most))
 
 
 def live_part(
-    firings: Firings,
+    firings: IterationFirings,
     variables: Sequence[Variable],
-    box: Box,
+    box: CapacityBox,
     size: int,
     places: Iterable[int],
     *,
     look: Callable[[], None],
-) -> Box | None:
+) -> CapacityBox | None:
     """Return a box with all live capacities of this one up to a size; None if there are none.
 
     The capacities at these positions are raised to the least that is live with all others at their
@@ -227,7 +227,9 @@ def live_part(
     return affordable(variables, raised, size)
 
 
-def _least(firings: Firings, variables: Sequence[Variable], box: Box, place: int) -> int:
+def _least(
+    firings: IterationFirings, variables: Sequence[Variable], box: CapacityBox, place: int
+) -> int:
     """The least of one capacity that is live if all the others are at their most."""
     start, step = box.least[place], variables[place].step
 

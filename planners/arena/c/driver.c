@@ -26,8 +26,8 @@ typedef struct Keyed {
 } Keyed;
 
 typedef struct Search { /* exact, in one order */
-    Part part;
-    Tree tree;
+    SearchBlocks part;
+    PlacementTree tree;
 } Search;
 
 /* Blocks connected by conflicts. Sizes and offsets are in units, peaks, rooms and bounds in bytes. */
@@ -46,7 +46,7 @@ typedef struct Blocks {
     Search *searches;
     int64_t target, slice, search_turn;
     Shelf *shelf;
-    Places places;
+    BlockRooms places;
     int64_t aimed, pushed, may_push, is_tight, failures;
     uint64_t random;
 } Blocks;
@@ -225,9 +225,9 @@ static void begin_search(Blocks *blocks, Memory *memory, Search *search, int64_t
         rank.at[blocks->current.at[k]] = k;
     if (mode < KEPT)
         memcpy(heat.at, blocks->heat.at, (size_t)count * sizeof(int64_t));
-    Part_begin(&search->part, blocks->size, blocks->alignment, highest_of(blocks, memory, blocks->target), rank,
+    SearchBlocks_begin(&search->part, blocks->size, blocks->alignment, highest_of(blocks, memory, blocks->target), rank,
                (blocks->target + blocks->grain - 1) / blocks->unit);
-    Tree_begin(&search->tree, zeros(memory, count), heat, trail, mode < FOLLOWED, memory);
+    PlacementTree_begin(&search->tree, zeros(memory, count), heat, trail, mode < FOLLOWED, memory);
 }
 
 /* Write into `current` an order that mixes the features in random parts, with noise. */
@@ -302,7 +302,7 @@ static void push(Solve *solve, Blocks *blocks)
         for (int64_t k = 0; k < count; k++)
             price.at[k] = placement_ejection_FULL;
         blocks->shelf = take(&solve->memory, 1, sizeof(Shelf));
-        Places_begin(&blocks->places, blocks->alignment, zeros(&solve->memory, count), blocks->zeros);
+        BlockRooms_begin(&blocks->places, blocks->alignment, zeros(&solve->memory, count), blocks->zeros);
         Shelf_begin(blocks->shelf, zeros(&solve->memory, count), zeros(&solve->memory, count), price,
                     zeros(&solve->memory, count), 1, is_sparse, &solve->memory);
         for (int64_t k = 0; k < count; k++)

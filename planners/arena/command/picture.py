@@ -22,7 +22,7 @@ TELLING = 0.5  # part of the peak from which a lower bound is drawn: a lower one
 LIGHT = 0.55  # a colour with dark letters: of white's lightness
 
 
-class Box(NamedTuple):
+class DrawnBuffer(NamedTuple):
     """A buffer in its place: times across, bytes up."""
 
     name: str
@@ -34,7 +34,7 @@ class Box(NamedTuple):
 
 def arena_picture(
     title: str,
-    boxes: Sequence[Box],
+    boxes: Sequence[DrawnBuffer],
     *,
     bound: int | None,
     capacity: int | None,
@@ -57,7 +57,11 @@ def arena_picture(
 
 
 def draw_arena(
-    axes: Axes, boxes: Sequence[Box], *, bound: int | None = None, capacity: int | None = None
+    axes: Axes,
+    boxes: Sequence[DrawnBuffer],
+    *,
+    bound: int | None = None,
+    capacity: int | None = None,
 ) -> None:
     """Draw rectangles, live bytes over time, and lines for peak, capacity and a bound that is near."""
     peak = max((box.offset + box.size for box in boxes), default=0)
@@ -98,7 +102,7 @@ class _UnitLocator(MaxNLocator):
         return [self._unit * tick for tick in ticks]
 
 
-def draw_boxes(axes: Axes, boxes: Sequence[Box], width: int, top: float) -> None:
+def draw_boxes(axes: Axes, boxes: Sequence[DrawnBuffer], width: int, top: float) -> None:
     """Draw rectangles, neighbours in different colours, with names where they fit."""
     rectangles = [Rectangle((b.start, b.offset), b.end - b.start, b.size) for b in boxes]
     colours = [to_rgb(COLOURS[number % len(COLOURS)]) for number in range(len(boxes))]
@@ -123,12 +127,14 @@ def draw_boxes(axes: Axes, boxes: Sequence[Box], width: int, top: float) -> None
         )
 
 
-def _labelled(boxes: Sequence[Box], width: int, top: float) -> list[tuple[Box, str]]:
+def _labelled(
+    boxes: Sequence[DrawnBuffer], width: int, top: float
+) -> list[tuple[DrawnBuffer, str]]:
     """Return the boxes, largest first, with names that fit into them and lie over none before.
 
     For a long name such as `block/conv line buffer` stands its first word, or that word's last part.
     """
-    kept: list[tuple[Box, str]] = []
+    kept: list[tuple[DrawnBuffer, str]] = []
     for box in sorted(boxes, key=lambda box: -box.size * (box.end - box.start)):
         letters = int((box.end - box.start) / width / LABEL_WIDTH) - 1
         word = box.name.partition(" ")[0]
@@ -149,7 +155,7 @@ def _labelled(boxes: Sequence[Box], width: int, top: float) -> list[tuple[Box, s
     return kept
 
 
-def _is_apart(one: Box, other: Box, width: int, top: float) -> bool:
+def _is_apart(one: DrawnBuffer, other: DrawnBuffer, width: int, top: float) -> bool:
     """Whether the names in the middles of two boxes do not touch."""
     across = abs(one.start + one.end - other.start - other.end) / 2
     up = abs(2 * one.offset + one.size - 2 * other.offset - other.size) / 2
@@ -157,7 +163,7 @@ def _is_apart(one: Box, other: Box, width: int, top: float) -> bool:
     return across > LABEL_WIDTH * letters * width or up > LABEL_HEIGHT * top
 
 
-def _load(boxes: Sequence[Box]) -> tuple[list[int], list[int]]:
+def _load(boxes: Sequence[DrawnBuffer]) -> tuple[list[int], list[int]]:
     """Return the times at which the live bytes change, and the bytes from then on.
 
     Bytes that several buffers share are counted once.

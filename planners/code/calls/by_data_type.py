@@ -37,7 +37,7 @@ from planners.code.calls.layers import (
 from planners.code.calls.reductions import product_fields
 from planners.code.calls.rescaling import layer_rounds_once, packed_rows
 from planners.code.extensions import StepInC, c_of
-from planners.code.layer_descriptor import Call, Described, RealTables
+from planners.code.layer_descriptor import Described, KernelCall, RealTables
 from planners.code.parts import as_real, defined_names
 from planners.plan.plan import Stage
 
@@ -117,10 +117,10 @@ class LayerCalls:
         self,
         mode: str,
         ones: Sequence[Described],
-        slices: Mapping[str, Slice],
+        slices: Mapping[str, ChannelShare],
         *,
         is_stored: bool = False,
-    ) -> list[Call]:
+    ) -> list[KernelCall]:
         """Return the calls of the layers of a stage.
 
         slices: the parts of layers in stages in parts. is_stored: whether blocks of the result are
@@ -128,7 +128,7 @@ class LayerCalls:
         """
         if mode == "BY_PARTS":
             cuts = [slices.get(layer_.layer.name) for layer_ in ones]
-            calls: Sequence[Call] = [
+            calls: Sequence[KernelCall] = [
                 self._call(described) if cut is None else self._share_call(described, cut)
                 for described, cut in zip(ones, cuts, strict=True)
             ]
@@ -145,13 +145,13 @@ class LayerCalls:
             self._as_written(described, call) for described, call in zip(ones, calls, strict=True)
         ]
 
-    def _call(self, one: Described, packed: Array | None = None) -> Call:
+    def _call(self, one: Described, packed: Array | None = None) -> KernelCall:
         names = {one.layer.name, *one.layer.inputs}
         if isinstance(one.layer.operator, DYNAMIC) or not names.isdisjoint(self._bytes):
             return dynamic_call(one)
         return (call_of if one.is_real else integer_call)(one, packed)
 
-    def _as_written(self, one: Described, call: Call) -> Call:
+    def _as_written(self, one: Described, call: KernelCall) -> KernelCall:
         """The call by the names that functions and types have in the library."""
         makes_reals = one.layer.quantization is None and one.layer.name not in self._bytes
         if one.layer.epilogue and makes_reals and not one.is_real:
@@ -159,14 +159,14 @@ class LayerCalls:
             # it.
             self.tables.wanted.add(call.function)
             self.real_tables.wanted.add("finish_behind")
-            finishing = Call(f"{call.function}_and_finish", call.parameters)
+            finishing = KernelCall(f"{call.function}_and_finish", call.parameters)
             self.tables.wanted.add(finishing.function)
             return finishing
         if call.function != NULL:
             one.tables.wanted.add(call.function)
-        return Call(*map(as_real, call)) if self.is_integer and one.is_real else call
+        return KernelCall(*map(as_real, call)) if self.is_integer and one.is_real else call
 
-    def _share_call(self, one: Described, cut: Slice) -> Call:
+    def _share_call(self, one: Described, cut: ChannelShare) -> KernelCall:
         """The call for a layer of a stage in parts. Raises UnsupportedOperator for others."""
         operator, kernel = one.layer.operator, None
         if isinstance(operator, op.Convolution):
@@ -216,13 +216,13 @@ REAL = 4  # elements of one byte that a real number takes
 DYNAMIC = (op.DynamicRange, op.DynamicQuantization, op.IntegerConvolution, op.IntegerProduct)
 
 
-def dynamic_call(one: Described) -> Call:
+def dynamic_call(one: Described) -> KernelCall:
     """Return the call for a layer that reads or writes integers with a scale of the frame."""
     match one.layer.operator:
         case op.DynamicRange(gives=gives):
             return one.call("find_range", "ranging", gives != "scale")
         case op.DynamicQuantization():
-            return Call("quantize_by_range")
+            return KernelCall("quantize_by_range")
         case op.IntegerConvolution() as operator:
             values, zero = _in_bytes(one, "kernel")
             fields = convolved(one, operator, packed_rows(values, operator.groups))
@@ -270,7 +270,7 @@ SHARES = {  # the kernel of a layer: the one that makes a share of its channels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slice:
+class ChannelShare:
     """The part that a layer has in a stage in parts: it makes a share of its channels, or adds up.
 
     channels: those that are shared, of its result or, where it adds up, of its input. summing: the
@@ -289,7 +289,7 @@ class Slice:
         return tuple(sorted({*range(0, self.channels, self.share), self.channels}))
 
 
-def slices_of(network: Network, stage: Stage) -> dict[str, Slice]:
+def slices_of(network: Network, stage: Stage) -> dict[str, ChannelShare]:
     """Return the parts of the layers of a stage, as far as they have one; none without parts."""
     if stage.accumulating_layer is None:
         return {}
@@ -297,7 +297,7 @@ def slices_of(network: Network, stage: Stage) -> dict[str, Slice]:
     slices = {}
     for position, name in enumerate(stage.layers[: place + 1]):
         channels = network.layer(stage.layers[min(position, place - 1)]).shape.channels
-        slices[name] = Slice(
+        slices[name] = ChannelShare(
             channels=channels,
             share=-(-channels // stage.channel_blocks),
             parts=stage.channel_blocks,

@@ -32,9 +32,9 @@ from cnn2csdf.parameters import multiply_accumulates
 from csdf.errors import UnsupportedOperator
 from planners.code.c_text import NULL
 from planners.code.calls.rescaling import given_types, result_types
-from planners.code.layer_descriptor import Call, Described
+from planners.code.layer_descriptor import Described, KernelCall
 from planners.code.parts import COMMIT
-from planners.plan.executor import Machine
+from planners.plan.executor import PlanMachine
 from planners.plan.plan import Kind, StreamingPlan
 from planners.plan.rematerialisation import worked_network
 from planners.plan.running_stage import RunningStage
@@ -60,7 +60,7 @@ MOST_PLACE, MOST_PRODUCTS = 2**15 - 1, 2**16 - 1  # that it counts, in 16 bits
 MVE_CHANNELS, MVE_COLUMNS, MVE_BYTES = 124, 4, 16  # that its kernels take at once
 
 
-class Block(NamedTuple):
+class FiringRows(NamedTuple):
     """Rows that a firing makes: how many, rows of padding above, bytes of the rows that it reads.
 
     lies_together: whether all lie one behind the other. can_gather: whether they do once those that it
@@ -74,19 +74,19 @@ class Block(NamedTuple):
     can_gather: bool
 
 
-class Scratch(NamedTuple):
+class ScratchLimit(NamedTuple):
     """The bytes that there are for scratch, None: any; and the target that counts, None: each."""
 
     size: int | None = None
     target: str | None = None
 
 
-ANY = Scratch()
+ANY = ScratchLimit()
 
 
-def blocks_of(network: Network, plan: StreamingPlan) -> dict[str, list[Block]]:
+def blocks_of(network: Network, plan: StreamingPlan) -> dict[str, list[FiringRows]]:
     """Return the blocks of all layers that are stages of their own, by carrying out the plan."""
-    blocks: dict[str, list[Block]] = {}
+    blocks: dict[str, list[FiringRows]] = {}
     moved = {
         buffer.tensor for buffer in plan.buffers if buffer.kind in (Kind.WEIGHTS, Kind.RESIDENT)
     }
@@ -107,10 +107,10 @@ def blocks_of(network: Network, plan: StreamingPlan) -> dict[str, list[Block]]:
             above = begin - rows[0] * window.stride[0] + window.padding[0]
             size = (end - begin) * source.layer.shape.row_elements
             can_gather = fits and begin < end and _has_places_together(source)
-        block = Block(rows[1] - rows[0], above, size, together, can_gather)
+        block = FiringRows(rows[1] - rows[0], above, size, together, can_gather)
         blocks.setdefault(layer.name, []).append(block)
 
-    Machine(worked_network(network, plan.rematerialised), plan, watch=watch).run()
+    PlanMachine(worked_network(network, plan.rematerialised), plan, watch=watch).run()
     return {name: blocks for name, blocks in blocks.items() if name not in moved}
 
 
@@ -136,7 +136,7 @@ def _in_words(size: int) -> int:
 class CmsisNN:
     """CMSIS-NN at work in a plan: what it computes, and the scratch that this takes."""
 
-    def __init__(self, network: Network, plan: StreamingPlan, room: Scratch) -> None:
+    def __init__(self, network: Network, plan: StreamingPlan, room: ScratchLimit) -> None:
         """Take a network, a plan of it, and the room for scratch."""
         self._network, self._room = network.name, room
         self._blocks = blocks_of(network, plan)
@@ -149,7 +149,7 @@ class CmsisNN:
         self.multiply_accumulates, self._all = 0, plan.multiply_accumulates
         self.scratch = dict.fromkeys(TARGETS, 0)
 
-    def call(self, one: Described, own: Call) -> Call:
+    def call(self, one: Described, own: KernelCall) -> KernelCall:
         """Return the call for a layer that is a stage of its own: its own, or one of CMSIS-NN.
 
         Rows that lie apart are copied if the scratch has room. A layer of which CMSIS-NN would make
@@ -173,7 +173,7 @@ class CmsisNN:
         fields = (own.function, own.parameters, *_channels(one), int(gathers))
         return one.call(function, "shared_layer", *fields)
 
-    def _made(self, name: str, *, gathers: bool) -> list[Block]:
+    def _made(self, name: str, *, gathers: bool) -> list[FiringRows]:
         """The blocks of a layer that CMSIS-NN makes."""
         return [
             block

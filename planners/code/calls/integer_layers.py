@@ -70,7 +70,7 @@ from planners.code.calls.rescaling import (
     single_steps,
     stored_types,
 )
-from planners.code.layer_descriptor import Call, Described
+from planners.code.layer_descriptor import Described, KernelCall
 
 KERNELS = {
     "add": "add_tensors",
@@ -84,7 +84,7 @@ REAL_BYTES = 4
 WIDTHS = "between integers of 8 and of 16 bits"
 
 
-def integer_call(one: Described, packed: Array | None = None) -> Call:
+def integer_call(one: Described, packed: Array | None = None) -> KernelCall:
     """Return the call for a layer that makes rows of its result.
 
     packed: the filters of a convolution as its kernel reads them, where they are not to be packed
@@ -127,7 +127,7 @@ def integer_call(one: Described, packed: Array | None = None) -> Call:
     return found(one, operator)
 
 
-def integer_sums_call(one: Described) -> Call:
+def integer_sums_call(one: Described) -> KernelCall:
     """Return the call for a layer that adds up its input row by row."""
     match one.layer.operator:
         case op.PlaceOrder() as operator:
@@ -139,14 +139,14 @@ def integer_sums_call(one: Described) -> Call:
             fields = (units, one.symbol("matrix", rows), scaling(one, "matrix"))
             return one.call("sum_fully", "matrix", *fields)
     result_types(one)
-    return Call("sum_row", _summing(one))
+    return KernelCall("sum_row", _summing(one))
 
 
-def integer_channels_calls(first: Described, last: Described) -> tuple[Call, Call]:
+def integer_channels_calls(first: Described, last: Described) -> tuple[KernelCall, KernelCall]:
     """Return the calls for a convolution and the layer that sums up each of its feature maps."""
     result_types(last)
     convolution = dense_convolution(first, packed_rows, scaling)
-    return Call(NULL, convolution.parameters), Call("sum_channels", _summing(last))
+    return KernelCall(NULL, convolution.parameters), KernelCall("sum_channels", _summing(last))
 
 
 def integer_steps(one: Described) -> list[str]:
@@ -183,7 +183,7 @@ def _is_single(one: Described) -> bool:
     return any(types and not types.is_fixed_point for types in (*one.given, one.layer.quantization))
 
 
-def _pooling(one: Described, operator: op.Pooling) -> Call:
+def _pooling(one: Described, operator: op.Pooling) -> KernelCall:
     if given_types(one) != result_types(one):
         raise one.refusal(OTHER_SCALES)
     return pooling_call(one, operator)
@@ -209,7 +209,7 @@ def _summing(one: Described) -> str:
     raise one.refusal("of quantised integers, row by row")
 
 
-def _reduction(one: Described, operator: op.Reduction) -> Call:
+def _reduction(one: Described, operator: op.Reduction) -> KernelCall:
     if operator.function != "mean":
         raise one.refusal(f"of quantised integers: {operator.in_words()}")
     axes = tuple(sorted(operator.axes))
@@ -217,7 +217,7 @@ def _reduction(one: Described, operator: op.Reduction) -> Call:
     return mean_call(one, axes, count, keeps=operator.keeps)
 
 
-def _softmax(one: Described, operator: op.Softmax) -> Call:
+def _softmax(one: Described, operator: op.Softmax) -> KernelCall:
     """To shares of 2 ** 8, or of 2 ** 15 by tables."""
     if _is_short(one):
         if operator.is_logarithm:
@@ -236,7 +236,7 @@ def _softmax(one: Described, operator: op.Softmax) -> Call:
     return one.call("softmax", "softmax_over", cube(one, operator.axes), *powers_of(one))
 
 
-def _elementwise(one: Described, operator: op.Elementwise) -> Call:
+def _elementwise(one: Described, operator: op.Elementwise) -> KernelCall:
     types = [given_types(one, index) for index in range(len(one.inputs))]
     result, symbol = result_types(one), None
     if operator.constant is not None:
@@ -271,7 +271,7 @@ def _elementwise(one: Described, operator: op.Elementwise) -> Call:
     )
 
 
-def _attention(one: Described, operator: op.AttentionProduct) -> Call:
+def _attention(one: Described, operator: op.AttentionProduct) -> KernelCall:
     result, kinds = result_types(one), (given_types(one), given_types(one, 1))
     if _is_short(one):
         raise one.refusal("of integers of 16 bits")
@@ -280,13 +280,15 @@ def _attention(one: Described, operator: op.AttentionProduct) -> Call:
     return one.call("attend_in_integers", "attending_in_fixed", numbers, result.zero_point, *pair)
 
 
-def _convolution(one: Described, operator: op.Convolution, packed: Array | None = None) -> Call:
+def _convolution(
+    one: Described, operator: op.Convolution, packed: Array | None = None
+) -> KernelCall:
     if operator.block is not None and _is_single(one) and not _is_short(one):
         return product_convolution(one, operator, packed)
     return convolution_call(one, operator, packed_rows, scaling, packed)
 
 
-def _matrix_product(one: Described, operator: op.MatrixProduct) -> Call:
+def _matrix_product(one: Described, operator: op.MatrixProduct) -> KernelCall:
     result = result_types(one)
     if _is_short(one):
         raise one.refusal("of integers of 16 bits")
@@ -302,7 +304,7 @@ def _matrix_product(one: Described, operator: op.MatrixProduct) -> Call:
     return one.call("multiply_both", "product_of_two", fields, zeros, result.zero_point, *pair)
 
 
-def _activation(one: Described, operator: op.Activation) -> Call:
+def _activation(one: Described, operator: op.Activation) -> KernelCall:
     given = given_types(one)
     if operator.function == "prelu":
         # Integers below zero times a slope for each channel, which is an integer too.
@@ -318,7 +320,7 @@ def _activation(one: Described, operator: op.Activation) -> Call:
         )
     result = result_types(one)
     if is_limit(operator, given, result):
-        return Call("copy_region")
+        return KernelCall("copy_region")
     if not _is_short(one):
         return look_up_call(one, operator)
     above = multiplier(given.scale / result.scale)
@@ -337,12 +339,12 @@ def _activation(one: Described, operator: op.Activation) -> Call:
     raise one.refusal(f"of integers of 16 bits: {operator.in_words()}")
 
 
-def _conversion(one: Described, _operator: op.Conversion) -> Call:
+def _conversion(one: Described, _operator: op.Conversion) -> KernelCall:
     given, result = one.given[0], one.layer.quantization
     if given is not None and result is not None:
         result_types(one)
         if given == result:
-            return Call("copy_region")
+            return KernelCall("copy_region")
         pair = multiplier(given.scale / result.scale)
         fields = (*pair, given.zero_point, result.zero_point, 0)
         return one.call("rescale_region", "converting", *fields)
@@ -354,13 +356,13 @@ def _conversion(one: Described, _operator: op.Conversion) -> Call:
     return one.call(function, "converting", 0, 0, *zeros, types.scale)
 
 
-def _pad(one: Described, operator: op.Pad) -> Call:
+def _pad(one: Described, operator: op.Pad) -> KernelCall:
     if given_types(one) != result_types(one):
         raise one.refusal(OTHER_SCALES)
     return pad_call(one, operator, int(quantized(np.array(operator.value), result_types(one))))
 
 
-def _wide_call(one: Described) -> Call:
+def _wide_call(one: Described) -> KernelCall:
     """The call for a layer that reads or makes integers of other widths than those of the arena."""
     operator, given, result = one.layer.operator, one.given[0], one.layer.quantization
     if given is None or result is None or one.element is not Element.INT8:
@@ -385,7 +387,7 @@ def _wide_call(one: Described) -> Call:
     raise one.refusal(WIDTHS)
 
 
-def _lstm(one: Described, operator: op.QuantizedLstm) -> Call:
+def _lstm(one: Described, operator: op.QuantizedLstm) -> KernelCall:
     """An LSTM of integers, whose cells have 16 bits."""
     given, result = given_types(one), result_types(one)
     if one.inputs[0].is_map and operator.keeps is None:
@@ -429,7 +431,7 @@ def _gate(
     return (*symbols, *ratios)
 
 
-def _svdf(one: Described, operator: op.QuantizedSvdf) -> Call:
+def _svdf(one: Described, operator: op.QuantizedSvdf) -> KernelCall:
     """A filter over time in low rank; of one that keeps nothing the last place in time counts."""
     given, result, state = given_types(one), result_types(one), operator.state
     filters = one.layer.stored_as("filters").quantization
@@ -452,7 +454,7 @@ def _svdf(one: Described, operator: op.QuantizedSvdf) -> Call:
     )
 
 
-def _streamed_product(one: Described, operator: op.StreamedProduct) -> Call:
+def _streamed_product(one: Described, operator: op.StreamedProduct) -> KernelCall:
     """A product with the inputs of several frames, as sums that stay."""
     types = stored_types(one, "matrix")
     if _is_short(one) or types.zero_point or result_types(one).element is not Element.INT8:
@@ -463,7 +465,7 @@ def _streamed_product(one: Described, operator: op.StreamedProduct) -> Call:
     return one.call("add_in_time", "matrix_in_time", *sizes, weights, scaling(one, "matrix"))
 
 
-def _extreme_place(one: Described, operator: op.ExtremePlace) -> Call:
+def _extreme_place(one: Described, operator: op.ExtremePlace) -> KernelCall:
     """The place of an extreme among integers, as a real number."""
     axes, slots = (operator.axis,), REAL_BYTES // one.element.bytes
     to = reduced_to(one, axes, keeps=True)
@@ -473,7 +475,7 @@ def _extreme_place(one: Described, operator: op.ExtremePlace) -> Call:
     return one.call("place_of_integer_extreme", "extreme", over, *flags)
 
 
-def _unit_length(one: Described, operator: op.UnitLength) -> Call:
+def _unit_length(one: Described, operator: op.UnitLength) -> KernelCall:
     if _is_short(one):
         raise one.refusal("of integers of 16 bits")
     factor = (128, 0) if result_types(one).is_unsigned else (1, 7)
@@ -481,7 +483,7 @@ def _unit_length(one: Described, operator: op.UnitLength) -> Call:
     return one.call("unit_length", "unit", over, given_types(one).zero_point, *factor)
 
 
-def _resize(one: Described, operator: op.Resize) -> Call:
+def _resize(one: Described, operator: op.Resize) -> KernelCall:
     """Means of four integers; the rows and columns around each place as tables."""
     if operator.function != "linear" or one.given[0] != one.layer.quantization or _is_short(one):
         raise one.refusal(f"of quantised integers: {operator.in_words()}")
@@ -497,17 +499,17 @@ def _resize(one: Described, operator: op.Resize) -> Call:
     return one.call(function, kind, *fields)
 
 
-def _detections(one: Described, operator: op.Detections) -> Call:
+def _detections(one: Described, operator: op.Detections) -> KernelCall:
     if None in one.given:
         raise one.refusal("of integers and real numbers together")
     return detections_call(one, operator)
 
 
-_TO_REALS: dict[type, Callable[[Described, Any], Call]] = {
+_TO_REALS: dict[type, Callable[[Described, Any], KernelCall]] = {
     op.Detections: _detections,
     op.ExtremePlace: _extreme_place,
 }
-_CALLS: dict[type, Callable[[Described, Any], Call]] = {
+_CALLS: dict[type, Callable[[Described, Any], KernelCall]] = {
     op.Activation: _activation,
     op.AttentionProduct: _attention,
     op.Convolution: _convolution,

@@ -19,7 +19,7 @@ from planners.code.c_text import NULL
 from planners.code.calls.moves import MOVES, scattering_call
 from planners.code.calls.reductions import REDUCTIONS, product_fields
 from planners.code.extensions import KernelInC, StepInC, c_of
-from planners.code.layer_descriptor import Call, Described
+from planners.code.layer_descriptor import Described, KernelCall
 from planners.code.parts import defined_names
 
 BLOCK = 16  # filters whose weights lie side by side, as in reals.c
@@ -30,7 +30,7 @@ Packing = Callable[[Array, int], Array]  # filters and their groups: the array t
 Tail = Callable[[Described, str], object]  # the field behind the weights of that role
 
 
-def call_of(one: Described, packed: Array | None = None) -> Call:
+def call_of(one: Described, packed: Array | None = None) -> KernelCall:
     """Return the call for a layer that makes rows of its result.
 
     packed: the filters of a convolution as its kernel reads them, where they are not to be packed
@@ -50,7 +50,7 @@ def call_of(one: Described, packed: Array | None = None) -> Call:
     raise one.refusal("at all")
 
 
-def sums_call(one: Described) -> Call:
+def sums_call(one: Described) -> KernelCall:
     """Return the call for a layer that adds up its input row by row, or puts places into order."""
     match one.layer.operator:
         case op.PlaceOrder() as operator:
@@ -58,15 +58,15 @@ def sums_call(one: Described) -> Call:
         case op.FullyConnected(units=units):
             packed = one.symbol("matrix", row_order(one.weights["matrix"], one.inputs[0]).T)
             return one.call("sum_fully", "matrix", units, packed, one.optional("bias"))
-    return Call("sum_row", _summing(one))
+    return KernelCall("sum_row", _summing(one))
 
 
-def channels_calls(first: Described, last: Described) -> tuple[Call, Call]:
+def channels_calls(first: Described, last: Described) -> tuple[KernelCall, KernelCall]:
     """Return the calls for a convolution and the layer that sums up each of its feature maps."""
     if any(isinstance(step, op.LocalResponseNormalization) for step in first.layer.epilogue):
         raise first.refusal("with a normalisation over channels that are summed one by one")
     convolution = dense_convolution(first, packed_filters, _bias)
-    return Call(NULL, convolution.parameters), Call("sum_channels", _summing(last))
+    return KernelCall(NULL, convolution.parameters), KernelCall("sum_channels", _summing(last))
 
 
 def _summing(one: Described) -> str:
@@ -119,7 +119,7 @@ def is_depthwise(one: Described, operator: op.Operator | None = None) -> bool:
 
 def convolution_call(
     one: Described, operator: op.Convolution, packing: Packing, tail: Tail, packed: Array | None
-) -> Call:
+) -> KernelCall:
     """Return the call for a convolution. packed: its filters, where they are packed already."""
     if not is_depthwise(one):
         return dense_convolution(one, packing, tail, packed)
@@ -130,7 +130,7 @@ def convolution_call(
 
 def dense_convolution(
     one: Described, packing: Packing, tail: Tail, packed: Array | None = None
-) -> Call:
+) -> KernelCall:
     """Return the call for a convolution that has several inputs for a filter, or one group."""
     operator = one.layer.operator
     assert isinstance(operator, op.Convolution)
@@ -150,7 +150,7 @@ def convolved(one: Described, operator: Any, kernel: Array) -> tuple[object, ...
 
 def transposed_call(
     one: Described, operator: op.TransposedConvolution, packing: Packing, tail: Tail
-) -> Call:
+) -> KernelCall:
     """Return the call for a transposed convolution, whose filters are packed as those of others."""
     groups, inputs = operator.groups, one.inputs[0].channels // operator.groups
     kernel = one.weights["kernel"]  # (inputs, filters of a group, rows, columns)
@@ -170,7 +170,7 @@ def row_order(matrix: Array, source: Shape) -> Array:
 
 def fully_connected_call(
     one: Described, operator: op.FullyConnected, packing: Packing, tail: Tail
-) -> Call:
+) -> KernelCall:
     """Return the call for a fully connected layer, whose input is read row by row."""
     matrix = row_order(one.weights["matrix"], one.inputs[0])
     rows = matrix.reshape(operator.units, one.inputs[0].rows, -1).swapaxes(1, 2)[..., None]
@@ -178,7 +178,7 @@ def fully_connected_call(
     return one.call("fully_connected", "matrix", operator.units, packed, tail(one, "matrix"))
 
 
-def pooling_call(one: Described, operator: op.Pooling) -> Call:
+def pooling_call(one: Described, operator: op.Pooling) -> KernelCall:
     """Return the call for a pooling."""
     function = "max_pool" if operator.function == "max" else "average_pool"
     fields = (window_fields(operator.window), operator.counts_padding, mean_offset(operator))
@@ -262,7 +262,7 @@ def _places(
     raise one.refusal("whose inputs repeat along several axes of tensors that are no maps")
 
 
-def _elementwise(one: Described, operator: op.Elementwise) -> Call:
+def _elementwise(one: Described, operator: op.Elementwise) -> KernelCall:
     constant = one.weights.get("constant")
     symbol = None if constant is None else one.symbol("constant", constant)
     fields, places = operands(one, operator, symbol)
@@ -275,7 +275,7 @@ def _elementwise(one: Described, operator: op.Elementwise) -> Call:
     return one.call("combine", "combining", function, len(fields), is_mean, places, each)
 
 
-def _choice(one: Described, operator: op.Choice) -> Call:
+def _choice(one: Described, operator: op.Choice) -> KernelCall:
     fields = [operand_fields(one, index) for index in range(len(one.inputs))]
     for place, _ in operator.constants:
         array = one.weights[constant_role(place)]
@@ -285,7 +285,7 @@ def _choice(one: Described, operator: op.Choice) -> Call:
     return one.call("choose", "combining", "first_of_two", len(fields), 0, 1, each)
 
 
-def _hybrid(one: Described, operator: op.HybridProduct) -> Call:
+def _hybrid(one: Described, operator: op.HybridProduct) -> KernelCall:
     """Products of real numbers that become integers in the frame, and weights of int8."""
     product, scales = operator.product, np.array(operator.scales, np.float32)
 
@@ -315,7 +315,7 @@ def _hybrid(one: Described, operator: op.HybridProduct) -> Call:
 STATES = ("state", "cell")
 
 
-def _recurrence(one: Described, operator: op.Recurrence) -> Call:
+def _recurrence(one: Described, operator: op.Recurrence) -> KernelCall:
     frames, sequences, elements = one.inputs[0].dims
     senses = [int(sense < 0) for sense in DIRECTIONS[operator.direction]]
     kind, gives = KINDS[operator.kind], GIVEN[operator.gives]
@@ -335,7 +335,7 @@ def _recurrence(one: Described, operator: op.Recurrence) -> Call:
 
 
 COPIED = (op.Activation, op.BatchNormalization, op.LocalResponseNormalization)
-_CALLS: dict[type, Callable[[Described, Any], Call]] = {
+_CALLS: dict[type, Callable[[Described, Any], KernelCall]] = {
     **MOVES,
     **REDUCTIONS,
     **dict.fromkeys(

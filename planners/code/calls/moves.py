@@ -12,7 +12,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.operators.operator import constant_role
 from cnn2csdf.operators.resizes import ResizedAxis
 from cnn2csdf.shape import Dims
-from planners.code.layer_descriptor import Call, Described
+from planners.code.layer_descriptor import Described, KernelCall
 from planners.code.rules import rule_of
 
 
@@ -21,18 +21,20 @@ def strides_of(dims: Sequence[int]) -> list[int]:
     return [prod(dims[axis + 1 :]) for axis in range(len(dims))]
 
 
-def _moving(one: Described, sizes: Sequence[int], strides: Sequence[int], first: int = 0) -> Call:
+def _moving(
+    one: Described, sizes: Sequence[int], strides: Sequence[int], first: int = 0
+) -> KernelCall:
     """The call that takes elements from `first` on, with strides along axes of these sizes."""
     return _places_call(one, "move_elements", sizes, strides, first)
 
 
-def _concatenation(one: Described, operator: op.Concatenation) -> Call:
+def _concatenation(one: Described, operator: op.Concatenation) -> KernelCall:
     if one.layer.shape.is_map:
         return one.call("join_maps", "joining", operator.axis, 1)
     return one.call("join_pieces", "joining", 3, prod(one.layer.shape.dims[: operator.axis]))
 
 
-def _constant_concatenation(one: Described, operator: op.ConstantConcatenation) -> Call:
+def _constant_concatenation(one: Described, operator: op.ConstantConcatenation) -> KernelCall:
     is_map, axis = one.layer.shape.is_map, operator.axis
 
     def size(dims: Dims) -> int:
@@ -51,7 +53,7 @@ def _constant_concatenation(one: Described, operator: op.ConstantConcatenation) 
     return one.call("join_constant_pieces", "mending", prod(one.layer.shape.dims[:axis]), *listed)
 
 
-def _slice(one: Described, operator: op.Slice) -> Call:
+def _slice(one: Described, operator: op.Slice) -> KernelCall:
     if one.layer.shape.is_map:
         start, step = [0, 0, 0], [1, 1, 1]
         start[operator.axis], step[operator.axis] = operator.start, operator.step
@@ -62,12 +64,12 @@ def _slice(one: Described, operator: op.Slice) -> Call:
     return _moving(one, one.layer.shape.dims, strides, first)
 
 
-def _transpose(one: Described, operator: op.Transpose) -> Call:
+def _transpose(one: Described, operator: op.Transpose) -> KernelCall:
     strides = strides_of(one.inputs[0].dims)
     return _moving(one, one.layer.shape.dims, [strides[axis] for axis in operator.permutation])
 
 
-def _place_order(one: Described, operator: op.PlaceOrder) -> Call:
+def _place_order(one: Described, operator: op.PlaceOrder) -> KernelCall:
     """The call that looks up where the places of the result lie in the input."""
     sizes, strides = operator.sizes, strides_of(operator.sizes)
     order = operator.permutation
@@ -75,7 +77,7 @@ def _place_order(one: Described, operator: op.PlaceOrder) -> Call:
     return _places_call(one, "move_places", [sizes[axis] for axis in order], steps)
 
 
-def scattering_call(one: Described, operator: op.PlaceOrder) -> Call:
+def scattering_call(one: Described, operator: op.PlaceOrder) -> KernelCall:
     """Return the call that puts the places of each row of the input where they belong."""
     strides = strides_of([operator.sizes[axis] for axis in operator.permutation])
     axes = range(len(operator.sizes))
@@ -85,12 +87,12 @@ def scattering_call(one: Described, operator: op.PlaceOrder) -> Call:
 
 def _places_call(
     one: Described, name: str, sizes: Sequence[int], strides: Sequence[int], first: int = 0
-) -> Call:
+) -> KernelCall:
     tables = (one.table("int32_t", "sizes", sizes), one.table("int32_t", "strides", strides))
     return one.call(name, "moving", len(sizes), first, *tables)
 
 
-def _space_to_depth(one: Described, operator: op.SpaceToDepth) -> Call:
+def _space_to_depth(one: Described, operator: op.SpaceToDepth) -> KernelCall:
     block = operator.block
     if operator.order != "darknet":
         return one.call("space_to_depth", "blocks", block, 1)
@@ -100,14 +102,14 @@ def _space_to_depth(one: Described, operator: op.SpaceToDepth) -> Call:
     return _moving(one, [sizes[axis] for axis in axes], [strides[axis] for axis in axes])
 
 
-def pad_call(one: Described, operator: op.Pad, value: object) -> Call:
+def pad_call(one: Described, operator: op.Pad, value: object) -> KernelCall:
     """Return the call for channels, rows and columns around, of a value as stored."""
     mode = "PAD_VALUE" if operator.mode == "constant" else f"PAD_{operator.mode.upper()}"
     one.tables.wanted.add(mode)
     return one.call("pad_maps", "padding", *operator.padding[:2], operator.channels[0], mode, value)
 
 
-def _resize(one: Described, operator: op.Resize) -> Call:
+def _resize(one: Described, operator: op.Resize) -> KernelCall:
     """A rule for the nearest row and column, or tables of those around and what each weighs."""
     shape, scales = one.inputs[0], operator.scales or (None, None)
     fields = []
@@ -140,12 +142,12 @@ def _single_places(places: Sequence[int]) -> Callable[[int], tuple[int, int]]:
     return lambda place: (places[place], places[place] + 1)
 
 
-def _gather(one: Described, operator: op.Gather) -> Call:
+def _gather(one: Described, operator: op.Gather) -> KernelCall:
     places = one.table("uint16_t", "places", operator.places)
     return _picked(one, operator.axis, len(operator.places), places)
 
 
-def _gather_points(one: Described, _operator: op.GatherPoints) -> Call:
+def _gather_points(one: Described, _operator: op.GatherPoints) -> KernelCall:
     values, positions = one.inputs
     axes = positions.dims[-1]
     inner = prod(values.dims[axes:])
@@ -154,12 +156,12 @@ def _gather_points(one: Described, _operator: op.GatherPoints) -> Call:
     return one.call("gather_points", "gathering_points", axes, inner, sizes, *are_maps)
 
 
-def _embedding(one: Described, operator: op.Embedding) -> Call:
+def _embedding(one: Described, operator: op.Embedding) -> KernelCall:
     table = one.symbol("table", one.weights["table"])
     return one.call("look_up_rows", "embedding", operator.entries, table)
 
 
-def _picked(one: Described, axis: int, listed: int, places: str | None) -> Call:
+def _picked(one: Described, axis: int, listed: int, places: str | None) -> KernelCall:
     dims = one.inputs[0].dims
     if dims[axis] > 2**16:
         raise one.refusal(f"from {dims[axis]} places")
@@ -169,7 +171,7 @@ def _picked(one: Described, axis: int, listed: int, places: str | None) -> Call:
     return one.call("gather_pieces", "picking", *sizes, places)
 
 
-MOVES: dict[type, Callable[[Described, Any], Call]] = {
+MOVES: dict[type, Callable[[Described, Any], KernelCall]] = {
     op.ChannelShuffle: lambda described, operator: described.call(
         "shuffle", "shuffling", operator.groups
     ),

@@ -10,7 +10,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Quantization
 from cnn2csdf.network import Shape
 from planners.code.calls.moves import strides_of
-from planners.code.layer_descriptor import Call, Described
+from planners.code.layer_descriptor import Described, KernelCall
 
 UNSCALED = (
     None,
@@ -20,7 +20,7 @@ UNSCALED = (
 )  # scale, shift, their steps, and what is added to the variance
 
 
-class Axes(NamedTuple):
+class ReductionAxes(NamedTuple):
     """A tensor as three axes; of a map, the step along rows is zero."""
 
     sizes: tuple[int, int, int]
@@ -28,23 +28,23 @@ class Axes(NamedTuple):
     is_map: bool
 
 
-def _axes(shape: Shape, first: int, end: int) -> Axes:
+def _axes(shape: Shape, first: int, end: int) -> ReductionAxes:
     """The axes of a map, or those before, from `first` to before `end`, and behind of others."""
     if shape.is_map:
         channels, height, width = shape.dims
-        return Axes((channels, height, width), (1, 0, channels), is_map=True)
+        return ReductionAxes((channels, height, width), (1, 0, channels), is_map=True)
     dims = shape.dims
     return _of_three((prod(dims[:first]), prod(dims[first:end]), prod(dims[end:])))
 
 
-def _of_three(sizes: tuple[int, int, int]) -> Axes:
-    return Axes(sizes, (sizes[1] * sizes[2], sizes[2], 1), is_map=False)
+def _of_three(sizes: tuple[int, int, int]) -> ReductionAxes:
+    return ReductionAxes(sizes, (sizes[1] * sizes[2], sizes[2], 1), is_map=False)
 
 
 def cube(
     one: Described,
     reduced: Sequence[int],
-    to: Axes | None = None,
+    to: ReductionAxes | None = None,
     scales: Sequence[object] = UNSCALED,
 ) -> tuple[object, ...]:
     """Return the structure of a function over axes of the input that follow one another."""
@@ -62,39 +62,39 @@ def _flags(shape: Shape, reduced: Sequence[int]) -> tuple[bool, ...]:
     return tuple(axis in reduced for axis in range(3)) if shape.is_map else (False, True, False)
 
 
-def reduced_to(one: Described, axes: Sequence[int], *, keeps: bool) -> Axes:
+def reduced_to(one: Described, axes: Sequence[int], *, keeps: bool) -> ReductionAxes:
     """Return the axes of a result that has one element for all those along some axes."""
     shape, result = one.inputs[0], one.layer.shape
     sizes = _axes(shape, axes[0], axes[-1] + 1).sizes
     flags = _flags(shape, axes)
     if shape.is_map and result.is_map and keeps:
         steps = (0 if flags[0] else 1, 0, 0 if flags[2] else result.channels)
-        to = Axes(sizes, steps, is_map=not flags[1])
+        to = ReductionAxes(sizes, steps, is_map=not flags[1])
     else:
         left = [1 if flag else size for flag, size in zip(flags, sizes, strict=True)]
         first, second, third = (
             0 if flag else step for flag, step in zip(flags, strides_of(left), strict=True)
         )
-        to = Axes(sizes, (first, second, third), is_map=False)
+        to = ReductionAxes(sizes, (first, second, third), is_map=False)
     if result.is_map and not shape.is_map:
         raise one.refusal("that makes feature maps of a tensor of more axes")
     return to
 
 
-def _reduced(one: Described, function: str, axes: Sequence[int], *, keeps: bool) -> Call:
+def _reduced(one: Described, function: str, axes: Sequence[int], *, keeps: bool) -> KernelCall:
     return one.call(
         f"reduce_{function}", "cube", *cube(one, axes, reduced_to(one, axes, keeps=keeps))
     )
 
 
-def _instance(one: Described, operator: op.InstanceNormalization) -> Call:
+def _instance(one: Described, operator: op.InstanceNormalization) -> KernelCall:
     symbols = (one.symbol(role, one.weights[role]) for role in ("scale", "shift"))
     scales = (*symbols, (1, 0, 0), operator.epsilon)
     axes = range(1, len(one.layer.shape.dims))
     return one.call("standardise", "cube", *cube(one, axes, None, scales))
 
 
-def _layer_normalization(one: Described, operator: op.LayerNormalization) -> Call:
+def _layer_normalization(one: Described, operator: op.LayerNormalization) -> KernelCall:
     dims = one.layer.shape.dims
     symbols = (one.symbol("scale", one.weights["scale"]), one.optional("shift"))
     steps = [0, 1, 0]
@@ -112,14 +112,14 @@ def _axis_of(one: Described, axis: int) -> int:
     return axis if one.inputs[0].is_map else 1
 
 
-def _extreme_place(one: Described, operator: op.ExtremePlace) -> Call:
+def _extreme_place(one: Described, operator: op.ExtremePlace) -> KernelCall:
     axes = (operator.axis,)
     over = cube(one, axes, reduced_to(one, axes, keeps=True))
     flags = (operator.function == "min", operator.takes_last)
     return one.call("place_of_extreme", "extreme", over, *flags)
 
 
-def _running_sum(one: Described, operator: op.RunningSum) -> Call:
+def _running_sum(one: Described, operator: op.RunningSum) -> KernelCall:
     over, axis = cube(one, (operator.axis,)), _axis_of(one, operator.axis)
     flags = (operator.is_exclusive, operator.is_reversed)
     return one.call("running_sum", "running", over, axis, *flags)
@@ -130,7 +130,7 @@ def _number(types: Quantization | None, width: int) -> tuple[object, ...]:
     return (width, 0, 0.0) if types is None else (width, types.zero_point, types.scale)
 
 
-def detections_call(one: Described, operator: op.Detections) -> Call:
+def detections_call(one: Described, operator: op.Detections) -> KernelCall:
     """Return the call for detections, from real numbers or from integers."""
     types = one.layer.stored_as("anchors").quantization
     symbol = one.symbol("anchors", one.weights["anchors"])
@@ -146,14 +146,14 @@ def detections_call(one: Described, operator: op.Detections) -> Call:
     )
 
 
-def _ranking(one: Described, operator: op.Ranking) -> Call:
+def _ranking(one: Described, operator: op.Ranking) -> KernelCall:
     axis = operator.axis
     over = cube(one, (axis,), _axes(one.layer.shape, axis, axis + 1))
     flags = (not operator.takes_largest, operator.gives_places)
     return one.call("rank_elements", "ranking", over, _axis_of(one, axis), operator.count, *flags)
 
 
-def _matrix_product(one: Described, operator: op.MatrixProduct) -> Call:
+def _matrix_product(one: Described, operator: op.MatrixProduct) -> KernelCall:
     is_trained = operator.units is not None
     values = one.symbol("matrix", one.weights["matrix"]) if is_trained else None
     fields = product_fields(one, operator.units)
@@ -182,7 +182,7 @@ def product_fields(one: Described, units: int | None, elements: int = 1) -> tupl
     return (*sizes, *of_left[1:], *right, steps, of_result.is_map)
 
 
-def _matrices(shape: Shape) -> Axes:
+def _matrices(shape: Shape) -> ReductionAxes:
     """Batch, rows and columns."""
     if shape.is_map:
         return _axes(shape, 0, 0)
@@ -197,7 +197,7 @@ def attention_fields(one: Described, operator: op.AttentionProduct) -> tuple[int
     return (one.inputs[0].rows // operator.groups, right.rows // operator.groups, width)
 
 
-REDUCTIONS: dict[type, Callable[[Described, Any], Call]] = {
+REDUCTIONS: dict[type, Callable[[Described, Any], KernelCall]] = {
     op.AttentionProduct: lambda described, operator: described.call(
         f"attention_{operator.gives}", "attention", *attention_fields(described, operator)
     ),

@@ -41,7 +41,7 @@ from planners.code.calls.layers import (
     window_fields,
 )
 from planners.code.calls.reductions import attention_fields, cube, product_fields, reduced_to
-from planners.code.layer_descriptor import Call, Described
+from planners.code.layer_descriptor import Described, KernelCall
 
 ELEMENTS = (Element.INT8, Element.INT16)
 
@@ -221,7 +221,7 @@ def table_symbol(one: Described, operator: op.Operator, given: Quantization) -> 
     return one.computed("table", table)
 
 
-def look_up_call(one: Described, operator: op.Operator) -> Call:
+def look_up_call(one: Described, operator: op.Operator) -> KernelCall:
     """Return the call for a function of single integers, by a table of all of them."""
     return one.call("look_up_region", "table", table_symbol(one, operator, given_types(one)))
 
@@ -264,7 +264,7 @@ def single_steps(one: Described) -> list[str]:
     return [f"{{step_look_up, 0, 0, {symbol}, NULL, 0, 0}}"]
 
 
-def single_conversion(one: Described, _operator: op.Conversion) -> Call:
+def single_conversion(one: Described, _operator: op.Conversion) -> KernelCall:
     """Return the call that stores real numbers, makes integers real, or changes their scale."""
     input_types, result = one.given[0], one.layer.quantization
     if input_types is not None and result is not None:
@@ -280,26 +280,26 @@ def single_conversion(one: Described, _operator: op.Conversion) -> Call:
     return one.call(function, "rounding", types.scale, types.zero_point)
 
 
-def _pooling(one: Described, operator: op.Pooling) -> Call:
+def _pooling(one: Described, operator: op.Pooling) -> KernelCall:
     if operator.function == "max":
         return pooling_call(one, operator)
     pooling = (window_fields(operator.window), operator.counts_padding, 0)
     return one.call("pool_scaled", "scaled_pooling", pooling, averaging(one, 1))
 
 
-def _global_pooling(one: Described, operator: op.GlobalPooling) -> Call:
+def _global_pooling(one: Described, operator: op.GlobalPooling) -> KernelCall:
     if operator.function != "average":
         raise one.refusal(f"of quantised integers: {operator.in_words()}")
     return mean_call(one, (1, 2), one.inputs[0].height * one.inputs[0].width, keeps=True)
 
 
-def mean_call(one: Described, axes: Sequence[int], count: int, *, keeps: bool) -> Call:
+def mean_call(one: Described, axes: Sequence[int], count: int, *, keeps: bool) -> KernelCall:
     """Return the call for sums along axes, over a number."""
     over = cube(one, axes, reduced_to(one, axes, keeps=keeps))
     return one.call("average", "mean_over", over, averaging(one, count))
 
 
-def _softmax(one: Described, operator: op.Softmax) -> Call:
+def _softmax(one: Described, operator: op.Softmax) -> KernelCall:
     result = result_types(one)
     if operator.is_logarithm or result.element is not Element.INT8:
         what = "its logarithm" if operator.is_logarithm else "16 bits in single precision"
@@ -320,7 +320,7 @@ KINDS = {
 }
 
 
-def _elementwise(one: Described, operator: op.Elementwise) -> Call:
+def _elementwise(one: Described, operator: op.Elementwise) -> KernelCall:
     result, symbol = result_types(one), None
     if operator.constant is not None:
         symbol = one.symbol("constant", one.weights["constant"].astype(np.float32))
@@ -340,22 +340,22 @@ def _elementwise(one: Described, operator: op.Elementwise) -> Call:
     return one.call("combine_in_single", "joining_reals", *fields)
 
 
-def _activation(one: Described, operator: op.Activation) -> Call:
+def _activation(one: Described, operator: op.Activation) -> KernelCall:
     if operator.function == "prelu":
         return _changing(one, one.weights["slope"], None)
     if is_limit(operator, given_types(one), result_types(one)):
-        return Call("copy_region")
+        return KernelCall("copy_region")
     return look_up_call(one, operator)
 
 
-def _normalization(one: Described, operator: op.BatchNormalization) -> Call:
+def _normalization(one: Described, operator: op.BatchNormalization) -> KernelCall:
     """Factor and offset of each channel, in the single precision in which they are computed."""
     arrays = one.weights
     factor = arrays["scale"] / np.sqrt(arrays["variance"] + operator.epsilon)
     return _changing(one, factor, arrays["shift"] - arrays["mean"] * factor)
 
 
-def _changing(one: Described, factors: Array, offsets: Array | None) -> Call:
+def _changing(one: Described, factors: Array, offsets: Array | None) -> KernelCall:
     input_types, result, shape = given_types(one), result_types(one), one.layer.shape
     symbols: list[str | None] = []
     for role, array in (("factors", factors), ("offsets", offsets)):
@@ -370,7 +370,7 @@ def _changing(one: Described, factors: Array, offsets: Array | None) -> Call:
     return one.call("change_region", "changing", *symbols, *scales)
 
 
-def _matrix_product(one: Described, operator: op.MatrixProduct) -> Call:
+def _matrix_product(one: Described, operator: op.MatrixProduct) -> KernelCall:
     """Sums of integers, and beside them what it takes to round as sums of real numbers do."""
     input_types, result = given_types(one), result_types(one)
     if result.element is not Element.INT8:
@@ -414,7 +414,7 @@ def attending(
     return (attention_fields(one, operator), operator.gives == "values", zeros)
 
 
-def _attention(one: Described, operator: op.AttentionProduct) -> Call:
+def _attention(one: Described, operator: op.AttentionProduct) -> KernelCall:
     result, kinds = result_types(one), (given_types(one), given_types(one, 1))
     if result.element is not Element.INT8:
         raise one.refusal("of integers of 16 bits")
@@ -432,7 +432,9 @@ def _attention(one: Described, operator: op.AttentionProduct) -> Call:
     )
 
 
-def product_convolution(one: Described, operator: op.Convolution, packed: Array | None) -> Call:
+def product_convolution(
+    one: Described, operator: op.Convolution, packed: Array | None
+) -> KernelCall:
     """Return the call for a convolution that is a product of matrices in the file."""
     types, input_types, kernel = (
         stored_types(one, "kernel"),
@@ -453,7 +455,7 @@ def product_convolution(one: Described, operator: op.Convolution, packed: Array 
     )
 
 
-def _layer_normalization(one: Described, operator: op.LayerNormalization) -> Call:
+def _layer_normalization(one: Described, operator: op.LayerNormalization) -> KernelCall:
     input_types, result = given_types(one), result_types(one)
     rank = len(one.layer.shape.dims)
     axes = range(operator.axis, rank if operator.last is None else operator.last + 1)
@@ -468,7 +470,7 @@ def _layer_normalization(one: Described, operator: op.LayerNormalization) -> Cal
     )
 
 
-def rescaled_concatenation(one: Described, operator: op.Concatenation) -> Call:
+def rescaled_concatenation(one: Described, operator: op.Concatenation) -> KernelCall:
     """Inputs with another scale than the result pass through a table each."""
     result = result_types(one)
     if all(types == result for types in one.given):
@@ -490,7 +492,7 @@ def rescaled_concatenation(one: Described, operator: op.Concatenation) -> Call:
     return one.call("join_pieces_by_tables", "joining_by_tables", 3, prod(dims[:axis]), listed)
 
 
-SINGLE_CALLS: dict[type, Callable[[Described, Any], Call]] = {
+SINGLE_CALLS: dict[type, Callable[[Described, Any], KernelCall]] = {
     op.AttentionProduct: _attention,
     op.Activation: _activation,
     op.BatchNormalization: _normalization,

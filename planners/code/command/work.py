@@ -24,7 +24,7 @@ from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError, InvalidPlan, UnsupportedOperator
 from csdf.status import Status
 from csdf.units import needed_bytes_in_words
-from planners.code.calls.cmsis_nn import TARGET_OF, Scratch
+from planners.code.calls.cmsis_nn import TARGET_OF, ScratchLimit
 from planners.code.library import library as library_of
 from planners.code.library import write_folder
 from planners.code.machines import HOST, target_of_platform
@@ -258,15 +258,17 @@ def _beside(options: argparse.Namespace) -> RamBeside:
     return RamBeside(stack_bytes=stack, reserve_bytes=options.reserve)
 
 
-def _scratch(way: FitMethod, options: argparse.Namespace) -> Scratch:
+def _scratch(way: FitMethod, options: argparse.Namespace) -> ScratchLimit:
     """The bytes that a plan leaves of the RAM for CMSIS-NN, on the platform that is given, or any."""
     core = platform_named(options.platform).core
     is_known = core is not None and getattr(options, "is_platform_given", False)
     target = TARGET_OF.get(core.kernels, "plain") if core is not None and is_known else None
     if options.ram is None:
-        return Scratch(None, target)
+        return ScratchLimit(None, target)
     left = options.ram - way.with_state - _beside(options).bytes
-    return Scratch(max(0, left) // len(options.models) // 8 * 8, target)  # as the state is padded
+    return ScratchLimit(
+        max(0, left) // len(options.models) // 8 * 8, target
+    )  # as the state is padded
 
 
 def _fitted(

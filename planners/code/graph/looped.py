@@ -23,7 +23,7 @@ class Fire:
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class LoopedBody:
     """A body that is carried out so many times."""
 
     count: int
@@ -43,22 +43,22 @@ class Interleaved:
     written: Node | None = None
 
 
-Node = Fire | Loop | Interleaved
-NO_FIRING = Loop(0, ())
+Node = Fire | LoopedBody | Interleaved
+NO_FIRING = LoopedBody(0, ())
 
 
 def looped(count: int, *body: Node) -> Node:
     """Return a body carried out so many times, without a loop where none is needed."""
     if count == 1 and len(body) == 1:
         return body[0]
-    if len(body) == 1 and isinstance(body[0], Loop):
-        return Loop(count * body[0].count, body[0].body)
-    return Loop(count, body)
+    if len(body) == 1 and isinstance(body[0], LoopedBody):
+        return LoopedBody(count * body[0].count, body[0].body)
+    return LoopedBody(count, body)
 
 
 def leaves(node: Node) -> Iterator[Fire | Interleaved]:
     """Yield what stands in a schedule, from left to right, each place once."""
-    if isinstance(node, Loop):
+    if isinstance(node, LoopedBody):
         for inner in node.body:
             yield from leaves(inner)
     else:
@@ -80,7 +80,7 @@ def firing_counts(node: Node, times: int = 1) -> dict[str, int]:
 
 def in_words(node: Node) -> str:
     """Return a schedule as the literature writes it: `(3 a (2 b)) c`; `{a b}` takes turns."""
-    if isinstance(node, Loop) and node.count == 1:
+    if isinstance(node, LoopedBody) and node.count == 1:
         return " ".join(map(in_words, node.body))
     return _text(node)
 
@@ -164,7 +164,7 @@ def effects(node: Node, ports: Ports, orders: Mapping[Interleaved, Sequence[str]
     """
     if isinstance(node, Interleaved):
         return _listed_effects(orders[node], ports)
-    if isinstance(node, Loop) and len(node.body) == 1 and isinstance(node.body[0], Fire):
+    if isinstance(node, LoopedBody) and len(node.body) == 1 and isinstance(node.body[0], Fire):
         return _cycles(node.body[0].actor, node.count, ports)
     if isinstance(node, Fire):
         return _cycles(node.actor, 1, ports)

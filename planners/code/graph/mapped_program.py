@@ -20,7 +20,7 @@ from csdf.time_limit import Budget, Stop, stop_of
 from planners.code.building import end_of_main
 from planners.code.c_text import unlike
 from planners.code.graph.program import GraphTexts, table
-from planners.code.graph.storage import ALIGNMENT, MOST_BYTES, Ring, arena_bytes
+from planners.code.graph.storage import ALIGNMENT, MOST_BYTES, CircularBuffer, arena_bytes
 from planners.code.packaging import PLAIN, Package
 from planners.code.parts import comment, source
 
@@ -309,7 +309,7 @@ class MappedGraph:
 
     graph: Graph
     cores: tuple[CoreOrder, ...]
-    rings: tuple[Ring, ...]
+    rings: tuple[CircularBuffer, ...]
     iterations: int
 
     @property
@@ -365,7 +365,7 @@ def mapped_graph(
     cores = tuple(Core(name=name) for name in used)
     require_valid(graph, Platform(name="processors", cores=cores), mapping)
     blocks = _blocks(graph, mapping, used)
-    run = _Run(graph, mapping, blocks, stop_of(budget))
+    run = _CyclicOrder(graph, mapping, blocks, stop_of(budget))
     recurrence = run.until_it_recurs()
     if isinstance(recurrence, OrdersBlock):
         return recurrence
@@ -421,7 +421,7 @@ class _Recurrence(NamedTuple):
     times: int
 
 
-class _Run:
+class _CyclicOrder:
     """Return an order of all firings, and the most tokens of each channel in it.
 
     A firing claims the space of its output before it gives its input back. Of the processors that
@@ -522,12 +522,14 @@ def _capacity(channel: Channel, mapping: Map) -> int | None:
     return min(sizes, default=None)
 
 
-def _rings(graph: Graph, capacities: dict[str, int], token_bytes: int) -> tuple[Ring, ...]:
+def _rings(
+    graph: Graph, capacities: dict[str, int], token_bytes: int
+) -> tuple[CircularBuffer, ...]:
     """Buffers one behind the other, each at a word."""
     rings, offset = [], 0
     for channel in graph.channels:
         size = token_bytes if channel.token_size is None else channel.token_size
-        ring = Ring(
+        ring = CircularBuffer(
             channel=channel.name, capacity=capacities[channel.name], token_bytes=size, offset=offset
         )
         rings.append(ring)

@@ -27,7 +27,7 @@ from planners.code.graph.looped import (
     ORDERS,
     Fire,
     Interleaved,
-    Loop,
+    LoopedBody,
     Node,
     Ports,
     effects,
@@ -35,7 +35,7 @@ from planners.code.graph.looped import (
     leaves,
     looped,
 )
-from planners.code.graph.storage import Ring, arena_bytes, rings_of
+from planners.code.graph.storage import CircularBuffer, arena_bytes, rings_of
 
 MOST_SHORT = 200_000  # firings up to which the demand-driven order is tried, too
 
@@ -51,7 +51,7 @@ class PlannedGraph:
 
     graph: Graph
     schedule: Node
-    rings: tuple[Ring, ...]
+    rings: tuple[CircularBuffer, ...]
     order: str
     reason: Reason | None = None
 
@@ -116,7 +116,7 @@ def planned_graph(
     blocked = deadlock(graph, budget=stop)
     if blocked is not None:
         return blocked
-    planning = _Planning(graph, token_bytes, stop)
+    planning = _ProgramPlanning(graph, token_bytes, stop)
     plans = []
     firings = sum(repetition_vector(graph).values())
     if order != "demand-driven":
@@ -131,7 +131,7 @@ def planned_graph(
     return min(plans, key=lambda plan: (not plan.is_static, plan.arena_bytes))
 
 
-class _Planning:
+class _ProgramPlanning:
     def __init__(self, graph: Graph, token_bytes: int, stop: Stop) -> None:
         self._graph, self._stop = graph, stop
         self._bound = bound_channels(graph)
@@ -163,7 +163,7 @@ class _Planning:
         rings = rings_of(self._graph, schedule, channel_effects, self._token_bytes)
         return PlannedGraph(graph=self._graph, schedule=schedule, rings=rings, order=order)
 
-    def _links(self) -> list[Link]:
+    def _links(self) -> list[TokenLink]:
         """Return what passes between actors, space included; tokens weigh where they take room."""
         weights = {
             channel.name: self._token_bytes[channel.name]
@@ -171,7 +171,7 @@ class _Planning:
             if channel.capacity is None
         }
         return [
-            Link(
+            TokenLink(
                 channel.producer,
                 channel.consumer,
                 sum(channel.production),
@@ -215,7 +215,7 @@ MANY = 100  # components beyond which a cut is chosen without looking at what it
 Turns = Callable[[Sequence[str], Mapping[str, int]], Node]
 
 
-class Link(NamedTuple):
+class TokenLink(NamedTuple):
     """The tokens from one actor to another in whole cycles. weight: bytes of a token."""
 
     producer: str
@@ -226,7 +226,7 @@ class Link(NamedTuple):
     weight: int
 
 
-class Piece(NamedTuple):
+class SchedulePiece(NamedTuple):
     """Actors that stand together, and how often their piece of the schedule is carried out."""
 
     actors: tuple[str, ...]
@@ -236,7 +236,7 @@ class Piece(NamedTuple):
 class Nesting:
     """Looks for nested loops of a graph."""
 
-    def __init__(self, links: Sequence[Link], phases: Mapping[str, int], turns: Turns) -> None:
+    def __init__(self, links: Sequence[TokenLink], phases: Mapping[str, int], turns: Turns) -> None:
         """Take what passes, the phases of a cycle of each actor, and who makes pieces with turns."""
         self._links, self._phases, self._turns = links, phases, turns
 
@@ -264,27 +264,27 @@ class Nesting:
 
     def _nested(self, tree: Tree, each: Mapping[str, int], rounds: int) -> Node:
         """The loops of a tree, in a body that goes round so many times in all."""
-        if isinstance(tree, Piece):
+        if isinstance(tree, SchedulePiece):
             return self.schedule({name: each[name] // rounds for name in tree.actors})
         common = gcd(*(piece.rounds for piece in _pieces_of(tree)))
         left, right = (self._nested(side, each, common) for side in tree)
         return looped(common // rounds, *_body(left), *_body(right))
 
 
-Tree = Piece | tuple["Tree", "Tree"]
+Tree = SchedulePiece | tuple["Tree", "Tree"]
 
 
 def _body(node: Node) -> tuple[Node, ...]:
-    return node.body if isinstance(node, Loop) and node.count == 1 else (node,)
+    return node.body if isinstance(node, LoopedBody) and node.count == 1 else (node,)
 
 
-def _pieces_of(tree: Tree) -> list[Piece]:
-    if isinstance(tree, Piece):
+def _pieces_of(tree: Tree) -> list[SchedulePiece]:
+    if isinstance(tree, SchedulePiece):
         return [tree]
     return [*_pieces_of(tree[0]), *_pieces_of(tree[1])]
 
 
-def _pieces(each: Mapping[str, int], binding: Sequence[Link]) -> list[Piece]:
+def _pieces(each: Mapping[str, int], binding: Sequence[TokenLink]) -> list[SchedulePiece]:
     """Actors that wait for one another, in an order in which nobody waits for a later one."""
     numbers = {name: number for number, name in enumerate(each)}
     successors: list[list[int]] = [[] for _ in each]
@@ -295,7 +295,7 @@ def _pieces(each: Mapping[str, int], binding: Sequence[Link]) -> list[Piece]:
     for name, number in zip(each, component, strict=True):
         groups.setdefault(number, []).append(name)
     return [
-        Piece(tuple(groups[number]), gcd(*(each[name] for name in groups[number])))
+        SchedulePiece(tuple(groups[number]), gcd(*(each[name] for name in groups[number])))
         for number in sorted(groups, reverse=True)
     ]
 
@@ -305,10 +305,10 @@ class _Order:
 
     def __init__(
         self,
-        pieces: Sequence[Piece],
+        pieces: Sequence[SchedulePiece],
         each: Mapping[str, int],
-        inside: Sequence[Link],
-        binding: Sequence[Link],
+        inside: Sequence[TokenLink],
+        binding: Sequence[TokenLink],
     ) -> None:
         self._pieces = pieces
         place = {name: number for number, piece in enumerate(pieces) for name in piece.actors}
@@ -558,7 +558,7 @@ def short_loops(firings: Sequence[str]) -> Node | None:
 
 
 def _places(node: Node) -> list[Node]:
-    if isinstance(node, Loop):
+    if isinstance(node, LoopedBody):
         return [place for inner in node.body for place in _places(inner)]
     return [node]
 

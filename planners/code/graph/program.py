@@ -14,9 +14,9 @@ from csdf.model.graph import Channel, Graph
 from csdf.names import quoted
 from planners.code.building import MAIN, end_of_main, makefile, target_files
 from planners.code.c_text import identifier, unlike, wrapped
-from planners.code.graph.looped import Fire, Interleaved, Loop, Node, in_words, leaves
+from planners.code.graph.looped import Fire, Interleaved, LoopedBody, Node, in_words, leaves
 from planners.code.graph.planning import PlannedGraph
-from planners.code.graph.storage import Ring, arena_bytes
+from planners.code.graph.storage import CircularBuffer, arena_bytes
 from planners.code.library import write_folder
 from planners.code.packaging import PLAIN, Package, with_banners
 from planners.code.parts import comment, mentioned, source, used
@@ -25,7 +25,7 @@ from planners.code.parts import comment, mentioned, source, used
 class GraphTexts:
     """Texts that programs for a graph share: names, tables of channels and actors, most files."""
 
-    def __init__(self, graph: Graph, rings: Sequence[Ring], name: str) -> None:
+    def __init__(self, graph: Graph, rings: Sequence[CircularBuffer], name: str) -> None:
         """Take a graph with a buffer for each channel, and what functions are to be named after."""
         self.graph, self.rings = graph, rings
         self.name = identifier(name)
@@ -331,7 +331,7 @@ def _depth(node: Node) -> int:
 
 def _most(node: Node) -> int:
     """The largest count of a loop."""
-    if isinstance(node, Loop):
+    if isinstance(node, LoopedBody):
         return max(node.count, *(_most(inner) for inner in node.body))
     return 1
 

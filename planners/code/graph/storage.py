@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from csdf.errors import CsdfError
 from csdf.model.graph import Channel, Graph
-from planners.code.graph.looped import Effects, Interleaved, Loop, Node
+from planners.code.graph.looped import Effects, Interleaved, LoopedBody, Node
 from planners.memory.placement import GroupBytes, placed
 
 ALIGNMENT = 8  # bytes, of the arena
@@ -16,7 +16,7 @@ MOST_PLACED = 300  # buffers that are laid over one another where they do not li
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ring:
+class CircularBuffer:
     """The circular buffer of a channel."""
 
     channel: str
@@ -32,7 +32,7 @@ class Ring:
 
 def rings_of(
     graph: Graph, schedule: Node, found: Effects, token_bytes: Mapping[str, int]
-) -> tuple[Ring, ...]:
+) -> tuple[CircularBuffer, ...]:
     """Return the buffers of a schedule, each at its place in the arena.
 
     A channel with a capacity has so much room, the others what the schedule needs. Buffers lie over
@@ -57,7 +57,7 @@ def rings_of(
             )
     offsets = _offsets(pieces)
     rings = tuple(
-        Ring(
+        CircularBuffer(
             channel=channel.name,
             capacity=capacities[channel.name],
             token_bytes=token_bytes[channel.name],
@@ -70,7 +70,7 @@ def rings_of(
     return rings
 
 
-def arena_bytes(rings: Sequence[Ring]) -> int:
+def arena_bytes(rings: Sequence[CircularBuffer]) -> int:
     """Return the bytes that all buffers lie in."""
     end = max((ring.offset + ring.size for ring in rings), default=0)
     return -(-end // ALIGNMENT) * ALIGNMENT
@@ -117,7 +117,7 @@ def lifetimes(graph: Graph, schedule: Node) -> dict[str, tuple[int, int]]:
 
 def _find_spans(node: Node, place: int, spans: list[dict[str, tuple[int, int]]]) -> int:
     """Add, for each body, inner ones first, the actors in it with the places of their part."""
-    if not isinstance(node, Loop):
+    if not isinstance(node, LoopedBody):
         names = node.order if isinstance(node, Interleaved) else (node.actor,)
         spans.append(dict.fromkeys(names, (place, place + 1)))
         return place + 1

@@ -63,7 +63,7 @@ class Bench:
     weight_bytes: int
 
 
-class _Writing:
+class _BenchWriter:
     """The candidates of a network, each a way of a layer, and the rows that they give."""
 
     def __init__(self, model: Model, ram: float, flash: float, name: str) -> None:
@@ -229,7 +229,7 @@ def bench(
     Raises UnsupportedOperator for a layer without C, InvalidPlan for a quantised layer
     or one that fits in no way.
     """
-    writing = _Writing(model, ram or inf, flash or inf, identifier(name or model.network.name))
+    writing = _BenchWriter(model, ram or inf, flash or inf, identifier(name or model.network.name))
     writing.add_all()
     return Bench(
         name=writing.name,

@@ -19,7 +19,7 @@ from planners.code.calls.by_data_type import LayerCalls, is_step, most_neighbour
 from planners.code.calls.layers import window_fields
 from planners.code.layer_descriptor import Described
 from planners.primitives.library.direct import Direct
-from planners.primitives.library.im2col import Lowered, MemoryEfficient, Pointwise
+from planners.primitives.library.im2col import Lowered, MemoryEfficient, PointwiseProduct
 from planners.primitives.library.kn2row import Shifted
 from planners.primitives.library.layers import (
     FUNCTIONS,
@@ -217,7 +217,7 @@ def _function_of(primitive: Primitive) -> str | None:
             return primitive.name.replace(", ", " ").replace(" ", "_")
         case Lowered():
             return "lower_and_multiply"
-        case Pointwise():
+        case PointwiseProduct():
             return "multiply_map"
         case MemoryEfficient():
             return "lower_columns_only"
@@ -236,7 +236,7 @@ def _numbers_of(
         case Lowered():
             more = (primitive.is_by_rows, primitive.is_transposed, primitive.strip(sizes))
             return "lowering", more
-        case Pointwise():
+        case PointwiseProduct():
             return "lowering", (False, primitive.is_transposed, 0)
         case Shifted():
             product = next(primitive.products(sizes))

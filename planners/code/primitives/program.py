@@ -14,7 +14,7 @@ from cnn2csdf.quantized_layers import stored_as
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.code.c_text import identifier, unlike
-from planners.code.interface import Port, reserved
+from planners.code.interface import LibraryPort, reserved
 from planners.code.machines import require_target
 from planners.code.packaging import UNVERSIONED, version_macro
 from planners.code.parts import comment, functions_in, used
@@ -63,10 +63,10 @@ def selection_sources(
             f"network {model.network.name!r} has no weights to write; read its file with "
             "read_model(path), or take random_weights"
         )
-    return _Writing(model, plan, identifier(name), target).written(version)
+    return _ProgramWriter(model, plan, identifier(name), target).written(version)
 
 
-class _Writing:
+class _ProgramWriter:
     def __init__(self, model: Model, plan: StreamingPlan, name: str, target: str | None) -> None:
         self.network, self.plan, self.name, self.target = model.network, plan, name, target
         self.tables = WayTables(name)
@@ -79,10 +79,10 @@ class _Writing:
         )
         self.works = [work for number in range(len(plan.groups)) for work in self._group(number)]
 
-    def _port(self, layer: Layer, taken: list[str]) -> Port:
+    def _port(self, layer: Layer, taken: list[str]) -> LibraryPort:
         taken.append(unlike(layer.name, taken))
         elements = layer.shape.elements
-        return Port(
+        return LibraryPort(
             parameter=taken[-1],
             layer=layer.name,
             tensor=layer.name,

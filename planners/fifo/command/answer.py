@@ -13,9 +13,9 @@ from csdf.cli.frame import terminal
 from csdf.model import shown
 from csdf.status import Status
 from csdf.units import rate_in_words
-from planners.fifo.cores import Cost, cost, split_cores, total_cost
+from planners.fifo.cores import CoreCost, cost, split_cores, total_cost
 from planners.fifo.design import LEAST_DEPTH, Design
-from planners.fifo.event_graph import CriticalCycle
+from planners.fifo.event_graph import EventCycle
 from planners.fifo.finn.reading import Folding, fifo_depths
 from planners.fifo.sizing import Sizing
 from planners.fifo.study import Depths, Study
@@ -219,7 +219,7 @@ def _few(names: Sequence[str], joint: str, key: str) -> str:
 
 
 def _why_not(found: Study) -> str:
-    cycle: CriticalCycle | None = found.sizing.cycle
+    cycle: EventCycle | None = found.sizing.cycle
     if cycle is None or cycle.period is None:
         return "the layers wait for one another whatever the FIFOs hold"
     return f"{_layer(found.design, cycle.layers[0])} needs {cycle.period} cycles"
@@ -321,7 +321,7 @@ def as_json(found: Study, megahertz: Fraction) -> Any:
     return shown.as_json(value)
 
 
-def _resources(of: Cost) -> dict[str, int]:
+def _resources(of: CoreCost) -> dict[str, int]:
     return {"LUT": of.luts, "BRAM_18K": of.blocks}
 
 

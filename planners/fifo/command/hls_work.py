@@ -22,7 +22,7 @@ from planners.fifo.hls.accesses import read_accesses
 from planners.fifo.hls.call import cost, is_memory
 from planners.fifo.hls.call_graph import call_graph
 from planners.fifo.hls.call_study import CallStudy, Question, Staging, Tried, study
-from planners.fifo.hls.critical import Step, in_words
+from planners.fifo.hls.critical import ProcessWait, in_words
 from planners.fifo.hls.depths import CallSizing
 from planners.fifo.hls.pipelines import Skew, StagedDesign, staged
 from planners.fifo.hls.reduction import total_cost
@@ -232,7 +232,9 @@ class _Told:
         return [self._model.names[place] for place in places]
 
     def _step(self, step: Any, tried: Tried, *, is_skewed: bool = False) -> str:
-        step_in_words = Step(process=step.process, fifo=step.fifo, is_writing=step.is_writing)
+        step_in_words = ProcessWait(
+            process=step.process, fifo=step.fifo, is_writing=step.is_writing
+        )
         file = Path(self._file).name
         return in_words(self._model, tried.depths, step_in_words, file, is_skewed=is_skewed)
 

@@ -27,7 +27,7 @@ from planners.fifo.command.answer import (
     front_json,
     front_text,
 )
-from planners.fifo.cores import Cost
+from planners.fifo.cores import CoreCost
 from planners.fifo.design import Design
 from planners.fifo.finn.reading import (
     Folding,
@@ -200,7 +200,7 @@ def _study(design: Design, builder: Builder, options: argparse.Namespace) -> Stu
         automatic=None,
         written=None,
         cores=((),) * len(answered.cores),
-        cost=Cost(luts, blocks),
+        cost=CoreCost(luts, blocks),
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from cnn2csdf.geometry import Axis
 from csdf.errors import InvalidGraph
-from planners.fifo.finn.nodes import Node
+from planners.fifo.finn.nodes import FinnNode
 from planners.fifo.timing import rtl
 from planners.fifo.timing.cluster import (
     Cluster,
@@ -26,7 +26,7 @@ from planners.fifo.timing.cluster import (
 )
 from planners.fifo.timing.loops import Stream, loop_cluster, marked
 
-Layer = Callable[[Node, TimingOptions], Cluster]
+Layer = Callable[[FinnNode, TimingOptions], Cluster]
 
 ELEMENTWISE = "Elementwise"  # operators of this beginning have two inputs and a shape
 
@@ -36,7 +36,7 @@ def knows(operator: str) -> bool:
     return operator in LAYERS or operator.startswith(ELEMENTWISE)
 
 
-def layer_cluster(node: Node, options: TimingOptions) -> Cluster:
+def layer_cluster(node: FinnNode, options: TimingOptions) -> Cluster:
     """Return how the layer is timed. Raises UnreadableFile for attributes that make no sense."""
     layer = _elementwise if node.operator.startswith(ELEMENTWISE) else LAYERS[node.operator]
     try:
@@ -46,7 +46,7 @@ def layer_cluster(node: Node, options: TimingOptions) -> Cluster:
 
 
 def _loop(
-    node: Node,
+    node: FinnNode,
     options: TimingOptions,
     iterations: int,
     reads: Sequence[Stream],
@@ -61,12 +61,12 @@ def _loop(
     )  # fmt: skip
 
 
-def _words(node: Node, channels: str = "NumChannels", fold: str = "PE") -> int:
+def _words(node: FinnNode, channels: str = "NumChannels", fold: str = "PE") -> int:
     """Words of a frame: pixels, times the folds of their channels."""
     return node.vectors * node.divided(node.whole(channels), fold, channels)
 
 
-def _pointwise(node: Node, options: TimingOptions) -> Cluster:
+def _pointwise(node: FinnNode, options: TimingOptions) -> Cluster:
     """A word out for each word in, at all outputs."""
     words, lanes = _words(node), node.whole("PE")
     taken = bits_out = lanes * node.bits("inputDataType")
@@ -76,7 +76,7 @@ def _pointwise(node: Node, options: TimingOptions) -> Cluster:
     return _loop(node, options, words, [(starts, taken)], [(starts, bits_out)] * len(node.outputs))
 
 
-def _add(node: Node, options: TimingOptions) -> Cluster:
+def _add(node: FinnNode, options: TimingOptions) -> Cluster:
     if node.has("out_shape"):
         return _elementwise(node, options)
     lanes, starts = node.whole("PE"), counting(_words(node))
@@ -89,7 +89,7 @@ def _add(node: Node, options: TimingOptions) -> Cluster:
     return _loop(node, options, len(starts), reads, [(starts, lanes * bits_out)])
 
 
-def _elementwise(node: Node, options: TimingOptions) -> Cluster:
+def _elementwise(node: FinnNode, options: TimingOptions) -> Cluster:
     """An operator of two inputs and a shape."""
     shape, lanes = node.wholes("out_shape"), node.whole("PE")
     words = node.divided(prod(shape), "PE", "elements")
@@ -106,7 +106,7 @@ def _elementwise(node: Node, options: TimingOptions) -> Cluster:
     return _loop(node, options, words, reads, writes)
 
 
-def _pool(node: Node, options: TimingOptions) -> Cluster:
+def _pool(node: FinnNode, options: TimingOptions) -> Cluster:
     folds = node.divided(node.whole("Channels"), "PE", "Channels")
     made = node.whole("BatchSize") * prod(node.wholes("OutImgDims", 2)) * folds
     kernel, lanes = prod(node.wholes("KernelSize", 2)), node.whole("PE")
@@ -117,7 +117,7 @@ def _pool(node: Node, options: TimingOptions) -> Cluster:
     )
 
 
-def _global_pool(node: Node, options: TimingOptions) -> Cluster:
+def _global_pool(node: FinnNode, options: TimingOptions) -> Cluster:
     read, lanes, bits = _words(node), node.whole("PE"), node.bits("inputDataType")
     folds = read // node.vectors
     sum_bits = bits + (max(1, node.vectors) - 1).bit_length()
@@ -128,7 +128,7 @@ def _global_pool(node: Node, options: TimingOptions) -> Cluster:
     return _loop(node, options, begin + folds, [(counting(read), lanes * bits)], writes)
 
 
-def _label_select(node: Node, options: TimingOptions) -> Cluster:
+def _label_select(node: FinnNode, options: TimingOptions) -> Cluster:
     lanes, kept, vectors = node.whole("PE"), node.whole("K"), node.vectors
     words_each = _words(node, "Labels") // vectors
     latency, _ = options.latency(node.operator, node.name)
@@ -143,7 +143,7 @@ def _label_select(node: Node, options: TimingOptions) -> Cluster:
     return _loop(node, options, length * vectors, [(reads, taken)], [(writes, bits_out)])
 
 
-def _max_pool(node: Node, options: TimingOptions) -> Cluster:
+def _max_pool(node: FinnNode, options: TimingOptions) -> Cluster:
     """For each row of output all rows that it covers are read, then it is written."""
     image, pool = node.wholes("ImgDim", 2), node.wholes("PoolDim", 2)
     lanes, folds = node.whole("PE"), node.divided(node.whole("NumChannels"), "PE", "NumChannels")
@@ -163,7 +163,7 @@ def _max_pool(node: Node, options: TimingOptions) -> Cluster:
     return _loop(node, options, end + left, [(reads, bits)], [(writes, bits)])
 
 
-def _upsample(node: Node, options: TimingOptions) -> Cluster:
+def _upsample(node: FinnNode, options: TimingOptions) -> Cluster:
     """Every word of a row is read when its first copy is written; rows are kept to be repeated."""
     before: tuple[int, ...]
     after: tuple[int, ...]
@@ -185,7 +185,7 @@ def _upsample(node: Node, options: TimingOptions) -> Cluster:
     return _loop(node, options, len(steps), [(reads, bits)], [(steps, bits)])
 
 
-def _down_sample(node: Node, options: TimingOptions) -> Cluster:
+def _down_sample(node: FinnNode, options: TimingOptions) -> Cluster:
     """Of every stride-th row every stride-th pixel is passed on."""
     size, stride = node.wholes("ImgDim", 2), node.wholes("Stride", 2)
     folds = node.divided(node.whole("NumChannels"), "SIMD", "NumChannels")
@@ -196,7 +196,7 @@ def _down_sample(node: Node, options: TimingOptions) -> Cluster:
     return _loop(node, options, len(steps), [(steps, bits)], [(writes, bits)])
 
 
-def _concat_or_split(node: Node, options: TimingOptions) -> Cluster:
+def _concat_or_split(node: FinnNode, options: TimingOptions) -> Cluster:
     """Streams of parts of the channels, and one stream of all: for each pixel part after part."""
     key = "ChannelsPerStream" if node.has("ChannelsPerStream") else "ElemsPerStream"
     is_concat, lanes, channels = node.operator == "Concat", node.whole("SIMD"), node.wholes(key)
@@ -218,7 +218,7 @@ def _concat_or_split(node: Node, options: TimingOptions) -> Cluster:
     return _loop(node, options, len(steps), reads, writes)
 
 
-def _lookup(node: Node, options: TimingOptions) -> Cluster:
+def _lookup(node: FinnNode, options: TimingOptions) -> Cluster:
     if str(node["mem_mode"]) in ("external", "external_decoupled"):
         raise node.refusal("embeddings in external memory; their delay is not in the model")
     starts = counting(prod(node.wholes("InputShape")))
@@ -228,7 +228,7 @@ def _lookup(node: Node, options: TimingOptions) -> Cluster:
     return _loop(node, options, len(starts), [(starts, taken)], [(starts, bits_out)])
 
 
-def _matrix_unit(node: Node, options: TimingOptions) -> Cluster:
+def _matrix_unit(node: FinnNode, options: TimingOptions) -> Cluster:
     """A matrix-vector unit, or a vector-vector unit, which has a vector for each channel fold."""
     simd, lanes, is_vvau = node.whole("SIMD"), node.whole("PE"), node.operator == "VVAU"
     if is_vvau:
@@ -257,7 +257,7 @@ def _matrix_unit(node: Node, options: TimingOptions) -> Cluster:
     return _loop(node, options, len(steps), [(reads, taken)], [(writes, bits_out)])
 
 
-def _thresholding(node: Node, options: TimingOptions) -> Cluster:
+def _thresholding(node: FinnNode, options: TimingOptions) -> Cluster:
     words, lanes = _words(node), node.whole("PE")
     require_few(words)
     bits = lanes * node.bits("inputDataType"), lanes * node.bits("outputDataType")
@@ -268,7 +268,7 @@ def _thresholding(node: Node, options: TimingOptions) -> Cluster:
     return rtl.pipeline(words, stages + 2, stages + 3, bits=bits)
 
 
-def _padding(node: Node, options: TimingOptions) -> Cluster:
+def _padding(node: FinnNode, options: TimingOptions) -> Cluster:
     size = node.wholes("ImgDim", 2)
     folds = node.divided(node.whole("NumChannels"), "SIMD", "NumChannels")
     frames = node.vectors if node.has("numInputVectors") else 1
@@ -298,7 +298,7 @@ def _padding(node: Node, options: TimingOptions) -> Cluster:
     return _loop(node, options, len(steps), [(reads, bits)], [(steps, bits)])
 
 
-def _sliding_window(node: Node, _: TimingOptions) -> Cluster:
+def _sliding_window(node: FinnNode, _: TimingOptions) -> Cluster:
     window = window_of(node)
     require_few(window.written * (window.folds if window.is_parallel else 1))
     bits = node.whole("SIMD") * node.bits("inputDataType")
@@ -311,7 +311,7 @@ def _sliding_window(node: Node, _: TimingOptions) -> Cluster:
     return cluster if node.is_rtl else replace(cluster, assumed=("timed as the RTL variant",))
 
 
-def _converter(node: Node, options: TimingOptions) -> Cluster:
+def _converter(node: FinnNode, options: TimingOptions) -> Cluster:
     narrow, wide = node.whole("inWidth"), node.whole("outWidth")
     total = prod(node.wholes("shape")) * node.bits("dataType")
     if total % narrow or total % wide:
@@ -322,7 +322,7 @@ def _converter(node: Node, options: TimingOptions) -> Cluster:
 
 
 def converter_cluster(
-    node: Node, options: TimingOptions, total: int, widths: tuple[int, int]
+    node: FinnNode, options: TimingOptions, total: int, widths: tuple[int, int]
 ) -> Cluster:
     """Return a width converter for this many bits of a frame."""
     taken, bits_out = widths
@@ -374,7 +374,7 @@ LAYERS: dict[str, Layer] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class SlidingWindow:
     """A window that slides over an image, row by row; a pixel has `folds` words."""
 
     axes: tuple[Axis, Axis]
@@ -448,7 +448,7 @@ class Window:
         return fetched, np.ravel(needed)
 
 
-def window_of(node: Node) -> Window:
+def window_of(node: FinnNode) -> SlidingWindow:
     """Return the window of a ConvolutionInputGenerator."""
     image, made = node.wholes("IFMDim", 2), node.wholes("OFMDim", 2)
     kernel, stride = node.wholes("ConvKernelDim", 2), node.wholes("Stride", 2)
@@ -459,7 +459,7 @@ def window_of(node: Node) -> Window:
         _, reach = axis.covered((0, windows))
         if reach > size:
             raise node.refusal(f"windows reach to {reach} of {size} pixels along an axis")
-    return Window(
+    return SlidingWindow(
         axes=(axes[0], axes[1]),
         image=image,
         made=made,

@@ -63,7 +63,7 @@ PREFERS_RTL = (  # without a suffix FINN's SpecializeLayers takes RTL for these 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class FinnNode:
     """A layer: its name, operator and style, and what the file says about it.
 
     operator: today's name without suffix. style: "rtl", "hls" or "" before specialisation.

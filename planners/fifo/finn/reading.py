@@ -12,11 +12,11 @@ from cnn2csdf.readers.plain_onnx import PlainGraph, read_plain_onnx
 from csdf.errors import InvalidGraph, UnreadableFile, counted
 from csdf.io.files import read_bytes
 from csdf.io.json_value import JsonValue
-from planners.fifo.cores import Core
-from planners.fifo.design import Design, Fifo, Layer
+from planners.fifo.cores import FifoCore
+from planners.fifo.design import Design, DesignLayer, Fifo
 from planners.fifo.finn.layers import converter_cluster, knows, layer_cluster
-from planners.fifo.finn.nodes import DOMAIN, Node, operator_of
-from planners.fifo.timing.cluster import Cluster, Port, TimingOptions
+from planners.fifo.finn.nodes import DOMAIN, FinnNode, operator_of
+from planners.fifo.timing.cluster import Cluster, TimingOptions, WordPort
 
 Folding = Mapping[str, Mapping[str, Any]]  # attributes by the names of nodes
 
@@ -40,7 +40,7 @@ class Stream(NamedTuple):
 
     start: End
     end: End
-    fifos: tuple[Node, ...] = ()
+    fifos: tuple[FinnNode, ...] = ()
 
 
 def read_design(path: str, options: TimingOptions, folding: Folding | None = None) -> Design:
@@ -60,7 +60,7 @@ def read_design(path: str, options: TimingOptions, folding: Folding | None = Non
         raise UnreadableFile(f"{path}: {error}") from None
 
 
-def _nodes(path: str, graph: PlainGraph) -> list[Node]:
+def _nodes(path: str, graph: PlainGraph) -> list[FinnNode]:
     """All layers of the file; of unknown ones all are named at once."""
     nodes = []
     for number, node in enumerate(graph.nodes):
@@ -76,7 +76,7 @@ def _nodes(path: str, graph: PlainGraph) -> list[Node]:
         inputs = [name for name in node.inputs if name and name not in graph.parameters]
         is_external = node.attributes.get("mem_mode") == "external"
         nodes.append(
-            Node(
+            FinnNode(
                 name=node.name or f"{node.op_type}_{number}",
                 operator=operator,
                 style=style,
@@ -105,7 +105,7 @@ def _nodes(path: str, graph: PlainGraph) -> list[Node]:
     return nodes
 
 
-def _folded(node: Node, folding: Folding) -> Node:
+def _folded(node: FinnNode, folding: Folding) -> FinnNode:
     """The node with what a folding file says; "Defaults" are pairs of a value and operators."""
     changed = dict(node.attributes)
     for attribute, entry in folding.get("Defaults", {}).items():
@@ -119,7 +119,7 @@ def _folded(node: Node, folding: Folding) -> Node:
     return replace(node, attributes=changed)
 
 
-def _require_names(path: str, nodes: Sequence[Node], folding: Folding) -> None:
+def _require_names(path: str, nodes: Sequence[FinnNode], folding: Folding) -> None:
     names = [node.name for node in nodes]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -140,7 +140,7 @@ def _require_names(path: str, nodes: Sequence[Node], folding: Folding) -> None:
         )
 
 
-def _streams(path: str, graph: PlainGraph, nodes: Sequence[Node]) -> list[Stream]:
+def _streams(path: str, graph: PlainGraph, nodes: Sequence[FinnNode]) -> list[Stream]:
     """The streams between layers; FIFO nodes and the like are part of them."""
     made = {
         name: End(number, port)
@@ -164,7 +164,7 @@ def _streams(path: str, graph: PlainGraph, nodes: Sequence[Node]) -> list[Stream
     streams = []
     for number, node in enumerate(nodes):
         for port, name in enumerate(node.inputs if node.operator not in PASSED else ()):
-            passed: list[Node] = []
+            passed: list[FinnNode] = []
             while name in made and nodes[made[name].node].operator in PASSED:
                 before = nodes[made[name].node]
                 if before.operator == FIFO:
@@ -177,7 +177,7 @@ def _streams(path: str, graph: PlainGraph, nodes: Sequence[Node]) -> list[Stream
 
 
 def _design(
-    name: str, nodes: Sequence[Node], streams: Sequence[Stream], options: TimingOptions
+    name: str, nodes: Sequence[FinnNode], streams: Sequence[Stream], options: TimingOptions
 ) -> Design:
     kept = [number for number, node in enumerate(nodes) if node.operator not in PASSED]
     clusters: dict[int, Cluster] = {}
@@ -209,12 +209,12 @@ def _design(
                 f"{layers[end].name!r} reads {read.words} of {read.bits}; no width converter joins them"
             )
         widths, middle = (total // written.words, total // read.words), len(layers)
-        converter = Node(
+        converter = FinnNode(
             name=f"{layers[start].name} to {layers[end].name} {CONVERTED}", operator=CONVERTER,
             style="", written=CONVERTER, attributes={}, inputs=(), outputs=(),
         )  # fmt: skip
         cluster = converter_cluster(converter, options, total, widths)
-        layers.append(Layer(name=converter.name, kind=CONVERTER, cluster=cluster))
+        layers.append(DesignLayer(name=converter.name, kind=CONVERTER, cluster=cluster))
         converters += 1
         fifos.append(replace(fifo, consumer=middle, input=0))
         fifos.append(
@@ -244,15 +244,18 @@ def _design(
     return Design(name=name, layers=tuple(layers), fifos=tuple(fifos), remarks=remarks)
 
 
-def _output(node: Node, cluster: Cluster, port: int) -> Port:
+def _output(node: FinnNode, cluster: Cluster, port: int) -> WordPort:
     if port >= len(cluster.outputs):
         raise node.refusal(f"output {port} is read, but the layer has {len(cluster.outputs)}")
     return cluster.outputs[port]
 
 
 def _fitted(
-    number: int, nodes: Sequence[Node], streams: Sequence[Stream], clusters: Mapping[int, Cluster]
-) -> Node:
+    number: int,
+    nodes: Sequence[FinnNode],
+    streams: Sequence[Stream],
+    clusters: Mapping[int, Cluster],
+) -> FinnNode:
     """A width converter with the widths of its neighbours, which a folding may have changed."""
     changed = dict(nodes[number].attributes)
     for start, end, _ in streams:
@@ -265,17 +268,17 @@ def _fitted(
     return replace(nodes[number], attributes=changed)
 
 
-def _require_inputs(node: Node, cluster: Cluster) -> None:
+def _require_inputs(node: FinnNode, cluster: Cluster) -> None:
     if len(cluster.inputs) != len(node.inputs):
         raise node.refusal(
             f"streams that come in: {len(node.inputs)}, but its attributes say {len(cluster.inputs)}"
         )
 
 
-def _layer(node: Node, cluster: Cluster) -> Layer:
+def _layer(node: FinnNode, cluster: Cluster) -> DesignLayer:
     _require_inputs(node, cluster)
     estimate = node.attributes.get(ESTIMATE)
-    return Layer(
+    return DesignLayer(
         name=node.name,
         kind=node.written,
         cluster=cluster,
@@ -284,7 +287,7 @@ def _layer(node: Node, cluster: Cluster) -> Layer:
     )
 
 
-def _given(nodes: Sequence[Node], stream: Stream) -> int | None:
+def _given(nodes: Sequence[FinnNode], stream: Stream) -> int | None:
     """The depth that the file gives: of its FIFO nodes, or the larger one of both ends."""
     if stream.fifos:
         return sum(node.whole("depth") for node in stream.fifos)
@@ -306,7 +309,7 @@ def read_folding(path: str) -> dict[str, dict[str, Any]]:
 
 
 def folding_text(
-    design: Design, cores: Sequence[Sequence[Core]], folding: Folding | None = None
+    design: Design, cores: Sequence[Sequence[FifoCore]], folding: Folding | None = None
 ) -> str:
     """Return a folding file with these cores: for existing FIFO nodes, and for InsertFIFO.
 
@@ -335,13 +338,13 @@ def folding_text(
     return json.dumps(document, indent=2) + "\n"
 
 
-def _shared(row: Sequence[Core], nodes: int) -> list[Core]:
+def _shared(row: Sequence[FifoCore], nodes: int) -> list[FifoCore]:
     """The cores for this many FIFO nodes in a row."""
     if not nodes or len(row) <= nodes:
-        least = Core(style="rtl", depth=2)
+        least = FifoCore(style="rtl", depth=2)
         return [*row, *[least] * (nodes - len(row))]
     rest = sum(core.depth for core in row[nodes - 1 :])
-    return [*row[: nodes - 1], Core(style="vivado", depth=1 << (rest - 1).bit_length())]
+    return [*row[: nodes - 1], FifoCore(style="vivado", depth=1 << (rest - 1).bit_length())]
 
 
 def fifo_depths(folding: Folding) -> dict[str, int]:

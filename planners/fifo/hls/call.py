@@ -77,7 +77,7 @@ def block_rams(depth: int, bits: int) -> int:
     return count + rest // 2 * -(-depth // 8192) + rest % 2 * -(-depth // 16384)
 
 
-class Blocked(NamedTuple):
+class BlockedProcess(NamedTuple):
     """A process of a deadlock, and the FIFO that it waits for, or the process before it."""
 
     process: int
@@ -109,7 +109,7 @@ class Outcome:
     holding: tuple[int, ...]
     slowed: tuple[int, ...] = ()
     processes: tuple[int, ...] = ()
-    blocked: tuple[Blocked, ...] = ()
+    blocked: tuple[BlockedProcess, ...] = ()
     full: tuple[int, ...] = ()
     path: tuple[Waited, ...] = ()
 
@@ -316,7 +316,7 @@ class CallModel:
         columns += [backend.blank(max(1, tracks)) for _ in range(3)]
         columns += [backend.blank(len(self._columns[2])), backend.array(range(processes))]
         columns += [backend.array([1] * processes)]
-        run = backend.kernel(stage_times.Run)(*columns)
+        run = backend.kernel(stage_times.ProcessProgress)(*columns)
         run.waiting = processes
         if limit is not None:
             run.limit = limit
@@ -349,9 +349,9 @@ class CallModel:
             int(status),
         )  # fmt: skip
 
-    def _deadlock(self, run: dict[str, Any]) -> tuple[Blocked, ...]:
+    def _deadlock(self, run: dict[str, Any]) -> tuple[BlockedProcess, ...]:
         """The processes that wait for one another, or for one that waits for nothing that can come."""
-        waits: dict[int, tuple[int, Blocked]] = {}
+        waits: dict[int, tuple[int, BlockedProcess]] = {}
         for process, staged in enumerate(self.design.processes):
             if int(run["end"][process]) != NOWHERE:
                 continue
@@ -360,12 +360,12 @@ class CallModel:
                 predecessor = next(
                     before for before in staged.after if int(run["end"][before]) == NOWHERE
                 )
-                waits[process] = predecessor, Blocked(process, None, is_writing=False)
+                waits[process] = predecessor, BlockedProcess(process, None, is_writing=False)
                 continue
             is_writing = int(run["blocked_kind"][process]) == WRITE
             ends = self.design.fifos[fifo]
             predecessor = ends.reader if is_writing else ends.writer
-            waits[process] = predecessor, Blocked(process, fifo, is_writing=is_writing)
+            waits[process] = predecessor, BlockedProcess(process, fifo, is_writing=is_writing)
         way: list[int] = []
         here = min(waits)
         while here in waits and here not in way:

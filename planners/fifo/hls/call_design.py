@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from planners.fifo.design import LEAST_DEPTH, Design, Fifo, Layer
-from planners.fifo.event_graph import Chain, CriticalCycle, Infeasible, Spend, spend_nothing
+from planners.fifo.design import LEAST_DEPTH, Design, DesignLayer, Fifo
+from planners.fifo.event_graph import Chain, EventCycle, Infeasible, Spend, spend_nothing
 from planners.fifo.hls.call import CallModel, Memories, Outcome, events
-from planners.fifo.timing.cluster import Cluster, EventSequence, Port
+from planners.fifo.timing.cluster import Cluster, EventSequence, WordPort
 
 
-class _Part:
+class _CallQuestion:
     """A question to a call, in the words of planners.fifo.evaluator."""
 
     def __init__(self, model: CallModel, depths: Sequence[int | None], memories: Memories) -> None:
@@ -26,12 +26,12 @@ class _Part:
         self.simulated += self._model.simulated - before
         return outcome
 
-    def deadlock(self, spend: Spend = spend_nothing) -> CriticalCycle | None:
+    def deadlock(self, spend: Spend = spend_nothing) -> EventCycle | None:
         """Return the processes and FIFOs that wait for one another, or None."""
         outcome = self._outcome(spend)
         return None if outcome.cycles is not None else self._cycle(outcome)
 
-    def cycle_above(self, period: Fraction, spend: Spend = spend_nothing) -> CriticalCycle | None:
+    def cycle_above(self, period: Fraction, spend: Spend = spend_nothing) -> EventCycle | None:
         """Return the longest path if it takes more cycles, or a deadlock."""
         outcome = self._outcome(spend, int(period))
         return (
@@ -40,11 +40,11 @@ class _Part:
             else self._cycle(outcome)
         )
 
-    def _cycle(self, found: Outcome) -> CriticalCycle:
+    def _cycle(self, found: Outcome) -> EventCycle:
         limits: dict[Chain, int] = {
             ((place, 1),): self._depths[place] or 0 for place in found.holding
         }
-        return CriticalCycle(
+        return EventCycle(
             period=None if found.cycles is None else Fraction(found.cycles),
             fifos=found.holding,
             layers=found.processes or (0,),
@@ -80,20 +80,20 @@ class CallGraph:
         """All processes: the cycles of a call are those of the last one to end."""
         return [list(range(len(self._model.design.processes)))]
 
-    def restricted(self, layers: Iterable[int], depths: Sequence[int | None]) -> _Part:  # noqa: ARG002
+    def restricted(self, layers: Iterable[int], depths: Sequence[int | None]) -> _CallQuestion:  # noqa: ARG002
         """Return the question of the whole call in some depths."""
-        return _Part(self._model, depths, self._memories)
+        return _CallQuestion(self._model, depths, self._memories)
 
 
 def _design(model: CallModel) -> Design:
     """The places as FIFOs; ports only have words, for times come from the stages."""
     bits = [sum(model.design.fifos[number].bits for number in row) for row in model.members]
-    outputs: list[list[Port]] = [[] for _ in model.design.processes]
-    inputs: list[list[Port]] = [[] for _ in model.design.processes]
+    outputs: list[list[WordPort]] = [[] for _ in model.design.processes]
+    inputs: list[list[WordPort]] = [[] for _ in model.design.processes]
     fifos = []
     for place, row in enumerate(model.members):
         first = model.design.fifos[row[0]]
-        port = Port(sequence=0, words=model.words[place], bits=bits[place])
+        port = WordPort(sequence=0, words=model.words[place], bits=bits[place])
         fifos.append(
             Fifo(
                 name=model.names[place],
@@ -111,10 +111,10 @@ def _design(model: CallModel) -> Design:
     layers = []
     for process, process_outputs, read in zip(model.design.processes, outputs, inputs, strict=True):
         # One more input, of no FIFO: rules about layers of which all events are known do not hold.
-        ports = (*read, Port(sequence=0, words=0, bits=0))
+        ports = (*read, WordPort(sequence=0, words=0, bits=0))
         sequence = EventSequence(name="stages", events=sum(map(events, process.tracks)))
         cluster = Cluster(
             sequences=(sequence,), waits=(), inputs=ports, outputs=tuple(process_outputs)
         )
-        layers.append(Layer(name=process.name, kind="process", cluster=cluster))
+        layers.append(DesignLayer(name=process.name, kind="process", cluster=cluster))
     return Design(name=model.design.name, layers=tuple(layers), fifos=tuple(fifos))

@@ -18,7 +18,7 @@ from csdf.time_limit import ENDS, Stop
 from planners.fifo.design import LEAST_DEPTH
 from planners.fifo.event_graph import Spend
 from planners.fifo.hls.call import CallModel, Outcome
-from planners.fifo.hls.critical import Limit, limit
+from planners.fifo.hls.critical import CycleLimit, limit
 from planners.fifo.hls.depths import CallSizing, fewest_cycles, front, sized
 from planners.fifo.hls.pipelines import Skew, StagedDesign
 from planners.fifo.hls.reduction import total_cost
@@ -57,7 +57,7 @@ class CallStudy:
     least: Outcome
     given: Tried
     shallow: Tried
-    limit: Limit | None
+    limit: CycleLimit | None
     sizing: CallSizing | None
     plain: CallSizing | None
     points: tuple[CallSizing, ...] = ()

@@ -92,7 +92,7 @@ class Pragma(NamedTuple):
     line: int
 
 
-class Source:
+class TokenisedFile:
     """A file with its tokens and the insertions that were decided."""
 
     def __init__(self, path: Path, text: str, number: int, *, is_bench: bool) -> None:

@@ -11,7 +11,7 @@ MOST_STEPS = 64  # of a cycle on the longest path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ProcessWait:
     """A process waits for a FIFO, or for the end of another process where `fifo` is None."""
 
     process: int
@@ -20,7 +20,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
+class CycleLimit:
     """Cycles of the longest path by process.
 
     shares: cycles on the path by process, the most first. repeated: the waits that repeat most on it,
@@ -29,12 +29,12 @@ class Limit:
     """
 
     shares: tuple[tuple[int, int], ...]
-    repeated: tuple[Step, ...]
+    repeated: tuple[ProcessWait, ...]
     repeats_after: int | None
     is_whole: bool
 
 
-def limit(model: CallModel, outcome: Outcome) -> Limit:
+def limit(model: CallModel, outcome: Outcome) -> CycleLimit:
     """Return where the cycles of a call go; the outcome has its path."""
     cycles = outcome.cycles or 0
     path = tuple(reversed(outcome.path))
@@ -50,7 +50,7 @@ def limit(model: CallModel, outcome: Outcome) -> Limit:
         process = max(outcome.processes, key=lambda process: model.design.processes[process].stages)
         shares[process] = cycles
     repeated, after = _repeated(model, path)
-    return Limit(
+    return CycleLimit(
         shares=tuple(shares.most_common()),
         repeated=repeated,
         repeats_after=after,
@@ -67,7 +67,9 @@ def _before(model: CallModel, wait: Waited) -> int:
     return fifo.reader if wait.is_writing else fifo.writer
 
 
-def _repeated(model: CallModel, path: tuple[Waited, ...]) -> tuple[tuple[Step, ...], int | None]:
+def _repeated(
+    model: CallModel, path: tuple[Waited, ...]
+) -> tuple[tuple[ProcessWait, ...], int | None]:
     """The waits between the two latest visits of the wait that comes most often."""
     keys = [
         (step.process, None if step.fifo is None else model.place_of[step.fifo], step.is_writing)
@@ -82,7 +84,7 @@ def _repeated(model: CallModel, path: tuple[Waited, ...]) -> tuple[tuple[Step, .
     middle = len(places) // 2
     first, last = places[middle - 1], places[middle]
     steps = [
-        Step(process=step.process, fifo=step.fifo, is_writing=step.is_writing)
+        ProcessWait(process=step.process, fifo=step.fifo, is_writing=step.is_writing)
         for step in path[first:last][:MOST_STEPS]
     ]
     return tuple(steps), path[last].time - path[first].time
@@ -91,7 +93,7 @@ def _repeated(model: CallModel, path: tuple[Waited, ...]) -> tuple[tuple[Step, .
 def in_words(
     model: CallModel,
     depths: tuple[int, ...],
-    step: Step,
+    step: ProcessWait,
     file: str,
     *,
     is_skewed: bool = False,

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from csdf.search.evaluator import Evaluation
+from csdf.search.evaluator import PeriodEvaluation
 from csdf.search.memory_cost import StepSearch
 from csdf.status import Ended, Reason, Status, because
 from csdf.time_limit import ENDS, Stop, reason_of
@@ -97,7 +97,7 @@ def sized(
         return begin
     if is_full_rate and goal is not None and begin.cycles is not None:
         goal = max(goal, begin.cycles)
-    search = _Steps(model, objective, stop)
+    search = _CallSearch(model, objective, stop)
     best, status, reason = begin.depths, Status.OPTIMAL, because(SizingWhy.CHEAPEST)
     try:
         cheapest = search.cheapest(goal)
@@ -242,7 +242,7 @@ class _FewestBits:
         """Depths of the fewest block RAMs, reduced; None if they are not found in time."""
         stop = self._stop.part(share=FEW)
         try:
-            cheapest = _Steps(self._model, "bram", stop).cheapest(self._goal)
+            cheapest = _CallSearch(self._model, "bram", stop).cheapest(self._goal)
         except ENDS:
             return None
         return cheapest and _reduced_in_time(self._model, cheapest, self._goal, stop)
@@ -337,14 +337,14 @@ def _forced_memories(model: CallModel, goal: int | None, stop: Stop) -> tuple[bo
         return tuple(before)
 
 
-class _Steps:
+class _CallSearch:
     """The search by cost of csdf.search, with the cycles of a call for periods."""
 
     firings = 0
 
     def __init__(self, model: CallModel, objective: str, stop: Stop) -> None:
         self._model, self._objective, self._stop = model, objective, stop
-        self._known: dict[Depths, Evaluation] = {}
+        self._known: dict[Depths, PeriodEvaluation] = {}
         self._goal: int | None = None  # which only becomes stricter
         floor = [LEAST_DEPTH] * len(model.members)
         variables = variables_of(floor, [1] * len(floor))
@@ -365,14 +365,14 @@ class _Steps:
         most = max(LEAST_DEPTH, self._model.words[place])
         return self._model.price(place, min(depth, most), self._objective) + max(0, depth - most)
 
-    def evaluate(self, capacities: tuple[int | None, ...]) -> Evaluation:
+    def evaluate(self, capacities: tuple[int | None, ...]) -> PeriodEvaluation:
         """Return the cycles in these depths, and what they rest on."""
         depths = tuple(capacity or 0 for capacity in capacities)
         if depths not in self._known:
             outcome = self._model.outcome(depths, limit=self._goal, spend=self._stop.charge)
             deep = tuple((place, self._model.first_memory(place)) for place in outcome.slowed)
             period = None if outcome.cycles is None else Fraction(outcome.cycles)
-            self._known[depths] = Evaluation(period, outcome.holding, deep=deep)
+            self._known[depths] = PeriodEvaluation(period, outcome.holding, deep=deep)
         return self._known[depths]
 
     def cheapest(self, goal: int | None) -> Depths | None:
@@ -421,7 +421,7 @@ def front(
 def _stepped_front(
     model: CallModel, least: int, objective: str, stop: Stop
 ) -> tuple[list[CallSizing], bool]:
-    search = _Steps(model, objective, stop)
+    search = _CallSearch(model, objective, stop)
     points: list[CallSizing] = []
     goal: int | None = None
     is_complete = True

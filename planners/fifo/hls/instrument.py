@@ -19,7 +19,7 @@ from planners.fifo.hls.cpp_tokens import (
     qualified,
     split,
 )
-from planners.fifo.hls.sources import Design, Function, LoopText, Site, Variable
+from planners.fifo.hls.sources import Function, LoopText, RegionVariable, Site, SourceDesign
 
 LOOPS = (
     *("for", "while", "do"),
@@ -27,7 +27,7 @@ LOOPS = (
 )
 
 
-def instrument(design: Design, top: Function) -> None:
+def instrument(design: SourceDesign, top: Function) -> None:
     """Decide all insertions."""
     design.top = top
     for functions in design.functions.values():
@@ -61,7 +61,7 @@ def instrument(design: Design, top: Function) -> None:
 class Body:
     """Walks the statements of one function and decides the insertions."""
 
-    def __init__(self, design: Design, function: Function) -> None:
+    def __init__(self, design: SourceDesign, function: Function) -> None:
         self.design, self.function = design, function
         self.source = list(design.sources.values())[function.file]
         self.tokens = function.tokens
@@ -465,7 +465,7 @@ class Body:
             return
         for name, rest in names:
             self.design.variables.append(
-                Variable(
+                RegionVariable(
                     name=name.text,
                     line=self.source.line(name.start),
                     region=self.region,

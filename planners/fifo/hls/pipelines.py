@@ -30,7 +30,7 @@ from csdf.errors import InvalidGraph
 from planners.fifo.design import LEAST_DEPTH
 from planners.fifo.hls.process_modules import Members, is_of_module, modules_of_processes, shortened
 from planners.fifo.hls.synthesis_report import ReportedLoop, SynthesisReport
-from planners.fifo.hls.trace import Access, Iteration, Loop, Repeat, Trace
+from planners.fifo.hls.trace import Access, Iteration, LoopExecution, RepeatedIterations, Trace
 from planners.kernels.stage_times import NEED, READ, RELEASE, WRITE
 
 LOOP_GAP = 2  # stages from the last of a loop to the first of the next one
@@ -50,7 +50,7 @@ class Again(NamedTuple):
     items: tuple[Item, ...]
 
 
-Body = Sequence[Iteration | Repeat]  # of the trace
+Body = Sequence[Iteration | RepeatedIterations]  # of the trace
 Key = tuple[str, int, str]  # a loop of the source: label, line and function
 Item = int | Event | Again  # a number: so many stages later
 Track = tuple[Item, ...]
@@ -354,7 +354,7 @@ class _Builder:
                 f"{self.name} (line {self.process.line}) accesses {shortened(names)} {where}"
             )
 
-    def _pipeline(self, run: Loop) -> _Pipeline | None:
+    def _pipeline(self, run: LoopExecution) -> _Pipeline | None:
         """The pipelined loop whose nest this loop begins; None if it only holds others."""
         for reported in self._reported:
             if (matched := self._matched(run, reported.tag)) is None:
@@ -375,7 +375,7 @@ class _Builder:
             )
             return pipeline
         if not any(
-            isinstance(item, Loop)
+            isinstance(item, LoopExecution)
             for iteration in _iterations(run.iterations)
             for item in iteration
         ):
@@ -389,7 +389,7 @@ class _Builder:
                 )
         return None
 
-    def _matched(self, run: Loop, rest: str, labels: int = 0) -> tuple[Key, int] | None:
+    def _matched(self, run: LoopExecution, rest: str, labels: int = 0) -> tuple[Key, int] | None:
         """The loop that the tag of a nest ends with, and how many loops the tag names.
 
         None if it is not the tag of a nest from this loop on.
@@ -408,25 +408,25 @@ class _Builder:
             _key(item): item
             for iteration in _iterations(run.iterations)
             for item in iteration
-            if isinstance(item, Loop)
+            if isinstance(item, LoopExecution)
         }
         matches = (self._matched(child, rest, labels) for child in children.values())
         return next((match for match in matches if match is not None), None)
 
-    def _trips(self, run: Loop, loop: Key) -> int:
+    def _trips(self, run: LoopExecution, loop: Key) -> int:
         """Iterations of a loop within one execution of a loop around it."""
         return sum(times for _, times in self._inner(run, loop))
 
-    def _inner(self, run: Loop, loop: Key) -> Iterator[tuple[tuple[Access, ...], int]]:
+    def _inner(self, run: LoopExecution, loop: Key) -> Iterator[tuple[tuple[Access, ...], int]]:
         """Yield what iterations of the pipelined loop do, each kind once, and how often."""
         totals: dict[int, int] = {}
         kept: dict[int, Iteration] = {}
-        pending: list[tuple[Loop, int]] = [(run, 1)]
+        pending: list[tuple[LoopExecution, int]] = [(run, 1)]
         # Equal executions are one object, so each is opened once, with how often it comes.
         counts: dict[int, int] = {}
-        order: list[Loop] = []
+        order: list[LoopExecution] = []
 
-        def walk(one: Loop, times: int) -> None:
+        def walk(one: LoopExecution, times: int) -> None:
             if _key(one) == loop:
                 for iteration, count in _counted(one.iterations):
                     totals[id(iteration)] = totals.get(id(iteration), 0) + times * count
@@ -434,7 +434,7 @@ class _Builder:
                 return
             for iteration, count in _counted(one.iterations):
                 for item in iteration:
-                    if isinstance(item, Loop):
+                    if isinstance(item, LoopExecution):
                         if id(item) not in counts:
                             counts[id(item)] = 0
                             order.append(item)
@@ -493,7 +493,7 @@ class _Builder:
             self._kept.append(repeats)
             items: list[Item] = []
             for part in repeats:
-                if isinstance(part, Repeat):
+                if isinstance(part, RepeatedIterations):
                     items.append(Again(part.count, self._sequence(part.pattern, rank)[0]))
                 else:
                     items += self._straight_on(part, rank)
@@ -521,7 +521,7 @@ class _Builder:
             )
         return tuple(items)
 
-    def _pipelined(self, run: Loop, pipeline: _Pipeline, rank: int) -> tuple[Item, ...]:
+    def _pipelined(self, run: LoopExecution, pipeline: _Pipeline, rank: int) -> tuple[Item, ...]:
         """The items of a pipelined loop and of the gap after it."""
         depth, interval = pipeline.reported.depth, pipeline.reported.interval
         offset = pipeline.ranks[rank] if rank < len(pipeline.ranks) else 0
@@ -529,7 +529,9 @@ class _Builder:
         behind = depth - 1 + LOOP_GAP - interval - offset
         return (offset, *self._nested(run, pipeline, rank)[0], behind) if trips else ()
 
-    def _nested(self, run: Loop, pipeline: _Pipeline, rank: int) -> tuple[tuple[Item, ...], int]:
+    def _nested(
+        self, run: LoopExecution, pipeline: _Pipeline, rank: int
+    ) -> tuple[tuple[Item, ...], int]:
         key = id(run), rank
         if key not in self._items:
             self._kept.append(run)
@@ -546,7 +548,7 @@ class _Builder:
         self, repeats: Body, pipeline: _Pipeline, rank: int, *, is_pipelined: bool
     ) -> Iterator[Item]:
         for part in repeats:
-            if isinstance(part, Repeat):
+            if isinstance(part, RepeatedIterations):
                 yield Again(
                     part.count,
                     tuple(self._parts(part.pattern, pipeline, rank, is_pipelined=is_pipelined)),
@@ -556,7 +558,7 @@ class _Builder:
                 yield from self._step(pipeline, accesses, rank, pipeline.reported.interval)
             else:
                 for item in part:
-                    if isinstance(item, Loop):
+                    if isinstance(item, LoopExecution):
                         yield from self._nested(item, pipeline, rank)[0]
                     else:  # of an outer loop of the nest: in the stage of the iteration that follows
                         yield from self._step(pipeline, (item,), rank, 0)
@@ -586,7 +588,7 @@ class _Builder:
 def _counted(body: Body, times: int = 1) -> Iterator[tuple[Iteration, int]]:
     """Yield the iterations, each as often as it is written, with how often it comes."""
     for part in body:
-        if isinstance(part, Repeat):
+        if isinstance(part, RepeatedIterations):
             yield from _counted(part.pattern, times * part.count)
         else:
             yield part, times
@@ -597,26 +599,26 @@ def _iterations(body: Body) -> list[Iteration]:
     return list({id(iteration): iteration for iteration, _ in _counted(body)}.values())
 
 
-def _outer_accesses(run: Loop, pipelined: Key) -> Iterator[Access]:
+def _outer_accesses(run: LoopExecution, pipelined: Key) -> Iterator[Access]:
     """The accesses of a nest in the loops around its pipelined one, each kind of iteration once."""
     if _key(run) == pipelined:
         return
     for iteration in _iterations(run.iterations):
         for item in iteration:
-            if isinstance(item, Loop):
+            if isinstance(item, LoopExecution):
                 yield from _outer_accesses(item, pipelined)
             else:
                 yield item
 
 
-def _key(loop: Loop) -> Key:
+def _key(loop: LoopExecution) -> Key:
     return loop.label, loop.line, loop.function
 
 
 def _accesses(iteration: Iteration) -> Iterator[Access]:
     """All accesses of an iteration, inner loops unrolled."""
     for item in iteration:
-        if isinstance(item, Loop):
+        if isinstance(item, LoopExecution):
             yield from _unrolled(item.iterations)
         else:
             yield item
@@ -624,7 +626,7 @@ def _accesses(iteration: Iteration) -> Iterator[Access]:
 
 def _unrolled(body: Body) -> Iterator[Access]:
     for part in body:
-        if isinstance(part, Repeat):
+        if isinstance(part, RepeatedIterations):
             for _ in range(part.count):
                 yield from _unrolled(part.pattern)
         else:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from csdf.errors import InvalidGraph
 from planners.fifo.hls.synthesis_report import SynthesisReport
-from planners.fifo.hls.trace import Loop, Trace, TracedProcess
+from planners.fifo.hls.trace import LoopExecution, Trace, TracedProcess
 
 PIPELINE = "_Pipeline_"  # between the module of a process and the label of a loop of its own
 Members = tuple[tuple[int, TracedProcess], ...]  # numbers of the trace, and processes
@@ -88,13 +88,13 @@ def _matching(pattern: str, report: SynthesisReport) -> tuple[str, ...]:
 def _is_loop(process: TracedProcess) -> bool:
     """Whether a process is a loop of the region, not a call."""
     first = process.body[0] if len(process.body) == 1 else None
-    return isinstance(first, Loop) and first.line == process.line
+    return isinstance(first, LoopExecution) and first.line == process.line
 
 
 def _loop_name(process: TracedProcess) -> str:
     """The pattern of the name that a report gives the loop of a process."""
     first = process.body[0]
-    label = first.label if isinstance(first, Loop) else ""
+    label = first.label if isinstance(first, LoopExecution) else ""
     return re.escape(label) if label else rf"VITIS_LOOP_{process.line}_\d+"
 
 

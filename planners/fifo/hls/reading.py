@@ -22,7 +22,7 @@ import numpy as np
 
 from csdf.errors import InvalidGraph, UnreadableFile
 from csdf.io.files import read_bytes, read_found
-from planners.fifo.design import Design, Fifo, Layer
+from planners.fifo.design import Design, DesignLayer, Fifo
 from planners.fifo.timing.cluster import (
     Cluster,
     Numbers,
@@ -51,7 +51,7 @@ HLS4ML = "hls4ml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class FunctionCall:
     """A function that is called: its name, template arguments, arguments, and the layer it is for."""
 
     function: str
@@ -61,7 +61,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class ProjectFacts:
     """The facts of a project: streams with type and depth, calls, constants of configurations.
 
     widths: bits of a word of each type; sizes: its elements.
@@ -71,7 +71,7 @@ class Source:
     text: str
     streams: Mapping[str, str]
     depths: Mapping[str, int]
-    calls: tuple[Call, ...]
+    calls: tuple[FunctionCall, ...]
     widths: Mapping[str, int]
     sizes: Mapping[str, int]
     configurations: Mapping[str, Mapping[str, int]]
@@ -79,7 +79,7 @@ class Source:
     is_written: bool = True  # else the project was converted for this once, and is gone
 
 
-def read_source(path: str) -> Source:
+def read_source(path: str) -> ProjectFacts:
     """Return what a project says; path: its folder or hls4ml_config.yml.
 
     A configuration whose project is not written yet is converted by hls4ml, where that is installed.
@@ -126,7 +126,7 @@ def _converted(path: Path, folder: Path) -> Path:
     return folder / "firmware"
 
 
-def _read(folder: Path, path: str) -> Source:
+def _read(folder: Path, path: str) -> ProjectFacts:
     files = ((file, _text(file)) for file in sorted(folder.glob("*.cpp")))
     file, text = next((file for file in files if MARK in file[1]), (None, ""))
     if file is None:
@@ -137,7 +137,7 @@ def _read(folder: Path, path: str) -> Source:
     for function, templates, arguments, name in CALL.findall(text[text.index(MARK) :]):
         names = [aliases.get(argument, argument) for argument in _listed(arguments)]
         calls.append(
-            Call(
+            FunctionCall(
                 function=function,
                 templates=tuple(_listed(templates)),
                 arguments=tuple(names),
@@ -149,7 +149,7 @@ def _read(folder: Path, path: str) -> Source:
         (name, kind, prod(map(int, count.split("*"))))
         for kind, count, name in TYPE.findall(defines)
     ]
-    return Source(
+    return ProjectFacts(
         file=str(file),
         text=text,
         streams={name: kind for kind, name in (*PORT.findall(text), *STREAM.findall(text))},
@@ -192,7 +192,7 @@ def _bits(kind: str, file: str) -> int:
     )
 
 
-def with_depths(source: Source, depths: Mapping[str, int]) -> str:
+def with_depths(source: ProjectFacts, depths: Mapping[str, int]) -> str:
     """Return the text of the .cpp with other depths of its streams."""
     return DEPTH.sub(lambda match: f"{match[1]}{depths.get(match[2], int(match[3]))}", source.text)
 
@@ -204,10 +204,10 @@ POINTWISE = (
     "ternary_tanh", "clipped_relu", "relu1", "relu6", "relu_max", "normalize",
 )  # fmt: skip
 MERGING = ("add", "subtract", "multiply", "average", "maximum", "minimum")
-Function = Callable[["Reader", Call], Cluster]
+Function = Callable[["SourceReader", FunctionCall], Cluster]
 
 
-def project_design(source: Source, options: TimingOptions) -> Design:
+def project_design(source: ProjectFacts, options: TimingOptions) -> Design:
     """Return the design of a project. Raises UnreadableFile, naming all functions without a rule."""
     unknown = [call for call in source.calls if call.function not in FUNCTIONS]
     if unknown:
@@ -215,25 +215,25 @@ def project_design(source: Source, options: TimingOptions) -> Design:
         raise UnreadableFile(f"{source.file}: no timing is known for {listed}")
     if not source.calls:
         raise UnreadableFile(f"{source.file}: no function works on streams; is it io_stream?")
-    reader = Reader(source, options)
+    reader = SourceReader(source, options)
     for call in source.calls:
         reader.add(call)
     name = PurePath(source.file).name.removesuffix(".cpp")
     return Design(name=name, layers=tuple(reader.layers), fifos=tuple(reader.fifos))
 
 
-class Reader:
+class SourceReader:
     """Makes the functions of a source into layers, in sequence, as words flow."""
 
-    def __init__(self, source: Source, options: TimingOptions) -> None:
+    def __init__(self, source: ProjectFacts, options: TimingOptions) -> None:
         self.source = source
-        self.layers: list[Layer] = []
+        self.layers: list[DesignLayer] = []
         self.fifos: list[Fifo] = []
         self._options = options
         self._words: dict[str, int] = {}  # of a frame, by stream
         self._written: dict[str, tuple[int, int]] = {}  # layer and output, by stream
 
-    def add(self, call: Call) -> None:
+    def add(self, call: FunctionCall) -> None:
         """Add the layer of a function, and the FIFOs before it."""
         try:
             cluster = FUNCTIONS[call.function](self, call)
@@ -257,14 +257,14 @@ class Reader:
         factor = self.configuration(call).get("reuse_factor")
         folding = "" if factor is None else f"reuse factor {factor}"
         self.layers.append(
-            Layer(name=call.name, kind=call.function, cluster=cluster, folding=folding)
+            DesignLayer(name=call.name, kind=call.function, cluster=cluster, folding=folding)
         )
 
-    def refusal(self, call: Call, what: str) -> UnreadableFile:
+    def refusal(self, call: FunctionCall, what: str) -> UnreadableFile:
         """Return the error that blames a call."""
         return UnreadableFile(f"{self.source.file}: {call.function} ({call.name}): {what}")
 
-    def streams(self, call: Call) -> list[str]:
+    def streams(self, call: FunctionCall) -> list[str]:
         """Return the streams among the arguments of a call, inputs first."""
         return [argument for argument in call.arguments if argument in self.source.streams]
 
@@ -277,11 +277,11 @@ class Reader:
             )
         return self.source.widths[kind]
 
-    def configuration(self, call: Call) -> Mapping[str, int]:
+    def configuration(self, call: FunctionCall) -> Mapping[str, int]:
         """Return the constants of a call's configuration."""
         return self.source.configurations.get(call.templates[-1] if call.templates else "", {})
 
-    def needed(self, call: Call, *keys: str) -> list[int]:
+    def needed(self, call: FunctionCall, *keys: str) -> list[int]:
         """Return constants that must be there."""
         configuration = self.configuration(call)
         missing = [key for key in keys if key not in configuration]
@@ -290,7 +290,7 @@ class Reader:
             raise self.refusal(call, what)
         return [configuration[key] for key in keys]
 
-    def each_word(self, call: Call) -> Numbers:
+    def each_word(self, call: FunctionCall) -> Numbers:
         """Return an iteration for each word of a frame on an input that an earlier function writes."""
         stream = call.arguments[0]
         if stream not in self._words:
@@ -300,7 +300,7 @@ class Reader:
             )
         return counting(self._words[stream])
 
-    def size(self, call: Call) -> tuple[int, int]:
+    def size(self, call: FunctionCall) -> tuple[int, int]:
         """Return the height and the width of an input."""
         configuration = self.configuration(call)
         if "in_height" in configuration:
@@ -312,7 +312,7 @@ class Reader:
 
     def loop(
         self,
-        call: Call,
+        call: FunctionCall,
         iterations: int,
         reads: list[Numbers],
         writes: list[Numbers],
@@ -343,7 +343,7 @@ class Reader:
 def _windows(kernel: tuple[str, str], *, is_computing: bool) -> Function:
     """A line buffer: a pixel in each iteration, a word out where it completes a window."""
 
-    def function(reader: Reader, call: Call) -> Cluster:
+    def function(reader: SourceReader, call: FunctionCall) -> Cluster:
         size, configuration = reader.size(call), reader.configuration(call)
         ends = []  # along each axis whether a window ends at a pixel
         for length, kernel_key, stride in zip(size, kernel, ("height", "width"), strict=True):
@@ -359,13 +359,13 @@ def _windows(kernel: tuple[str, str], *, is_computing: bool) -> Function:
     return function
 
 
-def _global_pooling(reader: Reader, call: Call) -> Cluster:
+def _global_pooling(reader: SourceReader, call: FunctionCall) -> Cluster:
     height, width = reader.size(call)
     steps = counting(height * width)
     return reader.loop(call, len(steps), [steps], [steps[-1:]])
 
 
-def _padding(reader: Reader, call: Call) -> Cluster:
+def _padding(reader: SourceReader, call: FunctionCall) -> Cluster:
     configuration = reader.configuration(call)
     edges = [
         [configuration.get(f"pad_{side}", 0) for side in axis]
@@ -384,14 +384,14 @@ def _padding(reader: Reader, call: Call) -> Cluster:
 def _each(inputs: int) -> Function:
     """A word out at all outputs for each word in at all inputs."""
 
-    def function(reader: Reader, call: Call) -> Cluster:
+    def function(reader: SourceReader, call: FunctionCall) -> Cluster:
         starts, outputs = reader.each_word(call), len(reader.streams(call)) - inputs
         return reader.loop(call, len(starts), [starts] * inputs, [starts] * outputs)
 
     return function
 
 
-def _dense(reader: Reader, call: Call) -> Cluster:
+def _dense(reader: SourceReader, call: FunctionCall) -> Cluster:
     """All words are read, then the products are made, then one word is written."""
     starts, (factor,) = reader.each_word(call), reader.needed(call, "reuse_factor")
     done = len(starts) + factor - 1
@@ -400,7 +400,7 @@ def _dense(reader: Reader, call: Call) -> Cluster:
     return reader.loop(call, end, [starts], [np.array([done], dtype=np.int64)], is_computing=True)
 
 
-def _transposition(reader: Reader, call: Call) -> Cluster:
+def _transposition(reader: SourceReader, call: FunctionCall) -> Cluster:
     """All words are read into an array, then all words are written."""
     (elements,) = reader.needed(call, "N")
     read, written = (

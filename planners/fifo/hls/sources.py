@@ -15,8 +15,8 @@ from planners.fifo.hls.cpp_tokens import (
     TOKEN,
     Conditions,
     Pragma,
-    Source,
     Token,
+    TokenisedFile,
     after,
     declared,
     qualified,
@@ -71,7 +71,7 @@ class Function:
 
 
 @dataclass(slots=True, kw_only=True)
-class Variable:
+class RegionVariable:
     """A variable of a region that is no stream: an array, or a scalar."""
 
     name: str
@@ -81,19 +81,19 @@ class Variable:
     at: int
 
 
-class Design:
+class SourceDesign:
     """All sources of a design: functions, regions, processes, loops; and the insertions for a trace."""
 
     def __init__(
         self, *, folders: Sequence[Path], shipped: frozenset[str], defines: Iterable[str]
     ) -> None:
         self.top: Function | None = None
-        self.sources: dict[Path, Source] = {}
+        self.sources: dict[Path, TokenisedFile] = {}
         self.functions: dict[str, list[Function]] = {}
         self.loops: list[LoopText] = [LoopText(label="", line=0, file=0, function="", number=0)]
         self.sites: list[Site] = []
         self.regions: list[tuple[Function, int]] = []
-        self.variables: list[Variable] = []
+        self.variables: list[RegionVariable] = []
         self.stream_types = {"stream", "streams", "stream_of_blocks", "round_robin", "load_balance"}
         self.global_streams: list[tuple[str, int, int]] = []
         self.included: set[Path] = set()
@@ -106,9 +106,9 @@ class Design:
 
     # -- reading --------------------------------------------------------------------------------------
 
-    def read(self, path: Path, text: str, *, is_bench: bool = False) -> Source:
+    def read(self, path: Path, text: str, *, is_bench: bool = False) -> TokenisedFile:
         """Take in a source and the user's headers that it includes; a test bench is only copied."""
-        source = Source(path, text, len(self.sources), is_bench=is_bench)
+        source = TokenisedFile(path, text, len(self.sources), is_bench=is_bench)
         self.sources[path] = source
         open_conditions: list[tuple[bool, bool, bool]] = []  # active before, active now, taken
         is_active = True
@@ -126,7 +126,7 @@ class Design:
 
     def _direct(
         self,
-        source: Source,
+        source: TokenisedFile,
         found: re.Match[str],
         opened: list[tuple[bool, bool, bool]],
         *,
@@ -164,7 +164,7 @@ class Design:
             source.tokens.append(Token("pragma", found[0], found.start()))
         return True
 
-    def _include(self, source: Source, text: str) -> None:
+    def _include(self, source: TokenisedFile, text: str) -> None:
         match = INCLUDE.match(text)
         if not match or match[2] in self._shipped:
             return
@@ -193,7 +193,7 @@ class Design:
             if not source.is_bench and self._is_balanced(source):
                 self._scope(source, 0, "")
 
-    def _is_balanced(self, source: Source) -> bool:
+    def _is_balanced(self, source: TokenisedFile) -> bool:
         """Whether all brackets of a source are closed; the first that is not is noted."""
         opened: list[Token] = []
         for token in source.tokens:
@@ -208,7 +208,7 @@ class Design:
             self.unbalanced.append((source.number, source.line(opened[-1].start), opened[-1].text))
         return not opened
 
-    def _scope(self, source: Source, i: int, scope: str) -> int:
+    def _scope(self, source: TokenisedFile, i: int, scope: str) -> int:
         """Read a namespace, a class or a file from its first token; return the place after it."""
         tokens = source.tokens
         head = i
@@ -234,7 +234,7 @@ class Design:
 
     _ends_head = True
 
-    def _braces(self, source: Source, head: int, i: int, scope: str) -> int:
+    def _braces(self, source: TokenisedFile, head: int, i: int, scope: str) -> int:
         """Classify a brace by what stands before it; return the place after its end."""
         tokens = source.tokens
         words = [t for t in tokens[head:i] if t.kind != "pragma"]
@@ -288,7 +288,7 @@ class Design:
         self._ends_head = False
         return after(tokens, i)
 
-    def _global(self, source: Source, head: int, i: int, scope: str) -> None:
+    def _global(self, source: TokenisedFile, head: int, i: int, scope: str) -> None:
         tokens = source.tokens[head:i]
         if scope.endswith("class") or not self.stream_types.intersection(t.text for t in tokens):
             return
@@ -316,7 +316,7 @@ class Design:
                     candidates.append(function)
         return [function for function in candidates if function.name not in called] or candidates
 
-    def users(self, variable: Variable) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def users(self, variable: RegionVariable) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The numbers of the sites that write a variable of a region, and of the readers."""
         if variable.name not in self._users.setdefault(variable.region, {}):
             writers, readers = [], []

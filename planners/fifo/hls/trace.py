@@ -27,7 +27,7 @@ if sys.platform != "win32":
 from csdf.errors import UnreadableFile, counted
 from planners.fifo.hls.cpp_tokens import declared
 from planners.fifo.hls.instrument import instrument
-from planners.fifo.hls.sources import Design, Function, Site
+from planners.fifo.hls.sources import Function, Site, SourceDesign
 
 INCLUDE = Path(__file__).parent / "include"
 FLAGS = (
@@ -61,15 +61,15 @@ class Access(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Repeat:
+class RepeatedIterations:
     """Iterations that follow one another, as often as `count` says."""
 
     count: int
-    pattern: tuple[Iteration | Repeat, ...]
+    pattern: tuple[Iteration | RepeatedIterations, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Loop:
+class LoopExecution:
     """An execution of a loop statement; equal executions, iterations and repeats are one object.
 
     label: empty where the loop has none; function: that it stands in; number: among the loops of the
@@ -81,10 +81,10 @@ class Loop:
     function: str
     number: int
     trips: int
-    iterations: tuple[Iteration | Repeat, ...]
+    iterations: tuple[Iteration | RepeatedIterations, ...]
 
 
-Iteration: TypeAlias = tuple[Access | Loop, ...]  # in program order
+Iteration: TypeAlias = tuple[Access | LoopExecution, ...]  # in program order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +197,7 @@ class Recording:
                 f"{sources[0]}: running the design needs a C++ compiler; found neither g++ nor clang++"
             )
         self.shown = {path.resolve(): path for path in (*sources, *benches)}
-        self.design = Design(
+        self.design = SourceDesign(
             folders=[p.resolve() for p in include], shipped=SHIPPED, defines=defines
         )
         for path in (*sources, *benches):
@@ -647,20 +647,22 @@ class Recording:
             return Site(name="", kind="task", line=self.top.line, file=self.top.file, region=-1)
         return self.design.sites[number - 2]
 
-    def _executions(self, rows: Iterable[list[str]], number_of: dict[int, int]) -> dict[int, Loop]:
+    def _executions(
+        self, rows: Iterable[list[str]], number_of: dict[int, int]
+    ) -> dict[int, LoopExecution]:
         """The executions of loops by their nodes; equal parts are one object."""
-        loops: dict[int, Loop] = {}
+        loops: dict[int, LoopExecution] = {}
         iterations: dict[int, Iteration] = {}
-        patterns: dict[int, tuple[Iteration | Repeat, ...]] = {}
-        repeats: dict[tuple[int, int], Iteration | Repeat] = {}
+        patterns: dict[int, tuple[Iteration | RepeatedIterations, ...]] = {}
+        repeats: dict[tuple[int, int], Iteration | RepeatedIterations] = {}
 
-        def repeated(count: int, node: int) -> Iteration | Repeat:
+        def repeated(count: int, node: int) -> Iteration | RepeatedIterations:
             if (count, node) not in repeats:
                 pattern = patterns[node] if node in patterns else (iterations[node],)
                 repeats[count, node] = (
                     iterations[node]
                     if count == 1 and node in iterations
-                    else Repeat(count, pattern)
+                    else RepeatedIterations(count, pattern)
                 )
             return repeats[count, node]
 
@@ -669,7 +671,7 @@ class Recording:
                 continue
             node, kind, *words = map(int, row[1:])
             if kind == 0:
-                items: list[Access | Loop] = []
+                items: list[Access | LoopExecution] = []
                 for word in words:
                     if word & 3 == 2:
                         items.append(loops[word >> 3])
@@ -682,7 +684,7 @@ class Recording:
                 )
             else:
                 where = self.design.loops[words[0]]
-                loops[node] = Loop(
+                loops[node] = LoopExecution(
                     label=where.label,
                     line=where.line,
                     function=where.function,
@@ -697,14 +699,14 @@ class Recording:
 
 def moves_words(iteration: Iteration) -> bool:
     """Whether anything in an iteration reads or writes a FIFO."""
-    open_parts: list[Iteration | Repeat] = [iteration]
+    open_parts: list[Iteration | RepeatedIterations] = [iteration]
     seen = set()
     while open_parts:
         part = open_parts.pop()
-        for step in part.pattern if isinstance(part, Repeat) else part:
+        for step in part.pattern if isinstance(part, RepeatedIterations) else part:
             if isinstance(step, Access):
                 return True
-            for inner in step.iterations if isinstance(step, Loop) else (step,):
+            for inner in step.iterations if isinstance(step, LoopExecution) else (step,):
                 if id(inner) not in seen:
                     seen.add(id(inner))
                     open_parts.append(inner)

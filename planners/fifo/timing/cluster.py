@@ -70,7 +70,7 @@ class Lock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Port:
+class WordPort:
     """A port of a layer, where words enter or leave: a word at each event of a sequence.
 
     events: the event of each word; None if there is one at every event. bits: width of a word. lock: of
@@ -90,8 +90,8 @@ class Cluster:
 
     sequences: tuple[EventSequence, ...]
     waits: tuple[Wait, ...]
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
+    inputs: tuple[WordPort, ...]
+    outputs: tuple[WordPort, ...]
     assumed: tuple[str, ...] = ()  # what the model of the design does not say
 
     @property

@@ -17,7 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csdf.errors import InvalidGraph
-from planners.fifo.timing.cluster import Cluster, EventSequence, Numbers, Port, Wait, require_short
+from planners.fifo.timing.cluster import (
+    Cluster,
+    EventSequence,
+    Numbers,
+    Wait,
+    WordPort,
+    require_short,
+)
 
 Stream = tuple[Numbers, int]  # the iterations in which a port has a word, in order, and its bits
 
@@ -46,7 +53,7 @@ def loop_cluster(
         starts = np.unique(np.concatenate([starts_of_port for starts_of_port, _ in reads]))
     at = starts * interval
     sequences, waits = [_sequence("read", at, frame)], list[Wait]()
-    outputs: list[Port] = []
+    outputs: list[WordPort] = []
     for number, (starts_of_port, bits) in enumerate(writes):
         # Ports that write in the same iterations must all be ready at once: they are one sequence.
         same = [
@@ -64,13 +71,13 @@ def loop_cluster(
             behind, behind_at = _latest(write_at, at - held, frame)
             waits.append(_wait(place, 0, source, latency + write_at - source_at))
             waits.append(_wait(0, place, behind, interval + at - held - behind_at))
-        outputs.append(Port(sequence=place, words=len(starts_of_port), bits=bits))
+        outputs.append(WordPort(sequence=place, words=len(starts_of_port), bits=bits))
     inputs = []
     for starts_of_port, bits in reads:
         events = None
         if len(starts_of_port) < len(starts):
             events = np.searchsorted(starts, starts_of_port).astype(np.int64)
-        inputs.append(Port(sequence=0, words=len(starts_of_port), bits=bits, events=events))
+        inputs.append(WordPort(sequence=0, words=len(starts_of_port), bits=bits, events=events))
     return Cluster(
         sequences=tuple(sequences),
         waits=tuple(waits),

@@ -15,8 +15,8 @@ from planners.fifo.timing.cluster import (
     EventSequence,
     Lock,
     Numbers,
-    Port,
     Wait,
+    WordPort,
     counting,
     waiting_for_nothing,
 )
@@ -38,8 +38,8 @@ def _cluster(
             EventSequence(name="write", events=writes),
         ),
         waits=tuple(waits),
-        inputs=(Port(sequence=0, words=reads, bits=bits[0]),),
-        outputs=(Port(sequence=1, words=writes, bits=bits[1], lock=lock),),
+        inputs=(WordPort(sequence=0, words=reads, bits=bits[0]),),
+        outputs=(WordPort(sequence=1, words=writes, bits=bits[1], lock=lock),),
     )
 
 

@@ -7,7 +7,7 @@ import argparse
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
 from csdf.cli.parsers import add_limit_options
-from planners.memory.answer import GroupMode, Scratch
+from planners.memory.answer import GroupMode, ScratchCount
 
 EXACT = "exact"
 PUBLISHED = "published"
@@ -61,7 +61,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--scratch",
-        choices=[kind.value for kind in Scratch],
+        choices=[kind.value for kind in ScratchCount],
         help="of convolutions; default none, as all commands count; im2col, as in Darknet, is the "
         "default with --configuration and with --method published or fitted",
     )

@@ -14,7 +14,7 @@ COLOURS = ("#357", "#c63", "#585", "#85a", "#999", "#a33", "#3aa")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PlottedPoints:
     """Points of one kind. style: "line", "dashed", "points" alone, or "steps" of a front.
 
     colour: a number; by default each line has its own.
@@ -29,7 +29,7 @@ class Line:
 
 def lines_picture(
     title: str,
-    lines: Sequence[Line],
+    lines: Sequence[PlottedPoints],
     *,
     across: str,
     up: str,
@@ -72,7 +72,7 @@ def _scale(axes: Axes, values: Sequence[float], *, is_front: bool) -> None:
     log_across(axes)
 
 
-def _draw(axes: Axes, line: Line, colour: str, scale: float) -> None:
+def _draw(axes: Axes, line: PlottedPoints, colour: str, scale: float) -> None:
     x = [value / scale for value in line.x]
     match line.style:
         case "steps":

@@ -35,7 +35,7 @@ from planners.fusion.planning import (
     necessary_work,
 )
 from planners.fusion.search import Terms
-from planners.memory.answer import Limits, Scratch
+from planners.memory.answer import MemoryLimits, ScratchCount
 from planners.memory.command.answer import Check, verified
 from planners.memory.command.beside import as_json as fit_as_json
 from planners.memory.command.beside import fit_beside, in_words
@@ -83,7 +83,9 @@ def work(options: argparse.Namespace) -> int:
         model = with_weights("csdf plan fusion", model, options.seed)
     chain = chain_of(model.network)
     sides = range(1, options.tiles + 1)
-    usual = Scratch.IM2COL if is_chosen(options) else Scratch.NONE  # as MAFAT counts; as all others
+    usual = (
+        ScratchCount.IM2COL if is_chosen(options) else ScratchCount.NONE
+    )  # as MAFAT counts; as all others
     platform = platform_named(options.platform)
     terms = Terms(
         platform=platform,
@@ -92,7 +94,7 @@ def work(options: argparse.Namespace) -> int:
         else measured_work(
             model.network, chosen.durations_table(options.durations), platform.launch
         ),
-        scratch=usual if options.scratch is None else Scratch(options.scratch),
+        scratch=usual if options.scratch is None else ScratchCount(options.scratch),
         element_bytes=options.element_bytes,
         tilings=tuple((down, across) for down in sides for across in sides),
         modes=options.modes,
@@ -104,7 +106,7 @@ def work(options: argparse.Namespace) -> int:
         fit = fitted(chain, terms, measured)
         terms = replace(terms, platform=fit.platform)
     weights = parameter_bytes(model.network, options.element_bytes)
-    limit = Limits(ram=options.ram, memory=options.memory).room(weights, weights)
+    limit = MemoryLimits(ram=options.ram, memory=options.memory).room(weights, weights)
     stop = stop_after(options.time_limit, "groups", effort=options.effort)
     beside = None
     if is_chosen(options):
@@ -285,7 +287,7 @@ def _plan_lines(plan: FusionPlan, status: str) -> list[str]:
     width = max(map(len, names))
     network, scratch = plan.chain.network, plan.terms.scratch
     necessary, stored = necessary_work(network), flash_bytes(network, plan.terms.element_bytes)
-    counted = "" if scratch is Scratch.NONE else f", scratch of convolutions: {scratch.value}"
+    counted = "" if scratch is ScratchCount.NONE else f", scratch of convolutions: {scratch.value}"
     extra = plan.redundant / max(1, necessary)
     work = f"{extra:.2%} redundant MACs" if plan.redundant else "no recomputation"
     return [

@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t
 
-from planners.kernels.compiled.order_states cimport Cut, Walk
+from planners.kernels.compiled.order_states cimport FlowNetwork, Walk
 
 cdef int64_t UNDECIDED, FOUND, NONE, FULL, KEPT, FAILED, REPLACED
 
@@ -14,52 +14,52 @@ cdef class Arrays:
 
 
 @cython.final
-cdef class Search:
+cdef class OrderSearch:
     cdef int64_t[::1] universe, before, word, power, keys, prefix, here, trail, mark, path
     cdef int64_t bound, trailed, links, pooled, top, goal, here_key, is_full
     cdef readonly int64_t blocked, prefixed, states, work
 
 
 @cython.locals(word=int64_t, step=int64_t, k=int64_t)
-cpdef void begin_search(Walk walk, Arrays arrays, Search search) noexcept
+cpdef void begin_search(Walk walk, Arrays arrays, OrderSearch search) noexcept
 
 @cython.locals(_=int64_t, state=int64_t)
 cpdef int64_t search_order(
-    Walk walk, Cut cut, Arrays arrays, Search search, int64_t limit
+    Walk walk, FlowNetwork cut, Arrays arrays, OrderSearch search, int64_t limit
 ) noexcept
 
 @cython.locals(mask=int64_t, state=int64_t, place=int64_t)
-cdef void restart(Walk walk, Arrays arrays, Search search) noexcept
+cdef void restart(Walk walk, Arrays arrays, OrderSearch search) noexcept
 
-cdef void put_bit(Search search, int64_t step) noexcept
+cdef void put_bit(OrderSearch search, int64_t step) noexcept
 
-cdef void take_bit(Search search, int64_t step) noexcept
+cdef void take_bit(OrderSearch search, int64_t step) noexcept
 
-cdef void run_on(Walk walk, Search search, int64_t step) noexcept
+cdef void run_on(Walk walk, OrderSearch search, int64_t step) noexcept
 
 @cython.locals(is_new=cython.bint, k=int64_t, step=int64_t)
-cdef void run_free(Walk walk, Search search) noexcept
+cdef void run_free(Walk walk, OrderSearch search) noexcept
 
 @cython.locals(bytes_=int64_t)
-cdef bint fits(Walk walk, Search search, int64_t step) noexcept
+cdef bint fits(Walk walk, OrderSearch search, int64_t step) noexcept
 
 @cython.locals(mask=int64_t, words=int64_t, place=int64_t, state=int64_t, word=int64_t)
-cdef int64_t lookup(Arrays arrays, Search search) noexcept
+cdef int64_t lookup(Arrays arrays, OrderSearch search) noexcept
 
 @cython.locals(words=int64_t, state=int64_t, word=int64_t)
-cdef int64_t new_state(Walk walk, Arrays arrays, Search search, int64_t place) noexcept
+cdef int64_t new_state(Walk walk, Arrays arrays, OrderSearch search, int64_t place) noexcept
 
 @cython.locals(link=int64_t)
 cdef void add_link(
-    Arrays arrays, Search search, int64_t state, int64_t origin, int64_t step
+    Arrays arrays, OrderSearch search, int64_t state, int64_t origin, int64_t step
 ) noexcept
 
 @cython.locals(at=int64_t, parent=int64_t, stand_in=int64_t, link=int64_t)
-cdef bint is_alive(Arrays arrays, Search search, int64_t state) noexcept
+cdef bint is_alive(Arrays arrays, OrderSearch search, int64_t state) noexcept
 
 @cython.locals(words=int64_t, word=int64_t, step=int64_t)
 cdef void load_state(
-    Walk walk, Arrays arrays, Search search, int64_t state
+    Walk walk, Arrays arrays, OrderSearch search, int64_t state
 ) noexcept
 
 @cython.locals(
@@ -67,37 +67,37 @@ cdef void load_state(
     outcome=int64_t,
 )
 cdef void expand(
-    Walk walk, Cut cut, Arrays arrays, Search search, int64_t state
+    Walk walk, FlowNetwork cut, Arrays arrays, OrderSearch search, int64_t state
 ) noexcept
 
 @cython.locals(place=int64_t)
-cdef void push(Arrays arrays, Search search, int64_t bottom, int64_t child) noexcept
+cdef void push(Arrays arrays, OrderSearch search, int64_t bottom, int64_t child) noexcept
 
 @cython.locals(k=int64_t, step=int64_t)
-cdef bint is_passed_by_all(Walk walk, Search search) noexcept
+cdef bint is_passed_by_all(Walk walk, OrderSearch search) noexcept
 
 @cython.locals(trailed=int64_t, k=int64_t, step=int64_t)
 cdef void begin_at(
-    Walk walk, Arrays arrays, Search search, int64_t state
+    Walk walk, Arrays arrays, OrderSearch search, int64_t state
 ) noexcept
 
 @cython.locals(depth=int64_t, at=int64_t, entry=int64_t)
 cdef void write_path(
-    Walk walk, Arrays arrays, Search search, int64_t first, int64_t last
+    Walk walk, Arrays arrays, OrderSearch search, int64_t first, int64_t last
 ) noexcept
 
 @cython.locals(outcome=int64_t, origin=int64_t, valley=int64_t)
 cdef int64_t replace(
-    Walk walk, Cut cut, Arrays arrays, Search search, int64_t state
+    Walk walk, FlowNetwork cut, Arrays arrays, OrderSearch search, int64_t state
 ) noexcept
 
 @cython.locals(chosen=int64_t, at=int64_t, parent=int64_t)
-cdef int64_t highest_above(Arrays arrays, Search search, int64_t state) noexcept
+cdef int64_t highest_above(Arrays arrays, OrderSearch search, int64_t state) noexcept
 
 @cython.locals(
     length=int64_t, step=int64_t, k=int64_t, place=int64_t, valley=int64_t,
 )
 cdef int64_t valley_between(
-    Walk walk, Cut cut, Arrays arrays, Search search, int64_t origin,
+    Walk walk, FlowNetwork cut, Arrays arrays, OrderSearch search, int64_t origin,
     int64_t state,
 ) noexcept

@@ -39,7 +39,7 @@ cdef class Walk:
 
 
 @cython.final
-cdef class Cut:
+cdef class FlowNetwork:
     cdef Tensors tensors
     cdef int64_t[::1] head, level, arc, queue, following, target, room, node, stamp
     cdef int64_t stamped, nodes, edges

@@ -2,7 +2,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
 from planners.kernels.compiled.placement cimport Conflicts
-from planners.kernels.compiled.placement_search cimport Cliques, Part
+from planners.kernels.compiled.placement_search cimport Cliques, SearchBlocks
 
 cdef int64_t UNDECIDED, FOUND, LOST, MASK
 
@@ -16,7 +16,7 @@ cdef class Rows:
     cdef int64_t[::1] low, order, share
 
 
-cdef class Kept:
+cdef class BestSteps:
     cdef int64_t[::1] heap, worth, parent, raises, block, seen
     cdef int64_t count
     cdef readonly int64_t has_overflowed
@@ -24,14 +24,14 @@ cdef class Kept:
 
 cdef class Beam:
     cdef Rows rows, next
-    cdef readonly Kept kept
+    cdef readonly BestSteps kept
     cdef int64_t[::1] low, order, try_low, try_order, risen, is_placed, group, stamps
     cdef int64_t stamp, members, turn, raised, lost, count, parent, left
 
 
 @cython.locals(_=int64_t, block=int64_t)
 cpdef int64_t search(
-    Part part, Conflicts conflicts, Cliques cliques, Guide guide, Beam beam, int64_t limit
+    SearchBlocks part, Conflicts conflicts, Cliques cliques, Guide guide, Beam beam, int64_t limit
 )
 
 @cython.locals(blocks=int64_t, first=int64_t, block=int64_t, k=int64_t)
@@ -41,10 +41,10 @@ cdef void open_row(Beam beam, int64_t row) noexcept
     bottom=int64_t, first=int64_t, k=int64_t, done=int64_t, block=int64_t, entry=int64_t,
     other=int64_t, is_open=cython.bint,
 )
-cdef void gather(Part part, Conflicts conflicts, Beam beam) noexcept
+cdef void gather(SearchBlocks part, Conflicts conflicts, Beam beam) noexcept
 
 @cython.locals(rest=int64_t, k=int64_t, block=int64_t, entry=int64_t, other=int64_t)
-cdef bint raise_group(Part part, Conflicts conflicts, Beam beam) noexcept
+cdef bint raise_group(SearchBlocks part, Conflicts conflicts, Beam beam) noexcept
 
 cdef int64_t rounded_up(int64_t number, int64_t unit) noexcept
 
@@ -54,21 +54,21 @@ cdef void insert(
 ) noexcept
 
 @cython.locals(most=int64_t, k=int64_t)
-cdef bint can_be_kept(Part part, Cliques cliques, Guide guide, Beam beam) noexcept
+cdef bint can_be_kept(SearchBlocks part, Cliques cliques, Guide guide, Beam beam) noexcept
 
-@cython.locals(kept=Kept, worth=int64_t)
+@cython.locals(kept=BestSteps, worth=int64_t)
 cdef bint is_among_the_best(Guide guide, Beam beam, int64_t lost, int64_t share) noexcept
 
 @cython.locals(
-    lost=int64_t, kept=Kept, share=int64_t, worth=int64_t, total=uint64_t, k=int64_t,
+    lost=int64_t, kept=BestSteps, share=int64_t, worth=int64_t, total=uint64_t, k=int64_t,
     other=int64_t, key=uint64_t, mark=int64_t, place=int64_t, step=int64_t,
 )
 cdef void try_block(
-    Part part, Conflicts conflicts, Cliques cliques, Guide guide, Beam beam, int64_t block
+    SearchBlocks part, Conflicts conflicts, Cliques cliques, Guide guide, Beam beam, int64_t block
 ) noexcept
 
 @cython.locals(k=int64_t, entry=int64_t, other=int64_t, least=int64_t)
-cdef bint stack(Part part, Conflicts conflicts, Beam beam, int64_t block) noexcept
+cdef bint stack(SearchBlocks part, Conflicts conflicts, Beam beam, int64_t block) noexcept
 
 @cython.locals(count=int64_t, risen=int64_t, k=int64_t, other=int64_t)
 cdef void merge(Beam beam, int64_t block) noexcept
@@ -78,17 +78,17 @@ cdef void merge(Beam beam, int64_t block) noexcept
     lost=int64_t,
 )
 cdef int64_t room_lost(
-    Part part, Cliques cliques, Guide guide, int64_t[::1] order, int64_t[::1] low, int64_t count
+    SearchBlocks part, Cliques cliques, Guide guide, int64_t[::1] order, int64_t[::1] low, int64_t count
 ) noexcept
 
 @cython.locals(step=int64_t, above=int64_t)
-cdef void rise(Kept kept, int64_t place) noexcept
+cdef void rise(BestSteps kept, int64_t place) noexcept
 
 @cython.locals(step=int64_t, below=int64_t)
-cdef void sink(Kept kept, int64_t place, int64_t count) noexcept
+cdef void sink(BestSteps kept, int64_t place, int64_t count) noexcept
 
 @cython.locals(
-    kept=Kept, blocks=int64_t, last=int64_t, step=int64_t, row=int64_t, block=int64_t,
+    kept=BestSteps, blocks=int64_t, last=int64_t, step=int64_t, row=int64_t, block=int64_t,
     _=int64_t, first=int64_t, other=int64_t, k=int64_t, place=int64_t, rows=Rows,
 )
-cdef void climb(Part part, Conflicts conflicts, Guide guide, Beam beam) noexcept
+cdef void climb(SearchBlocks part, Conflicts conflicts, Guide guide, Beam beam) noexcept

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 cdef int64_t UNDECIDED, FOUND, NONE, BEGIN, END, IS_RIGHT, TOUCHED, PLACE, BLOCK, FRAME
 
 
-cdef class Tiles:
+cdef class EndingBlocks:
     cdef int64_t[::1] start, end, size, twin, begins, begin_first, ends, end_first
     cdef int64_t capacity
 
@@ -16,26 +16,26 @@ cdef class Filling:
 
 
 @cython.locals(last=int64_t, blocks=int64_t, frame=int64_t, block=int64_t)
-cpdef int64_t search(Tiles tiles, Filling filling, int64_t limit)
+cpdef int64_t search(EndingBlocks tiles, Filling filling, int64_t limit)
 
 @cython.locals(start=int64_t, height=int64_t, column=int64_t)
-cdef void lift(Tiles tiles, Filling filling, int64_t block, int64_t is_placed) noexcept
+cdef void lift(EndingBlocks tiles, Filling filling, int64_t block, int64_t is_placed) noexcept
 
 @cython.locals(
     columns=int64_t, frame=int64_t, least=int64_t, begin=int64_t, here=int64_t, end=int64_t,
     is_low=cython.bint, is_right=int64_t, fitting=int64_t,
 )
-cdef bint open_corner(Tiles tiles, Filling filling) noexcept
+cdef bint open_corner(EndingBlocks tiles, Filling filling) noexcept
 
 @cython.locals(
     counted=int64_t, first=int64_t, last=int64_t, room=int64_t, place=int64_t, block=int64_t,
 )
 cdef int64_t fits(
-    Tiles tiles, Filling filling, int64_t begin, int64_t end, int64_t is_right, int64_t most
+    EndingBlocks tiles, Filling filling, int64_t begin, int64_t end, int64_t is_right, int64_t most
 ) noexcept
 
 @cython.locals(
     begin=int64_t, end=int64_t, is_right=int64_t, first=int64_t, last=int64_t, here=int64_t,
     place=int64_t, block=int64_t, top=int64_t, touched=int64_t,
 )
-cdef int64_t next_block(Tiles tiles, Filling filling, int64_t frame) noexcept
+cdef int64_t next_block(EndingBlocks tiles, Filling filling, int64_t frame) noexcept

@@ -6,7 +6,7 @@ from planners.kernels.compiled.placement cimport Conflicts
 cdef int64_t UNDECIDED, FOUND, FIXED_PRICE, FULL, SHIFTS, MASK
 
 
-cdef class Places:
+cdef class BlockRooms:
     cdef int64_t[::1] alignment, highest, is_fixed
 
 
@@ -19,7 +19,7 @@ cdef class Shelf:
 
 @cython.locals(_=int64_t, turn=int64_t, block=int64_t, near=int64_t, place=int64_t)
 cpdef int64_t search(
-    Places places, Conflicts conflicts, int64_t[::1] size, Shelf shelf, int64_t limit
+    BlockRooms places, Conflicts conflicts, int64_t[::1] size, Shelf shelf, int64_t limit
 )
 
 cdef int64_t below(Shelf shelf, int64_t limit) noexcept
@@ -29,14 +29,14 @@ cdef int64_t below(Shelf shelf, int64_t limit) noexcept
     under=int64_t, upper=int64_t, k=int64_t,
 )
 cdef int64_t look(
-    Places places, Conflicts conflicts, Shelf shelf, int64_t block
+    BlockRooms places, Conflicts conflicts, Shelf shelf, int64_t block
 ) noexcept
 
 @cython.locals(
     unit=int64_t, entry=int64_t, near=int64_t, other=int64_t, upper=int64_t
 )
 cdef int64_t look_at_conflicts(
-    Places places, Conflicts conflicts, Shelf shelf, int64_t block
+    BlockRooms places, Conflicts conflicts, Shelf shelf, int64_t block
 ) noexcept
 
 @cython.locals(step=int64_t, k=int64_t, number=int64_t, block=int64_t, hole=int64_t)
@@ -53,12 +53,12 @@ cdef void insert_pair(
     top=int64_t, price=int64_t, entered=int64_t, left=int64_t, ties=int64_t, chosen=int64_t,
     least=int64_t, here=int64_t, seen=int64_t,
 )
-cdef int64_t cheapest(Places places, Shelf shelf, int64_t block, int64_t near) noexcept
+cdef int64_t cheapest(BlockRooms places, Shelf shelf, int64_t block, int64_t near) noexcept
 
 @cython.locals(
     top=int64_t, entered=int64_t, left=int64_t, ties=int64_t, chosen=int64_t, here=int64_t,
 )
-cdef int64_t free_place(Places places, Shelf shelf, int64_t block, int64_t near) noexcept
+cdef int64_t free_place(BlockRooms places, Shelf shelf, int64_t block, int64_t near) noexcept
 
 @cython.locals(entry=int64_t, other=int64_t, at=int64_t)
 cdef void push_out(
@@ -81,8 +81,8 @@ cdef void remove(
 
 @cython.locals(_=int64_t, first=int64_t, block=int64_t, near=int64_t, place=int64_t)
 cdef void shift_some(
-    Places places, Conflicts conflicts, int64_t[::1] size, Shelf shelf, int64_t pushed
+    BlockRooms places, Conflicts conflicts, int64_t[::1] size, Shelf shelf, int64_t pushed
 ) noexcept
 
 @cython.locals(block=int64_t, is_free=cython.bint)
-cpdef int64_t lower(Places places, Shelf shelf)
+cpdef int64_t lower(BlockRooms places, Shelf shelf)

@@ -33,7 +33,7 @@ cdef class Snapshot:
     cdef readonly int64_t skipped
 
 
-cdef class Run:
+cdef class ProcessProgress:
     cdef int64_t[::1] time, stage, end, is_started, space, memory, process, record, blocked
     cdef int64_t[::1] blocked_kind, pc, position, pending, counter, queue, is_queued
     cdef public int64_t head, waiting, finished, events, limit, late
@@ -41,24 +41,24 @@ cdef class Run:
 
 @cython.locals(processes=int64_t, goal=int64_t, process=int64_t)
 cpdef int64_t advance(
-    Programs programs, Fifos fifos, Records records, Snapshot snapshot, Run run, int64_t fuel
+    Programs programs, Fifos fifos, Records records, Snapshot snapshot, ProcessProgress run, int64_t fuel
 )
 
 @cython.locals(processes=int64_t)
-cdef void call(Run run, int64_t process) noexcept
+cdef void call(ProcessProgress run, int64_t process) noexcept
 
 @cython.locals(begin=int64_t, last=int64_t, place=int64_t, other=int64_t, track=int64_t)
 cdef int64_t start(
-    Programs programs, Records records, Snapshot snapshot, Run run, int64_t process
+    Programs programs, Records records, Snapshot snapshot, ProcessProgress run, int64_t process
 ) noexcept
 
 @cython.locals(at=int64_t)
 cdef void note(
-    Records records, Run run, int64_t process, int64_t fifo, int64_t kind
+    Records records, ProcessProgress run, int64_t process, int64_t fifo, int64_t kind
 ) noexcept
 
 @cython.locals(pc=int64_t, position=int64_t, operation=int64_t, begin=int64_t)
-cdef void step(Programs programs, Snapshot snapshot, Run run, int64_t track) noexcept
+cdef void step(Programs programs, Snapshot snapshot, ProcessProgress run, int64_t track) noexcept
 
 @cython.locals(
     first_track=int64_t, last_track=int64_t, own=int64_t, following=int64_t, track=int64_t,
@@ -67,13 +67,13 @@ cdef void step(Programs programs, Snapshot snapshot, Run run, int64_t track) noe
     fifo=int64_t, kind=int64_t, at=int64_t, time=int64_t, last=int64_t, periods=int64_t,
 )
 cdef void proceed(
-    Programs programs, Fifos fifos, Records records, Snapshot snapshot, Run run,
+    Programs programs, Fifos fifos, Records records, Snapshot snapshot, ProcessProgress run,
     int64_t process, int64_t goal,
 ) noexcept
 
 @cython.locals(one=int64_t, track=int64_t, place=int64_t, fifo=int64_t, at=int64_t)
 cdef void take(
-    Fifos fifos, Snapshot snapshot, Run run, int64_t process, int64_t pc
+    Fifos fifos, Snapshot snapshot, ProcessProgress run, int64_t process, int64_t pc
 ) noexcept
 
 @cython.locals(
@@ -82,7 +82,7 @@ cdef void take(
     reader=int64_t, last=int64_t, at=int64_t,
 )
 cdef int64_t recurrence(
-    Programs programs, Fifos fifos, Snapshot snapshot, Run run, int64_t anchor
+    Programs programs, Fifos fifos, Snapshot snapshot, ProcessProgress run, int64_t anchor
 ) noexcept
 
 @cython.locals(
@@ -90,7 +90,7 @@ cdef int64_t recurrence(
     then=int64_t,
 )
 cdef int64_t is_shifted(
-    Programs programs, Fifos fifos, Snapshot snapshot, Run run, int64_t fifo, int64_t shift
+    Programs programs, Fifos fifos, Snapshot snapshot, ProcessProgress run, int64_t fifo, int64_t shift
 ) noexcept
 
 @cython.locals(
@@ -99,5 +99,5 @@ cdef int64_t is_shifted(
     at=int64_t,
 )
 cdef void skip(
-    Programs programs, Fifos fifos, Snapshot snapshot, Run run, int64_t anchor, int64_t periods
+    Programs programs, Fifos fifos, Snapshot snapshot, ProcessProgress run, int64_t anchor, int64_t periods
 ) noexcept

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from cnn2csdf.network import Network
 from planners.memory.stages import StageTable
-from planners.plan.firing import Firings, firing_order, made_by_rows, results_in_order
+from planners.plan.firing import StageFirings, firing_order, made_by_rows, results_in_order
 from planners.plan.plan import Kind, PlannedGroup, StreamingPlan
 from planners.plan.rematerialisation import worked_network
 
@@ -64,7 +64,7 @@ def firings_and_lives(
 def _order(table: StageTable, group: PlannedGroup) -> list[str]:
     if group.order:
         return list(results_in_order(group.order))
-    firings: list[Firings] = [table.geometry(stage.stage).firings for stage in group.stages]
+    firings: list[StageFirings] = [table.geometry(stage.stage).firings for stage in group.stages]
     source = group.streamed_input
     if source is not None:
         firings.insert(0, made_by_rows(source, table.height(source), 1))

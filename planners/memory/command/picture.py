@@ -14,7 +14,7 @@ from cnn2csdf.weights import Model
 from csdf.arguments import public
 from csdf.draw.picture import log_across, rendered
 from csdf.units import bytes_in_words
-from planners.arena.command.picture import Box, arena_picture, draw_arena, draw_boxes
+from planners.arena.command.picture import DrawnBuffer, arena_picture, draw_arena, draw_boxes
 from planners.memory.answer import Fit, SlowTraffic
 from planners.memory.command.lifetimes import firings_and_lives
 from planners.plan.carried_out import require_carried_out
@@ -36,11 +36,13 @@ def plan_picture(networks: Sequence[Network], fits: Sequence[Fit], suffix: str) 
     methods = [fit.best or fit.least for fit in fits]
     if len(fits) == 1 and methods[0].plan.memories:
         return memories_picture(networks[0], methods[0].plan, suffix)
-    boxes: list[Box] = []
+    boxes: list[DrawnBuffer] = []
     for network, method in zip(networks, methods, strict=True):
         begin = max((box.end for box in boxes), default=0)
         for life in firings_and_lives(network, method.plan)[1]:
-            boxes.append(Box(*life)._replace(start=begin + life.start, end=begin + life.end))
+            boxes.append(
+                DrawnBuffer(*life)._replace(start=begin + life.start, end=begin + life.end)
+            )
     arena = max(method.plan.arena_bytes for method in methods)
     names = ", ".join(fit.network for fit in fits)
     about = f"{names}, {methods[0].name}" if len(fits) == 1 else names
@@ -68,7 +70,7 @@ def plot_plan(axes: Axes, network: Network | Model, plan: StreamingPlan) -> None
     """
     network = network.network if isinstance(network, Model) else network
     require_carried_out(network, plan)
-    draw_arena(axes, [Box(*life) for life in firings_and_lives(network, plan)[1]])
+    draw_arena(axes, [DrawnBuffer(*life) for life in firings_and_lives(network, plan)[1]])
     axes.set_xlabel("firings of a frame")
 
 
@@ -81,7 +83,7 @@ def memories_picture(network: Network, plan: StreamingPlan, suffix: str) -> str 
     panels = figure.subplots(len(placed), 1, sharex=True, squeeze=False)[::-1, 0]
     for axes, (memory, begin) in zip(panels, placed, strict=True):
         inside = range(begin, begin + memory.size)
-        boxes = [Box(*live) for live in lives if live.offset in inside]
+        boxes = [DrawnBuffer(*live) for live in lives if live.offset in inside]
         boxes = [box._replace(offset=box.offset - begin) for box in boxes]
         axes.set_xlim(0, last)
         axes.set_ylim(0, memory.size)

@@ -29,7 +29,7 @@ from planners.primitives.execution import (
     streaming_plan,
     ways_of_selection,
 )
-from planners.primitives.profile import LAYER, Machine, Profile, read_profile, write_profile
+from planners.primitives.profile import LAYER, Profile, TimingMachine, read_profile, write_profile
 from planners.primitives.profiling import (
     THREADS,
     Effort,
@@ -85,7 +85,7 @@ class Report(NamedTuple):
     """All that is printed. pairs: of the front, empty where it is not known; seconds: of the search."""
 
     network: Network
-    machine: Machine
+    machine: TimingMachine
     constraint: Constraint
     answer: SelectionAnswer
     baselines: Sequence[Baseline]

@@ -178,7 +178,7 @@ MEMORY_EFFICIENT = tuple(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pointwise(Primitive):
+class PointwiseProduct(Primitive):
     """A product of matrices; is_transposed: weights are kept with the filters along memory."""
 
     is_transposed: bool
@@ -208,7 +208,7 @@ class Pointwise(Primitive):
 
 
 POINTWISE = tuple(
-    Pointwise(
+    PointwiseProduct(
         name=f"pointwise{TRANSPOSED * is_transposed}",
         input_layout=source,
         output_layout=target,

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.execution.layer_by_layer import Step, computation
+from cnn2csdf.execution.layer_by_layer import OperatorStep, computation
 from cnn2csdf.network import Connection, Layer, Network, Shape
-from cnn2csdf.part import HeldRows, Part
+from cnn2csdf.part import HeldRows, OutputRows
 from cnn2csdf.weights import Array, Model
 from csdf.errors import InvalidPlan
 from planners.kernels import convolution_layers as kernels
@@ -245,7 +245,7 @@ def _executed(model: Model, layer: Layer) -> Computed:
         readers = [
             HeldRows(shape=shape, array=array) for shape, array in zip(shapes, inputs, strict=True)
         ]
-        part = Part(readers, layer_computation.weights, layer.shape, 0, layer.shape.rows)
+        part = OutputRows(readers, layer_computation.weights, layer.shape, 0, layer.shape.rows)
         output[...] = layer_computation.operator.computed(part)
 
     parameters = (
@@ -357,7 +357,7 @@ class Finish:
     shape: Shape
     bias: Array | None
     bend: tuple[float, float, float]  # slope below zero, low, high
-    steps: tuple[Step, ...]
+    steps: tuple[OperatorStep, ...]
 
     @property
     def parameter_bytes(self) -> int:
@@ -394,10 +394,10 @@ class Finish:
                     view[:, number] = answer[:, 0]
                 continue
             held = HeldRows(shape=self.shape, array=view)
-            part = Part((held,), step.weights, self.shape, 0, self.shape.rows)
+            part = OutputRows((held,), step.weights, self.shape, 0, self.shape.rows)
             view[...] = step.operator.computed(part)
 
-    def _responds(self, step: Step) -> bool:
+    def _responds(self, step: OperatorStep) -> bool:
         """Whether it normalises the responses of maps."""
         return isinstance(step.operator, op.LocalResponseNormalization) and self.shape.is_map
 

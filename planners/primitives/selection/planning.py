@@ -24,7 +24,7 @@ from planners.primitives.library.primitive import ELEMENT_BYTES
 from planners.primitives.profile import LAYER, LayerProfile
 from planners.primitives.selection.problem import (
     MOST,
-    Link,
+    LayerLink,
     Objective,
     Pair,
     Selection,
@@ -191,7 +191,7 @@ def _greedy_pass(problem: SelectionProblem, objective: Objective, limit: int) ->
     """
     minima = [min(map(objective.of_layer, ways)) for ways in problem.candidates]
     later = list(accumulate(reversed(minima), lambda *sizes: objective.total(sizes), initial=0))
-    inputs: list[list[Link]] = [[] for _ in problem.layers]
+    inputs: list[list[LayerLink]] = [[] for _ in problem.layers]
     for link in problem.links:
         inputs[link.consumer].append(link)
     chosen: list[LayerProfile] = []

@@ -24,7 +24,7 @@ MOST = 2**53  # sums stay below, so that 64 bits and doubles hold them exactly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class LayerLink:
     """An input of a layer; producer, consumer: numbers of layers.
 
     map_bytes: of what goes over it. changes: of its layout, each at most once.
@@ -61,7 +61,7 @@ class Objective(Enum):
         weights = candidate.parameter_bytes if self is Objective.NETWORK else 0
         return candidate.workspace_bytes + weights
 
-    def of_change(self, link: Link, change: TransformProfile) -> int:
+    def of_change(self, link: LayerLink, change: TransformProfile) -> int:
         """Bytes that a layout transformation adds to the memory."""
         return change.workspace_bytes + (link.map_bytes if self is Objective.NETWORK else 0)
 
@@ -92,7 +92,7 @@ class SelectionProblem:
     name: str
     layers: tuple[str, ...]
     candidates: tuple[tuple[LayerProfile, ...], ...]  # of each layer, in the order of the profile
-    links: tuple[Link, ...]
+    links: tuple[LayerLink, ...]
 
     def __post_init__(self) -> None:
         for layer, candidates in zip(self.layers, self.candidates, strict=True):
@@ -139,7 +139,7 @@ class Selection(Shown):
     chosen: tuple[LayerProfile, ...]
 
     @property
-    def changes(self) -> Iterator[tuple[Link, TransformProfile]]:
+    def changes(self) -> Iterator[tuple[LayerLink, TransformProfile]]:
         """The layout transformations that it takes."""
         for link in self.problem.links:
             source = self.chosen[link.producer].output_layout
@@ -243,7 +243,7 @@ def selection_problem(network: Network, profile: Profile) -> SelectionProblem:
         layers=tuple(numbers),
         candidates=tuple(tuple(candidates) for candidates in profiles_of.values()),
         links=tuple(
-            Link(
+            LayerLink(
                 producer=numbers[ends.producer],
                 consumer=numbers[ends.consumer],
                 index=ends.index,

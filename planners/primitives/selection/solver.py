@@ -79,7 +79,7 @@ class BinaryVariable(NamedTuple):
     candidate: LayerProfile | None  # None for a link
 
 
-class Limit(NamedTuple):
+class SelectionLimit(NamedTuple):
     """The most of what is not minimised, "nanoseconds" or "memory"."""
 
     what: str
@@ -164,7 +164,7 @@ def fastest(
     """Return the selection of least time whose memory is within a limit, if there is one."""
     is_sum = objective is Objective.NETWORK
     variables = variables_of(problem, objective, most=None if is_sum else memory)
-    limit = Limit("memory", memory) if is_sum and memory is not None else None
+    limit = SelectionLimit("memory", memory) if is_sum and memory is not None else None
     return _solved(problem, objective, variables, "nanoseconds", limit=limit, stop=stop_of(budget))
 
 
@@ -182,7 +182,7 @@ def smallest(
     stop = stop_of(budget)
     variables = variables_of(problem, objective)
     if objective is Objective.NETWORK:
-        limit = Limit("nanoseconds", nanoseconds)
+        limit = SelectionLimit("nanoseconds", nanoseconds)
         return _solved(problem, objective, variables, "memory", limit=limit, stop=stop)
     sizes = sorted({variable.memory for variable in variables})
     low, high = 0, len(sizes)  # smaller ones than sizes[low] do not do, sizes[high] does
@@ -239,7 +239,7 @@ def _solved(
     variables: Sequence[BinaryVariable],
     what: str,
     *,
-    limit: Limit | None,
+    limit: SelectionLimit | None,
     stop: Stop,
 ) -> Solution:
     """Minimise a cost under a limit on the other, until what is found keeps the limit exactly.

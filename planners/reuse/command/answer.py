@@ -10,15 +10,15 @@ from cnn2csdf.fixed_point.flash import and_in_flash
 from csdf.cli import answers, loading
 from csdf.cli.frame import output
 from csdf.units import bytes_in_words, rate_in_words, time_in_words
-from planners.memory.answer import Limits
+from planners.memory.answer import MemoryLimits
 from planners.memory.command.beside import as_json as fit_as_json
 from planners.memory.command.beside import in_words
 from planners.memory.several import Together
 from planners.published.todaes import Comparison
 from planners.reuse.application import Application
 from planners.reuse.deployment import Deployment
-from planners.reuse.evaluation import Evaluator
-from planners.reuse.problem import Front, FrontWhy, Point
+from planners.reuse.evaluation import ChromosomeEvaluator
+from planners.reuse.problem import Front, Point, SearchEnd
 from planners.reuse.selection import PlacedPoint
 
 TOLERANCE = 1e-4  # of the largest output: single precision, sums in another order
@@ -43,13 +43,13 @@ class ReusePlans(NamedTuple):
     """
 
     application: Application
-    evaluator: Evaluator
+    evaluator: ChromosomeEvaluator
     methods: Comparison
     front: Front
     plans: Sequence[PlacedPoint]
     whole: Deployment
     smallest: Deployment
-    limits: Limits
+    limits: MemoryLimits
     memory: int | None
     rows: Sequence[int]
     chosen: Point | None
@@ -105,7 +105,7 @@ def as_lines(answer: ReusePlans, seconds: float) -> list[str]:
     reason = answer.front.reason
     smallest = min(point.memory for point in answer.front.points)
     after = f" after {answers.counted(answer.front.evaluations, 'evaluation')}"
-    if reason.has(FrontWhy.EVALUATIONS):
+    if reason.has(SearchEnd.EVALUATIONS):
         after = ""  # the reason says it
     lines += [
         _arena_line("whole tensors in one arena", answer.whole),

@@ -34,7 +34,7 @@ from csdf.status import Status, because
 from csdf.time_limit import Progress, Stop
 from csdf.units import bytes_in_words
 from planners.arena.allocation import ArenaWhy
-from planners.memory.answer import Limits
+from planners.memory.answer import MemoryLimits
 from planners.memory.command.beside import fit_beside
 from planners.memory.several import Together, run_in_turn
 from planners.plan.own_plans import format_own_plans
@@ -49,7 +49,7 @@ from planners.published.todaes import (
 from planners.reuse.application import (
     YAML_SUFFIXES,
     Application,
-    Member,
+    ApplicationNetwork,
     of_one_size,
     read_application,
     single_partition,
@@ -60,12 +60,20 @@ from planners.reuse.command.answer import ReusePlans, as_json, as_lines, plot
 from planners.reuse.command.main import LOCAL, NSGA2, PUBLISHED, PUBLISHED_STRIDE
 from planners.reuse.deployment import Deployment, deployment, streaming_plans
 from planners.reuse.edge_buffers import best_shared, shared_buffers
-from planners.reuse.evaluation import Costs, Evaluator
+from planners.reuse.evaluation import ChromosomeEvaluator, ElementCosts
 from planners.reuse.executors import Checkpoint, Executor
 from planners.reuse.local_search import local_search
 from planners.reuse.partition import PhaseTimes
 from planners.reuse.placement import free_offsets, whole_buffers
-from planners.reuse.problem import Front, FrontWhy, Point, Problem, genes_at, score, search_problem
+from planners.reuse.problem import (
+    Front,
+    Point,
+    ReuseProblem,
+    SearchEnd,
+    genes_at,
+    score,
+    search_problem,
+)
 from planners.reuse.process_pool import cluster_executor, local_executor
 from planners.reuse.selection import (
     Constraints,
@@ -94,14 +102,16 @@ def work(options: argparse.Namespace) -> int:
         application = as_published(application, keeps_stride=keeps_stride)
     constraints.check_names(application)
     size = options.element_bytes if options.is_element_given else application.unit
-    costs = Costs(
+    costs = ElementCosts(
         element_bytes=size,
         parameter_bytes=options.parameter_bytes or (size if options.is_element_given else None),
         platform=platform_named(options.platform),
         measured=measured_times(application, options.durations),
     )
     is_ours = options.method == LOCAL and options.selection != PUBLISHED
-    evaluator = Evaluator(application, costs, share=best_shared if is_ours else shared_buffers)
+    evaluator = ChromosomeEvaluator(
+        application, costs, share=best_shared if is_ours else shared_buffers
+    )
     stop = stop_after(options.time_limit)
     front = front_at_once(evaluator, options) or searched(evaluator, options, stop)
     with answers.working("placing buffers, proving bounds"):
@@ -153,7 +163,7 @@ def application_of(options: argparse.Namespace) -> Application:
         if options.entry:
             return read_published_application(described[0], options.entry)
         return read_application(described[0])
-    members: list[Member] = []
+    members: list[ApplicationNetwork] = []
     names: list[str] = []
     for text in options.models:
         for source in [text] if os.path.exists(text) else text.split("+"):
@@ -192,7 +202,7 @@ def measured_times(
     return dict(measured)
 
 
-def searched(evaluator: Evaluator, options: argparse.Namespace, stop: Stop) -> Front:
+def searched(evaluator: ChromosomeEvaluator, options: argparse.Namespace, stop: Stop) -> Front:
     """Return the front that the method chosen finds within the limits."""
     evaluate = functools.partial(score, evaluator)
     opened = (
@@ -219,7 +229,7 @@ def searched(evaluator: Evaluator, options: argparse.Namespace, stop: Stop) -> F
 
 
 def _evolved(
-    problem: Problem, executor: Executor, options: argparse.Namespace, stop: Stop
+    problem: ReuseProblem, executor: Executor, options: argparse.Namespace, stop: Stop
 ) -> Front:
     """The evolution, from the two plans that everybody has: all whole, all by rows."""
     whole = tuple(alleles[0] for alleles in problem.alleles)
@@ -243,7 +253,7 @@ def _evolved(
     )
 
 
-def front_at_once(evaluator: Evaluator, options: argparse.Namespace) -> Front | None:
+def front_at_once(evaluator: ChromosomeEvaluator, options: argparse.Namespace) -> Front | None:
     """Return the one point of all layers whole where Algorithm 9 takes it; None where it searches."""
     room = _limits(options).room(evaluator.weights, evaluator.flash_bytes)
     (whole,) = uniform_points(evaluator, ())
@@ -253,18 +263,18 @@ def front_at_once(evaluator: Evaluator, options: argparse.Namespace) -> Front | 
         points=(whole,),
         is_finished=True,
         is_proved=False,
-        reason=because(FrontWhy.AT_ONCE),
+        reason=because(SearchEnd.AT_ONCE),
         generations=0,
         evaluations=1,
     )
 
 
-def _limits(options: argparse.Namespace) -> Limits:
-    return Limits(ram=options.ram, flash=options.flash, memory=options.memory)
+def _limits(options: argparse.Namespace) -> MemoryLimits:
+    return MemoryLimits(ram=options.ram, flash=options.flash, memory=options.memory)
 
 
 def concluded(
-    evaluator: Evaluator,
+    evaluator: ChromosomeEvaluator,
     front: Front,
     options: argparse.Namespace,
     constraints: Constraints,
@@ -347,7 +357,7 @@ def concluded(
 
 
 def _fit(
-    evaluator: Evaluator, options: argparse.Namespace, room: int | None, stop: Stop
+    evaluator: ChromosomeEvaluator, options: argparse.Namespace, room: int | None, stop: Stop
 ) -> Together | None:
     """Return what csdf fit finds; None for networks at the same time, and for published figures."""
     is_published = options.accounting != "own" or options.selection == PUBLISHED

@@ -46,12 +46,14 @@ def work(options: argparse.Namespace) -> int:
     return answers.UNKNOWN if is_cut_short and not options.best_effort else answers.ANSWERED
 
 
-def _is_cut_short(point: Point) -> bool:
+def _is_cut_short(point: BufferPoint) -> bool:
     """Whether the clock ended a search for this buffer; the answer depends on the load then."""
     return any(answer.reason.has(Ended.TIME_LIMIT) for answer in point.by_fusion.values())
 
 
-def _points(search: NetworkSearch, options: argparse.Namespace, stop: Stop) -> Iterator[Point]:
+def _points(
+    search: NetworkSearch, options: argparse.Namespace, stop: Stop
+) -> Iterator[BufferPoint]:
     """The answers for each buffer; after an early end what fuses more is what was found so far."""
     ended: Reason | None = None
     for size in _buffers(options):
@@ -67,7 +69,7 @@ def _points(search: NetworkSearch, options: argparse.Namespace, stop: Stop) -> I
             ended = (
                 by_fusion[fusion].reason if by_fusion[fusion].status is Status.FEASIBLE else None
             )
-        yield Point(size, by_fusion)
+        yield BufferPoint(size, by_fusion)
 
 
 def _in_words(progress: Progress) -> str:
@@ -75,7 +77,10 @@ def _in_words(progress: Progress) -> str:
 
 
 def _print(
-    points: Sequence[Point], asked: Point | None, seconds: float, options: argparse.Namespace
+    points: Sequence[BufferPoint],
+    asked: BufferPoint | None,
+    seconds: float,
+    options: argparse.Namespace,
 ) -> None:
     traffic = None if asked is None else asked.by_fusion[options.fusion]
     if options.json:
@@ -97,7 +102,7 @@ def _print(
     print(answers.in_words(lines, options))
 
 
-def _remark(points: Sequence[Point]) -> None:
+def _remark(points: Sequence[BufferPoint]) -> None:
     """Say where the search ended early."""
     remarks = dict.fromkeys(
         f"{point.buffer_bytes} bytes: {traffic.status}: {traffic.reason}"
@@ -136,7 +141,7 @@ def _network(options: argparse.Namespace) -> Network:
 
 
 def _plot(
-    path: str, points: Sequence[Point], asked: Point | None, options: argparse.Namespace
+    path: str, points: Sequence[BufferPoint], asked: BufferPoint | None, options: argparse.Namespace
 ) -> None:
     draw = loading.drawing("planners.traffic.command.picture")
     suffix = loading.suffix_of(path)
@@ -178,7 +183,7 @@ COLUMNS = ("input", "weights", "output", "halo", "total", "bound", "ratio")
 PARTS = {"input": "input", "weight": "weights", "output": "output", "halo": "halo"}  # in words
 
 
-class Point(NamedTuple):
+class BufferPoint(NamedTuple):
     """The findings for one buffer, by what may be fused."""
 
     buffer_bytes: int
@@ -258,7 +263,7 @@ def _ratio(one: int, other: int) -> str:
     return f"{one / other:.3f}x" if other else "-"
 
 
-def sweep_as_text(points: Sequence[Point]) -> list[str]:
+def sweep_as_text(points: Sequence[BufferPoint]) -> list[str]:
     """Return a line a buffer, with the traffic of each --fusion and how far that is above the bound."""
     fusions = list(points[0].by_fusion)
     head = "  ".join(f"{TITLES[fusion]:>24}" for fusion in fusions)
@@ -284,7 +289,7 @@ def as_json(found: NetworkTraffic, *, shows_nest: bool) -> dict[str, Any]:
     return {**found.to_json(), "groups": groups}
 
 
-def sweep_as_json(points: Sequence[Point]) -> list[dict[str, Any]]:
+def sweep_as_json(points: Sequence[BufferPoint]) -> list[dict[str, Any]]:
     """Return the traffic of each --fusion with each buffer."""
     return [
         {

@@ -42,7 +42,7 @@ class Moved(NamedTuple):
         return sum(self)
 
 
-class Need(NamedTuple):
+class WorkingBytes(NamedTuple):
     """Bytes that must find room while one layer works, without weights that stay.
 
     streamed: with what its weights pass through; full: where all of its weights stay.
@@ -52,17 +52,17 @@ class Need(NamedTuple):
     full: int
 
 
-class Axes(NamedTuple):
+class ScheduleAxes(NamedTuple):
     """The two axes of a schedule as keys of its tables: axis, tiles, halo, of the input."""
 
     outer: _AxisKey
     inner: _AxisKey
 
 
-def axes_of(schedule: FusedSchedule) -> Axes:
+def axes_of(schedule: FusedSchedule) -> ScheduleAxes:
     """Return which axis is the outer one, with its tiles and halo."""
     outer, inner = (ROWS, COLUMNS) if schedule.columns_first else (COLUMNS, ROWS)
-    return Axes(
+    return ScheduleAxes(
         (outer, schedule.tiles[outer], schedule.halo[0], schedule.input_halo[0]),
         (inner, schedule.tiles[inner], schedule.halo[1], schedule.input_halo[1]),
     )
@@ -149,32 +149,34 @@ def least_need(tiles: tuple[int, int], tables: CutTables) -> int:
     return max(there)
 
 
-def needs(schedule: FusedSchedule, tables: CutTables, limit: int) -> tuple[Need, ...] | int:
+def needs(schedule: FusedSchedule, tables: CutTables, limit: int) -> tuple[WorkingBytes, ...] | int:
     """Return for each layer the most bytes that must find room while it works.
 
     Where that is above `limit` even with all weights in their place, it ends early, and the answer
     is one number that is needed at least.
     """
-    most = [Need(0, 0)] * schedule.group.length
+    most = [WorkingBytes(0, 0)] * schedule.group.length
     for tile in _tiles(schedule, tables):
         for number, need in enumerate(tile):
             if need.full > limit:
                 return need.full
             worst = most[number]
             if need.full > worst.full or need.streamed > worst.streamed:
-                most[number] = Need(max(worst.streamed, need.streamed), max(worst.full, need.full))
+                most[number] = WorkingBytes(
+                    max(worst.streamed, need.streamed), max(worst.full, need.full)
+                )
     return tuple(most)
 
 
-def layer_needs(schedule: FusedSchedule, tables: CutTables) -> tuple[Need, ...]:
+def layer_needs(schedule: FusedSchedule, tables: CutTables) -> tuple[WorkingBytes, ...]:
     """Return for each layer the most bytes that must find room while it works."""
     return tuple(
-        Need(max(need.streamed for need in of_layer), max(need.full for need in of_layer))
+        WorkingBytes(max(need.streamed for need in of_layer), max(need.full for need in of_layer))
         for of_layer in zip(*_tiles(schedule, tables), strict=True)
     )
 
 
-def _tiles(schedule: FusedSchedule, tables: CutTables) -> Iterator[Iterator[Need]]:
+def _tiles(schedule: FusedSchedule, tables: CutTables) -> Iterator[Iterator[WorkingBytes]]:
     """Return what each layer needs, for each tile that differs from others."""
     axes = axes_of(schedule)
     steps = _one_map_steps if schedule.hold is Hold.ONE_MAP else _all_maps_steps
@@ -199,7 +201,7 @@ class _Tile:
         return self._across[number].made if self._down[number].made else 0
 
 
-def _all_maps_steps(sizes: Sizes, tile: _Tile) -> Iterator[Need]:
+def _all_maps_steps(sizes: Sizes, tile: _Tile) -> Iterator[WorkingBytes]:
     for step, layer in enumerate(sizes.layers, 1):
         fixed = tile.row(step) * layer.widest_beside
         for number in sizes.inner:
@@ -220,31 +222,33 @@ def _all_maps_steps(sizes: Sizes, tile: _Tile) -> Iterator[Need]:
         if sizes.last_readers[step] == step:
             yield _end(layer, step, sizes, tile, fixed)
         else:
-            yield Need(fixed + sizes.vectors[step - 1], fixed)
+            yield WorkingBytes(fixed + sizes.vectors[step - 1], fixed)
 
 
-def _first(layer: FusedLayer, sizes: Sizes, tile: _Tile, fixed: int) -> Need:
+def _first(layer: FusedLayer, sizes: Sizes, tile: _Tile, fixed: int) -> WorkingBytes:
     """The input comes map by map past one vector, or row by row past all vectors of its map."""
     map_sizes, element_bytes, vector = tile.maps[0], sizes.elements[0], sizes.vectors[0]
     through = (
         (layer.channels - 1) * max(map_sizes.before, map_sizes.after) + map_sizes.held
     ) * element_bytes
     if not tile.reads_rows:
-        return Need(fixed + through + vector, fixed + through)
+        return WorkingBytes(fixed + through + vector, fixed + through)
     row = tile.row(0) * element_bytes
     by_row = row + layer.filters // layer.groups * vector
-    return Need(fixed + min(through + vector, by_row), fixed + row)
+    return WorkingBytes(fixed + min(through + vector, by_row), fixed + row)
 
 
-def _end(layer: FusedLayer, number: int, sizes: Sizes, tile: _Tile, fixed: int) -> Need:
+def _end(layer: FusedLayer, number: int, sizes: Sizes, tile: _Tile, fixed: int) -> WorkingBytes:
     """The output leaves map by map past one vector, or row by row past all vectors of its filter."""
     element_bytes, vector = sizes.elements[number], sizes.vectors[number - 1]
     row = tile.row(number) * element_bytes
     by_row = row + layer.channels // layer.groups * vector
-    return Need(fixed + min(tile.maps[number].held * element_bytes + vector, by_row), fixed + row)
+    return WorkingBytes(
+        fixed + min(tile.maps[number].held * element_bytes + vector, by_row), fixed + row
+    )
 
 
-def _one_map_steps(sizes: Sizes, tile: _Tile) -> Iterator[Need]:
+def _one_map_steps(sizes: Sizes, tile: _Tile) -> Iterator[WorkingBytes]:
     last = len(sizes.layers)
     maps = [
         (
@@ -263,7 +267,9 @@ def _one_map_steps(sizes: Sizes, tile: _Tile) -> Iterator[Need]:
             for number, (before, held, after) in enumerate(maps, 1)
         )
         beside = tile.row(last) * layer.widest_beside
-        yield Need(fixed + of_map + sizes.vectors[step - 1] + beside, fixed + of_map + beside)
+        yield WorkingBytes(
+            fixed + of_map + sizes.vectors[step - 1] + beside, fixed + of_map + beside
+        )
 
 
 Profile = TypeVar("Profile", Outer, Inner)

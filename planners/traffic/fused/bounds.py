@@ -19,7 +19,7 @@ from planners.traffic.fused.group import (
     union,
 )
 from planners.traffic.fused.reading import parameters_read, read_of, whole_of
-from planners.traffic.fused.stages import Stage, operands_of
+from planners.traffic.fused.stages import TraversalStep, operands_of
 
 
 def least_moved(group: FusedGroup) -> int:
@@ -79,7 +79,7 @@ def _operands(group: FusedGroup) -> dict[int, list[tuple[int, int]]]:
     return skips
 
 
-def least_of_stage(stage: Stage) -> tuple[int, int]:
+def least_of_stage(stage: TraversalStep) -> tuple[int, int]:
     """Return the bytes every schedule of one stage moves, and those of operands apart from it.
 
     As in a group, with all of its output needed: one rule for a layer and for a group.
@@ -110,7 +110,7 @@ def _seen(reach: ReceptiveField) -> int:
     return reach.needed(places(0, reach.outputs)).bit_count()
 
 
-def least_of_network(network: Network, stages: Sequence[Stage], sizes: ElementSizes) -> int:
+def least_of_network(network: Network, stages: Sequence[TraversalStep], sizes: ElementSizes) -> int:
     """Return the bytes every schedule of a network moves: frames, weights and results, once.
 
     Of frames and weights only those that the results depend on. Elements of a frame that a result

@@ -19,7 +19,7 @@ from planners.plan.regions import COLUMNS, ROWS
 from planners.traffic.fused.accounting import (
     CutTables,
     Moved,
-    Need,
+    WorkingBytes,
     axes_of,
     layer_needs,
     least_need,
@@ -54,7 +54,7 @@ class Room(NamedTuple):
 
 
 def room_for_weights(
-    wanted: tuple[Need, ...],
+    wanted: tuple[WorkingBytes, ...],
     weights: tuple[int, ...],
     buffer: int,
     tiles: int,
@@ -97,15 +97,15 @@ def _fill(kept: list[int], left: int, weights: tuple[int, ...], sizes: tuple[int
         left -= extra
 
 
-class _Candidate:
+class _ScheduleCandidate:
     """A schedule without its weights; what it holds is counted when it is first asked for."""
 
     def __init__(self, schedule: FusedSchedule, maps_moved: int) -> None:
         self.schedule = schedule
         self.maps_moved = maps_moved
-        self._needs: tuple[Need, ...] | int = 0
+        self._needs: tuple[WorkingBytes, ...] | int = 0
 
-    def needs(self, tables: CutTables, limit: int) -> tuple[Need, ...] | None:
+    def needs(self, tables: CutTables, limit: int) -> tuple[WorkingBytes, ...] | None:
         """Return what each layer needs; None where that is above the limit."""
         if isinstance(self._needs, int) and self._needs <= limit:
             self._needs = needs(self.schedule, tables, limit)
@@ -123,7 +123,7 @@ class GroupSearch:
         self._sizes = tuple(layer.weight_bytes for layer in group.layers)
         self._grids = sorted(grids(group), key=lambda tiles: (tiles[0] * tiles[1], tiles))
         self._finest: Tiles = group.dims(group.length)[1:]
-        self._candidates: dict[Tiles, list[_Candidate]] = {}
+        self._candidates: dict[Tiles, list[_ScheduleCandidate]] = {}
         self._least_needs: dict[Tiles, int] = {}
 
     def best(
@@ -165,7 +165,7 @@ class GroupSearch:
         """Whether the finest cut leaves the maps enough room; if not, no longer group's does."""
         return self._least_need(self._finest) <= buffer
 
-    def _room(self, one: _Candidate, buffer: int, least: int | None) -> Room | None:
+    def _room(self, one: _ScheduleCandidate, buffer: int, least: int | None) -> Room | None:
         """Return which weights stay; None where the schedule does not fit, or cannot move less."""
         limit, again = buffer, one.schedule.count - 1
         if least is not None and again:
@@ -197,10 +197,10 @@ class GroupSearch:
             self._least_needs[tiles] = least_need(tiles, self._tables) if is_known else 0
         return self._least_needs[tiles]
 
-    def _of(self, tiles: Tiles) -> list[_Candidate]:
+    def _of(self, tiles: Tiles) -> list[_ScheduleCandidate]:
         if tiles not in self._candidates:
             candidates = [
-                _Candidate(
+                _ScheduleCandidate(
                     schedule, moved(schedule, self._tables).total - self._weights * schedule.count
                 )
                 for schedule in _schedules(self.group, tiles)

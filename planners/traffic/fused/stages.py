@@ -17,7 +17,7 @@ from math import prod
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import ElementSizes
-from planners.traffic.convolution import CONVOLUTIONS, Convolution, convolution_of
+from planners.traffic.convolution import CONVOLUTIONS, ConvolutionLoops, convolution_of
 from planners.traffic.fused.axis_cuts import makes_what_it_writes
 from planners.traffic.fused.group import (
     INPUT,
@@ -38,7 +38,7 @@ from planners.traffic.fused.reading import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class TraversalStep:
     """A step through a network.
 
     layers: their names, the last of which names what the stage leaves. source: what its window
@@ -59,7 +59,7 @@ class Stage:
     beside: tuple[str, ...] = ()
     in_views: tuple[str, ...] = ()
     window: FusedLayer | None = None
-    convolution: Convolution | None = None
+    convolution: ConvolutionLoops | None = None
     outputs: int
     shown: tuple[frozenset[str], ...] = ()
     maps_apart: int = 0
@@ -82,7 +82,7 @@ class Stage:
         return self.outputs * self.element_bytes
 
 
-def stages_of(network: Network, sizes: ElementSizes | None = None) -> tuple[Stage, ...]:
+def stages_of(network: Network, sizes: ElementSizes | None = None) -> tuple[TraversalStep, ...]:
     """Return the stages, each after those it reads; long chains are not interrupted by branches.
 
     sizes: of elements; none given: of one byte each, so that elements are counted.
@@ -94,10 +94,10 @@ def stages_of(network: Network, sizes: ElementSizes | None = None) -> tuple[Stag
     return tuple(_with_neighbours(network, stage, order, place) for stage in order)
 
 
-def _made(network: Network, sizes: ElementSizes) -> list[Stage]:
+def _made(network: Network, sizes: ElementSizes) -> list[TraversalStep]:
     """All stages, in the order of the layers that end them."""
     consumers, depth = network.consumers, _depths(network)
-    made: dict[str, Stage] = {}  # by the layer that ends it, as far as is known
+    made: dict[str, TraversalStep] = {}  # by the layer that ends it, as far as is known
     for layer in network.layers:
         if layer.is_end or layer.operator.is_view:
             continue
@@ -115,7 +115,9 @@ def _made(network: Network, sizes: ElementSizes) -> list[Stage]:
     return list(made.values())
 
 
-def _with_in_place(stage: Stage, layer: Layer, main: str, sizes: ElementSizes) -> Stage:
+def _with_in_place(
+    stage: TraversalStep, layer: Layer, main: str, sizes: ElementSizes
+) -> TraversalStep:
     """The stage with a layer that works on its output, or that it consists of."""
     new = list(layer.inputs)
     new.remove(main)
@@ -149,14 +151,14 @@ def _is_in_place(network: Network, layer: Layer) -> bool:
     return False
 
 
-def _stage(network: Network, layer: Layer, sizes: ElementSizes) -> Stage:
+def _stage(network: Network, layer: Layer, sizes: ElementSizes) -> TraversalStep:
     """The stage that a layer starts."""
     if window_of(network, layer) is not None:
         return _windowed(network, layer, layer.inputs[0], sizes)
     parameters = sizes.of_parameters(layer)
     inputs = zip(layer.inputs, network.input_shapes(layer), strict=True)
     bytes_of_inputs = {name: shape.elements * sizes.of(name) for name, shape in inputs}
-    return Stage(
+    return TraversalStep(
         layers=(layer.name,),
         source=layer.inputs[0],
         outputs=layer.shape.elements,
@@ -180,13 +182,13 @@ def _least_reads(network: Network, layer: Layer, parameters: int, sizes: Element
     return bytes_read
 
 
-def _windowed(network: Network, layer: Layer, source: str, sizes: ElementSizes) -> Stage:
+def _windowed(network: Network, layer: Layer, source: str, sizes: ElementSizes) -> TraversalStep:
     """The stage of a layer that slides a window, or looks at single elements."""
     window = window_of(network, layer)
     is_single = window is None
     if window is None:
         window = fused_layer(network.layer(source).shape, layer.shape, op.Window(kernel=(1, 1)))
-    return Stage(
+    return TraversalStep(
         layers=(layer.name,),
         source=source,
         source_bytes=sizes.of(source),
@@ -203,7 +205,7 @@ def _windowed(network: Network, layer: Layer, source: str, sizes: ElementSizes) 
     )
 
 
-def _order(network: Network, stages: Mapping[str, Stage]) -> Iterator[str]:
+def _order(network: Network, stages: Mapping[str, TraversalStep]) -> Iterator[str]:
     """Names of stages, each after those it reads; of branches that meet, the deepest comes last."""
     depth = _depths(network)
     done: set[str] = set()
@@ -226,15 +228,15 @@ def _order(network: Network, stages: Mapping[str, Stage]) -> Iterator[str]:
         waiting += [(source, False) for source in sorted(read, key=lambda source: -depth[source])]
 
 
-def _read_by(network: Network, stage: Stage) -> tuple[str, ...]:
+def _read_by(network: Network, stage: TraversalStep) -> tuple[str, ...]:
     if stage.window is None:
         return network.layer(stage.name).inputs
     return (stage.source, *stage.beside)
 
 
 def _with_neighbours(
-    network: Network, stage: Stage, order: list[Stage], place: Mapping[str, int]
-) -> Stage:
+    network: Network, stage: TraversalStep, order: list[TraversalStep], place: Mapping[str, int]
+) -> TraversalStep:
     """The stage with whose maps it reads, and who reads what it leaves."""
     stage_of = {name: stage for stage in order for name in stage.layers}
     windowed = [
@@ -290,7 +292,9 @@ def _viewed(network: Network, name: str) -> Iterator[str]:
         yield from _viewed(network, input_)
 
 
-def operands_of(stages: Sequence[Stage], inside: Collection[str]) -> tuple[tuple[int, ...], ...]:
+def operands_of(
+    stages: Sequence[TraversalStep], inside: Collection[str]
+) -> tuple[tuple[int, ...], ...]:
     """Return which tensor each operand from DRAM is, of stages that slide over one input.
 
     inside: tensors that are no operands from DRAM. Numbers are as FusedGroup has them.
@@ -320,7 +324,7 @@ def _consumers(network: Network, name: str) -> Iterator[str]:
             yield consumer
 
 
-def groups_of(stages: Sequence[Stage], first: int, end: int) -> Iterator[FusedGroup]:
+def groups_of(stages: Sequence[TraversalStep], first: int, end: int) -> Iterator[FusedGroup]:
     """Return the ways in which stages [first, end) can be one group; none where they cannot be.
 
     They differ in whether an input that is added later waits for that or is read twice.
@@ -362,7 +366,9 @@ def groups_of(stages: Sequence[Stage], first: int, end: int) -> Iterator[FusedGr
             yield group
 
 
-def _sources_in(place: Mapping[str, int], stage: Stage, start: Stage) -> tuple[int, ...]:
+def _sources_in(
+    place: Mapping[str, int], stage: TraversalStep, start: TraversalStep
+) -> tuple[int, ...]:
     """The maps of a group that the window of a stage slides over; none where others are needed."""
     left, positions = stage.sources, []
     while left:
@@ -377,13 +383,13 @@ def _sources_in(place: Mapping[str, int], stage: Stage, start: Stage) -> tuple[i
     return tuple(positions)
 
 
-def _skips(chosen: Sequence[Stage], place: Mapping[str, int]) -> Iterator[Skip]:
+def _skips(chosen: Sequence[TraversalStep], place: Mapping[str, int]) -> Iterator[Skip]:
     """The tensors with a place that stages read element by element."""
     for number, stage in enumerate(chosen, 1):
         yield from ((place[name], number) for name in stage.beside if name in place)
 
 
-def _are_cut_alike(ends: Iterable[Stage]) -> bool:
+def _are_cut_alike(ends: Iterable[TraversalStep]) -> bool:
     """Whether all of these make equally many rows and columns."""
     windows = [stage.window for stage in ends]
     return (
@@ -391,12 +397,12 @@ def _are_cut_alike(ends: Iterable[Stage]) -> bool:
     )
 
 
-def _is_read_beyond(stage: Stage, first: int, end: int) -> bool:
+def _is_read_beyond(stage: TraversalStep, first: int, end: int) -> bool:
     """Whether someone outside stages [first, end) reads what a stage leaves."""
     return stage.leaves or any(not first <= reader < end for reader in stage.readers)
 
 
-def _layers(chosen: Sequence[Stage], inside: Collection[str]) -> Iterator[FusedLayer]:
+def _layers(chosen: Sequence[TraversalStep], inside: Collection[str]) -> Iterator[FusedLayer]:
     """The layers with their operands from DRAM; inside: tensors that are in the buffer."""
     for stage in chosen:
         if stage.window is not None:

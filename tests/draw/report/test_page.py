@@ -10,7 +10,7 @@ from csdf.draw.graph_drawing import EXCERPT, MOST_ACTORS
 from csdf.draw.report.advice import best_buy, front_data, status_in_words
 from csdf.draw.report.findings import FasterActor, GraphFindings
 from csdf.draw.report.markup import MOST_ROWS
-from csdf.draw.report.page import Origin, Source, report_page
+from csdf.draw.report.page import Origin, ReadFile, report_page
 from csdf.model.builder import GraphBuilder
 from csdf.search.pareto import ParetoFront, ParetoPoint
 from tests.draw.report.html_reader import ReadPage
@@ -154,7 +154,7 @@ def test_a_table_of_too_many_rows_says_how_many_are_left_out():
 
 
 def test_a_page_says_what_it_was_made_from():
-    source = Source("net.onnx", 12, "ab" * 32)
+    source = ReadFile("net.onnx", 12, "ab" * 32)
     origin = Origin(
         command="csdf report net.onnx", version="9.9", sources=(source,),
         terms=(("element size", "1 byte"), ("platform", "<b>")),

@@ -63,7 +63,7 @@ def test_a_push_sees_the_same_places_in_a_list_of_conflicts_as_among_all_blocks(
     field = Field(blocks, (), compiler.PLAIN)
     columns = (blocks.neighbour_start, blocks.neighbour, blocks.rise, blocks.lift)
     conflicts = placement.Conflicts(*map(list, columns))
-    places = placement_ejection.Places(
+    places = placement_ejection.BlockRooms(
         [random.choice((1, 4)) for _ in range(60)], [0] * 60, [0] * 60
     )
     shelves = []

@@ -19,7 +19,7 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Quantization
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import UnsupportedOperator
-from planners.code.calls.cmsis_nn import Scratch, blocks_of
+from planners.code.calls.cmsis_nn import ScratchLimit, blocks_of
 from planners.code.library import library, write_library
 from planners.code.packaging import Package
 from planners.code.parts import CMSIS_NN, COMMIT, source
@@ -220,7 +220,7 @@ def made_of(found):
             *(model, plan),
             name=f"net{number}",
             kernels=CMSIS_NN,
-            scratch=Scratch(200 if number == len(found) - 1 else 700 if number % 2 else None),
+            scratch=ScratchLimit(200 if number == len(found) - 1 else 700 if number % 2 else None),
         )
         for number, (model, plan) in enumerate(found)
     ]

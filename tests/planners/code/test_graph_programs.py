@@ -15,7 +15,14 @@ from csdf.generation import GraphShape, random_graph
 from csdf.io.graph_files import read_graph
 from csdf.model.builder import GraphBuilder
 from csdf.time_limit import Stop
-from planners.code.graph.looped import ORDERS, Fire, Interleaved, Loop, firing_counts, in_words
+from planners.code.graph.looped import (
+    ORDERS,
+    Fire,
+    Interleaved,
+    LoopedBody,
+    firing_counts,
+    in_words,
+)
 from planners.code.graph.planning import downstream_first, planned_graph, short_loops
 from planners.code.graph.program import graph_program, write_graph_program
 from tests.planners.code.compiling import COMPILER, FLAGS, SANITIZERS, needs_compiler, program
@@ -371,7 +378,7 @@ def test_those_that_take_stand_before_those_that_make():
 
 
 def test_loops_of_one_round_are_none():
-    assert in_words(Loop(1, (Fire("a"), Loop(2, (Fire("b"),))))) == "a (2 b)"
+    assert in_words(LoopedBody(1, (Fire("a"), LoopedBody(2, (Fire("b"),))))) == "a (2 b)"
 
 
 ODD = ("größe */ int", "1st", "while", "a-b", "a b", "A B", "??/", "state", "%s\\n", "NULL")

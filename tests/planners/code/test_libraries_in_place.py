@@ -8,7 +8,7 @@ from planners.code.library import library
 from planners.memory import making as making
 from planners.memory import making as rings
 from planners.plan.carried_out import require_carried_out
-from planners.plan.executor import Machine
+from planners.plan.executor import PlanMachine
 from tests.planners.code import compiling
 from tests.planners.code.calibrated import integer_model
 from tests.planners.code.compiling import COMPILERS, libraries, needs_compiler, run_all
@@ -70,7 +70,7 @@ def test_the_places_in_c_are_those_of_the_machine():
         model = joined_model(seed)
         plan = whole_layers(model.network)
         require_carried_out(model.network, plan)
-        machine = Machine(model.network, plan)
+        machine = PlanMachine(model.network, plan)
         machine.run()
         made = library(model, plan, name="net")
         for name, numbers in tensors_of(made.files["src/net.c"]).items():

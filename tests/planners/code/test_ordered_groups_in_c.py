@@ -8,12 +8,12 @@ from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.weights import Model
 from planners.fusion.planning import best_plan
 from planners.fusion.search import Terms
-from planners.memory.answer import GroupMode, Scratch
+from planners.memory.answer import GroupMode, ScratchCount
 from planners.memory.order import chain_of
 from planners.plan.plan import Kind
 from planners.plan.text import format_plans, parse_plans
 from planners.reuse.deployment import streaming_plans
-from planners.reuse.evaluation import Evaluator
+from planners.reuse.evaluation import ChromosomeEvaluator
 from tests.planners.code.calibrated import real_model
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.code.drawing import same_in_each_run
@@ -30,7 +30,7 @@ def deployed(count):
     def collect(drawn):
         application, weights, genes = drawn
         make = (as_published, by_offsets)[len(found) % 2]
-        plans = streaming_plans(application, make(Evaluator(application), genes))
+        plans = streaming_plans(application, make(ChromosomeEvaluator(application), genes))
         for member, plan in zip(application.members, plans, strict=True):
             model = Model(network=member.network, weights=weights[member.name])
             found.append((model, parse_plans(format_plans([plan]), "plan.json")[0]))
@@ -54,7 +54,7 @@ def test_partitions_and_pipelines_give_in_c_what_the_whole_gives(tmp_path):
 def test_groups_of_rows_among_whole_layers_give_in_c_what_the_whole_gives(tmp_path):
     model = real_model(from_catalogue("resnet8:resolution=16"))
     ways = frozenset({GroupMode.WHOLE, GroupMode.ROWS})
-    terms = Terms(platform=PLATFORMS["jetson-tx2"], scratch=Scratch.NONE, modes=ways)
+    terms = Terms(platform=PLATFORMS["jetson-tx2"], scratch=ScratchCount.NONE, modes=ways)
     found = best_plan(chain_of(model.network), terms, 37_500).plan
     cases = [(model, found.plan)]
     assert any(len(plan.groups) > 1 and any(g.stages[1:] for g in plan.groups) for _, plan in cases)

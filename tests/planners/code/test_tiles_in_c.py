@@ -19,10 +19,10 @@ from planners.code.schedule import tiling_of
 from planners.code.vectors import placed, random_frame
 from planners.fusion.planning import fusion_plan
 from planners.fusion.search import configuration
-from planners.memory.answer import GroupMode, Scratch
+from planners.memory.answer import GroupMode, ScratchCount
 from planners.memory.order import chain_of
 from planners.plan.computing import ModelComputing
-from planners.plan.executor import Machine
+from planners.plan.executor import PlanMachine
 from planners.plan.plan import Kind, Mode, Stage, Tiles
 from planners.plan.text import format_plans, parse_plans
 from tests.planners.code import compiling
@@ -33,7 +33,7 @@ from tests.planners.code.mixed_networks import Mixing
 from tests.planners.code.test_library_on_target import STACK, make, needs_target, printed
 from tests.planners.fusion.chains import TERMS, model_of, plain_chain, planned
 
-DIRECT = replace(TERMS, scratch=Scratch.NONE, element_bytes=None)  # as C computes
+DIRECT = replace(TERMS, scratch=ScratchCount.NONE, element_bytes=None)  # as C computes
 OF_TILES = (Kind.TILE, Kind.TILE_ROWS, Kind.TILE_COLUMNS)
 PAINTED = """#include <stdio.h>
 #include <stdlib.h>
@@ -190,7 +190,7 @@ def of_machine(model, plan, frame):
     found = []
     for colour in (0, 255):
         memory = np.full(plan.all_bytes, colour, np.uint8)
-        Machine(model.network, plan, ModelComputing(model, frame), memory=memory).run()
+        PlanMachine(model.network, plan, ModelComputing(model, frame), memory=memory).run()
         found.append(memory)
     return found
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from planners.fifo.design import Design, Fifo, Layer
+from planners.fifo.design import Design, DesignLayer, Fifo
 from planners.fifo.finn.layers import layer_cluster
-from planners.fifo.finn.nodes import Node
+from planners.fifo.finn.nodes import FinnNode
 from planners.fifo.timing import rtl
 from planners.fifo.timing.cluster import TimingOptions
 
@@ -14,7 +14,7 @@ RESIDUAL = str(ROOT / "models" / "fifo" / "residual.onnx")
 
 def node(operator, style="rtl", outputs=1, name="one", **attributes):
     """A layer with these attributes, as a reader makes it."""
-    return Node(
+    return FinnNode(
         name=name, operator=operator, style=style, written=f"{operator}_{style}",
         attributes=attributes, inputs=("in",), outputs=("out",) * outputs,
     )  # fmt: skip
@@ -36,7 +36,7 @@ def design(layers, joined):
                 consumer=names.index(end), input=port, bits=made.bits, words=made.words,
             )
         )  # fmt: skip
-    found = tuple(Layer(name=name, kind=name, cluster=one) for name, one in layers.items())
+    found = tuple(DesignLayer(name=name, kind=name, cluster=one) for name, one in layers.items())
     return Design(name="drawn", layers=found, fifos=tuple(fifos))
 
 

@@ -8,8 +8,8 @@ from planners.fifo.hls.pipelines import staged
 from planners.fifo.hls.synthesis_report import ReportedLoop, SynthesisReport
 from planners.fifo.hls.trace import (
     Access,
-    Loop,
-    Repeat,
+    LoopExecution,
+    RepeatedIterations,
     Trace,
     TracedArray,
     TracedFifo,
@@ -22,9 +22,10 @@ FILE = Path("design.cpp")
 def loop(label, iterations, line=1):
     """A loop of the source that ran once."""
     trips = sum(
-        one.count * len(one.pattern) if isinstance(one, Repeat) else 1 for one in iterations
+        one.count * len(one.pattern) if isinstance(one, RepeatedIterations) else 1
+        for one in iterations
     )
-    return Loop(
+    return LoopExecution(
         label=label, line=line, function="f", number=0, trips=trips, iterations=tuple(iterations)
     )
 
@@ -70,8 +71,8 @@ def design(processes, streams, arrays=()):
 
 def pipe(words, lanes=2, reader_depth=6):
     """A process that writes all lanes in each iteration, and one that reads them."""
-    put = loop("put", [Repeat(words, (tuple(map(write, range(lanes))),))])
-    take = loop("take", [Repeat(words, (tuple(map(read, range(lanes))),))])
+    put = loop("put", [RepeatedIterations(words, (tuple(map(write, range(lanes))),))])
+    take = loop("take", [RepeatedIterations(words, (tuple(map(read, range(lanes))),))])
     return design(
         [("source", [(put, "put", 1, 3)]), ("sink", [(take, "take", 1, reader_depth)])],
         fifos(("lane", lanes)),
@@ -80,11 +81,11 @@ def pipe(words, lanes=2, reader_depth=6):
 
 def branch(rows=4, columns=6):
     """A fork whose one way has a result only at the end of a row: 0 direct, 1 for the mean, 2 means."""
-    fork = loop("fork", [Repeat(rows * columns, ((write(0), write(1)),))])
-    row = (Repeat(columns - 1, ((read(1),),)), (read(1), write(2)))
-    mean = loop("mean", [Repeat(rows, ((loop("inner", row),),))])
-    first = ((read(2), read(0)), Repeat(columns - 1, ((read(0),),)))
-    join = loop("join", [Repeat(rows, ((loop("each", first),),))])
+    fork = loop("fork", [RepeatedIterations(rows * columns, ((write(0), write(1)),))])
+    row = (RepeatedIterations(columns - 1, ((read(1),),)), (read(1), write(2)))
+    mean = loop("mean", [RepeatedIterations(rows, ((loop("inner", row),),))])
+    first = ((read(2), read(0)), RepeatedIterations(columns - 1, ((read(0),),)))
+    join = loop("join", [RepeatedIterations(rows, ((loop("each", first),),))])
     return design(
         [
             ("split", [(fork, "fork", 1, 2)]),
@@ -100,9 +101,9 @@ def random_design(rng: random.Random, words: int | None = None):
     words = words or rng.randint(4, 12)
     lanes = rng.randint(1, 3)
     first = tuple(map(write, range(lanes)))
-    put = loop("put", [Repeat(words, ((*first, write(lanes)),))])
+    put = loop("put", [RepeatedIterations(words, ((*first, write(lanes)),))])
     half = rng.randint(1, words - 1)
-    head = loop("head", [Repeat(half, (tuple(map(read, range(lanes))),))])
+    head = loop("head", [RepeatedIterations(half, (tuple(map(read, range(lanes))),))])
     rest = [tuple(map(read, range(lanes))) for _ in range(words - half)]
     rest[-1] += (write(lanes + 1), write(lanes + 1))
     tail = loop("tail", rest)

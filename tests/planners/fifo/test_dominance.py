@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from planners.fifo.dominance import Moves
+from planners.fifo.dominance import DepthExchanges
 from planners.fifo.evaluator import DesignEvaluator
 from planners.fifo.event_graph import EventGraph
 from planners.fifo.sizing import smallest_depths
@@ -90,7 +90,7 @@ def moved(depths, move):
 
 
 def moves_of(graph):
-    return Moves(graph.design, DesignEvaluator(graph).alone)
+    return DepthExchanges(graph.design, DesignEvaluator(graph).alone)
 
 
 def slower(graph, depths):

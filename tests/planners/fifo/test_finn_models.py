@@ -8,7 +8,7 @@ from onnx import TensorProto, helper
 
 from csdf.errors import UnreadableFile
 from csdf.search.memory_cost import blocks
-from planners.fifo.cores import Core, cost, split_cores, whole_core, with_cores
+from planners.fifo.cores import FifoCore, cost, split_cores, whole_core, with_cores
 from planners.fifo.event_graph import EventGraph
 from planners.fifo.finn.reading import fifo_depths, folding_text, read_design, read_folding
 from planners.fifo.sizing import smallest_depths
@@ -165,30 +165,30 @@ def test_large_fifos_are_split_as_by_finn(depth, row):
 
 
 def test_a_whole_core_holds_a_power_of_two_beyond_256():
-    assert whole_core(256) == (Core(style="rtl", depth=256),)
-    assert whole_core(257) == (Core(style="vivado", depth=512),)
+    assert whole_core(256) == (FifoCore(style="rtl", depth=256),)
+    assert whole_core(257) == (FifoCore(style="vivado", depth=512),)
     assert sum(core.depth for core in whole_core(40000)) >= 40000
 
 
 def test_costs_are_those_of_finn():
     # ceil(64 / 32) * ceil(16 / 2) LUTs and 2 * ceil(log2 64) for the address.
-    assert cost(Core(style="rtl", depth=64), 12).luts == 2 * 8 + 12
+    assert cost(FifoCore(style="rtl", depth=64), 12).luts == 2 * 8 + 12
     assert blocks(512, 36) == 1
     assert blocks(1024, 36) == 2  # two of 18 bits side by side
     # Both ends count to 4096 in 12 bits; words are 16 bits on the wire: 4 memories of 1024 by 18 bits.
-    assert cost(Core(style="vivado", depth=4096), 12) == (2 * 12, 4)
+    assert cost(FifoCore(style="vivado", depth=4096), 12) == (2 * 12, 4)
 
 
 def test_a_chain_of_cores_holds_what_they_hold_together():
     design = fork()
     one = [
-        (Core(style="rtl", depth=9),)
+        (FifoCore(style="rtl", depth=9),)
         if fifo.name == "fork to sum"
-        else (Core(style="rtl", depth=2),)
+        else (FifoCore(style="rtl", depth=2),)
         for fifo in design.fifos
     ]
     rows = [
-        (Core(style="rtl", depth=5), Core(style="rtl", depth=4))
+        (FifoCore(style="rtl", depth=5), FifoCore(style="rtl", depth=4))
         if len(row) and row[0].depth == 9
         else row
         for row in one
@@ -203,7 +203,7 @@ def test_a_chain_of_cores_holds_what_they_hold_together():
 
 def test_the_folding_file_gives_each_stream_one_depth_at_both_ends():
     design = read_design(RESIDUAL, OPTIONS)
-    cores = [(Core(style="rtl", depth=number + 2),) for number in range(len(design.fifos))]
+    cores = [(FifoCore(style="rtl", depth=number + 2),) for number in range(len(design.fifos))]
     found = json.loads(folding_text(design, cores, {"MVAU_hls_0": {"PE": 2}}))
     assert found["MVAU_hls_0"]["PE"] == 2
     for fifo, (core,) in zip(design.fifos, cores, strict=True):
@@ -214,7 +214,7 @@ def test_the_folding_file_gives_each_stream_one_depth_at_both_ends():
 
 def test_the_depths_that_are_written_are_read_again(tmp_path):
     design = read_design(RESIDUAL, OPTIONS)
-    cores = [(Core(style="rtl", depth=number + 3),) for number in range(len(design.fifos))]
+    cores = [(FifoCore(style="rtl", depth=number + 3),) for number in range(len(design.fifos))]
     (tmp_path / "folding.json").write_text(folding_text(design, cores))
     again = read_design(RESIDUAL, OPTIONS, read_folding(str(tmp_path / "folding.json")))
     assert [fifo.given for fifo in again.fifos] == [core.depth for (core,) in cores]

@@ -5,12 +5,12 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from planners.fifo.design import Design, Fifo, Layer
+from planners.fifo.design import Design, DesignLayer, Fifo
 from planners.fifo.evaluator import DesignEvaluator
 from planners.fifo.event_graph import EventGraph
 from planners.fifo.sizing import smallest_depths
 from planners.fifo.study import max_rate
-from planners.fifo.timing.cluster import Cluster, EventSequence, Port, Wait
+from planners.fifo.timing.cluster import Cluster, EventSequence, Wait, WordPort
 
 GAP, LATENCY = 2, 3  # cycles from word to word; from a word of a vertex to those of its edges
 
@@ -28,18 +28,18 @@ def design_of(vertices, edges):
     both = [*edges, *((v, u) for u, v in edges)]
     layers, fifos = [], []
     for vertex in range(vertices):
-        own = Port(sequence=0, words=1, bits=wide)
-        late = [Port(sequence=1, words=1, bits=1) for u, _ in both if u == vertex]
+        own = WordPort(sequence=0, words=1, bits=wide)
+        late = [WordPort(sequence=1, words=1, bits=1) for u, _ in both if u == vertex]
         wait = Wait(waiter=1, source=0, events=np.zeros(1, np.int64), delay=LATENCY)
         writer = Cluster(
             sequences=(sequence("begin"), sequence("end")), waits=(wait,), inputs=(),
             outputs=(own, *late),
         )  # fmt: skip
-        taken = [Port(sequence=0, words=1, bits=1) for _, v in both if v == vertex]
+        taken = [WordPort(sequence=0, words=1, bits=1) for _, v in both if v == vertex]
         reader = Cluster(sequences=(sequence("read"),), waits=(), inputs=(own, *taken), outputs=())
         layers += [
-            Layer(name=f"p{vertex}", kind="P", cluster=writer),
-            Layer(name=f"q{vertex}", kind="Q", cluster=reader),
+            DesignLayer(name=f"p{vertex}", kind="P", cluster=writer),
+            DesignLayer(name=f"q{vertex}", kind="Q", cluster=reader),
         ]
         fifos.append(fifo(vertex, 0, vertex, 0, wide))
     outputs, inputs = [1] * vertices, [1] * vertices

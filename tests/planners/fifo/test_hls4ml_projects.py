@@ -13,8 +13,8 @@ from planners.fifo.event_graph import EventGraph
 from planners.fifo.hls import reading
 from planners.fifo.hls.reading import (
     FUNCTIONS,
-    Call,
-    Reader,
+    FunctionCall,
+    SourceReader,
     project_design,
     read_source,
     with_depths,
@@ -93,11 +93,11 @@ def test_a_transposition_reads_all_words_before_it_writes_one(project):
         sizes={**source.sizes, "turned_t": 4},
         configurations={**source.configurations, "config_turned": {"N": 32}},
         calls=(
-            Call(function="transpose", name="turned", templates=("config_turned",),
+            FunctionCall(function="transpose", name="turned", templates=("config_turned",),
                  arguments=("summed", "turned")),
         ),
     )  # fmt: skip
-    reader = Reader(turned, TimingOptions())
+    reader = SourceReader(turned, TimingOptions())
     found = FUNCTIONS["transpose"](reader, turned.calls[0])
     assert (found.inputs[0].words, found.outputs[0].words) == (16, 8)
     write = found.waits[0]

@@ -18,7 +18,7 @@ from planners.fifo.hls.call_study import Question, study
 from planners.fifo.hls.depths import fewest_cycles, front, sized, total_cost
 from planners.fifo.hls.pipelines import staged
 from planners.fifo.hls.synthesis_report import read_report, read_skews
-from planners.fifo.hls.trace import Repeat
+from planners.fifo.hls.trace import RepeatedIterations
 from planners.fifo.hls.writing import tcl_directives, with_pragmas
 from tests.both_kernels import BOTH, use
 from tests.planners.fifo import hls_designs as small
@@ -46,9 +46,9 @@ def test_the_last_word_of_a_plain_pipe_is_read_as_soon_as_it_is_there():
 
 def test_loops_that_are_not_flattened_run_one_after_the_other():
     # The inner loop takes stages 0 to 5, and begins again 2 after its last: 0, 7 and 14, to 19.
-    inner = small.loop("inner", [Repeat(4, ((small.write(0),),))], line=3)
-    outer = small.loop("outer", [Repeat(3, ((inner,),))], line=2)
-    take = small.loop("", [Repeat(12, ((small.read(0),),))], line=7)
+    inner = small.loop("inner", [RepeatedIterations(4, ((small.write(0),),))], line=3)
+    outer = small.loop("outer", [RepeatedIterations(3, ((inner,),))], line=2)
+    take = small.loop("", [RepeatedIterations(12, ((small.read(0),),))], line=7)
     pair = small.design(
         [("source", [(outer, "inner", 1, 3)]), ("sink", [(take, "VITIS_LOOP_7_1", 1, 2)])],
         small.fifos(("f", 1)),
@@ -242,7 +242,7 @@ def test_a_state_that_comes_back_is_skipped_with_the_same_times(seed, monkeypatc
 
 def test_a_trip_count_costs_no_memory():
     # 10^9 iterations with an access in the last one alone: two events.
-    quiet = small.loop("quiet", [Repeat(10**9 - 1, ((),)), (small.write(0),)])
+    quiet = small.loop("quiet", [RepeatedIterations(10**9 - 1, ((),)), (small.write(0),)])
     take = small.loop("take", [(small.read(0),)])
     pair = small.design(
         [("source", [(quiet, "quiet", 4, 3)]), ("sink", [(take, "take", 1, 2)])],
@@ -351,8 +351,8 @@ def test_a_report_of_another_design_is_refused(tmp_path, module, tag, trips, say
     ],
 )
 def test_a_template_is_the_process_of_its_instance_in_the_report(process, module):
-    put = small.loop("put", [Repeat(10, ((small.write(0),),))])
-    take = small.loop("take", [Repeat(10, ((small.read(0),),))])
+    put = small.loop("put", [RepeatedIterations(10, ((small.write(0),),))])
+    take = small.loop("take", [RepeatedIterations(10, ((small.read(0),),))])
     trace, report = small.design(
         [(process, [(put, "put", 1, 3)]), ("sink", [(take, "take", 1, 6)])],
         small.fifos(("lane", 1)),
@@ -367,10 +367,12 @@ def test_a_template_is_the_process_of_its_instance_in_the_report(process, module
 
 def test_of_two_instances_of_a_template_the_one_with_these_iterations_counts():
     loops = [
-        small.loop("put", [Repeat(words, ((small.write(words == 20),),))]) for words in (10, 20)
+        small.loop("put", [RepeatedIterations(words, ((small.write(words == 20),),))])
+        for words in (10, 20)
     ]
     take = [
-        small.loop("take", [Repeat(words, ((small.read(words == 20),),))]) for words in (10, 20)
+        small.loop("take", [RepeatedIterations(words, ((small.read(words == 20),),))])
+        for words in (10, 20)
     ]
     trace, report = small.design(
         [("put<A>", [(loops[0], "put", 1, 3)]), ("put<B>", [(loops[1], "put", 1, 3)]),
@@ -467,10 +469,10 @@ def test_a_schedule_says_how_far_lanes_are_apart(tmp_path):
 
 def nest_with_a_read_around(is_in_tag):
     """A process that reads x before each run of an inner pipelined loop."""
-    inner = small.loop("li", [Repeat(9, ((small.read(0), small.write(1)),))], line=3)
-    nest = small.loop("lo", [Repeat(4, ((small.read(0), inner),))])
-    put = small.loop("put", [Repeat(40, ((small.write(0),),))])
-    take = small.loop("take", [Repeat(36, ((small.read(1),),))])
+    inner = small.loop("li", [RepeatedIterations(9, ((small.read(0), small.write(1)),))], line=3)
+    nest = small.loop("lo", [RepeatedIterations(4, ((small.read(0), inner),))])
+    put = small.loop("put", [RepeatedIterations(40, ((small.write(0),),))])
+    take = small.loop("take", [RepeatedIterations(36, ((small.read(1),),))])
     return small.design(
         [("source", [(put, "put", 1, 3)]), ("mid", [(nest, "lo_li" if is_in_tag else "li", 1, 3)]),
          ("sink", [(take, "take", 1, 3)])],

@@ -11,8 +11,8 @@ import pytest
 from csdf.errors import UnreadableFile
 from planners.fifo.hls.accesses import read_accesses
 from planners.fifo.hls.instrument import instrument
-from planners.fifo.hls.sources import Design
-from planners.fifo.hls.trace import INCLUDE, Access, Loop, Repeat, record
+from planners.fifo.hls.sources import SourceDesign
+from planners.fifo.hls.trace import INCLUDE, Access, LoopExecution, RepeatedIterations, record
 
 needs_compiler = pytest.mark.skipif(
     not (which("g++") or which("clang++")), reason="needs g++ or clang++"
@@ -45,10 +45,10 @@ def told(part, trace):
     if isinstance(part, Access):
         wait = "" if part.is_blocking else "?"
         return ("w" if part.is_write else "r") + wait + ":" + trace.fifos[part.fifo].name
-    if isinstance(part, Loop):
+    if isinstance(part, LoopExecution):
         inner = " ".join(told(one, trace) for one in part.iterations)
         return f"{part.label or part.line}*{part.trips}[{inner}]"
-    if isinstance(part, Repeat):
+    if isinstance(part, RepeatedIterations):
         return f"{part.count}x(" + " ".join(told(one, trace) for one in part.pattern) + ")"
     return "{" + " ".join(told(one, trace) for one in part) + "}"
 
@@ -61,7 +61,7 @@ def bodies(trace):
 
 
 def design_of(text):
-    design = Design(folders=(), shipped=frozenset(), defines=())
+    design = SourceDesign(folders=(), shipped=frozenset(), defines=())
     source = design.read(Path("design.cpp"), text)
     design.find_functions()
     return design, source

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planners.fifo.finn.layers import layer_cluster
-from planners.fifo.finn.nodes import Node
+from planners.fifo.finn.nodes import FinnNode
 from planners.fifo.timing import rtl
 from planners.fifo.timing.cluster import TimingOptions
 from planners.fifo.timing.loops import loop_cluster
@@ -23,7 +23,7 @@ instances = settings(max_examples=25, deadline=None)
 
 
 def node(operator, **attributes):
-    return Node(
+    return FinnNode(
         name="one", operator=operator, style="rtl", written=f"{operator}_rtl",
         attributes=attributes, inputs=("in",), outputs=("out",),
     )  # fmt: skip

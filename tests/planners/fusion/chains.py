@@ -12,14 +12,14 @@ from cnn2csdf.dtypes import Element
 from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
-from planners.fusion.search import Group, Terms, group_of
-from planners.memory.answer import GroupMode, Scratch
+from planners.fusion.search import SearchedGroup, Terms, group_of
+from planners.memory.answer import GroupMode, ScratchCount
 from planners.memory.order import chain_of
 from planners.plan.plan import Tiles
 from planners.plan.regions import can_be_tiled
 
 PLATFORM = PLATFORMS["cortex-m7"]
-TERMS = Terms(platform=PLATFORM, scratch=Scratch.IM2COL)
+TERMS = Terms(platform=PLATFORM, scratch=ScratchCount.IM2COL)
 KINDS = ("conv", "conv", "pool", "relu", "residual", "concat", "pad", "shuffle", "slice", "space")
 
 
@@ -175,7 +175,7 @@ def configurations(draw, chain):
             groups.append(group_of(chain, first, upto, way))
         else:
             tiles = draw(tilings(shape, way is GroupMode.CACHED))
-            groups.append(Group(first=first, upto=upto, mode=way, tiles=tiles))
+            groups.append(SearchedGroup(first=first, upto=upto, mode=way, tiles=tiles))
         first = upto
     return tuple(groups)
 
@@ -184,5 +184,5 @@ def configurations(draw, chain):
 def planned(draw):
     """A chain, a configuration of it and terms."""
     chain = chain_of(draw(networks()))
-    terms = Terms(platform=PLATFORM, scratch=draw(st.sampled_from(list(Scratch))))
+    terms = Terms(platform=PLATFORM, scratch=draw(st.sampled_from(list(ScratchCount))))
     return chain, draw(configurations(chain)), terms

@@ -20,7 +20,7 @@ from figures.published.mafat_execution import run_fused as run_as_darknet
 from planners.code.library import library
 from planners.fusion.planning import fusion_plan
 from planners.fusion.search import configuration, group_of
-from planners.memory.answer import GroupMode, Scratch
+from planners.memory.answer import GroupMode, ScratchCount
 from planners.memory.fit import fit_of
 from planners.memory.order import chain_of
 from planners.memory.several import run_plan
@@ -187,7 +187,7 @@ def test_tiles_rows_and_whole_layers_are_written_in_c():
     model = model_of(TILED.network)
     whole = (group_of(TILED, 0, TILED.sections, GroupMode.WHOLE),)
     for groups in (*GROUPS.values(), whole):
-        plan = fusion_plan(TILED, groups, replace(TERMS, scratch=Scratch.NONE))
+        plan = fusion_plan(TILED, groups, replace(TERMS, scratch=ScratchCount.NONE))
         header = library(model, plan.plan).files["include/resnet8.h"]
         assert f"ARENA_BYTES {plan.memory}\n" in header
 
@@ -215,7 +215,7 @@ def test_a_plan_for_small_elements_runs_in_its_bytes():
 def test_an_int8_network_with_a_frame_in_single_precision_runs_in_its_own_bytes(model):
     read = simplified(read_model(str(model), with_weights=True))
     chain = chain_of(read.network)
-    terms = replace(TERMS, element_bytes=None, scratch=Scratch.NONE)
+    terms = replace(TERMS, element_bytes=None, scratch=ScratchCount.NONE)
     plan = fusion_plan(chain, (group_of(chain, 0, chain.sections, GroupMode.WHOLE),), terms)
     # The frame of 3 x 80 x 80 elements of four bytes, beside its quantised copy of one each.
     assert plan.memory == 3 * 80 * 80 * (4 + 1)

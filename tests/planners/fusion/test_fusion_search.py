@@ -24,7 +24,7 @@ from planners.fusion.search import (
     merged,
     options,
 )
-from planners.memory.answer import GroupMode, Scratch
+from planners.memory.answer import GroupMode, ScratchCount
 from planners.memory.order import chain_of
 from planners.memory.stages import StageTable
 from planners.memory.times import PlanTimes
@@ -39,7 +39,7 @@ FEW = ((1, 2), (2, 1), (2, 2), (3, 2))
 @pytest.mark.slow
 @given(
     network=networks().flatmap(mixed),
-    scratch=st.sampled_from(list(Scratch)),
+    scratch=st.sampled_from(list(ScratchCount)),
     element_bytes=st.sampled_from((4, None)),
 )
 @settings(max_examples=25, deadline=None)
@@ -164,7 +164,9 @@ def test_an_ended_search_without_a_plan_tells_the_smallest_found_and_a_bound():
     assert (below.plan, below.status) == (None, "infeasible")
 
 
-@given(network=networks(), scratch=st.sampled_from(list(Scratch)), ways=st.sets(ways, min_size=1))
+@given(
+    network=networks(), scratch=st.sampled_from(list(ScratchCount)), ways=st.sets(ways, min_size=1)
+)
 @settings(max_examples=25, deadline=None)
 def test_no_configuration_is_below_the_bound_of_an_ended_search(network, scratch, ways):
     chain = chain_of(network)
@@ -179,7 +181,7 @@ def test_no_configuration_is_below_the_bound_of_an_ended_search(network, scratch
 def test_rows_of_all_layers_need_no_more_than_by_rows_of_csdf_fit(network):
     # The same lines; there the result may lie over dead rows too, here sums are added up by rows.
     chain = chain_of(network)
-    terms = replace(TERMS, modes=frozenset({GroupMode.ROWS}), scratch=Scratch.NONE)
+    terms = replace(TERMS, modes=frozenset({GroupMode.ROWS}), scratch=ScratchCount.NONE)
     (rows,) = (
         one for one in options(chain, terms) if one.group.upto - one.group.first == chain.sections
     )

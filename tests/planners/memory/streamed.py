@@ -5,11 +5,11 @@ from random import Random
 import numpy as np
 
 from planners.memory.making import plan_of
-from planners.memory.moves import WHOLE, GroupWay, Moves, collecting
+from planners.memory.moves import WHOLE, GroupMoves, GroupWay, collecting
 from planners.memory.order import topological_order
 from planners.memory.stages import StageTable
 from planners.plan.computing import ModelComputing
-from planners.plan.executor import Machine
+from planners.plan.executor import PlanMachine
 from planners.plan.rematerialisation import worked_model
 
 
@@ -20,7 +20,7 @@ def space(network, *, element_bytes=4, ends=(), parts=()):
     inputs = {layer.name for layer in network.inputs}
     outside = frozenset(name for name in ends if name in inputs or name not in read)
     table = StageTable(network, element_bytes=element_bytes, outside=outside)
-    return Moves(course, table, parts)
+    return GroupMoves(course, table, parts)
 
 
 def random_groups(moves, source: Random, *, is_streamed):
@@ -70,7 +70,7 @@ def random_plan(network, seed, *, is_streamed, element_bytes=4, is_outside=False
 def outputs(model, plan, frame):
     """The outputs of a run of the plan, by the name of the output, in the order of the model's dims."""
     worked = worked_model(model, plan.rematerialised)
-    machine = Machine(worked.network, plan, ModelComputing(worked, frame))
+    machine = PlanMachine(worked.network, plan, ModelComputing(worked, frame))
     machine.run()
     assert machine.arena.most <= plan.arena_bytes
     found = {}

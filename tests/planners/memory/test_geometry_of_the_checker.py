@@ -6,7 +6,7 @@ from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from planners.plan import accumulators, aliases, kept, weights
-from planners.plan.checked_geometry import Firings, InputNeeds, TiledStage
+from planners.plan.checked_geometry import CheckedFirings, InputNeeds, TiledStage
 from planners.plan.checked_rules import (
     adds_up_rows,
     bytes_kept,
@@ -42,7 +42,7 @@ def test_firings_of_plans_make_and_need_the_same_rows():
     for network, plan in cases():
         needs = InputNeeds(network)
         for planned in (stage for group in plan.groups for stage in group.stages):
-            ours, theirs = Firings(planned, needs), RunningStage(planned, network, None)
+            ours, theirs = CheckedFirings(planned, needs), RunningStage(planned, network, None)
             assert (ours.targets, ours.needs) == (theirs.targets, theirs.needs)
             assert list(ours.needs) == list(theirs.needs)
             if planned.stage.mode is not Mode.ACCUMULATING and theirs.needs:

@@ -20,7 +20,7 @@ from planners.memory.answer import INPUTS, SEARCHED
 from planners.memory.fit import fit, fit_of
 from planners.memory.stages import StageTable
 from planners.plan.carried_out import require_carried_out
-from planners.plan.executor import Machine
+from planners.plan.executor import PlanMachine
 from planners.plan.plan import Kind, Span
 from planners.plan.text import format_plans, parse_plans, plan_as_json
 from tests.cnn2csdf.execution.random_networks import models
@@ -168,7 +168,7 @@ def test_a_plan_in_which_it_does_is_refused_by_the_machine():
     with pytest.raises(InvalidPlan, match="cannot sum channel blocks"):
         require_carried_out(network, wrong)
     with pytest.raises(ExecutionError, match=f"reads '{first}', of which one part"):
-        Machine(network, wrong).run()
+        PlanMachine(network, wrong).run()
 
 
 def test_the_plan_of_another_network_is_refused_by_its_layer():

@@ -3,7 +3,7 @@
 import pytest
 
 from planners.memory.line_buffers import Keeping, kept_rows
-from planners.plan.firing import Firings, Reading
+from planners.plan.firing import RowNeeds, StageFirings
 
 
 @pytest.mark.parametrize("rows", [1, 2**40, 2**62, 2**70])
@@ -11,10 +11,10 @@ from planners.plan.firing import Firings, Reading
 def test_a_line_that_holds_nothing_over_passes_each_batch(rows, row_bytes):
     # The maker fires three times, `rows` at a time; its reader takes each batch at once.
     made = tuple(rows * firings for firings in range(4))
-    reading = Reading(tensor="a", upto=made[1:], first=made)
+    reading = RowNeeds(tensor="a", upto=made[1:], first=made)
     stages = [
-        Firings(result="a", readings=(), made=made),
-        Firings(result="b", readings=(reading,), made=made),
+        StageFirings(result="a", readings=(), made=made),
+        StageFirings(result="b", readings=(reading,), made=made),
     ]
     keeping = {"a": Keeping.LINE, "b": Keeping.WHOLE}
     kept = kept_rows(stages, {"a": row_bytes, "b": row_bytes}, [5, 0], keeping)

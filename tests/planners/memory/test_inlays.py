@@ -16,11 +16,11 @@ from csdf.errors import ExecutionError, InvalidPlan
 from planners.memory import making as making
 from planners.memory import making as rings
 from planners.memory.making import plan_of
-from planners.memory.moves import GroupWay, Move
+from planners.memory.moves import GroupMove, GroupWay
 from planners.plan import executor
 from planners.plan.aliases import aliases_of, most_bytes, worth_it
 from planners.plan.carried_out import require_carried_out
-from planners.plan.executor import Machine
+from planners.plan.executor import PlanMachine
 from planners.plan.plan import Alias, Kind, Stage
 from planners.plan.text import format_plans, parse_plans
 from tests.planners.memory.joined import Drawing, joined_model, joined_network
@@ -202,7 +202,7 @@ def test_the_arena_has_the_bytes_that_are_touched():
     for seed in range(20):
         model = joined_model(seed)
         plan = whole_layers(model.network, element_bytes=1)
-        ran = Machine(model.network, plan)
+        ran = PlanMachine(model.network, plan)
         ran.run()
         assert ran.arena.most == plan.arena_bytes
 
@@ -215,7 +215,7 @@ def test_a_tensor_at_the_place_of_another_is_refused():
     other = next(one for one in others if one.host == first.host and one.channel != first.channel)
     moved = replace(plan, aliases=(first._replace(channel=other.channel), *others))
     with pytest.raises(ExecutionError):
-        Machine(model.network, moved).run()
+        PlanMachine(model.network, moved).run()
 
 
 def test_by_rows_densenet_has_a_ring_for_each_block():
@@ -226,7 +226,7 @@ def test_by_rows_densenet_has_a_ring_for_each_block():
     moves = space(network, element_bytes=1)
     stages = tuple(Stage(layers=(name,)) for name in moves.course.layers[1:])
     last = len(moves.course.separators) - 1
-    group = GroupWay(0, 0, 0, last, (Move(0, last, stages),))
+    group = GroupWay(0, 0, 0, last, (GroupMove(0, last, stages),))
     plan = plan_of(moves.course, moves.table, [group], is_streamed=False)
     hosts = {one.host for one in plan.aliases}
     rows = {one.tensor: one.rows for one in plan.buffers if one.tensor in hosts}
@@ -259,7 +259,7 @@ def test_a_ring_that_is_a_row_short_is_refused(monkeypatch):
             short = {host: replace(lines[host], rows=lines[host].rows - 1)}
             buffers = tuple(short.get(one.tensor, one) for one in plan.buffers)
             try:
-                Machine(model.network, replace(plan, buffers=buffers)).run()
+                PlanMachine(model.network, replace(plan, buffers=buffers)).run()
                 refused.append(False)
             except ExecutionError:
                 refused.append(True)

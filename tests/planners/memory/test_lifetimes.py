@@ -11,7 +11,7 @@ from cnn2csdf.weights import Model
 from planners.memory.command.lifetimes import firings_and_lives
 from planners.memory.fit import fit
 from planners.memory.plain_plans import whole_arena
-from planners.plan.executor import Machine
+from planners.plan.executor import PlanMachine
 from tests.planners.memory.plain import ordered_plan, rows_plan, whole_plan
 
 
@@ -45,7 +45,7 @@ def test_ring_buffers_that_share_bytes_live_at_different_times(network):
 
 def test_firings_are_those_that_the_executor_carries_out(network):
     for plan in (ordered_plan(network, ROWS), rows_plan(network), whole_plan(network)):
-        machine = Machine(network, plan)
+        machine = PlanMachine(network, plan)
         machine.run()
         order, _ = firings_and_lives(network, plan)
         assert len(order) == machine.firings

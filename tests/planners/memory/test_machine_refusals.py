@@ -10,7 +10,7 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import ExecutionError
 from planners.memory.fit import fit
-from planners.plan.executor import Machine
+from planners.plan.executor import PlanMachine
 from planners.plan.plan import Kind
 
 
@@ -27,7 +27,7 @@ def plan(network):
 
 
 def test_the_plan_itself_passes(network, plan):
-    Machine(network, plan).run()
+    PlanMachine(network, plan).run()
 
 
 def _with(plan, kind, **changes):
@@ -41,13 +41,13 @@ def _with(plan, kind, **changes):
 def test_a_line_that_is_a_row_short_is_refused(network, plan):
     short = _with(plan, Kind.LINE, rows=lambda one: one.rows - 1)
     with pytest.raises(ExecutionError):
-        Machine(network, short).run()
+        PlanMachine(network, short).run()
 
 
 def test_a_pool_that_is_a_byte_short_is_refused(network, plan):
     short = _with(plan, Kind.STAGING, size=lambda one: one.size - 1)
     with pytest.raises(ExecutionError):
-        Machine(network, short).run()
+        PlanMachine(network, short).run()
 
 
 def test_a_line_that_lies_over_another_is_refused(network, plan):
@@ -56,7 +56,7 @@ def test_a_line_that_lies_over_another_is_refused(network, plan):
     over = replace(first, offset=second.offset)
     buffers = tuple(over if one is first else one for one in plan.buffers)
     with pytest.raises(ExecutionError):
-        Machine(network, replace(plan, buffers=buffers)).run()
+        PlanMachine(network, replace(plan, buffers=buffers)).run()
 
 
 def test_a_tensor_of_the_arena_behind_its_end_is_refused(network):
@@ -65,11 +65,11 @@ def test_a_tensor_of_the_arena_behind_its_end_is_refused(network):
     outside = next(one for one in found.buffers if one.kind is Kind.EXTERNAL)
     behind = replace(line, offset=outside.offset)
     buffers = tuple(behind if one is line else one for one in found.buffers)
-    Machine(network, found).run()
+    PlanMachine(network, found).run()
     with pytest.raises(ExecutionError, match="leave the arena"):
-        Machine(network, replace(found, buffers=buffers)).run()
+        PlanMachine(network, replace(found, buffers=buffers)).run()
 
 
 def test_an_arena_that_is_a_byte_short_is_refused(network, plan):
     with pytest.raises(ExecutionError):
-        Machine(network, replace(plan, arena_bytes=plan.arena_bytes - 1)).run()
+        PlanMachine(network, replace(plan, arena_bytes=plan.arena_bytes - 1)).run()

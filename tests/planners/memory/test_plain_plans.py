@@ -15,7 +15,7 @@ from csdf.time_limit import Stop
 from planners.arena.checker import check_plan
 from planners.fusion.planning import best_plan
 from planners.fusion.search import Terms
-from planners.memory.answer import BY_ROWS, EXTERNAL, GroupMode, Scratch
+from planners.memory.answer import BY_ROWS, EXTERNAL, GroupMode, ScratchCount
 from planners.memory.fit import fit
 from planners.memory.order import chain_of
 from planners.memory.plain_plans import (
@@ -81,7 +81,7 @@ def test_an_arena_of_whole_tensors_is_that_of_parts_that_are_whole(model):
 def test_a_search_for_groups_that_may_only_be_whole_finds_the_same_arena(name):
     network = fused(name)
     terms = Terms(
-        platform=PLATFORMS["cortex-m7"], scratch=Scratch.NONE, element_bytes=1,
+        platform=PLATFORMS["cortex-m7"], scratch=ScratchCount.NONE, element_bytes=1,
         modes=frozenset([GroupMode.WHOLE]),
     )  # fmt: skip
     answer = best_plan(chain_of(network), terms, 10**9)

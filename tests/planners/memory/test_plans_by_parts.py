@@ -18,7 +18,7 @@ from cnn2csdf.weights import Model
 from csdf.errors import InvalidPlan
 from planners.memory.plain_plans import whole_arena
 from planners.plan.carried_out import require_carried_out
-from planners.plan.executor import Machine
+from planners.plan.executor import PlanMachine
 from planners.plan.firing import results_in_order, turns_of
 from planners.plan.plan import Kind, Turns
 from planners.plan.text import format_plans, parse_plans
@@ -34,7 +34,7 @@ def works(network):
 
 
 def touched(network, plan):
-    machine = Machine(network, plan)
+    machine = PlanMachine(network, plan)
     machine.run()
     return machine.arena.most
 

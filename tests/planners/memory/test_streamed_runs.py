@@ -20,7 +20,7 @@ from planners.memory.answer import INPUTS, OUTPUT_MEMORIES, SEARCHED
 from planners.memory.fit import fit
 from planners.memory.making import plan_of
 from planners.memory.moves import WHOLE, GroupWay
-from planners.plan.executor import Machine
+from planners.plan.executor import PlanMachine
 from planners.plan.plan import Kind
 from tests.cnn2csdf.execution.random_networks import models
 from tests.planners.code.test_quantised_libraries import quantised
@@ -162,4 +162,4 @@ def test_sums_of_parts_that_are_overwritten_are_refused():
     over = replace(pool, offset=image.offset)
     buffers = tuple(over if one is pool else one for one in plan.buffers)
     with pytest.raises(ExecutionError):
-        Machine(network, replace(plan, buffers=buffers)).run()
+        PlanMachine(network, replace(plan, buffers=buffers)).run()

@@ -13,7 +13,7 @@ from cnn2csdf.streams import as_stream
 from cnn2csdf.weights import Model
 from planners.fusion.planning import fusion_plan
 from planners.fusion.search import configuration
-from planners.memory.answer import SEARCHED, GroupMode, Scratch
+from planners.memory.answer import SEARCHED, GroupMode, ScratchCount
 from planners.memory.fit import fit
 from planners.memory.order import chain_of
 from planners.plan.plan import Kind
@@ -21,7 +21,7 @@ from planners.primitives.execution import planned_primitives
 from planners.primitives.library.layers import prepared_layer
 from planners.reuse.application import Application, divided
 from planners.reuse.deployment import streaming_plans
-from planners.reuse.evaluation import Costs, Evaluator
+from planners.reuse.evaluation import ChromosomeEvaluator, ElementCosts
 from tests.planners.code.calibrated import integer_model, real_model
 from tests.planners.fusion.chains import TERMS
 from tests.planners.memory.encoders import Sizes, encoder
@@ -133,7 +133,7 @@ def arena_cases(model):
 def tiled_cases(model):
     """Plans of `csdf plan fusion`."""
     chain = chain_of(model.network)
-    terms = replace(TERMS, scratch=Scratch.NONE, element_bytes=None)
+    terms = replace(TERMS, scratch=ScratchCount.NONE, element_bytes=None)
     for way in (GroupMode.RECOMPUTED, GroupMode.CACHED):
         for cuts, grids in (((), [(2, 3)]), ((1,), [(2, 1), (1, 2)])):
             groups = configuration(chain, cuts, grids, way)
@@ -148,7 +148,7 @@ def pipelined_cases(model):
     names = frozenset(one.name for one in member.partitions)
     for parallel in ((names,), ()):
         application = Application(name="pipelined", members=(member,), parallel=parallel)
-        evaluator = Evaluator(application, Costs(element_bytes=application.unit))
+        evaluator = ChromosomeEvaluator(application, ElementCosts(element_bytes=application.unit))
         for genes in ((None,) * count, (1,) * count):
             (plan,) = streaming_plans(application, as_published(evaluator, genes))
             yield Case("reuse", model, plan)

@@ -6,7 +6,7 @@ from cnn2csdf.catalogue.networks import from_catalogue
 from planners.memory.fit import fit
 from planners.memory.plain_plans import memory_comparison
 from planners.report.arena import arena_contribution
-from planners.report.plans import FIT, Answer
+from planners.report.plans import FIT, FitAnswer
 
 FOUND = memory_comparison(from_catalogue("samos_example"), element_bytes=1)
 
@@ -24,7 +24,7 @@ def test_plans_of_csdf_fit_are_drawn_on_one_scale_the_first_one_last():
     network = FOUND.network
     found = fit(network, element_bytes=1)
     low, high = (
-        Answer(FIT, network, replace(found, best=method), None)
+        FitAnswer(FIT, network, replace(found, best=method), None)
         for method in (found.methods[0], found.methods[-1])
     )
     assert low.plan.arena_bytes < high.plan.arena_bytes

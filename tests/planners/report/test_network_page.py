@@ -7,7 +7,7 @@ import pytest
 
 from csdf.draw.report.markup import element
 from csdf.draw.report.page import report_page
-from csdf.draw.report.sections import Contribution, Section
+from csdf.draw.report.sections import Contribution, PageSection
 from csdf.status import Status
 from planners.memory.plain_plans import (
     ROWS_ARENA,
@@ -15,7 +15,14 @@ from planners.memory.plain_plans import (
     WHOLE_SEPARATE,
     Method,
 )
-from planners.report.findings import LayerFigures, Limit, Mark, NetworkFindings, fitting, status
+from planners.report.findings import (
+    LayerFigures,
+    Mark,
+    MemoryLimit,
+    NetworkFindings,
+    fitting,
+    status,
+)
 from planners.report.subject import network_surroundings
 from tests.draw.report.html_reader import ReadPage
 from tests.draw.report.test_page import findings, ring
@@ -27,7 +34,7 @@ LAYER = LayerFigures(
 
 
 ADDED = Contribution(  # as from a planner
-    sections=(Section("stripes", "Stripes", element("p", "in stripes")),),
+    sections=(PageSection("stripes", "Stripes", element("p", "in stripes")),),
     facts=("Stripes hold it.",),
     data={"stripes": [80]},
 )
@@ -79,17 +86,17 @@ def test_a_memory_that_was_not_found_is_said_so_and_has_no_section():
     ("limit", "answer", "says"),
     [
         (
-            Limit(title="380 B", room=80, elsewhere=380),
+            MemoryLimit(title="380 B", room=80, elsewhere=380),
             Status.FEASIBLE,
             "It fits 380 B: 80 B of buffers + 300 B of flash = 380 B.",
         ),
-        (Limit(title="379 B", room=79), Status.UNKNOWN, "is not known to fit 379 B"),
+        (MemoryLimit(title="379 B", room=79), Status.UNKNOWN, "is not known to fit 379 B"),
         (
-            Limit(title="379 B", room=79, elsewhere=379),
+            MemoryLimit(title="379 B", room=79, elsewhere=379),
             Status.UNKNOWN,
             "With the parameters elsewhere, as in flash, it fits: 80 B of buffers.",
         ),
-        (Limit(title="299 B", room=-1), Status.INFEASIBLE, "the parameters alone are 300 B"),
+        (MemoryLimit(title="299 B", room=-1), Status.INFEASIBLE, "the parameters alone are 300 B"),
         (None, None, ""),
     ],
 )
@@ -110,7 +117,10 @@ def styles(page, name):
 
 def test_the_same_bytes_have_the_same_width_in_every_bar():
     # The longest is 900 B, or the mark at 1000 B: 100% of a bar.
-    for limit, most in ((None, 900), (Limit(title="", room=700, marks=(Mark("m", 1000),)), 1000)):
+    for limit, most in (
+        (None, 900),
+        (MemoryLimit(title="", room=700, marks=(Mark("m", 1000),)), 1000),
+    ):
         page = network_page(replace(NETWORK, limit=limit))
         of_flash = [100]  # the one layer
         weights = [30_000 / most] * 3 + of_flash
@@ -134,7 +144,7 @@ def test_bars_that_would_be_too_short_are_some_times_as_long_and_it_is_said():
 
 def test_parameters_that_two_layers_share_count_once_by_every_method():
     again = replace(LAYER, name="again")
-    network = replace(NETWORK, layers=(LAYER, again), limit=Limit(title="299 B", room=-1))
+    network = replace(NETWORK, layers=(LAYER, again), limit=MemoryLimit(title="299 B", room=-1))
     memory_text = network_page(network).texts["memory"]
     assert "600 B + 300 B = 900 B" in memory_text
     assert "80 B + 300 B = 380 B" in memory_text  # in one arena

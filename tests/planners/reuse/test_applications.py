@@ -13,7 +13,7 @@ from csdf.errors import CsdfError, InvalidNetwork, UnreadableFile
 from planners.published.todaes import as_published, comparison, read_published_application
 from planners.reuse.application import (
     Application,
-    Member,
+    ApplicationNetwork,
     Partition,
     divided,
     parse_application,
@@ -181,7 +181,9 @@ def test_a_malformed_yaml_text_is_refused_with_its_line(text, complaint):
 )
 def test_partitions_that_are_no_division_of_the_network_are_refused(partitions, complaint):
     with pytest.raises(InvalidNetwork, match=complaint):
-        Member(network=chain(), partitions=tuple(partition(*found) for found in partitions))
+        ApplicationNetwork(
+            network=chain(), partitions=tuple(partition(*found) for found in partitions)
+        )
 
 
 def test_a_partition_in_two_parallel_sets_is_refused():

@@ -4,16 +4,16 @@ from itertools import permutations, product
 from math import prod
 
 from csdf.errors import InvalidNetwork
-from planners.traffic.convolution import Convolution, axes_of
+from planners.traffic.convolution import ConvolutionLoops, axes_of
 from planners.traffic.footprints import input_reads, used_weights
-from planners.traffic.nest import AXES, MOVES, Array, Halo, Loop, LoopNest, lengths, movers
+from planners.traffic.nest import AXES, MOVES, Array, Halo, LoopNest, NestLoop, lengths, movers
 
-SLIDES = (None, Loop.ROWS, Loop.COLUMNS, Loop.KERNEL_ROWS, Loop.KERNEL_COLUMNS)
+SLIDES = (None, NestLoop.ROWS, NestLoop.COLUMNS, NestLoop.KERNEL_ROWS, NestLoop.KERNEL_COLUMNS)
 
 
 def published_layer(maps=64, size=56):
     """The layer of the worked example: 3 x 3, as many filters as channels, the map as it was."""
-    return Convolution(
+    return ConvolutionLoops(
         name="published",
         filters=maps,
         channels=maps,
@@ -30,7 +30,7 @@ def random_convolution(random, *, largest=7):
     while True:
         groups = random.choice([1, 1, 2, 3])
         try:
-            return Convolution(
+            return ConvolutionLoops(
                 name="random",
                 filters=groups * random.randint(1, 3),
                 channels=groups * random.randint(1, 3),
@@ -49,8 +49,8 @@ def random_convolution(random, *, largest=7):
 
 def nest_of(order, pairs, slides=None):
     """A nest with these tiles of each loop, in the outer and in the inner array that it moves."""
-    tiles = [[1] * len(Loop) for _ in Array]
-    for loop, pair in zip(Loop, pairs, strict=True):
+    tiles = [[1] * len(NestLoop) for _ in Array]
+    for loop, pair in zip(NestLoop, pairs, strict=True):
         for array, size in zip(movers(order, loop), pair, strict=True):
             tiles[array][loop] = size
     return LoopNest(order=order, tiles=tuple(map(tuple, tiles)), slides=slides)
@@ -72,7 +72,7 @@ def with_one_level(convolution, halo):
     As walks and counts have it: what a nest moves and holds, by loops that are longer than one.
     """
     sizes = lengths(convolution)
-    loops = [loop for loop in Loop if sizes[loop] > 1]
+    loops = [loop for loop in NestLoop if sizes[loop] > 1]
     for tiles in product(*(range(1, size + 1) for size in sizes)):
         for order in permutations(loops):
             for levels in product(range(len(loops) + 1), repeat=3):
@@ -86,11 +86,11 @@ def _counted(convolution, halo, order, tiles, levels):
         around = [loop for loop in order[: levels[array]] if tiles[loop] < sizes[loop]]
         while around and around[-1] not in MOVES[array]:
             around.pop()
-        extents = [tiles[loop] if loop in around else sizes[loop] for loop in Loop]
+        extents = [tiles[loop] if loop in around else sizes[loop] for loop in NestLoop]
         rounds = prod(-(-sizes[loop] // tiles[loop]) for loop in around if loop not in MOVES[array])
         if array is Array.INPUT:
             slides = around[-1] if around and halo is Halo.CACHED else None
-            once, tile = convolution.channels, extents[Loop.CHANNELS]
+            once, tile = convolution.channels, extents[NestLoop.CHANNELS]
             for axis, pair in zip(axes_of(convolution), AXES, strict=True):
                 read = input_reads(axis, *((sizes[loop], extents[loop]) for loop in pair))
                 once *= read.moved[1 + pair.index(slides) if slides in pair else 0]

@@ -9,7 +9,7 @@ import pytest
 from csdf.errors import InvalidPlan
 from csdf.kernels import compile as compiler
 from csdf.time_limit import Stop
-from planners.traffic.convolution import ArrayBytes, Convolution
+from planners.traffic.convolution import ArrayBytes, ConvolutionLoops
 from planners.traffic.footprints import one_level
 from planners.traffic.nest import Halo, transfers
 from planners.traffic.one_layer import minimum_traffic, nest_search
@@ -43,7 +43,7 @@ SMALL_LAYERS = (
 
 
 def small(**sizes):
-    return Convolution(
+    return ConvolutionLoops(
         **{"name": "small", "filters": 1, "channels": 1, "input_rows": 1, "input_columns": 1}
         | sizes
     )

@@ -9,7 +9,7 @@ import pytest
 from csdf.errors import GaveUp
 from csdf.status import told
 from csdf.time_limit import Stop
-from planners.traffic.convolution import ArrayBytes, Convolution, axes_of
+from planners.traffic.convolution import ArrayBytes, ConvolutionLoops, axes_of
 from planners.traffic.footprints import (
     all_input_reads,
     one_level,
@@ -17,13 +17,13 @@ from planners.traffic.footprints import (
     tiles_of,
     two_levels,
 )
-from planners.traffic.nest import MOVES, Array, Halo, Loop, lengths, listing, transfers
+from planners.traffic.nest import MOVES, Array, Halo, NestLoop, lengths, listing, transfers
 from planners.traffic.one_layer import AxisTiles, minimum_traffic, nest_search, tiles_along
 from tests.planners.traffic.layers import SLIDES, nest_of, random_convolution
 
 
 def product_of(filters, channels, columns):
-    return Convolution(
+    return ConvolutionLoops(
         name="product", filters=filters, channels=channels, input_rows=1, input_columns=columns
     )
 
@@ -100,7 +100,7 @@ def best_nested(layer, room, below):
 )
 def test_no_nest_with_two_levels_of_tiles_moves_less(sizes):
     base = {"name": "small", "filters": 1, "channels": 1, "input_rows": 1, "input_columns": 1}
-    layer = Convolution(**base | sizes)
+    layer = ConvolutionLoops(**base | sizes)
     least = {}
     for nest in every_nested(layer):
         found = transfers(layer, nest)
@@ -118,7 +118,7 @@ def test_no_nest_with_two_levels_of_tiles_moves_less(sizes):
 @pytest.mark.parametrize("sizes", SMALL[:3], ids=str)
 def test_no_nest_with_two_levels_moves_less_where_elements_differ_in_size(sizes):
     base = {"name": "small", "filters": 1, "channels": 1, "input_rows": 1, "input_columns": 1}
-    layer, of_arrays = Convolution(**base | sizes), ArrayBytes(4, 1, 2)
+    layer, of_arrays = ConvolutionLoops(**base | sizes), ArrayBytes(4, 1, 2)
     least = {}
     for nest in every_nested(layer):
         found = transfers(layer, nest)
@@ -205,7 +205,7 @@ class Looks:
 
 
 def test_a_search_that_ends_early_has_an_answer_at_once_and_a_better_one_later():
-    layer = Convolution(
+    layer = ConvolutionLoops(
         name="wide", filters=22, channels=21, input_rows=1, input_columns=52, kernel_columns=2
     )
     ends = [0, 1, 5, 20, 60, 10**9]
@@ -230,7 +230,7 @@ def test_a_search_that_ends_early_has_an_answer_at_once_and_a_better_one_later()
 
 
 def test_every_loop_moves_two_arrays():
-    for loop in Loop:
+    for loop in NestLoop:
         assert sum(loop in MOVES[array] for array in Array) == 2
 
 

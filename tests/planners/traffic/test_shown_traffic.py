@@ -2,7 +2,7 @@
 
 import json
 
-from planners.traffic.convolution import Convolution
+from planners.traffic.convolution import ConvolutionLoops
 from planners.traffic.layer_text import layers_from_text
 from planners.traffic.network_traffic import NetworkSearch
 from planners.traffic.one_layer import minimum_traffic
@@ -20,7 +20,7 @@ def test_the_traffic_of_a_network_is_that_of_its_groups():
 
 
 def test_the_traffic_of_a_layer_comes_with_its_nest_and_bounds():
-    layer = Convolution(name="<conv>", filters=4, channels=2, input_rows=6, input_columns=6)
+    layer = ConvolutionLoops(name="<conv>", filters=4, channels=2, input_rows=6, input_columns=6)
     answer = minimum_traffic(layer, buffer_bytes=4096, element_bytes=1)
     found = json.loads(json.dumps(answer.to_json()))
     # All fits: 72 elements in, 8 weights, 144 out, each once, which is the bound.

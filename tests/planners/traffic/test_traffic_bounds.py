@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from planners.traffic.convolution import Convolution
+from planners.traffic.convolution import ConvolutionLoops
 from planners.traffic.one_layer import COMMUNICATION, COMPULSORY, lower_bounds, minimum_traffic
 from tests.planners.traffic.layers import published_layer, random_convolution
 
@@ -85,7 +85,7 @@ def is_output(element):
     ids=str,
 )
 def test_no_schedule_at_all_moves_less_than_a_bound(sizes, room):
-    layer = Convolution(name="tiny", **sizes)
+    layer = ConvolutionLoops(name="tiny", **sizes)
     least = least_of_any_schedule(layer, room)
     assert max(bounds_of(layer, room).values()) <= least
     assert least <= minimum_traffic(layer, buffer_bytes=room, element_bytes=1).total_bytes
@@ -93,7 +93,7 @@ def test_no_schedule_at_all_moves_less_than_a_bound(sizes, room):
 
 def test_compulsory_counts_what_takes_part():
     # A stride of 2 over 5 x 5 with a 1 x 1 kernel: 9 places of each of 4 channels.
-    layer = Convolution(
+    layer = ConvolutionLoops(
         name="projection", filters=3, channels=4, input_rows=5, input_columns=5, stride=(2, 2)
     )
     assert bounds_of(layer, 10)[COMPULSORY] == 4 * 9 + 3 * 4 + 3 * 9
@@ -102,7 +102,9 @@ def test_compulsory_counts_what_takes_part():
 def test_the_bound_of_a_matrix_product_has_the_constant_two():
     # 256 x 256 x 256 with room for 1024: 2 * 256^3 / 32 = 2^20 reads, less at most what segments of
     # 2 * 1024 lose at either end.
-    layer = Convolution(name="product", filters=256, channels=256, input_rows=16, input_columns=16)
+    layer = ConvolutionLoops(
+        name="product", filters=256, channels=256, input_rows=16, input_columns=16
+    )
     found = bounds_of(layer, 1024)[COMMUNICATION]
     assert 2**20 - 2 * 2048 < found <= 2**20 + 2 * 2048
 

@@ -3,7 +3,7 @@
 import pytest
 
 from csdf.errors import InvalidPlan
-from planners.traffic.nest import Array, Loop
+from planners.traffic.nest import Array, NestLoop
 from tests.planners.traffic.layers import nest_of, published_layer
 from tests.reference.loop_nest_walk import _Buffer, walk
 
@@ -54,10 +54,10 @@ def test_a_loop_that_goes_round_too_often_adds_a_term_twice(monkeypatch):
 
 
 def _without_the_last(nest, array, ranges):
-    yield False, {**ranges, Loop.CHANNELS: range(1)}
+    yield False, {**ranges, NestLoop.CHANNELS: range(1)}
 
 
 def _with_the_first_again(nest, array, ranges):
     yield False, ranges
     if array is Array.OUTPUT:
-        yield True, {**ranges, Loop.CHANNELS: range(1)}
+        yield True, {**ranges, NestLoop.CHANNELS: range(1)}

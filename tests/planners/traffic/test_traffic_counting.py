@@ -5,9 +5,9 @@ from random import Random
 import pytest
 
 from cnn2csdf.geometry import ReceptiveField
-from planners.traffic.convolution import Convolution
+from planners.traffic.convolution import ConvolutionLoops
 from planners.traffic.footprints import input_reads
-from planners.traffic.nest import Array, Halo, Loop, transfers
+from planners.traffic.nest import Array, Halo, NestLoop, transfers
 from tests.planners.traffic.layers import (
     nest_of,
     published_layer,
@@ -61,7 +61,7 @@ def test_the_published_layer_walked_tile_by_tile():
 
 
 def test_cached_halos_bring_every_row_once():
-    nest = nest_of((WEIGHTS, INPUT, OUTPUT), ((32, 32), *HALVES[1:]), Loop.ROWS)
+    nest = nest_of((WEIGHTS, INPUT, OUTPUT), ((32, 32), *HALVES[1:]), NestLoop.ROWS)
     assert transfers(LAYER, nest).input == 2 * 64 * 56 * 56  # once for each half of the filters
 
 
@@ -75,7 +75,7 @@ def test_partial_sums_are_read_back_but_the_first_time():
 
 def test_strides_over_elements_leave_them_outside():
     # A 1 x 1 kernel with stride 2 reads every other row and column of 8 x 8: 16 places.
-    layer = Convolution(
+    layer = ConvolutionLoops(
         name="projection", filters=1, channels=5, input_rows=8, input_columns=8, stride=(2, 2)
     )
     nest = nest_of((INPUT, WEIGHTS, OUTPUT), ((1, 1), (5, 5), (4, 4), (4, 4), (1, 1), (1, 1)))
@@ -84,7 +84,7 @@ def test_strides_over_elements_leave_them_outside():
 
 def test_groups_move_one_after_another():
     # Depthwise: each channel with its own filter, all of it in the buffer; nothing moves twice.
-    layer = Convolution(
+    layer = ConvolutionLoops(
         name="depthwise",
         filters=6,
         channels=6,

@@ -5,9 +5,9 @@ import pytest
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from csdf.errors import InvalidNetwork, InvalidPlan
-from planners.traffic.convolution import Convolution, convolution_of, group_of
+from planners.traffic.convolution import ConvolutionLoops, convolution_of, group_of
 from planners.traffic.footprints import tile_sizes
-from planners.traffic.nest import Array, Loop, LoopNest, listing
+from planners.traffic.nest import Array, LoopNest, NestLoop, listing
 from tests.planners.traffic.layers import nest_of, published_layer
 
 
@@ -58,14 +58,14 @@ def test_other_layers_are_refused_by_name():
 def test_sizes_that_make_no_convolution_are_refused(change, message):
     sizes = {"filters": 2, "channels": 3, "input_rows": 5, "input_columns": 5} | change
     with pytest.raises(InvalidNetwork, match=message):
-        Convolution(name="wrong", **sizes)
+        ConvolutionLoops(name="wrong", **sizes)
 
 
 def test_what_is_no_nest_is_refused():
     with pytest.raises(InvalidPlan, match="each array once"):
         LoopNest(order=(Array.INPUT,) * 3, tiles=((1,) * 6,) * 3)
     with pytest.raises(InvalidPlan, match="tiles of 2 rows do not lie in tiles of 1"):
-        nest_of(tuple(Array), [(1, 2) if loop is Loop.ROWS else (1, 1) for loop in Loop])
+        nest_of(tuple(Array), [(1, 2) if loop is NestLoop.ROWS else (1, 1) for loop in NestLoop])
 
 
 def test_a_listing_shows_loops_and_transfers():
@@ -85,7 +85,7 @@ def test_a_listing_shows_loops_and_transfers():
 
 def test_a_listing_says_what_stays_and_what_comes_back():
     pairs = (64, 64), (30, 30), (20, 20), (56, 56), (3, 3), (3, 3)
-    nest = nest_of((Array.WEIGHTS, Array.INPUT, Array.OUTPUT), pairs, Loop.ROWS)
+    nest = nest_of((Array.WEIGHTS, Array.INPUT, Array.OUTPUT), pairs, NestLoop.ROWS)
     assert listing(published_layer(), nest).splitlines() == [
         "for 3 tiles of 30 channels, the last of 4",
         "  load weights 64 x 30 x 3 x 3",

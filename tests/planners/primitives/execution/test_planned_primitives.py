@@ -11,7 +11,7 @@ from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from csdf.errors import ExecutionError, InvalidPlan
 from planners.memory.several import outputs_of
 from planners.plan.carried_out import require_carried_out
-from planners.plan.executor import Machine
+from planners.plan.executor import PlanMachine
 from planners.plan.plan import Kind
 from planners.plan.text import format_plans, parse_plans
 from planners.primitives import execution as planned_module
@@ -46,7 +46,7 @@ def test_any_selection_runs_in_the_bytes_of_its_plan(data):
     expected = run_layer_by_layer(SMALL, FRAME)
     assert largest_difference(run_planned(SMALL, plan, FRAME), expected) < ROUNDING
     assert largest_difference(outputs_of(SMALL, plan, FRAME), expected) < ROUNDING
-    machine = Machine(network, plan)
+    machine = PlanMachine(network, plan)
     machine.run()
     assert machine.arena.most == plan.arena_bytes
 

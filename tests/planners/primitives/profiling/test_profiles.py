@@ -14,8 +14,8 @@ from planners.primitives.library.layers import ways_of
 from planners.primitives.library.winograd import ROUNDING
 from planners.primitives.profile import (
     LayerProfile,
-    Machine,
     Profile,
+    TimingMachine,
     TransformProfile,
     parsed_profile,
     profile_text,
@@ -52,7 +52,9 @@ def small_network():
 
 
 def small_profile():
-    machine = Machine(processor="a processor, of some kind", cores=2, threads=1, library="numpy")
+    machine = TimingMachine(
+        processor="a processor, of some kind", cores=2, threads=1, library="numpy"
+    )
     layers = tuple(
         LayerProfile(
             layer=layer,

@@ -6,7 +6,7 @@ from random import Random
 from hypothesis import strategies as st
 
 from planners.primitives.profile import CHW, HWC, LAYOUTS, LayerProfile, TransformProfile
-from planners.primitives.selection.problem import Link, SelectionProblem
+from planners.primitives.selection.problem import LayerLink, SelectionProblem
 
 small = st.integers(0, 6)  # few values: many ties
 
@@ -35,7 +35,7 @@ def links(draw, consumer):
     found = []
     for index in range(draw(st.integers(1, 3))):
         producer = draw(st.integers(0, consumer - 1))
-        link = Link(
+        link = LayerLink(
             producer=producer,
             consumer=consumer,
             index=index,
@@ -81,7 +81,7 @@ def large_problem(seed):
         )
 
     def link(consumer):
-        return Link(
+        return LayerLink(
             producer=consumer - 1,
             consumer=consumer,
             index=0,

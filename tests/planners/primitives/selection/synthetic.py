@@ -13,12 +13,12 @@ from planners.primitives.profile import (
     LAYER,
     LAYOUTS,
     LayerProfile,
-    Machine,
     Profile,
+    TimingMachine,
     TransformProfile,
 )
 
-MACHINE = Machine(processor="none", cores=1, threads=1, library="none")
+MACHINE = TimingMachine(processor="none", cores=1, threads=1, library="none")
 BYTES = 4
 STRIPS = (1, 2, 4, 7, 14, 28)
 

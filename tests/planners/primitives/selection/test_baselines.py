@@ -13,7 +13,7 @@ from planners.primitives.selection.planning import (
     single_families,
 )
 from planners.primitives.selection.problem import (
-    Link,
+    LayerLink,
     Objective,
     SelectionProblem,
     selection_problem,
@@ -66,7 +66,7 @@ def test_a_limit_a_few_bytes_below_the_greedy_choice_returns():
         name="hang",
         layers=("a", "b"),
         candidates=((way("a", "fast", HWC, 1, 1000), slow), (last,)),
-        links=(Link(producer=0, consumer=1, index=0, map_bytes=0, changes=(change,)),),
+        links=(LayerLink(producer=0, consumer=1, index=0, map_bytes=0, changes=(change,)),),
     )
     chosen = in_order(problem, Objective.NETWORK, 10**12 + 999)
     assert chosen is not None

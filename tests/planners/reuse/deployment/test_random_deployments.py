@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from planners.plan.executor import Machine
+from planners.plan.executor import PlanMachine
 from planners.plan.text import format_plans, parse_plans
 from planners.reuse.application import Application, divided
-from planners.reuse.evaluation import Evaluator
+from planners.reuse.evaluation import ChromosomeEvaluator
 from tests.cnn2csdf.execution.random_networks import models
 from tests.planners.reuse.deployment.deployed import (
     TOLERANCE,
@@ -61,7 +61,7 @@ def applications(draw):
 
 def touched(network, plan):
     """The end of the bytes that a frame writes."""
-    machine = Machine(network, plan)
+    machine = PlanMachine(network, plan)
     machine.run()
     return machine.arena.most
 
@@ -71,7 +71,7 @@ def touched(network, plan):
 def test_outputs_are_those_of_each_network_alone_in_the_planned_bytes(drawn, data):
     application, weights, genes = drawn
     make = data.draw(st.sampled_from([as_published, by_offsets]))
-    plan = make(Evaluator(application), genes)
+    plan = make(ChromosomeEvaluator(application), genes)
     plans = checked(application, plan)
     assert run(application, plan, weights=weights) < TOLERANCE
     for member, one in zip(application.members, plans, strict=True):
@@ -106,7 +106,7 @@ def test_several_inputs_come_when_their_turn_is(genes, cut, is_pipelined, make):
     application = Application(
         name="drawn", members=(member,), parallel=(names,) if is_pipelined else ()
     )
-    plan = make(Evaluator(application), tuple(genes))
+    plan = make(ChromosomeEvaluator(application), tuple(genes))
     (one,) = checked(application, plan)
     assert run(application, plan) < TOLERANCE
     assert touched(network, one) == one.arena_bytes == plan.arena_bytes

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from csdf.errors import CsdfError
 from csdf.time_limit import Stop
-from planners.reuse.problem import Problem, Score
+from planners.reuse.problem import ReuseProblem, Score
 
 
 def problem(*alleles, objectives=2, identity="test"):
     names = tuple(f"objective {number}" for number in range(objectives))
-    return Problem(identity=identity, alleles=alleles, objectives=names)
+    return ReuseProblem(identity=identity, alleles=alleles, objectives=names)
 
 
 none = Stop()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from planners.published import nsga2
 from planners.published.nsga2 import Genome, Settings
-from planners.reuse.problem import InvalidSearch, Problem
+from planners.reuse.problem import InvalidSearch, ReuseProblem
 
 alleles = st.lists(
     st.lists(st.integers(-(10**30), 10**30), min_size=1, max_size=4, unique=True).map(tuple),
@@ -84,7 +84,7 @@ def test_the_better_of_two_entrants_wins():
         (lambda: Settings(crossover_rate=Fraction(3, 2)), "crossover_rate: found 3/2"),
         (lambda: Settings(mutated_genes=Fraction(-1)), "mutated_genes: found -1"),
         (lambda: problem((1, 1)), r"gene 0: found the alleles \(1, 1\)"),
-        (lambda: Problem(identity="", alleles=(), objectives=("a",)), "at least one gene"),
+        (lambda: ReuseProblem(identity="", alleles=(), objectives=("a",)), "at least one gene"),
         (lambda: problem((1, 2)).require_chromosome((3,)), "gene 0: found 3"),
         (lambda: problem((1, 2)).require_chromosome((1,) * 9), r"1, ... 1 more\): 9 genes"),
         (lambda: Genome(problem(tuple(range(2**16 + 1)))), "65537 alleles"),

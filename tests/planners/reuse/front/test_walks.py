@@ -8,12 +8,12 @@ from csdf.errors import GaveUp
 from csdf.time_limit import Stop
 from planners.reuse.executors import Limited, LimitReached, Serial
 from planners.reuse.local_search import LocalSearch, WalkSettings, neighbour
-from planners.reuse.problem import InvalidSearch, Problem, Score
+from planners.reuse.problem import InvalidSearch, ReuseProblem, Score
 
 SAVED = (5, 9, 2, 7, 4, 8)  # bytes that each gene saves
 LOST = (1, 3, 1, 1, 4, 5)  # time that each gene costs
-GENES = Problem(identity="test", alleles=((0, 1),) * 6, objectives=("memory", "time"))
-MANY = Problem(identity="many", alleles=((0, 1),) * 11, objectives=("memory", "time"))
+GENES = ReuseProblem(identity="test", alleles=((0, 1),) * 6, objectives=("memory", "time"))
+MANY = ReuseProblem(identity="many", alleles=((0, 1),) * 11, objectives=("memory", "time"))
 
 
 def independent(chromosome):
@@ -47,7 +47,7 @@ def test_a_descent_takes_what_saves_most_for_its_time_first():
 
 
 def test_moves_stay_among_the_alleles_and_leave_other_genes_alone():
-    problem = Problem(
+    problem = ReuseProblem(
         identity="test", alleles=((0, 1, 4), (0,), (0, 2), (7,), (0, 1)), objectives=("memory",)
     )
     random = Random(1)
@@ -58,7 +58,7 @@ def test_moves_stay_among_the_alleles_and_leave_other_genes_alone():
 
 
 def test_a_problem_without_choice_has_no_other_chromosome():
-    problem = Problem(identity="test", alleles=((0,), (0,)), objectives=("memory",))
+    problem = ReuseProblem(identity="test", alleles=((0,), (0,)), objectives=("memory",))
     assert neighbour(problem, [], (0, 0), Random(1)) == (0, 0)
 
 

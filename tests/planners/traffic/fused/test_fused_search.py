@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planners.traffic.fused.accounting import CutTables, Need, layer_needs, least_need
+from planners.traffic.fused.accounting import CutTables, WorkingBytes, layer_needs, least_need
 from planners.traffic.fused.axis_cuts import weights_of
 from planners.traffic.fused.schedule import (
     INPUT_HALOS,
@@ -32,7 +32,7 @@ def weight_problems(draw):
     wanted, weights, sizes = [], [], []
     for _ in range(count):
         full = draw(st.integers(0, 8))
-        wanted.append(Need(full + draw(st.integers(0, 4)), full))
+        wanted.append(WorkingBytes(full + draw(st.integers(0, 4)), full))
         sizes.append(draw(st.sampled_from((1, 2, 4))))
         weights.append(draw(st.integers(0, 5)) * sizes[-1])
     return tuple(wanted), tuple(weights), draw(st.integers(0, 30)), tuple(sizes)
