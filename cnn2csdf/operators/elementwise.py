@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from math import prod
 
@@ -94,6 +94,46 @@ class Elementwise(Broadcast):
     function: str
     constant: Dims | None = None
     constant_first: bool = False
+
+    def of_head(self, axis: int, heads: int) -> Elementwise:
+        """Return the function with the part of its constant that the head reads."""
+        dims = self.constant
+        if dims is None or len(dims) != 3 or dims[axis] == 1:
+            return self
+        return replace(self, constant=(*dims[:axis], dims[axis] // heads, *dims[axis + 1 :]))
+
+    @property
+    def elementwise_function(self) -> str:
+        return self.function
+
+    @property
+    def swaps_with_inputs(self) -> bool:
+        return (1, 1, 1, *(self.constant or ()))[-3:-1] == (1, 1)
+
+    def of_channels(self, count: int) -> Elementwise | None:
+        """Return the function with a constant of other channels; None for several inputs."""
+        if self.constant is None:
+            return None
+        width = count if self.constant[0] > 1 else 1
+        return replace(self, constant=(width, *self.constant[1:]))
+
+    def is_affine(self, source: Shape) -> bool:
+        """Return whether it adds, or multiplies by, a constant with a number for each channel."""
+        if self.constant is None or self.function not in ("add", "multiply"):
+            return False
+        constant = (1,) * (len(source.dims) - len(self.constant)) + self.constant
+        rest = (1,) * (len(source.dims) - 1)
+        return constant[1:] == rest and constant[0] in (1, source.dims[0])
+
+    def factors_and_offsets(self, weights: Mapping[str, Array]) -> tuple[Array, Array]:
+        constant = weights["constant"].reshape(-1)
+        if self.function == "add":
+            return np.ones_like(constant), constant
+        return constant, np.zeros_like(constant)
+
+    @property
+    def constant_dims(self) -> Dims | None:
+        return self.constant
 
     @property
     def is_tileable(self) -> bool:
@@ -190,6 +230,14 @@ class Reduction(Operator):
     keeps: bool = True
 
     @property
+    def reduction(self) -> str:
+        return self.function
+
+    @property
+    def swaps_with_inputs(self) -> bool:
+        return self.keeps and len({0, 1} & set(self.axes)) != 1
+
+    @property
     def is_tileable(self) -> bool:
         return self.axes == (0,) and self.keeps
 
@@ -263,6 +311,7 @@ class Choice(Broadcast):
     depends_on_all = True
     words = "where"
     element_operations = 1
+    copies_masks = True
     constants: Constants = ()
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:

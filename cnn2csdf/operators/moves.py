@@ -17,6 +17,7 @@ from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.integers import centred, multiplier, quantized, real, rescaled, stored
 from cnn2csdf.operators.operator import (
     Constants,
+    Cut,
     Move,
     Operator,
     RowByRow,
@@ -93,7 +94,19 @@ class Identity(RowMove):
     reads_once = True
     can_be_fused = True
     by_pixels = True
+    keeps_order = True
+    copies_masks = True
     kind: str = "identity"
+
+    def of_channels(self, count: int) -> Identity:
+        return self
+
+    @property
+    def swaps_with_inputs(self) -> bool:
+        return True
+
+    def of_head(self, axis: int, heads: int) -> Identity:
+        return self
 
     @property
     def is_tileable(self) -> bool:
@@ -119,6 +132,16 @@ class Conversion(RowByRow):
     by_pixels = True
     words = "convert"
     converts = True
+
+    def of_channels(self, count: int) -> Conversion:
+        return self
+
+    @property
+    def swaps_with_inputs(self) -> bool:
+        return True
+
+    def of_head(self, axis: int, heads: int) -> Conversion:
+        return self
 
     @property
     def is_tileable(self) -> bool:
@@ -183,6 +206,14 @@ class Concatenation(Move):
     axis: int = 0
 
     @property
+    def swaps_with_inputs(self) -> bool:
+        return self.axis == 2
+
+    @property
+    def joined_axis(self) -> int:
+        return self.axis
+
+    @property
     def keeps_columns(self) -> bool:
         return self.axis == 0
 
@@ -243,10 +274,19 @@ class Slice(Move):
     is_view = True
     reads_once = True
     by_pixels = True
+    copies_masks = True
     axis: int
     start: int
     stop: int
     step: int = 1
+
+    @property
+    def swaps_with_inputs(self) -> bool:
+        return self.axis == 2
+
+    @property
+    def cut(self) -> Cut:
+        return Cut(self.axis, self.start, self.stop, self.step)
 
     def row_elements_read(self, source: Shape, output: Shape) -> int:
         return output.row_elements
@@ -389,6 +429,9 @@ class Reshape(Move):
 
     depends_on_all = True
     is_view = True
+    keeps_order = True
+    rearranges_axes = True
+    copies_masks = True
     dims: Dims
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
@@ -409,6 +452,9 @@ class View(Move):
     is_view = True
     reads_once = True
     overwrites_input = True
+    keeps_memory_order = True
+    rearranges_axes = True
+    copies_masks = True
     dims: Dims
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
@@ -480,7 +526,12 @@ class Transpose(Move):
     """Axes in another order."""
 
     depends_on_all = True
+    rearranges_axes = True
     permutation: tuple[int, ...]
+
+    @property
+    def axis_order(self) -> tuple[int, ...]:
+        return self.permutation
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         dims = only_input(self, inputs).dims
@@ -500,6 +551,7 @@ class Repeat(Move):
     """The tensor several times, in sequence along an axis."""
 
     depends_on_all = True
+    copies_masks = True
     axis: int
     times: int
 

@@ -39,6 +39,13 @@ class BatchNormalization(Pointwise):
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         return dict.fromkeys(("scale", "shift", "mean", "variance"), (inputs[0].channels,))
 
+    def is_affine(self, source: Shape) -> bool:
+        return source.is_map
+
+    def factors_and_offsets(self, weights: Mapping[str, Array]) -> tuple[Array, Array]:
+        factors = weights["scale"] / np.sqrt(weights["variance"] + np.float32(self.epsilon))
+        return factors, weights["shift"] - weights["mean"] * factors
+
     def computed(self, part: OutputRows) -> Array:
         values, weights = same_rows(part), part.weights
         factor = weights["scale"] / np.sqrt(weights["variance"] + self.epsilon)
@@ -121,6 +128,13 @@ class LayerNormalization(SameDims):
     @property
     def is_tileable(self) -> bool:
         return self.axis == self.last == 0
+
+    @property
+    def swaps_with_inputs(self) -> bool:
+        return self.axis == 2
+
+    def of_head(self, axis: int, heads: int) -> LayerNormalization | None:
+        return self if axis == 2 and axis not in range(self.axis, self._end(3)) else None
 
     def _end(self, rank: int) -> int:
         return rank if self.last is None else self.last + 1
@@ -232,6 +246,17 @@ class Softmax(SameDims):
     @property
     def is_tileable(self) -> bool:
         return self.axis == 0 and self.last is None
+
+    @property
+    def swaps_with_inputs(self) -> bool:
+        return self.axis == 2
+
+    @property
+    def is_channel_softmax(self) -> bool:
+        return self.axis == 0 and self.last in (None, 0) and not self.is_logarithm
+
+    def of_head(self, axis: int, heads: int) -> Softmax | None:
+        return self if axis == 2 and axis not in self.axes else None
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
         return same_row if inputs[index].is_map and 1 not in self.axes else None

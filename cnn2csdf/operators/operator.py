@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Quantization
+from cnn2csdf.geometry import Window
 from cnn2csdf.integers import quantized
 from cnn2csdf.part import HeldRows, KeptState, OutputRows, RealRows, RowReader, Types, cut
 from cnn2csdf.shape import Dims, Shape
@@ -21,6 +22,35 @@ Both grow with the output row, or stay.
 
 
 SINGLE_BYTES = 4  # of a number in single precision
+
+
+class FilterBank(NamedTuple):
+    """Trained filters that slide over feature maps; depthwise where groups equals the channels.
+
+    block: of a product of matrices in the file, how many real products its runtime sums at a time.
+    """
+
+    filters: int
+    groups: int
+    window: Window
+    block: int | None
+
+
+class Cut(NamedTuple):
+    """Elements start, start + step, ... before stop along an axis."""
+
+    axis: int
+    start: int
+    stop: int
+    step: int
+
+
+class Attention(NamedTuple):
+    """The product of two maps whose rows are tokens: "scores" or "values", head by head."""
+
+    gives: str
+    heads: int
+    groups: int
 
 
 class Operator(ABC):
@@ -55,6 +85,14 @@ class Operator(ABC):
     splits_filters: ClassVar[bool] = False
     # Whether it reads and writes pixel by pixel, at any distance between two pixels.
     by_pixels: ClassVar[bool] = False
+    # Whether the output has the elements of the input in their order, perhaps under other dims.
+    keeps_order: ClassVar[bool] = False
+    # Whether the output has the elements of the input as they follow one another in memory.
+    keeps_memory_order: ClassVar[bool] = False
+    # Whether it only gives the elements of its input other dims, or its axes another order.
+    rearranges_axes: ClassVar[bool] = False
+    # Whether a mask is computed anew for each layer that reads the mask, rather than stored.
+    copies_masks: ClassVar[bool] = False
     words: ClassVar[str] = ""  # as in a table of layers; by default the words of the class's name
     element_operations: ClassVar[int] = 0  # for each element of the output
 
@@ -151,6 +189,131 @@ class Operator(ABC):
         return 1, 1
 
     @property
+    def sliding_window(self) -> Window | None:
+        """The window whose pixels of the input alone decide a pixel of the output, if it has one."""
+        return None
+
+    def with_window(self, window: Window) -> Operator:
+        """Return the operator with another sliding window; unchanged if it has no such window."""
+        return self
+
+    def with_border(self, padding: tuple[int, int, int, int]) -> Operator:
+        """Return the operator with other padding at the border; unchanged if it adds no border."""
+        return self
+
+    def window_over(self, source: Shape) -> Window | None:
+        """Return its window over an input of this shape, which may be the whole feature map."""
+        return self.sliding_window
+
+    @property
+    def filter_bank(self) -> FilterBank | None:
+        """The filters of a convolution; None for other operators."""
+        return None
+
+    @property
+    def dense_units(self) -> int | None:
+        """The number of outputs that are products of a trained matrix and the whole input."""
+        return None
+
+    @property
+    def reduction(self) -> str | None:
+        """The function of the elements in its windows, or along its axes, such as "max" or "mean"."""
+        return None
+
+    @property
+    def joined_axis(self) -> int | None:
+        """The axis along which the inputs follow one another; None if it does not concatenate."""
+        return None
+
+    @property
+    def cut(self) -> Cut | None:
+        """The range of the input that is the output; None if the operator is no slice."""
+        return None
+
+    @property
+    def attention(self) -> Attention | None:
+        """The heads and groups of a product of tokens with tokens; None for other operators."""
+        return None
+
+    @property
+    def constant_dims(self) -> Dims | None:
+        """The dims of the trained operand of an elementwise function; None without an operand."""
+        return None
+
+    @property
+    def multiplies_inputs(self) -> bool:
+        """Whether it is a matrix product of two tensors of the frame."""
+        return False
+
+    @property
+    def elementwise_function(self) -> str | None:
+        """The function of the elements at one position of all operands; None without operands."""
+        return None
+
+    @property
+    def state_variable(self) -> str | None:
+        """The state variable that it reads or writes; None if it has no variable."""
+        return None
+
+    @property
+    def axis_order(self) -> tuple[int, ...] | None:
+        """The axis of the input that is each axis of the output; None if it is no transposition."""
+        return None
+
+    @property
+    def zero_border(self) -> tuple[int, int, int, int] | None:
+        """The rows and columns of zeros that it adds: top, left, bottom, right."""
+        return None
+
+    @property
+    def swaps_with_inputs(self) -> bool:
+        """Whether inputs with the first two axes swapped give the output with these axes swapped."""
+        return False
+
+    @property
+    def is_channel_softmax(self) -> bool:
+        """Whether it is a softmax over the channels of each pixel."""
+        return False
+
+    @property
+    def is_stateful_sequence(self) -> bool:
+        """Whether it reads a sequence from the state that the frame before has left."""
+        return False
+
+    @property
+    def counts_zero_padding(self) -> bool:
+        """Whether zeros of the padding count in a mean."""
+        return False
+
+    @property
+    def bias_axis(self) -> int | None:
+        """The axis of the output along which a bias has its elements; None if it takes no bias."""
+        return None
+
+    def with_bias(self) -> Operator:
+        """Return the operator that adds a bias; unchanged if it takes no bias."""
+        return self
+
+    def of_channels(self, count: int) -> Operator | None:
+        """Return the operator for `count` output channels; None if they are not computed apart."""
+        return None
+
+    def less_offset(self, offset: int, *, is_fixed_point: bool) -> Operator:
+        """Return the operator on signed integers that are the unsigned integers less `offset`."""
+        return self
+
+    def is_affine(self, source: Shape) -> bool:
+        """Return whether the output is a factor times the input plus an offset, by channel."""
+        return False
+
+    def factors_and_offsets(self, weights: Mapping[str, Array]) -> tuple[Array, Array]:
+        """Return factors and offsets of an affine operator, by channel or as one element.
+
+        Raises NotImplementedError for an operator that is not affine.
+        """
+        raise NotImplementedError
+
+    @property
     def window_taps(self) -> tuple[int, int]:
         """Rows and columns of the kernel that slides over the input; 0 where there is no window."""
         return 0, 0
@@ -168,6 +331,13 @@ class Operator(ABC):
     def of_one_group(self) -> Operator:
         """Return the operator for one group of tokens."""
         return self
+
+    def of_head(self, axis: int, heads: int) -> Operator | None:
+        """Return the operator for one of equal parts of its output and inputs along an axis.
+
+        None where a part needs elements of another part, as far as is certain.
+        """
+        return None
 
     def reads_all(self, source: Shape, output: Shape) -> bool:
         """Return whether the whole output depends on the whole input of this shape."""

@@ -15,6 +15,7 @@ from cnn2csdf.integers import centred, channel_ratios, has_wide_sums, rescaled_s
 from cnn2csdf.operators.elementwise import broadcast
 from cnn2csdf.operators.moves import as_it_lies
 from cnn2csdf.operators.operator import (
+    Attention,
     Operator,
     RowsNeeded,
     only_input,
@@ -38,6 +39,21 @@ class FullyConnected(Operator):
     @property
     def weight_role(self) -> str:
         return "matrix"
+
+    @property
+    def dense_units(self) -> int:
+        return self.units
+
+    @property
+    def bias_axis(self) -> int:
+        return 0
+
+    def with_bias(self) -> FullyConnected:
+        return replace(self, has_bias=True)
+
+    def window_over(self, source: Shape) -> Window:
+        """Return the window of the whole input, under which each unit has a filter."""
+        return Window(kernel=(source.height, source.width))
 
     @property
     def mixes_channels(self) -> bool:
@@ -129,6 +145,22 @@ class MatrixProduct(Operator):
     has_bias: bool = False
 
     @property
+    def multiplies_inputs(self) -> bool:
+        """Whether both matrices are tensors of the frame."""
+        return self.units is None
+
+    @property
+    def swaps_with_inputs(self) -> bool:
+        return self.units is not None
+
+    @property
+    def bias_axis(self) -> int | None:
+        return None if self.units is None else -1
+
+    def with_bias(self) -> MatrixProduct:
+        return self if self.units is None else replace(self, has_bias=True)
+
+    @property
     def weight_role(self) -> str | None:
         return None if self.units is None else "matrix"
 
@@ -208,6 +240,15 @@ class AttentionProduct(Operator):
     gives: str  # "scores" or "values"
     heads: int
     groups: int = 1
+
+    def of_head(self, axis: int, heads: int) -> AttentionProduct | None:
+        """Return the product of one head, which is one column of the maps."""
+        has_part = (axis, self.heads, self.groups) == (2, heads, 1)
+        return replace(self, heads=1) if has_part else None
+
+    @property
+    def attention(self) -> Attention:
+        return Attention(self.gives, self.heads, self.groups)
 
     def of_one_group(self) -> AttentionProduct:
         return replace(self, groups=1)

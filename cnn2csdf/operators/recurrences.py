@@ -193,6 +193,10 @@ class QuantizedLstm(_InIntegers):
     clip: int | None = None
     keeps: int | None = None
 
+    @property
+    def is_stateful_sequence(self) -> bool:
+        return self.keeps is not None
+
     def scratch_elements(self, inputs: Sequence[Shape]) -> int:
         """The cells, in elements of one byte, where they do not stay from frame to frame."""
         return self.units * CELL_BYTES if self.keeps is None else 0

@@ -43,6 +43,14 @@ class Pad(Operator):
     def reads_all(self, source: Shape, output: Shape) -> bool:
         return min(self.padding) >= 0
 
+    @property
+    def zero_border(self) -> tuple[int, int, int, int] | None:
+        adds_zeros = (self.mode, self.value, self.channels) == ("constant", 0.0, (0, 0))
+        return self.padding if adds_zeros else None
+
+    def with_border(self, padding: tuple[int, int, int, int]) -> Pad:
+        return replace(self, padding=padding)
+
     def turned(self) -> Pad:
         top, left, bottom, right = self.padding
         return replace(self, padding=(left, top, right, bottom))

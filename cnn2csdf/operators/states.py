@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cnn2csdf.operators.moves import Input, Output
 from cnn2csdf.shape import Dims, Shape
@@ -21,6 +21,13 @@ class Previous(Input):
     variable: str
     begin: int | None = 0
 
+    @property
+    def state_variable(self) -> str:
+        return self.variable
+
+    def less_offset(self, offset: int, *, is_fixed_point: bool) -> Previous:
+        return self if self.begin is None else replace(self, begin=self.begin - offset)
+
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         return {} if self.begin is not None else {"initial": self.dims}
 
@@ -31,3 +38,7 @@ class Next(Output):
 
     is_state = True
     variable: str
+
+    @property
+    def state_variable(self) -> str:
+        return self.variable

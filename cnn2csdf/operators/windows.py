@@ -17,6 +17,7 @@ from cnn2csdf.fixed_point.single_precision import averaged, multiplied
 from cnn2csdf.geometry import PaddedInterval, Pair, Window, meeting, window_places
 from cnn2csdf.integers import centred, channel_ratios, has_wide_sums, rescaled_sums
 from cnn2csdf.operators.operator import (
+    FilterBank,
     Operator,
     RowsNeeded,
     map_dims,
@@ -44,6 +45,31 @@ class Convolution(Operator):
     groups: int = 1
     has_bias: bool = True
     block: int | None = None
+
+    @property
+    def sliding_window(self) -> Window:
+        return self.window
+
+    def with_window(self, window: Window) -> Convolution:
+        return replace(self, window=window)
+
+    def of_channels(self, count: int) -> Convolution | None:
+        return replace(self, filters=count) if self.groups == 1 else None
+
+    def of_head(self, axis: int, heads: int) -> Convolution | None:
+        """Return the convolution with the filters of one head, which reads the whole input."""
+        return self.of_channels(self.filters // heads) if axis == 0 else None
+
+    @property
+    def bias_axis(self) -> int:
+        return 0
+
+    def with_bias(self) -> Convolution:
+        return replace(self, has_bias=True)
+
+    @property
+    def filter_bank(self) -> FilterBank:
+        return FilterBank(self.filters, self.groups, self.window, self.block)
 
     @property
     def window_taps(self) -> tuple[int, int]:
@@ -291,6 +317,25 @@ class Pooling(WindowsOfChannels):
     counts_padding: bool = False  # whether padding counts in the mean
     rounds_up: bool = False
 
+    @property
+    def sliding_window(self) -> Window:
+        return self.window
+
+    def with_window(self, window: Window) -> Pooling:
+        return replace(self, window=window)
+
+    @property
+    def reduction(self) -> str:
+        return "max" if self.function == "max" else "mean"
+
+    @property
+    def counts_zero_padding(self) -> bool:
+        return self.function == "average" and self.counts_padding and any(self.window.padding)
+
+    def less_offset(self, offset: int, *, is_fixed_point: bool) -> Pooling:
+        """Return the mean whose halves go away from zero of the unsigned integers, which is up."""
+        return self if self.function == "max" else replace(self, rounds_up=is_fixed_point)
+
     def turned(self) -> Pooling:
         return replace(self, window=self.window.turned)
 
@@ -386,6 +431,14 @@ class GlobalPooling(Operator):
     depends_on_all = True
     by_pixels = True
     function: str  # "max" or "average"
+
+    @property
+    def reduction(self) -> str:
+        return "max" if self.function == "max" else "mean"
+
+    def window_over(self, source: Shape) -> Window:
+        """Return the window of the whole feature map."""
+        return Window(kernel=(source.height, source.width))
 
     def accumulates_rows(self, source: Shape, output: Shape) -> bool:
         return True

@@ -17,7 +17,6 @@ from itertools import islice
 from typing import NamedTuple
 
 from cnn2csdf.network import Network
-from cnn2csdf.operators import Slice
 from planners.memory.line_buffers import Keeping
 from planners.memory.moves import GroupWay
 from planners.memory.order import TopologicalOrder, topological_order
@@ -459,7 +458,7 @@ def _is_of_rows(network: Network, alias: Alias) -> bool:
 def _stays(network: Network, name: str, hosts: Mapping[str, str]) -> bool:
     """Whether a tensor is a slice of what it lies in: it is there already."""
     layer = network.layer(name)
-    return isinstance(layer.operator, Slice) and hosts.get(name) in {
+    return layer.operator.cut is not None and hosts.get(name) in {
         hosts.get(input_, input_) for input_ in layer.inputs
     }
 

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cnn2csdf.operators import AttentionProduct, Convolution
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Array
 from planners.kernels import ranges
@@ -197,10 +196,10 @@ class GroupMoves:
         layers, network = section.layers, section.table.network
         operators = [network.layer(name).operator for name in layers]
         is_score = [
-            isinstance(operator, AttentionProduct) and operator.gives == "scores"
+            operator.attention is not None and operator.attention.gives == "scores"
             for operator in operators
         ]
-        is_end = [isinstance(operator, Convolution) for operator in operators]
+        is_end = [operator.filter_bank is not None for operator in operators]
         for variant in ("scores", "products", "all"):
             runs: list[tuple[str, ...]] = []
             begin = 0

@@ -8,7 +8,6 @@ from itertools import pairwise
 
 from cnn2csdf.granularity import require_few_parts
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.operators import Elementwise
 from csdf.arguments import public
 from csdf.errors import InvalidNetwork, counted
 
@@ -115,12 +114,7 @@ def _around(
     for layer in inside:
         sets_behind = (behind.get(name, set()) for name in layer.inputs)
         behind[layer.name] = set(layer.inputs).union(*sets_behind)
-        operator = layer.operator
-        if (
-            isinstance(operator, Elementwise)
-            and operator.function == "add"
-            and len(layer.inputs) > 1
-        ):
+        if layer.operator.elementwise_function == "add" and len(layer.inputs) > 1:
             one, second = layer.inputs[:2]
             for added, computed in ((one, second), (second, one)):
                 if added in behind.get(computed, ()):

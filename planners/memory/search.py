@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from cnn2csdf.operators import AttentionProduct
 from cnn2csdf.parameters import multiply_accumulates
 from csdf.errors import counted
 from csdf.log import Log
@@ -421,7 +420,7 @@ class HeadGroups:
         self._known: dict[int, GroupWay] = {}
         operators = (course.network.layer(name).operator for name in course.layers)
         places = [
-            n for n, operator in enumerate(operators) if isinstance(operator, AttentionProduct)
+            number for number, operator in enumerate(operators) if operator.attention is not None
         ]
         for begin, place in enumerate(course.separators):
             product = next((one for one in places if one > place), None)

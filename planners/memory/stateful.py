@@ -11,7 +11,6 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import NamedTuple
 
-from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.rings import rings_of
@@ -125,19 +124,21 @@ class _StatefulPlanning:
     def _inside(self, layer: Layer) -> list[Alias]:
         """Return the place of some channels of a single place in the tensor that they are cut from."""
         source = layer.inputs[0]
-        match layer.operator:
-            case op.Slice(axis=0, start=start, step=1) if (
-                layer.shape.rows == layer.shape.width == 1
-                and layer.shape.is_map
-                and not layer.epilogue
-                and source in self._step
-                and not isinstance(self._network.layer(source).operator, op.Slice)
-                and source not in self._external
-            ):
-                results = {name for output in self._network.outputs for name in output.inputs}
-                if layer.name not in results and layer.quantization == self._type(source):
-                    return [Alias(layer.name, source, channel=start)]
-        return []
+        cut = layer.operator.cut
+        if (
+            cut is None
+            or (cut.axis, cut.step) != (0, 1)
+            or not layer.shape.rows == layer.shape.width == 1
+            or not layer.shape.is_map
+            or layer.epilogue
+            or source not in self._step
+            or self._network.layer(source).operator.cut is not None
+            or source in self._external
+        ):
+            return []
+        results = {name for output in self._network.outputs for name in output.inputs}
+        is_alike = layer.name not in results and layer.quantization == self._type(source)
+        return [Alias(layer.name, source, channel=cut.start)] if is_alike else []
 
     def _type(self, name: str) -> object:
         return self._network.layer(name).quantization

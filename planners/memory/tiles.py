@@ -23,7 +23,6 @@ import numpy as np
 
 from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.operators import Convolution
 from cnn2csdf.weights import Array
 from planners.arena.problem import Buffer
 from planners.kernels import ranges
@@ -48,11 +47,11 @@ from planners.plan.regions import (
 
 def scratch_elements(scratch: ScratchCount, network: Network, layer: Layer, pixels: int) -> int:
     """Return the elements of scratch for so many pixels of the output of a layer."""
-    match layer.operator:
-        case Convolution(window=window, groups=groups) if scratch is ScratchCount.IM2COL:
-            channels = network.input_shapes(layer)[0].channels // groups
-            return pixels * channels * prod(window.kernel)
-    return 0
+    bank = layer.operator.filter_bank
+    if bank is None or scratch is not ScratchCount.IM2COL:
+        return 0
+    channels = network.input_shapes(layer)[0].channels // bank.groups
+    return pixels * channels * prod(bank.window.kernel)
 
 
 def scratch_bytes(

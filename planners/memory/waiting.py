@@ -28,7 +28,6 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from cnn2csdf import operators as op
 from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array
@@ -163,7 +162,7 @@ def _gates(course: TopologicalOrder) -> Iterator[str]:
             if operand in reach and taps is not None:
                 rows, columns, mixes = reach[operand]
                 ways.append((taps[0] @ rows, taps[1] @ columns, mixes or _mixes(layer)))
-        if ways and not isinstance(layer.operator, op.Concatenation):
+        if ways and layer.operator.joined_axis is None:
             reach[name] = max(ways, key=lambda way: (way[2], int(way[0].sum() * way[1].sum())))
             rows, columns, mixes = reach[name]
             if rows.all() and columns.all() and (mixes or shape.channels == 1):
@@ -195,46 +194,40 @@ def _operands(network: Network, layer: Layer) -> list[str]:
 
 
 def _joins_maps(layer: Layer) -> bool:
-    operator = layer.operator
-    is_map = layer.shape.is_map and not layer.epilogue
-    return is_map and isinstance(operator, op.Concatenation) and operator.axis == 0
+    return layer.shape.is_map and not layer.epilogue and layer.operator.joined_axis == 0
 
 
 def _mixes(layer: Layer) -> bool:
     """Whether each element depends on all feature maps of the places that it sees."""
-    operator = layer.operator
-    if isinstance(operator, op.Convolution):
-        return operator.groups == 1 and operator.block is None
-    return isinstance(operator, op.FullyConnected)
+    bank = layer.operator.filter_bank
+    if bank is not None:
+        return bank.groups == 1 and bank.block is None
+    return layer.operator.dense_units is not None
 
 
 def _taps(network: Network, layer: Layer, index: int) -> tuple[Array, Array] | None:
     """For each row, and for each column, of a layer which of an input it is made of; None: unknown."""
     source_shape, own_shape = network.input_shapes(layer)[index], layer.shape
     operator = layer.operator
-    match operator:
-        case op.Convolution(window=window, block=None) | op.Pooling(window=window):
-            taps_of = []
-            sizes = (own_shape.rows, source_shape.rows), (own_shape.width, source_shape.width)
-            for axis, (outputs, inputs) in enumerate(sizes):
-                taps = np.zeros((outputs, inputs), bool)
-                for place in range(outputs):
-                    first = place * window.stride[axis] - window.padding[axis]
-                    taps_all = range(window.kernel[axis])
-                    seen = (first + tap * window.dilation[axis] for tap in taps_all)
-                    taps[place, [at for at in seen if 0 <= at < inputs]] = True
-                taps_of.append(taps)
-            return taps_of[0], taps_of[1]
-        case op.FullyConnected() | op.GlobalPooling():
-            shapes = (own_shape.rows, source_shape.rows), (own_shape.width, source_shape.width)
-            return np.ones(shapes[0], bool), np.ones(shapes[1], bool)
+    window, bank = operator.window_over(source_shape), operator.filter_bank
+    if window is not None and (bank is None or bank.block is None):
+        taps_of = []
+        sizes = (own_shape.rows, source_shape.rows), (own_shape.width, source_shape.width)
+        for axis, (outputs, inputs) in enumerate(sizes):
+            taps = np.zeros((outputs, inputs), bool)
+            for place in range(outputs):
+                first = place * window.stride[axis] - window.padding[axis]
+                seen = (first + tap * window.dilation[axis] for tap in range(window.kernel[axis]))
+                taps[place, [at for at in seen if 0 <= at < inputs]] = True
+            taps_of.append(taps)
+        return taps_of[0], taps_of[1]
     if source_shape.is_map and (factors := operator.enlargement(source_shape)):
         return (
             np.arange(own_shape.rows)[:, None] // factors[0] == np.arange(source_shape.rows),
             np.arange(own_shape.width)[:, None] // factors[1] == np.arange(source_shape.width),
         )
     is_alike = source_shape == own_shape and operator.is_elementwise
-    is_cut = isinstance(operator, op.Slice) and operator.axis == 0 and source_shape.is_map
+    is_cut = operator.cut is not None and operator.cut.axis == 0 and source_shape.is_map
     if is_alike or is_cut:
         return np.eye(own_shape.rows, dtype=bool), np.eye(own_shape.width, dtype=bool)
     return None
@@ -273,7 +266,7 @@ class _Ways:
 
     def _sees_all(self, layer: Layer, late: set[str]) -> bool:
         """Whether each element depends on one that is late."""
-        if isinstance(layer.operator, op.Concatenation):
+        if layer.operator.joined_axis is not None:
             return late.issuperset(layer.inputs)
         for index in range(len(layer.inputs)):
             taps = _taps(self._network, layer, index)
@@ -291,16 +284,13 @@ class _Ways:
         source_shape, own_shape = network.layer(source).shape, layer.shape
         if _joins_maps(network.layer(source)) and not _mixes(layer):
             return False
-        if isinstance(operator, op.FullyConnected):
+        if operator.dense_units is not None:
             return True
-        if isinstance(operator, op.Convolution | op.Pooling):
-            if isinstance(operator, op.Convolution) and not _mixes(layer):
-                if (
-                    not operator.groups == source_shape.channels == own_shape.channels
-                    or operator.block
-                ):
+        bank, window = operator.filter_bank, operator.sliding_window
+        if window is not None:
+            if bank is not None and not _mixes(layer):
+                if not bank.groups == source_shape.channels == own_shape.channels or bank.block:
                     return False
-            window = operator.window
             for axis, (inputs, outputs) in enumerate(
                 zip(source_shape.dims[1:], own_shape.dims[1:], strict=True)
             ):
@@ -311,7 +301,7 @@ class _Ways:
                 if outputs * stride != inputs or not (is_dense or is_spread):
                     return False
             return True
-        if isinstance(operator, op.GlobalPooling):
+        if operator.window_over(source_shape) is not None:  # a reduction of each feature map
             return source_shape.channels == own_shape.channels
         return _taps(network, layer, layer.inputs.index(source)) is not None
 
@@ -322,16 +312,12 @@ class _Ways:
             readers[source].append(self._network.layer(name))
         left = set[tuple[str, str]]()
         for source, layers in readers.items():
-            cuts = [reader.operator for reader in layers if isinstance(reader.operator, op.Slice)]
+            cuts = [cut for reader in layers if (cut := reader.operator.cut) is not None]
             ends = sorted((cut.start, cut.stop) for cut in cuts)
             is_apart = all(span[1] <= following[0] for span, following in pairwise(ends))
             is_free = _mixes(self._network.layer(source)) and len(cuts) == len(layers) and is_apart
             if not is_free:
-                left |= {
-                    (source, reader.name)
-                    for reader in layers
-                    if isinstance(reader.operator, op.Slice)
-                }
+                left |= {(source, reader.name) for reader in layers if reader.operator.cut}
         self._edges = [edge for edge in self._edges if edge not in left]
 
     def capacities(self, most: int) -> dict[Node, dict[Node, int]]:
