@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
-from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network, Shape
 from planners.arena.problem import loads
 from planners.plan.plan import Alias
@@ -73,20 +72,18 @@ class _AxisTensors:
         """The pieces of a tensor: itself, unless it is a concatenation or a slice."""
         alike = [self._network.layer(name) for name in layer.inputs]
         moves = not layer.epilogue and all(self._are_alike(layer, reader) for reader in alike)
-        match layer.operator:
-            case op.Concatenation(axis=axis) if moves and self._is_along(axis, layer.shape):
-                self._hosts.append(layer.name)
-                for source in layer.inputs:
-                    yield from self._contents[source]
-            case op.Slice(axis=axis, start=start, step=1) if moves and self._is_along(
-                axis, alike[0].shape
-            ):
-                self._hosts.append(layer.inputs[0])
-                behind = prod(layer.shape.dims[axis + 1 :]) if not layer.shape.is_map else 1
-                runs, length = self._contents[layer.inputs[0]], self._length(layer.shape)
-                yield from _cut(runs, start * behind, start * behind + length)
-            case _:
-                yield _Range(layer.name, 0, self._length(layer.shape))
+        axis, cut = layer.operator.joined_axis, layer.operator.cut
+        if axis is not None and moves and self._is_along(axis, layer.shape):
+            self._hosts.append(layer.name)
+            for source in layer.inputs:
+                yield from self._contents[source]
+        elif cut and cut.step == 1 and moves and self._is_along(cut.axis, alike[0].shape):
+            self._hosts.append(layer.inputs[0])
+            behind = prod(layer.shape.dims[cut.axis + 1 :]) if not layer.shape.is_map else 1
+            runs, length = self._contents[layer.inputs[0]], self._length(layer.shape)
+            yield from _cut(runs, cut.start * behind, cut.start * behind + length)
+        else:
+            yield _Range(layer.name, 0, self._length(layer.shape))
 
     def _are_alike(self, one: Layer, other: Layer) -> bool:
         """Whether the elements of one are those of the other, bit by bit."""

@@ -59,7 +59,7 @@ def adds_up_rows(network: Network, layer: Layer) -> bool:
 
 def may_accumulate(network: Network, layer: Layer) -> bool:
     """Return whether a layer may be a stage to which each firing brings a row of the input."""
-    return isinstance(layer.operator, op.PlaceOrder) or adds_up_rows(network, layer)
+    return layer.operator.scatters_rows or adds_up_rows(network, layer)
 
 
 def _is_fusible(operator: op.Operator) -> bool:
@@ -71,10 +71,10 @@ def works_on_blocks(layer: Layer, *, is_first: bool) -> bool:
     """Return whether a block of channels of a result needs that of the input, or, first, any."""
     if not all(map(_is_fusible, layer.epilogue)):
         return False
-    if isinstance(layer.operator, op.Convolution):
-        is_depthwise = layer.operator.groups == layer.operator.filters > 1
-        return is_first or is_depthwise
-    return isinstance(layer.operator, op.Pooling) or _is_fusible(layer.operator)
+    bank = layer.operator.filter_bank
+    if bank is not None:
+        return is_first or bank.groups == bank.filters > 1
+    return layer.operator.sliding_window is not None or _is_fusible(layer.operator)
 
 
 def makes_rectangles(network: Network, layer: Layer) -> bool:
@@ -83,7 +83,7 @@ def makes_rectangles(network: Network, layer: Layer) -> bool:
     if not all(shape.is_map for shape in shapes):
         return False
     for step in (layer.operator, *layer.epilogue):
-        constant = step.constant if isinstance(step, op.Elementwise) else None
+        constant = step.constant_dims
         if constant and any(size > 1 for size in constant[-2:]):
             return False
     match layer.operator:
@@ -101,8 +101,9 @@ def makes_rectangles(network: Network, layer: Layer) -> bool:
             return axis == 0 and last is None
         case op.Reduction(axes=axes, keeps=keeps):
             return axes == (0,) and bool(keeps)
-    of_one_pixel = (op.ChannelShuffle, op.AttentionProduct, op.LocalResponseNormalization)
-    return layer.operator.is_elementwise or isinstance(layer.operator, of_one_pixel)
+        case op.ChannelShuffle() | op.AttentionProduct() | op.LocalResponseNormalization():
+            return True
+    return layer.operator.is_elementwise
 
 
 def can_lie_apart(network: Network, layer: Layer) -> bool:
@@ -114,14 +115,12 @@ def can_lie_apart(network: Network, layer: Layer) -> bool:
         reader.operator.is_elementwise or isinstance(reader.operator, OF_ONE_PIXEL)
         for reader in (layer, *readers)
     )
-    return reach and not isinstance(layer.operator, op.Reduction)
+    return reach and layer.operator.writes_by_pixels
 
 
 def joins_columns(layer: Layer) -> bool:
     """Return whether a layer puts maps side by side, column by column, and computes nothing."""
-    if not isinstance(layer.operator, op.Concatenation) or layer.epilogue:
-        return False
-    return layer.shape.is_map and layer.operator.axis == WIDTH
+    return layer.shape.is_map and not layer.epilogue and layer.operator.joined_axis == WIDTH
 
 
 def bytes_kept(network: Network, layer: Layer) -> int:
@@ -132,7 +131,7 @@ def bytes_kept(network: Network, layer: Layer) -> int:
 
 def bytes_of_weight(layer: Layer, element_bytes: int | None) -> int:
     """Return the bytes of each weight of a convolution or a fully connected layer."""
-    role = "kernel" if isinstance(layer.operator, op.Convolution) else "matrix"
+    role = "matrix" if layer.operator.filter_bank is None else "kernel"
     computed = SINGLE_BYTES
     if layer.quantization is not None:
         computed = layer.stored_as(role).element.bytes
@@ -141,14 +140,13 @@ def bytes_of_weight(layer: Layer, element_bytes: int | None) -> int:
 
 def bytes_of_weights(network: Network, layer: Layer, element_bytes: int | None) -> int:
     """Return the bytes of the filters or the matrix of a layer; 0 for another layer."""
-    match layer.operator:
-        case op.Convolution(filters=filters, groups=groups, window=window):
-            channels = network.layer(layer.inputs[0]).shape.channels // groups
-            weights = filters * channels * prod(window.kernel)
-        case op.FullyConnected(units=units):
-            weights = units * network.layer(layer.inputs[0]).shape.elements
-        case _:
-            return 0
+    bank, units = layer.operator.filter_bank, layer.operator.dense_units
+    if bank is None and units is None:
+        return 0
+    source = network.layer(layer.inputs[0]).shape
+    weights = (units or 0) * source.elements
+    if bank is not None:
+        weights = bank.filters * (source.channels // bank.groups) * prod(bank.window.kernel)
     return weights * bytes_of_weight(layer, element_bytes)
 
 

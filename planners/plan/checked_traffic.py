@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cnn2csdf import operators as op
 from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
 from csdf.errors import InvalidPlan, counted
@@ -38,7 +37,7 @@ class CheckedWeightReads:
         size = bytes_of_weights(self._network, layer, self._element_bytes)
         if stage.mode is Mode.ACCUMULATING:  # a row of the matrix for a row of the input
             return 0 if firings.fired else size
-        if stage.mode is Mode.TILES or not isinstance(layer.operator, op.Convolution):
+        if stage.mode is Mode.TILES or layer.operator.filter_bank is None:
             return size
         if stage.mode is Mode.CHANNELS:
             return self._summed_up(layer, self._network.layer(stage.result))
@@ -63,14 +62,14 @@ class CheckedWeightReads:
 
         filters: where only a block is computed. is_summed: whether no window is copied.
         """
-        operator = layer.operator
-        assert isinstance(operator, op.Convolution)
-        taps = operator.window.kernel[0] * operator.window.kernel[1]
+        bank = layer.operator.filter_bank
+        assert bank is not None
+        taps = bank.window.kernel[0] * bank.window.kernel[1]
         size = bytes_of_weights(self._network, layer, self._element_bytes)
-        of_tap = size // (operator.filters * taps)
+        of_tap = size // (bank.filters * taps)
         down, across = self._taps_inside(layer)
         inside = sum(down[rows[0] : rows[1]]) * sum(across[:columns])
-        filters = operator.filters if filters is None else filters
+        filters = bank.filters if filters is None else filters
         together = filters - filters % TOGETHER if self._copies_windows(layer) else 0
         together = 0 if is_summed else together
         whole = max(rows[1] - rows[0], 0) * columns * taps
@@ -79,8 +78,8 @@ class CheckedWeightReads:
     def _taps_inside(self, layer: Layer) -> tuple[list[int], list[int]]:
         """How many taps lie over the input, by row and by column of the result."""
         if layer.name not in self._taps:
-            assert isinstance(layer.operator, op.Convolution)
-            window = layer.operator.window
+            window = layer.operator.sliding_window
+            assert window is not None
             source = self._network.input_shapes(layer)[0]
             taps = []
             for axis, (places, limit) in enumerate(
@@ -96,19 +95,19 @@ class CheckedWeightReads:
         return self._taps[layer.name]
 
     def _copies_windows(self, layer: Layer) -> bool:
-        operator = layer.operator
-        if not isinstance(operator, op.Convolution) or layer.quantization is None:
+        bank = layer.operator.filter_bank
+        if bank is None or layer.quantization is None:
             return False
-        rows, columns = operator.window.kernel
+        rows, columns = bank.window.kernel
         row = columns * self._network.input_shapes(layer)[0].channels
-        return operator.groups == 1 < rows and row < SHORT_ROW and rows * row <= MOST_COPIED
+        return bank.groups == 1 < rows and row < SHORT_ROW and rows * row <= MOST_COPIED
 
     def _summed_up(self, layer: Layer, last: Layer) -> int:
         """The bytes of a layer whose feature maps the last layer adds up, as far as it needs them."""
         rows = (0, self._needs.rows(last, 0, (0, last.shape.rows))[1])
         columns = layer.shape.width
-        if isinstance(last.operator, op.Pooling):
-            columns = last.operator.window.extent[1]
+        if last.operator.sliding_window is not None:
+            columns = last.operator.sliding_window.extent[1]
         return self._of_pixels(layer, rows, columns, is_summed=True)
 
     def _in_blocks(self, stage: Stage, layer: Layer, rows: Range, columns: int) -> int:

@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, pairwise, permutations, product
 
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.operators import Convolution, FullyConnected
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.rings import rings_of
 from csdf.errors import ExecutionError, InvalidPlan, counted
@@ -278,9 +277,9 @@ class _Checked:
             return False
         first, last = (self._network.layer(name) for name in layers)
         return (
-            isinstance(first.operator, Convolution)
+            first.operator.filter_bank is not None
             and adds_up_rows(self._network, last)
-            and not isinstance(last.operator, FullyConnected)
+            and last.operator.dense_units is None
         )
 
     def _may_sum_parts(self, layers: tuple[str, ...], accumulating_layer: str) -> bool:
@@ -297,10 +296,10 @@ class _Checked:
             is_next = self._network.consumers[before.name] == (layer.name,)
             if layer.inputs != (before.name,) or not is_next:
                 return False
-        operator = chain[-1].operator
+        bank = chain[-1].operator.filter_bank
         return (
-            isinstance(operator, Convolution)
-            and operator.groups == 1
+            bank is not None
+            and bank.groups == 1
             and not has_wide_accumulators(self._network, chain[-1])
             and works_on_blocks(chain[0], is_first=True)
             and all(works_on_blocks(layer, is_first=False) for layer in chain[1:-1])

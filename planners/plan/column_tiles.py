@@ -112,9 +112,9 @@ def works_by_columns(network: Network, layer: Layer) -> bool:
         return layer.shape.is_map and not layer.epilogue
     if not can_be_tiled(network, layer):
         return False
-    match layer.operator:
-        case op.Convolution(window=window) | op.Pooling(window=window):
-            return not any(window.overhang)
+    window = layer.operator.sliding_window
+    if window is not None:
+        return not any(window.overhang)
     shapes = network.input_shapes(layer)
     return layer.operator.keeps_columns and all(
         shape.width == layer.shape.width for shape in shapes
@@ -244,18 +244,17 @@ class _Tiling:
         self, layer: Layer, columns: Range, sources: Sequence[str], number: int
     ) -> str | None:
         """Add the copy of a layer that makes some columns; None where it would make others."""
-        operator = layer.operator
+        operator, window = layer.operator, layer.operator.sliding_window
         first, end = columns
-        match operator:
-            case op.Convolution(window=window) | op.Pooling(window=window):
-                (_, covered) = next(self._needed(layer, columns))
-                width = self._network.input_shapes(layer)[0].width
-                top, _, bottom, _ = window.padding
-                beside = max(0, -covered[0]), max(0, covered[1] - width)
-                padding = top, beside[0], bottom, beside[1]
-                operator = replace(operator, window=replace(window, padding=padding))
-            case op.Resize(size=(height, _)):
-                operator = op.Resize(size=(height, end - first), function="nearest")
+        if window is not None:
+            (_, covered) = next(self._needed(layer, columns))
+            width = self._network.input_shapes(layer)[0].width
+            top, _, bottom, _ = window.padding
+            beside = max(0, -covered[0]), max(0, covered[1] - width)
+            padding = top, beside[0], bottom, beside[1]
+            operator = operator.with_window(replace(window, padding=padding))
+        elif _enlargement(self._network, layer):
+            operator = op.Resize(size=(layer.shape.height, end - first), function="nearest")
         copied = replace(sharing(self._network, layer), operator=operator, inputs=tuple(sources))
         shape = operator.output_shape([self._shape_of(name).shape for name in sources])
         if shape.dims != (*layer.shape.dims[:2], end - first):

@@ -65,9 +65,8 @@ class ModelComputing:
             ]
             computed_rows = computation(self._model, layer).rows(readers, *target.rows, kept)
             return _placed(computed_rows)
-        if layer.quantization is not None or isinstance(
-            layer.operator, op.AttentionProduct | op.Slice
-        ):
+        operator = layer.operator
+        if layer.quantization is not None or operator.attention or operator.cut:
             return self._of_whole_rows(layer, target, inputs)
         out = np.empty(
             (
@@ -123,19 +122,19 @@ class ModelComputing:
             self._rows.setdefault(layer.name, []).append(values.copy())
             return
         source = self._model.network.input_shapes(layer)[0]
-        match layer.operator:
-            case op.FullyConnected():
-                weights = computation(self._model, layer).own.weights
-                matrix = weights["matrix"].reshape(-1, *source.dims)
-                sums += np.einsum("ucw,wc->u", matrix[:, :, row], values)
-            case op.GlobalPooling(function="max") | op.Reduction(function="max"):
-                _keep_largest(sums, values, row)
-            case op.Pooling(function="max", window=window):
-                _keep_largest(sums, values[: window.extent[1] : window.dilation[1]], row)
-            case op.Pooling(window=window):
-                sums += values[: window.extent[1]].sum(axis=0)
-            case _:
-                sums += values.sum(axis=0)
+        operator, window = layer.operator, layer.operator.window_over(source)
+        if operator.dense_units is not None:
+            weights = computation(self._model, layer).own.weights
+            matrix = weights["matrix"].reshape(-1, *source.dims)
+            sums += np.einsum("ucw,wc->u", matrix[:, :, row], values)
+            return
+        if window is not None:
+            values = values[: window.extent[1] : window.dilation[1]]
+        if operator.reduction == "max":
+            largest = values.max(axis=0)
+            sums[:] = largest if row == 0 else np.maximum(sums, largest)
+        else:
+            sums += values.sum(axis=0)
 
     def finished(self, layer: Layer, sums: Array) -> Array:
         """Return the output that sums stand for."""
@@ -144,21 +143,15 @@ class ModelComputing:
         source = self._model.network.input_shapes(layer)[0]
         weighted = computation(self._model, layer).own
         means = sums.reshape(layer.shape.dims)
-        match layer.operator:
-            case op.FullyConnected(has_bias=has_bias):
-                means = means + weighted.weights["bias"] if has_bias else means
-            case op.GlobalPooling(function="average") | op.Reduction(function="mean"):
-                means = means / np.float32(source.height * source.width)
-            case op.Pooling(function="average", window=window):
-                means = means / np.float32(window.kernel[0] * window.kernel[1])
+        if layer.operator.dense_units is not None and "bias" in weighted.weights:
+            means = means + weighted.weights["bias"]
+        if layer.operator.reduction == "mean":
+            window = layer.operator.window_over(source)
+            rows, columns = window.kernel if window else (source.height, source.width)
+            means = means / np.float32(rows * columns)
         rest = replace(computation(self._model, layer), own=OperatorStep(op.Identity(), {}))
         whole = HeldRows(shape=layer.shape, array=means.astype(np.float32))
         return _placed(rest.rows([whole], 0, layer.shape.rows))
-
-
-def _keep_largest(sums: Array, values: Array, row: int) -> None:
-    best = values.max(axis=0)
-    sums[:] = best if row == 0 else np.maximum(sums, best)
 
 
 class _ReadRows:
@@ -256,14 +249,12 @@ def _bordered(
 ) -> op.Operator:
     """The operator with the padding that a region of its output sees."""
     (top, bottom), (left, right) = border
-    match operator:
-        case op.Pad():
-            return replace(operator, padding=(top, left, bottom, right))
-        case op.Convolution(window=window) | op.Pooling(window=window):
-            bottom -= _overhanging(needs.of(layer, ROWS)[0], region.rows, window.padding[2])
-            right -= _overhanging(needs.of(layer, COLUMNS)[0], region.columns, window.padding[3])
-            return replace(operator, window=replace(window, padding=(top, left, bottom, right)))
-    return operator
+    window = operator.sliding_window
+    if window is None:
+        return operator.with_border((top, left, bottom, right))
+    bottom -= _overhanging(needs.of(layer, ROWS)[0], region.rows, window.padding[2])
+    right -= _overhanging(needs.of(layer, COLUMNS)[0], region.columns, window.padding[3])
+    return operator.with_window(replace(window, padding=(top, left, bottom, right)))
 
 
 def _overhanging(need: AxisNeed, wanted: Range, padding: int) -> int:

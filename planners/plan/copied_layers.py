@@ -137,11 +137,7 @@ def _joins(pair: _Pair, origin: _Origin, sources: list[_Origin], *, axis: int) -
 def _needs_own_rows(pair: _Pair, group: int) -> bool:
     """Whether the rows of a group need only rows of the same group of what a layer reads."""
     original, shapes, rows = pair.one, pair.network.input_shapes(pair.one), pair.rows(group)
-    constants = [
-        operator.constant
-        for operator in (original.operator, *original.epilogue)
-        if isinstance(operator, op.Elementwise)
-    ]
+    constants = [step.constant_dims for step in (original.operator, *original.epilogue)]
     if rows is None or any(dims and len(dims) == 3 and dims[1] > 1 for dims in constants):
         return False
     groups = original.shape.rows // len(rows)
@@ -166,26 +162,19 @@ def _columns_of(network: Network, layer: Layer, sources: list[_Origin]) -> _Orig
     widths = [layers_of_network[source.layer].shape.width for source in sources]
     spans = [source.columns or (0, width) for source, width in zip(sources, widths, strict=True)]
     original = layers_of_network[sources[0].layer]
-    match layer.operator:
-        case op.Slice(axis=2, start=start, stop=stop, step=1) if (
-            layer.name not in layers_of_network
-        ):
-            begin = spans[0][0]
-            cut = _alike(original, layer, operator=layer.operator, epilogue=())
-            is_there = 0 <= start < stop <= spans[0][1] - begin
-            is_there &= layer.shape.dims == (*original.shape.dims[:2], stop - start)
-            return (
-                sources[0]._replace(columns=(begin + start, begin + stop))
-                if (layer == cut and is_there)
-                else None
-            )
-        case op.Concatenation(axis=2) if all(source.columns for source in sources):
-            ends = [0, *(end for _, end in spans)]
-            is_all = [first for first, _ in spans] == ends[:-1] and ends[-1] == widths[0]
-            is_one = {source.layer for source in sources} == {layer.name}
-            joined = _alike(original, layer, operator=layer.operator, epilogue=())
-            is_right = is_all and is_one and layer == joined and layer.shape == original.shape
-            return _Origin(layer.name) if is_right else None
+    cut, alike = layer.operator.cut, _alike(original, layer, operator=layer.operator, epilogue=())
+    if cut and (cut.axis, cut.step) == (2, 1) and layer.name not in layers_of_network:
+        begin = spans[0][0]
+        is_there = 0 <= cut.start < cut.stop <= spans[0][1] - begin
+        is_there &= layer.shape.dims == (*original.shape.dims[:2], cut.stop - cut.start)
+        columns = begin + cut.start, begin + cut.stop
+        return sources[0]._replace(columns=columns) if layer == alike and is_there else None
+    if layer.operator.joined_axis == 2 and all(source.columns for source in sources):
+        ends = [0, *(end for _, end in spans)]
+        is_all = [first for first, _ in spans] == ends[:-1] and ends[-1] == widths[0]
+        is_one = {source.layer for source in sources} == {layer.name}
+        is_right = is_all and is_one and layer == alike and layer.shape == original.shape
+        return _Origin(layer.name) if is_right else None
     match = COPY.fullmatch(layer.name)
     if match is None or match["part"] != "columns" or match[1] not in layers_of_network:
         return None
@@ -215,27 +204,20 @@ def _begins_at(
     begin, end = spans[0]
     width, is_flat = layer.shape.width, set(spans) == {(begin, end)}
     shapes = network.input_shapes(one)
-    constants = [
-        operator.constant
-        for operator in (one.operator, *one.epilogue)
-        if isinstance(operator, op.Elementwise)
-    ]
+    constants = [step.constant_dims for step in (one.operator, *one.epilogue)]
     if any(dims and dims[-1] > 1 for dims in constants):
         return 0, None
+    window, window_of_copy = one.operator.sliding_window, layer.operator.sliding_window
+    if window is not None and window_of_copy is not None:
+        left, right = window_of_copy.padding[1::2]
+        padding, stride = (window.padding[0], left, window.padding[2], right), window.stride[1]
+        first, rest = divmod(begin - left + window.padding[1], stride)
+        extent = window.dilation[1] * (window.kernel[1] - 1) + 1
+        room = end - begin + left + right - extent
+        if rest or min(padding) < 0 or any(window.overhang) or width != room // stride + 1:
+            return 0, None
+        return first, one.operator.with_window(replace(window, padding=padding))
     match one.operator, layer.operator:
-        case (op.Convolution(window=window), op.Convolution(window=other)) | (
-            op.Pooling(window=window),
-            op.Pooling(window=other),
-        ):
-            padding = (window.padding[0], other.padding[1], window.padding[2], other.padding[3])
-            stride, left = window.stride[1], other.padding[1]
-            first, rest = divmod(begin - left + window.padding[1], stride)
-            extent = window.dilation[1] * (window.kernel[1] - 1) + 1
-            room = end - begin + left + other.padding[3] - extent
-            if rest or min(padding) < 0 or any(window.overhang) or width != room // stride + 1:
-                return 0, None
-            assert isinstance(one.operator, op.Convolution | op.Pooling)
-            return first, replace(one.operator, window=replace(window, padding=padding))
         case op.Resize(function="nearest"), op.Resize():
             times = one.shape.width // shapes[0].width
             for axis in one.operator.axes(shapes[0]):
@@ -249,15 +231,13 @@ def _begins_at(
 
 
 def _columns_read(layer: Layer, column: int, width: int) -> list[int]:
-    """The columns of its first input of this many, one by one, that a column of a layer is made of."""
-    match layer.operator:
-        case op.Convolution(window=window) | op.Pooling(window=window):
-            first = column * window.stride[1] - window.padding[1]
-            places_read = [first + tap * window.dilation[1] for tap in range(window.kernel[1])]
-            return [place for place in places_read if 0 <= place < width]
-        case op.Resize():
-            return [column * width // layer.shape.width]
-    return [column]
+    """The columns, of the width of the first input, from which a column of a layer is computed."""
+    window = layer.operator.sliding_window
+    if window is None:  # the column itself, or the column that a resize repeats
+        return [column * width // layer.shape.width]
+    first = column * window.stride[1] - window.padding[1]
+    columns = [first + tap * window.dilation[1] for tap in range(window.kernel[1])]
+    return [column for column in columns if 0 <= column < width]
 
 
 def _of_group(operator: op.Operator) -> op.Operator:

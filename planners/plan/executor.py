@@ -605,12 +605,12 @@ class _GroupRun:
         for source in layer.inputs:
             span, tensor = ranges[source], self.tensors[source]
             columns = 0, tensor.layer.shape.width
-            is_cut = isinstance(layer.operator, op.Slice)
-            if isinstance(layer.operator, op.Slice) and layer.operator.axis == WIDTH:
-                columns = layer.operator.start, min(layer.operator.stop, columns[1])
-            with arena.uncounted() if is_cut else nullcontext():
+            cut = layer.operator.cut
+            if cut is not None and cut.axis == WIDTH:
+                columns = cut.start, min(cut.stop, columns[1])
+            with nullcontext() if cut is None else arena.uncounted():
                 rows = rows_read(arena, tensor, span, layer.name, columns)
-            if is_cut and span[0] < span[1]:
+            if cut is not None and span[0] < span[1]:
                 taken = (span[1] - span[0]) * layer.shape.row_elements
                 place = tensor.place(span[0], layer.name)
                 arena.count(arena.reads, place, taken * arena.element_bytes(source))
@@ -667,11 +667,12 @@ class _GroupRun:
     def _row_added(self, layer: Layer, row: int) -> Array:
         """A row that a layer adds up; of a pooling only the columns of its window are read."""
         machine, tensor = self.machine, self.tensors[layer.inputs[0]]
-        if not isinstance(layer.operator, op.Pooling):
+        window = layer.operator.sliding_window
+        if window is None:
             return machine.get(tensor, row)
         with machine.arena.uncounted():
             values = machine.get(tensor, row)
-        columns = 0, layer.operator.window.kernel[1]
+        columns = 0, window.kernel[1]
         rows_read(machine.arena, tensor, (row, row + 1), layer.name, columns)
         return values
 
@@ -771,9 +772,9 @@ def _is_in_place(
 ) -> bool:
     """Whether each element of the result lies where that of the source lies."""
     is_whole = len(stage.layers) == 1 and made == (0, layer.shape.rows) and not layer.epilogue
-    if is_whole and isinstance(layer.operator, op.View):  # all lies where it did
+    if is_whole and layer.operator.keeps_memory_order:  # all lies where it did
         return result.places(0) == [source.place(0, layer.name)]
-    if is_whole and isinstance(layer.operator, op.Conversion):
+    if is_whole and layer.operator.converts:
         # One element after the other becomes none that is wider: those that follow lie further on.
         types = source.layer.quantization, layer.quantization
         return (

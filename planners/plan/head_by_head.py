@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Stored
@@ -24,8 +24,6 @@ from cnn2csdf.weights import Array
 from csdf.names import free_name
 
 CHANNELS, ROWS, COLUMNS = range(3)  # axes
-ANYWHERE = (op.Activation, op.Conversion, op.Elementwise, op.Identity)
-IN_COLUMNS = (*ANYWHERE, op.Softmax, op.LayerNormalization, op.AttentionProduct)
 
 
 class Copy(NamedTuple):
@@ -74,11 +72,11 @@ def head_by_head(network: Network, inside: Sequence[str]) -> HeadByHead | None:
     weights twice: those that another layer reads whole.
     """
     attention = [
-        layer.operator
+        product
         for layer in map(network.layer, inside)
-        if isinstance(layer.operator, op.AttentionProduct) and layer.operator.heads > 1
+        if (product := layer.operator.attention) is not None and product.heads > 1
     ]
-    if [operator.gives for operator in attention] != ["scores", "values"]:
+    if [product.gives for product in attention] != ["scores", "values"]:
         return None
     groups, stored = attention[0].groups, parameter_bytes(network)
     if groups > 1 and network.layer(inside[-1]).operator.rereads_rows:
@@ -161,10 +159,7 @@ class _Groups:
     def _require_rows(self, layer: Layer) -> None:
         """Require that a group of rows of a layer needs no others of what it reads."""
         shapes = self._network.input_shapes(layer)
-        operators = (layer.operator, *layer.epilogue)
-        constants = [
-            operator.constant for operator in operators if isinstance(operator, op.Elementwise)
-        ]
+        constants = [step.constant_dims for step in (layer.operator, *layer.epilogue)]
         if any(dims is not None and len(dims) == 3 and dims[1] > 1 for dims in constants):
             raise _Whole
         for index, shape in enumerate(shapes):
@@ -238,13 +233,11 @@ class _Heads:
         """Take the layers around it, and copies that are there; its own are added."""
         self._network, self._inside, self._copies = network, inside, copies
         self._products = [
-            layer
-            for layer in map(network.layer, inside)
-            if isinstance(layer.operator, op.AttentionProduct)
+            layer for layer in map(network.layer, inside) if layer.operator.attention is not None
         ]
         self._values = values = self._products[-1]
-        assert isinstance(values.operator, op.AttentionProduct)
-        self._count = values.operator.heads
+        assert values.operator.attention is not None
+        self._count = values.operator.attention.heads
         self._axes: dict[str, int] = {}  # of the layers whose heads come apart
         self._front: set[str] = set()
         self._come_apart(values.name)
@@ -271,22 +264,18 @@ class _Heads:
         if not is_there or len(getattr(layer.quantization, "scales", (1,))) > 1:
             raise _Whole
         axis = COLUMNS if shape.width == self._count else CHANNELS
-        kinds = IN_COLUMNS if axis == COLUMNS else ANYWHERE
         is_product = operator.splits_filters and operator.mixes_channels
         if shape.dims[axis] % self._count or (axis == CHANNELS and shape.width > 1):
             raise _Whole
-        if not all(
-            isinstance(operator_, kinds) for operator_ in (operator, *layer.epilogue)[is_product:]
-        ):
+        steps = (operator, *layer.epilogue)
+        if any(step.of_head(axis, self._count) is None for step in steps):
             raise _Whole
         self._axes[name] = axis
         if is_product and axis == CHANNELS:
             self._front |= set(layer.inputs)
             return
-        if isinstance(operator, op.AttentionProduct):
-            if (operator.heads, operator.groups) != (self._count, 1):
-                raise _Whole
-        elif any(shape_.dims != shape.dims for shape_ in self._network.input_shapes(layer)):
+        shapes = self._network.input_shapes(layer)
+        if operator.attention is None and any(source.dims != shape.dims for source in shapes):
             raise _Whole
         for source in layer.inputs:
             self._come_apart(source)
@@ -343,9 +332,8 @@ class _Heads:
     def _part(self, made: Layer, layer: Layer, head: int) -> Layer:
         """A layer of a head alone, beside the layer of all heads."""
         axis = self._axes[layer.name]
-        operators = [
-            self._of_head(operator, axis) for operator in (layer.operator, *layer.epilogue)
-        ]
+        parts = (step.of_head(axis, self._count) for step in (layer.operator, *layer.epilogue))
+        operators = [part for part in parts if part is not None]
         inputs = [
             self._shapes.get(input_) or self._network.layer(input_).shape for input_ in made.inputs
         ]
@@ -365,15 +353,3 @@ class _Heads:
                     one = replace(one, quantization=replace(types, scales=scales))
             stored.append(one)
         return replace(made, stored=tuple(stored))
-
-    def _of_head(self, operator: op.Operator, axis: int) -> Any:
-        """The operator of one head, of the heads along an axis."""
-        match operator:
-            case op.Convolution(filters=filters):
-                return replace(operator, filters=filters // self._count)
-            case op.AttentionProduct():
-                return replace(operator, heads=1)
-            case op.Elementwise(constant=tuple(dims)) if len(dims) == 3 and dims[axis] > 1:
-                dims_of_head = (*dims[:axis], dims[axis] // self._count, *dims[axis + 1 :])
-                return replace(operator, constant=dims_of_head)
-        return operator

@@ -14,7 +14,6 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from cnn2csdf import operators as op
 from cnn2csdf.geometry import Range, Region
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.rings import rings_of
@@ -238,16 +237,13 @@ class MarkedArena:
             _as_dims(self._marks(name, 0, shape.elements), shape)
             for name, shape in zip(layer.inputs, shapes, strict=True)
         ]
-        match layer.operator:
-            case op.Concatenation(axis=axis):
-                return _as_it_lies(np.concatenate(parts, axis))
-            case op.Slice(axis=axis, start=start, stop=stop, step=step):
-                return _as_it_lies(
-                    np.moveaxis(np.moveaxis(parts[0], axis, 0)[start:stop:step], 0, axis)
-                )
-            case op.Identity():
-                return _as_it_lies(parts[0])
-        raise AssertionError(layer)
+        axis, cut = layer.operator.joined_axis, layer.operator.cut
+        if axis is not None:
+            return _as_it_lies(np.concatenate(parts, axis))
+        if cut is not None:
+            rows = np.moveaxis(parts[0], cut.axis, 0)[cut.start : cut.stop : cut.step]
+            return _as_it_lies(np.moveaxis(rows, 0, cut.axis))
+        return _as_it_lies(parts[0])  # an identity: `_only_moves` admits no other view
 
 
 def _only_moves(network: Network, layer: Layer) -> bool:

@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from cnn2csdf import operators as op
-from cnn2csdf.geometry import Range
+from cnn2csdf.geometry import Range, Window
 from cnn2csdf.network import Layer, Network
 from planners.plan.plan import Mode, Stage
 from planners.plan.regions import COLUMNS, Needs
@@ -29,16 +28,16 @@ FILTERS = 4  # output channels that an integer kernel computes at a time
 
 def gathered_values(network: Network, layer: Layer) -> int:
     """Return how many integers of a window are gathered before the filters meet them; mostly none."""
-    operator = layer.operator
-    if not isinstance(operator, op.Convolution) or layer.quantization is None:
+    bank = layer.operator.filter_bank
+    if bank is None or layer.quantization is None:
         return 0
-    rows, columns = operator.window.kernel
+    rows, columns = bank.window.kernel
     width = columns * network.input_shapes(layer)[0].channels
-    is_gathered = operator.groups == 1 and rows > 1 and width < GATHERED_ROW
+    is_gathered = bank.groups == 1 and rows > 1 and width < GATHERED_ROW
     return rows * width if is_gathered and rows * width <= MOST_GATHERED else 0
 
 
-def taps_inside(window: op.Window, axis: int, length: int, limit: int) -> list[int]:
+def taps_inside(window: Window, axis: int, length: int, limit: int) -> list[int]:
     """Return for 0 to `length` positions of the result how many taps lie over the input, added up.
 
     limit: positions of the input along the axis.
@@ -92,7 +91,7 @@ class WeightReads:
         """
         layer = self._network.layer(name)
         size = weight_bytes(self._network, layer, self._element_bytes)
-        if not isinstance(layer.operator, op.Convolution):
+        if layer.operator.filter_bank is None:
             return size
         if stage.mode is Mode.CHANNELS:
             return self._summed_up(stage, layer, size)
@@ -129,9 +128,8 @@ class WeightReads:
     ) -> LayerReads:
         key = layer.name, filters, is_summed
         if key not in self._found:
-            operator = layer.operator
-            assert isinstance(operator, op.Convolution)
-            window, source = operator.window, self._network.input_shapes(layer)[0]
+            window, source = layer.operator.sliding_window, self._network.input_shapes(layer)[0]
+            assert window is not None
             of_filter = size // layer.shape.channels // (window.kernel[0] * window.kernel[1])
             is_gathered = not is_summed and gathered_values(self._network, layer) > 0
             self._found[key] = LayerReads(
@@ -148,8 +146,8 @@ class WeightReads:
         last = self._network.layer(stage.result)
         _, end = rows_of_input(self._network, last, 0, (0, last.shape.rows))
         width = layer.shape.width
-        if isinstance(last.operator, op.Pooling):
-            width = last.operator.window.extent[1]
+        if last.operator.sliding_window is not None:
+            width = last.operator.sliding_window.extent[1]
         reads = self._reads(layer, size, layer.shape.channels, is_summed=True)
         return reads.of((0, end), width)
 

@@ -146,20 +146,15 @@ def published_rates(network: Network, *, keeps_stride: bool = False) -> Network:
 
 
 def _layer(layer: Layer, *, keeps_stride: bool) -> Layer:
-    operator = layer.operator
-    epilogue = tuple(
-        operator for operator in layer.epilogue if not isinstance(operator, op.BatchNormalization)
-    )
-    match operator:
-        case op.BatchNormalization():
-            operator = op.Identity(kind="batch normalization")
-        case op.Convolution(window=window) | op.Pooling(window=window):
-            rows, columns = window.extent
-            down, across = window.stride
-            stride = (down, across) if keeps_stride else (min(rows, down), min(columns, across))
-            operator = replace(
-                operator, window=replace(window, padding=(0, 0, 0, 0), stride=stride)
-            )
+    operator, window = layer.operator, layer.operator.sliding_window
+    epilogue = tuple(step for step in layer.epilogue if not step.is_affine(layer.shape))
+    if operator.is_affine(layer.shape):
+        operator = op.Identity(kind="batch normalization")
+    elif window is not None:
+        rows, columns = window.extent
+        down, across = window.stride
+        stride = (down, across) if keeps_stride else (min(rows, down), min(columns, across))
+        operator = operator.with_window(replace(window, padding=(0, 0, 0, 0), stride=stride))
     return replace(layer, operator=operator, epilogue=epilogue)
 
 

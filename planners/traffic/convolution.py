@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from cnn2csdf import operators as op
 from cnn2csdf.geometry import ReceptiveField, Window
 from cnn2csdf.network import Layer, Network
 from csdf.arguments import public
@@ -40,7 +39,6 @@ class ArrayBytes(NamedTuple):
 
 
 ELEMENTS = ArrayBytes(1, 1, 1)  # so that elements are counted
-CONVOLUTIONS = (op.Convolution, op.FullyConnected)  # the layers that `convolution_of` knows
 
 
 def array_bytes(element_bytes: int | ArrayBytes) -> ArrayBytes:
@@ -156,32 +154,38 @@ def convolution_of(network: Network, layer: Layer) -> ConvolutionLoops:
 
     Raises InvalidNetwork, naming the layer, for any other and for a negative padding.
     """
-    match layer.operator:
-        case op.Convolution(filters=filters, groups=groups, window=window):
-            source = network.input_shapes(layer)[0]
-            top, left, bottom, right = window.padding
-            return ConvolutionLoops(
-                name=layer.name,
-                filters=filters,
-                channels=source.channels,
-                groups=groups,
-                input_rows=source.height,
-                input_columns=source.width,
-                kernel_rows=window.kernel[0],
-                kernel_columns=window.kernel[1],
-                stride=window.stride,
-                dilation=window.dilation,
-                padding=(top, left, bottom + window.overhang[0], right + window.overhang[1]),
-            )
-        case op.FullyConnected(units=units):
-            elements = network.input_shapes(layer)[0].elements
-            return ConvolutionLoops(
-                name=layer.name, filters=units, channels=elements, input_rows=1, input_columns=1
-            )
-    raise InvalidNetwork(
-        f"layer {layer.name!r} is {type(layer.operator).__name__}; "
-        "loop nests are known of Convolution and FullyConnected"
+    bank, units = layer.operator.filter_bank, layer.operator.dense_units
+    if bank is None and units is None:
+        raise InvalidNetwork(
+            f"layer {layer.name!r} is {type(layer.operator).__name__}; "
+            "loop nests are known of Convolution and FullyConnected"
+        )
+    source = network.input_shapes(layer)[0]
+    if bank is None:
+        channels = source.elements
+        return ConvolutionLoops(
+            name=layer.name, filters=units or 0, channels=channels, input_rows=1, input_columns=1
+        )
+    filters, groups, window, _ = bank
+    top, left, bottom, right = window.padding
+    return ConvolutionLoops(
+        name=layer.name,
+        filters=filters,
+        channels=source.channels,
+        groups=groups,
+        input_rows=source.height,
+        input_columns=source.width,
+        kernel_rows=window.kernel[0],
+        kernel_columns=window.kernel[1],
+        stride=window.stride,
+        dilation=window.dilation,
+        padding=(top, left, bottom + window.overhang[0], right + window.overhang[1]),
     )
+
+
+def is_loop_nest(layer: Layer) -> bool:
+    """Return whether a layer is a convolution or fully connected: `convolution_of` has its loops."""
+    return layer.operator.filter_bank is not None or layer.operator.dense_units is not None
 
 
 def group_of(convolution: ConvolutionLoops) -> ConvolutionLoops:

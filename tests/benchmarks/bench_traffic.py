@@ -13,7 +13,7 @@ from time import process_time
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
-from planners.traffic.convolution import CONVOLUTIONS, convolution_of
+from planners.traffic.convolution import convolution_of, is_loop_nest
 from planners.traffic.nest import lengths
 from planners.traffic.one_layer import minimum_traffic
 
@@ -22,7 +22,7 @@ ELEMENT_BYTES = 4
 
 def main(name="resnet34", *kilobytes):
     network = simplified(Model(network=from_catalogue(name))).network
-    found = [one for one in network.layers if isinstance(one.operator, CONVOLUTIONS)]
+    found = [one for one in network.layers if is_loop_nest(one)]
     layers = [convolution_of(network, one) for one in found]
     distinct = list({replace(layer, name=""): layer for layer in reversed(layers)}.values())[::-1]
     for room in map(int, kilobytes or (32, 512, 4096)):

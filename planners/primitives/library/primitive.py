@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from cnn2csdf.network import Layer, Shape
-from cnn2csdf.operators import Convolution, Pair
+from cnn2csdf.operators import Pair
 from cnn2csdf.weights import Array
 from csdf.errors import InvalidNetwork
 from csdf.kernels import compile as compiler
@@ -180,11 +180,11 @@ def convolution_sizes(layer: Layer, source: Shape) -> ConvolutionSizes:
 
     Raises InvalidNetwork for any other layer, and where an overhang meets a cropped border.
     """
-    operator = layer.operator
-    if not isinstance(operator, Convolution):
-        kind = type(operator).__name__
+    bank = layer.operator.filter_bank
+    if bank is None:
+        kind = type(layer.operator).__name__
         raise InvalidNetwork(f"layer {layer.name!r} is a {kind}; expected a convolution")
-    window = operator.window
+    window = bank.window
     if min(window.padding[2:]) < 0 and max(window.overhang) > 0:
         raise InvalidNetwork(
             f"layer {layer.name!r} crops its input and hangs over its border; no primitive does both"
@@ -193,10 +193,10 @@ def convolution_sizes(layer: Layer, source: Shape) -> ConvolutionSizes:
         channels=source.channels,
         height=source.height,
         width=source.width,
-        filters=operator.filters,
+        filters=bank.filters,
         rows=layer.shape.height,
         columns=layer.shape.width,
         kernel=window.kernel,
         steps=(*window.stride, *window.dilation, *window.padding[:2]),
-        groups=operator.groups,
+        groups=bank.groups,
     )

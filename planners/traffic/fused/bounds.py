@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from cnn2csdf import operators as op
 from cnn2csdf.geometry import ReceptiveField, places
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import ElementSizes
@@ -156,15 +155,14 @@ def _written(network: Network, name: str) -> Iterator[tuple[str, int]]:
     None of a frame that goes out as it came in; of a slice of another view, none for certain.
     """
     layer = network.layer(name)
-    match layer.operator:
-        case op.Input():
-            return
-        case op.Concatenation() | op.Reshape() | op.Identity():
-            for input_name in layer.inputs:
-                yield from _written(network, input_name)
-        case op.Slice():
-            source = network.layer(layer.inputs[0])
-            if not (source.is_input or source.operator.is_view):
-                yield source.name, layer.shape.elements
-        case _:
-            yield name, layer.shape.elements
+    if layer.is_input:
+        return
+    if layer.operator.cut is not None:
+        source = network.layer(layer.inputs[0])
+        if not (source.is_input or source.operator.is_view):
+            yield source.name, layer.shape.elements
+    elif layer.operator.is_view:
+        for input_name in layer.inputs:
+            yield from _written(network, input_name)
+    else:
+        yield name, layer.shape.elements

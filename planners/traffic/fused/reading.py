@@ -8,9 +8,9 @@ maps.
 
 from __future__ import annotations
 
-from cnn2csdf import operators as op
-from cnn2csdf.geometry import Places, places
+from cnn2csdf.geometry import Places, Window, places
 from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.operators.operator import Cut
 from planners.traffic.fused.group import Box, Boxes, FusedLayer, count, union
 
 
@@ -29,12 +29,13 @@ def read_of(network: Network, layer: Layer, index: int, own: Boxes) -> Boxes:
     operator = layer.operator
     if source == layer.shape and (operator.is_elementwise or layer.is_output):
         return own
-    if isinstance(operator, op.Concatenation) and operator.axis == 0:
+    if operator.joined_axis == 0:
         before = [maps_of(shape)[0] for shape in network.input_shapes(layer)[:index]]
         mask = places(0, maps_of(source)[0])
         return union((maps >> sum(before) & mask, *area) for maps, *area in own)
-    if isinstance(operator, op.Slice) and source.is_map:
-        return union(_before_slice(operator, box) for box in own)
+    if operator.cut is not None and source.is_map:
+        cut = operator.cut
+        return union(_before_cut(cut, box) for box in own)
     is_whole = own == whole_of(layer.shape) and operator.reads_all(source, layer.shape)
     return whole_of(source) if is_whole else ()
 
@@ -79,15 +80,12 @@ def _channels_read(window: FusedLayer, filters: Places) -> Places:
     return sum(places(group * wide, (group + 1) * wide) for group in asked)
 
 
-def _before_slice(operator: op.Slice, box: Box) -> Box:
+def _before_cut(cut: Cut, box: Box) -> Box:
     """The positions of a tensor that some positions of its slice show."""
-    shown = (place for place in range(box[operator.axis].bit_length()))
-    wanted = sum(
-        1 << operator.start + operator.step * place
-        for place in shown
-        if box[operator.axis] >> place & 1
-    )
-    return (*box[: operator.axis], wanted, *box[operator.axis + 1 :])
+    axis, start, _, step = cut
+    shown = range(box[axis].bit_length())
+    wanted = sum(1 << start + step * place for place in shown if box[axis] >> place & 1)
+    return (*box[:axis], wanted, *box[axis + 1 :])
 
 
 def window_of(network: Network, layer: Layer) -> FusedLayer | None:
@@ -95,20 +93,16 @@ def window_of(network: Network, layer: Layer) -> FusedLayer | None:
     if not layer.inputs:
         return None
     shape = network.layer(layer.inputs[0]).shape
-    match layer.operator:
-        case op.Convolution(window=window, groups=groups) if min(window.padding) >= 0:
-            return fused_layer(shape, layer.shape, window, groups)
-        case op.Pooling(window=window) if min(window.padding) >= 0:
-            return fused_layer(shape, layer.shape, window)
-        case op.FullyConnected():
-            return fused_layer(shape, layer.shape, op.Window(kernel=maps_of(shape)[1:]), 1)
-        case op.GlobalPooling() if shape.is_map:
-            return fused_layer(shape, layer.shape, op.Window(kernel=maps_of(shape)[1:]))
-    return None
+    operator = layer.operator
+    window, bank = operator.window_over(shape), operator.filter_bank
+    if window is None or min(window.padding) < 0:
+        return None
+    groups = 1 if operator.dense_units is not None else None
+    return fused_layer(shape, layer.shape, window, groups if bank is None else bank.groups)
 
 
 def fused_layer(
-    source: Shape, result: Shape, window: op.Window, groups: int | None = None
+    source: Shape, result: Shape, window: Window, groups: int | None = None
 ) -> FusedLayer:
     """Return a window over a tensor; without weights where no groups are named."""
     channels, *sizes = maps_of(source)

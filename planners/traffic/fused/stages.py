@@ -17,7 +17,7 @@ from math import prod
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import ElementSizes
-from planners.traffic.convolution import CONVOLUTIONS, ConvolutionLoops, convolution_of
+from planners.traffic.convolution import ConvolutionLoops, convolution_of, is_loop_nest
 from planners.traffic.fused.axis_cuts import makes_what_it_writes
 from planners.traffic.fused.group import (
     INPUT,
@@ -142,13 +142,11 @@ def _depths(network: Network) -> dict[str, int]:
 
 def _is_in_place(network: Network, layer: Layer) -> bool:
     """Whether each element of the output needs just the elements at its place."""
-    match layer.operator:
-        case op.Activation() | op.BatchNormalization() | op.Conversion():
-            return True
-        case op.Elementwise(constant=constant):
-            is_small = constant is None or prod(constant) <= maps_of(layer.shape)[0]
-            return is_small and set(network.input_shapes(layer)) == {layer.shape}
-    return False
+    operator, constant = layer.operator, layer.operator.constant_dims
+    if not operator.is_elementwise or operator.is_view:
+        return False
+    is_small = constant is None or prod(constant) <= maps_of(layer.shape)[0]
+    return is_small and set(network.input_shapes(layer)) == {layer.shape}
 
 
 def _stage(network: Network, layer: Layer, sizes: ElementSizes) -> TraversalStep:
@@ -199,7 +197,7 @@ def _windowed(network: Network, layer: Layer, source: str, sizes: ElementSizes) 
             weight_bytes=sizes.of_weights(layer) if window.has_weights else 1,
         ),
         convolution=None
-        if is_single or not isinstance(layer.operator, CONVOLUTIONS)
+        if is_single or not is_loop_nest(layer)
         else convolution_of(network, layer),
         outputs=layer.shape.elements,
     )
@@ -275,7 +273,7 @@ def _maps_apart(network: Network, sources: Sequence[str]) -> int:
 def _joined(network: Network, name: str) -> Iterator[str]:
     """The tensors that a tensor consists of, map behind map: those of a concatenation, or itself."""
     layer = network.layer(name)
-    if not isinstance(layer.operator, op.Concatenation) or layer.operator.axis != 0:
+    if layer.operator.joined_axis != 0:
         yield name
         return
     for input_ in layer.inputs:
