@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cnn2csdf import operators as op
 from cnn2csdf.network import Layer
 from cnn2csdf.weights import Model
 from csdf.names import longer_name
-
-SMALL = (op.Activation, op.Choice, op.Identity, op.Repeat, op.Reshape, op.Slice, op.View)
 
 
 def with_masks_of_readers(model: Model) -> Model:
@@ -25,9 +22,9 @@ def with_masks_of_readers(model: Model) -> Model:
     inputs = {layer.name for layer in network.inputs[1:]}
     masks: set[str] = set()
     for layer in network.layers:
-        is_small = isinstance(layer.operator, SMALL) or (
-            isinstance(layer.operator, op.Elementwise) and len(layer.inputs) == 1
-        )
+        operator = layer.operator
+        is_of_constant = operator.elementwise_function is not None and len(layer.inputs) == 1
+        is_small = operator.copies_masks or is_of_constant
         if is_small and (masks | inputs).issuperset(layer.inputs):
             masks.add(layer.name)
     copied_layers: list[Layer] = []

@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from cnn2csdf.dtypes import Element, Quantization, Stored
-from cnn2csdf.operators import Next, Operator, Previous
+from cnn2csdf.operators import Operator, Previous
 from cnn2csdf.operators.operator import describe
 from cnn2csdf.shape import Shape as Shape
 from csdf.errors import InvalidNetwork
@@ -156,9 +156,9 @@ class Network(Shown):
     def variables(self) -> tuple[tuple[Layer, Layer], ...]:
         """State variables: of each the layer that reads it, and the layer that writes it."""
         writers = {
-            layer.operator.variable: layer
+            layer.operator.state_variable: layer
             for layer in self.layers
-            if isinstance(layer.operator, Next)
+            if layer.operator.is_state and layer.is_output
         }
         return tuple(
             (self._layers[name], writers[operator.variable])

@@ -120,7 +120,7 @@ def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
     layers: list[Layer] = []
     for layer in network.layers:
         layer = changed.get(layer.name, layer)
-        if isinstance(layer.operator, Next) and layer.name in changed:
+        if layer.is_output and layer.name in changed:
             made = network.layer(layer.inputs[0])
             if made.shape != layer.shape:
                 name = f"{layer.name} reshape"
@@ -195,7 +195,7 @@ def _stores(
         return layer.quantization == types
     readers = [network.layer(name) for name in consumers[layer.name]]
     return are_kept(layer.quantization, types) and all(
-        isinstance(reader.operator, op.Concatenation) and reader.quantization == types
+        reader.operator.joined_axis is not None and reader.quantization == types
         for reader in readers
     )
 
@@ -219,7 +219,7 @@ def with_heads_as_columns(model: Model) -> Model:
         previous, new = network.layer(ring.previous), network.layer(ring.new)
         state = network.initial_states[previous.name]
         if state.begin is None or not any(
-            isinstance(kind, op.Transpose) or kind == op.MatrixProduct() for kind in kinds
+            kind.axis_order is not None or kind == op.MatrixProduct() for kind in kinds
         ):
             continue
         window, following = network.layer(ring.window), network.layer(ring.following)
@@ -292,10 +292,10 @@ def _improved(model: Model) -> Model | None:
 
 def _first_row(layer: Layer) -> int | None:
     """The row from which on a layer takes all rows of what it reads; None where it is another."""
-    match layer.operator:
-        case op.Slice(axis=1, start=start, step=1) if layer.shape.is_map and not layer.epilogue:
-            return start
-    return None
+    cut = layer.operator.cut
+    if cut is None or (cut.axis, cut.step) != (1, 1) or not layer.shape.is_map or layer.epilogue:
+        return None
+    return cut.start
 
 
 def _with_rows(shape: Shape, rows: int) -> Shape:
@@ -313,9 +313,10 @@ def _earlier(readers: Sequence[Layer], first: int) -> list[Layer]:
     """Slices of a tensor that has lost its first rows."""
     readers_moved = []
     for reader in readers:
-        assert isinstance(reader.operator, op.Slice)
-        start, stop = reader.operator.start - first, reader.operator.stop - first
-        operator = replace(reader.operator, start=start, stop=stop) if start else op.Identity()
+        cut = reader.operator.cut
+        assert cut is not None
+        start, stop = cut.start - first, cut.stop - first
+        operator = op.Slice(axis=cut.axis, start=start, stop=stop) if start else op.Identity()
         readers_moved.append(replace(reader, operator=operator))
     return readers_moved
 
@@ -324,11 +325,10 @@ def _are_parts(readers: Sequence[Layer]) -> bool:
     """Whether layers take parts of the channels that have none in common."""
     spans = []
     for reader in readers:
-        match reader.operator:
-            case op.Slice(axis=0, start=start, stop=stop, step=1) if not reader.epilogue:
-                spans.append((start, stop))
-            case _:
-                return False
+        cut = reader.operator.cut
+        if cut is None or (cut.axis, cut.step) != (0, 1) or reader.epilogue:
+            return False
+        spans.append((cut.start, cut.stop))
     spans.sort()
     return bool(spans) and all(span[1] <= following[0] for span, following in pairwise(spans))
 
@@ -341,8 +341,9 @@ def _split(model: Model, ring: StateWindow, readers: Sequence[Layer]) -> Model:
     following, new = network.layer(ring.following), network.layer(ring.new)
     state = network.initial_states[ring.previous]
     for number, reader in enumerate(readers):
-        assert isinstance(reader.operator, op.Slice)
-        channels = slice(reader.operator.start, reader.operator.stop)
+        cut = reader.operator.cut
+        assert cut is not None
+        channels = slice(cut.start, cut.stop)
         dims = (reader.shape.dims[0], *previous.shape.dims[1:])
         variable = f"{state.variable}, part {number}"
         operator = replace(state, dims=dims, variable=variable)
@@ -404,8 +405,7 @@ def _changed(model: Model, changed: Sequence[Layer]) -> Model:
     left = [
         replace(layer, inputs=tuple(instead.get(name, name) for name in layer.inputs))
         for layer in layers
-        if layer.name not in instead
-        and (layer.name in read or not isinstance(layer.operator, op.Slice))
+        if layer.name not in instead and (layer.name in read or layer.operator.cut is None)
     ]
     return Model(network=Network(name=model.network.name, layers=tuple(left)), weights=weights)
 
@@ -421,12 +421,12 @@ def with_views(model: Model) -> Model:
     same: dict[str, str] = {}  # of a layer that does nothing: the one that it reads
     for layer in model.network.layers:
         layer = replace(layer, inputs=tuple(same.get(input_, input_) for input_ in layer.inputs))
-        if isinstance(layer.operator, op.Identity) and not layer.epilogue:
+        if layer.operator.moves and layer.operator.is_elementwise and not layer.epilogue:
             before = layers[layer.inputs[0]]
             if (before.quantization, before.element) == (layer.quantization, layer.element):
                 same[layer.name] = before.name
                 continue
-        if isinstance(layer.operator, MOVES) and not layer.epilogue:
+        if layer.operator.rearranges_axes and not layer.epilogue:
             source = layer.inputs[0]
             before = layers[source]
             if before.quantization == layer.quantization and before.element == layer.element:
@@ -440,8 +440,9 @@ def with_views(model: Model) -> Model:
                         continue
                     shown = op.View(dims=layer.shape.dims)
                     layer = replace(layer, operator=shown, inputs=(first,))
-        elif isinstance(layer.operator, op.FullyConnected) and isinstance(
-            layers[layer.inputs[0]].operator, op.View
+        elif (
+            layer.operator.dense_units is not None
+            and layers[layer.inputs[0]].operator.keeps_memory_order
         ):
             view = layers[layer.inputs[0]]
             seen = layers[view.inputs[0]]
@@ -466,8 +467,7 @@ def _with_sequences_by_rows(model: Model) -> Model:
     for layer in model.network.layers:
         operator, shape = layer.operator, layer.shape
         if (
-            isinstance(operator, op.QuantizedLstm)
-            and operator.keeps is not None
+            operator.is_stateful_sequence
             and len(shape.dims) == 2
             and shape.dims[0] > 1
             and not layer.epilogue
@@ -490,12 +490,9 @@ def _with_sequences_by_rows(model: Model) -> Model:
     weights = None if model.weights is None else dict(model.weights)
     if weights is not None:
         for layer in layers:
-            if isinstance(layer.operator, op.QuantizedLstm) and layer.name not in weights:
+            if layer.operator.is_stateful_sequence and layer.name not in weights:
                 weights[layer.name] = weights.pop(layer.name.removesuffix(" rows"))
     return Model(network=Network(name=model.network.name, layers=tuple(layers)), weights=weights)
-
-
-MOVES = (op.Reshape, op.Transpose, op.View)
 
 
 def _part(tensor: Array, layer: Layer) -> OutputRows:
@@ -509,7 +506,7 @@ def _without_unread_moves(model: Model) -> Model:
     while True:
         read = {name for layer in layers for name in layer.inputs}
         left = [
-            layer for layer in layers if layer.name in read or not isinstance(layer.operator, MOVES)
+            layer for layer in layers if layer.name in read or not layer.operator.rearranges_axes
         ]
         if len(left) == len(layers):
             break
@@ -519,7 +516,7 @@ def _without_unread_moves(model: Model) -> Model:
     for layer in network.inputs:
         readers = consumers[layer.name]
         view = network.layer(readers[0]) if len(readers) == 1 else layer
-        if isinstance(view.operator, op.View):
+        if view.operator.keeps_memory_order:
             viewed[view.name] = layer.name
             operator = op.Input(dims=view.shape.dims)
             place = layers.index(layer)

@@ -70,46 +70,27 @@ def _region(network: Network, entry: str, consumers: Mapping[str, Sequence[str]]
 
 def _is_entry(layer: Layer) -> bool:
     """Whether it puts the rows in front, so that they are the second axis of the turned output."""
-    match layer.operator:
-        case op.Transpose(permutation=(1, _, _)):
-            return not layer.epilogue
-    return False
+    order = layer.operator.axis_order
+    return order is not None and len(order) == 3 and order[0] == 1 and not layer.epilogue
 
 
 def _is_exit(layer: Layer) -> bool:
     """Whether the rows, in front of what it reads, are the second axis of what it writes."""
-    match layer.operator:
-        case op.Transpose(permutation=(_, 0, _)):
-            return not layer.epilogue
-    return False
+    order = layer.operator.axis_order
+    return order is not None and len(order) == 3 and order[1] == 0 and not layer.epilogue
 
 
 def _is_turnable(layer: Layer) -> bool:
     """Whether a layer does the same to rows and to columns, so that turned inputs turn its output."""
-    if not layer.shape.is_map or any(
-        not isinstance(operator, op.Activation) for operator in layer.epilogue
-    ):
-        return False
-    match layer.operator:
-        case op.Activation() | op.Identity() | op.Conversion():
-            return True
-        case op.LayerNormalization(axis=2) | op.Softmax(axis=2) | op.Concatenation(axis=2):
-            return True
-        case op.Slice(axis=2) | op.MatrixProduct(units=int()):
-            return True
-        case op.Elementwise(constant=constant):
-            dims = (1, 1, 1, *(constant or ()))[-3:]
-            return dims[:2] == (1, 1)
-        case op.Reduction(axes=axes, keeps=True):
-            return len({0, 1} & set(axes)) != 1
-    return False
+    steps = (layer.operator, *layer.epilogue)
+    return layer.shape.is_map and all(step.swaps_with_inputs for step in steps)
 
 
 def _turned(layer: Layer, turned: set[str]) -> Layer:
     """A layer whose output or inputs are turned."""
     operator = layer.operator
-    if isinstance(operator, op.Transpose):
-        axes = operator.permutation
+    axes = operator.axis_order
+    if axes is not None:
         if layer.inputs[0] in turned:
             axes = tuple(TURNED[axis] for axis in axes)
         if layer.name in turned:
@@ -144,15 +125,11 @@ def _is_idle(layer: Layer, readers: Sequence[Layer], network: Network) -> bool:
     source = network.layer(layer.inputs[0]) if layer.inputs else layer
     if (source.element, source.quantization) != (layer.element, layer.quantization):
         return False
-    if isinstance(layer.operator, op.Identity):
-        return True
-    if not isinstance(layer.operator, op.Reshape):
+    if not layer.operator.keeps_order:
         return False
     if network.input_shapes(layer) == (layer.shape,):
         return True
-    return bool(readers) and all(
-        isinstance(reader.operator, op.FullyConnected) for reader in readers
-    )
+    return bool(readers) and all(reader.operator.dense_units is not None for reader in readers)
 
 
 def absorb_biases(model: Model) -> Model:
@@ -188,7 +165,7 @@ def fold_padding(model: Model) -> Model:
     alike = {
         layer.name
         for layer in network.layers
-        if isinstance(layer.operator, op.Pad)
+        if layer.operator.zero_border is not None
         and network.layer(layer.inputs[0]).quantization == layer.quantization
     }
     return _merged(model, partial(_self_padded, alike))
@@ -223,48 +200,44 @@ def _self_padded(
     alike: Set[str], before: Layer, layer: Layer, weights: Weights | None
 ) -> Merged | None:
     """The convolution after a padding whose layers store alike on both sides."""
-    match before.operator, layer.operator:
-        case (
-            op.Pad(mode="constant", value=0.0, padding=added, channels=(0, 0)),
-            op.Convolution(window=window),
-        ):
-            pass
-        case _:
-            return None
-    if before.name not in alike or min(added) < 0 or before.epilogue or any(window.overhang):
+    added, bank = before.operator.zero_border, layer.operator.filter_bank
+    if added is None or bank is None or before.name not in alike:
+        return None
+    window = bank.window
+    if min(added) < 0 or before.epilogue or any(window.overhang):
         return None
     top, left, bottom, right = (
         margin + more for margin, more in zip(window.padding, added, strict=True)
     )
-    operator = replace(layer.operator, window=replace(window, padding=(top, left, bottom, right)))
+    padded = replace(window, padding=(top, left, bottom, right))
+    operator = layer.operator.with_window(padded)
     merged = replace(layer, name=before.name, operator=operator, inputs=before.inputs)
     return merged, None if weights is None else weights.get(layer.name, {})
 
 
 def _absorbed(before: Layer, layer: Layer, weights: Weights | None) -> Merged | None:
-    match layer.operator:
-        case op.Elementwise(function="add", constant=tuple(dims)):
-            if _takes_bias(before, dims) and not layer.epilogue:
-                return _with_bias(before, layer, weights)
-            return _fused(before, layer, weights)
-    return None
+    dims = layer.operator.constant_dims
+    if dims is None or layer.operator.elementwise_function != "add":
+        return None
+    if _takes_bias(before, dims) and not layer.epilogue:
+        return _with_bias(before, layer, weights)
+    return _fused(before, layer, weights)
 
 
 def _takes_bias(before: Layer, dims: tuple[int, ...]) -> bool:
     """Whether it is a product of real numbers, and the constant has a number for each column."""
-    match before.operator:
-        case op.MatrixProduct(units=int(units), has_bias=False):
-            is_real = before.quantization is None
-            return is_real and not before.epilogue and prod(dims) == units == dims[-1]
-    return False
+    operator, columns = before.operator, before.shape.dims[-1]
+    if operator.bias_axis != -1 or operator.with_bias() == operator:
+        return False
+    is_real = before.quantization is None
+    return is_real and not before.epilogue and prod(dims) == columns == dims[-1]
 
 
 def _with_bias(before: Layer, layer: Layer, weights: Weights | None) -> Merged:
-    assert isinstance(before.operator, op.MatrixProduct)
     (constant,) = layer.stored or (Stored(role="constant"),)
     merged = replace(
         before,
-        operator=replace(before.operator, has_bias=True),
+        operator=before.operator.with_bias(),
         element=layer.element,
         stored=(*before.stored, replace(constant, role="bias")),
     )
@@ -277,8 +250,8 @@ def _with_bias(before: Layer, layer: Layer, weights: Weights | None) -> Merged:
 def _fused(before: Layer, layer: Layer, weights: Weights | None) -> Merged | None:
     if before.is_input or not _can_be_fused(before, layer):
         return None
-    is_limit = isinstance(layer.operator, op.Activation)
-    if before.quantization != layer.quantization or (layer.quantization and not is_limit):
+    is_activation = layer.operator.overwrites_input and not layer.operator.is_affine(layer.shape)
+    if before.quantization != layer.quantization or (layer.quantization and not is_activation):
         return None  # integers are rounded between the two
     place = len(before.epilogue)
     moved = tuple(replace(stored, role=_fused_role(stored.role, place)) for stored in layer.stored)
@@ -304,34 +277,34 @@ def _fused_role(role: str, place: int) -> str:
 
 def _can_be_fused(before: Layer, layer: Layer) -> bool:
     """Whether it needs one row of the same shape for a row, whichever rows they are."""
-    match layer.operator:
-        case op.Elementwise(constant=tuple(dims)):
-            rows = Shape(dims=dims).rows if len(dims) == 3 else 1
-            return before.shape == layer.shape and rows == 1
-        case op.Softmax(axis=0, last=None, is_logarithm=False):
-            return before.operator.rereads_rows
+    dims = layer.operator.constant_dims
+    if dims is not None:
+        rows = Shape(dims=dims).rows if len(dims) == 3 else 1
+        return before.shape == layer.shape and rows == 1
+    if layer.operator.is_channel_softmax:
+        return before.operator.rereads_rows
     return layer.operator.can_be_fused and not layer.operator.moves
 
 
 def _folded(before: Layer, layer: Layer, weights: Weights | None) -> Merged | None:
-    foldable = op.Convolution | op.FullyConnected
-    if not isinstance(before.operator, foldable) or before.epilogue or layer.epilogue:
+    if before.operator.bias_axis != 0 or before.epilogue or layer.epilogue:
         return None
     if before.quantization is not None or layer.quantization is not None:
         return None
     channels = before.shape.channels
-    if not _is_affine(layer.operator, before):
+    role = before.operator.weight_role
+    if role is None or not layer.operator.is_affine(before.shape):
         return None
-    role = "kernel" if isinstance(before.operator, op.Convolution) else "matrix"
     merged = replace(
         before,
-        operator=replace(before.operator, has_bias=True),
+        operator=before.operator.with_bias(),
         element=layer.element,
         stored=_folded_arrays(before, layer, role),
     )
     if weights is None:
         return merged, None
-    scale, shift = _affine(layer.operator, weights[layer.name], channels)
+    affine = layer.operator.factors_and_offsets(weights[layer.name])
+    scale, shift = (_single(np.broadcast_to(array, (channels,))) for array in affine)
     arrays = weights[before.name]
     rows = scale.reshape(-1, *(1,) * (arrays[role].ndim - 1))
     bias = arrays.get("bias", np.zeros(channels, np.float32))
@@ -350,31 +323,6 @@ def _folded_arrays(before: Layer, layer: Layer, role: str) -> tuple[Stored, ...]
         Stored(role=kind, element=element, name=joined and f"{kind} of {joined}")
         for kind in (role, "bias")
     )
-
-
-def _is_affine(operator: op.Operator, before: Layer) -> bool:
-    """Whether it is one scale and one shift a channel of what the layer before writes."""
-    if isinstance(operator, op.BatchNormalization):
-        return before.shape.is_map
-    if not isinstance(operator, op.Elementwise) or operator.constant is None:
-        return False
-    if operator.function not in ("add", "multiply"):
-        return False
-    dims = before.shape.dims
-    constant = (1,) * (len(dims) - len(operator.constant)) + operator.constant
-    return constant[1:] == (1,) * (len(dims) - 1) and constant[0] in (1, dims[0])
-
-
-def _affine(
-    operator: op.Operator, weights: Mapping[str, Array], channels: int
-) -> tuple[Array, Array]:
-    if isinstance(operator, op.BatchNormalization):
-        scale = weights["scale"] / np.sqrt(weights["variance"] + np.float32(operator.epsilon))
-        return _single(scale), _single(weights["shift"] - weights["mean"] * scale)
-    constant = np.broadcast_to(weights["constant"].reshape(-1), (channels,))
-    if isinstance(operator, op.Elementwise) and operator.function == "add":
-        return np.ones(channels, np.float32), _single(constant)
-    return _single(constant), np.zeros(channels, np.float32)
 
 
 def _single(array: np.ndarray) -> Array:

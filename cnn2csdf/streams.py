@@ -62,7 +62,7 @@ def _with_maps(model: Model) -> Model:
         readers = consumers[layer.name]
         maps = network.layer(readers[0]) if len(readers) == 1 else layer
         sizes = [[size for size in layer_.shape.dims if size > 1] for layer_ in (layer, maps)]
-        if isinstance(maps.operator, op.Reshape) and maps.shape.is_map and sizes[0] == sizes[1]:
+        if maps.operator.keeps_order and maps.shape.is_map and sizes[0] == sizes[1]:
             operator = Input(dims=maps.shape.dims)
             instead[maps.name] = replace(layer, operator=operator, shape=maps.shape)
     instead_of = {instead_layer.name: instead_layer for instead_layer in instead.values()}
@@ -106,13 +106,11 @@ class _Streaming:
     def _require_no_padding(self) -> None:
         padded = []
         for layer in self._network.layers:
-            match layer.operator:
-                case op.Convolution(window=window) | op.Pooling(window=window) if (
-                    layer.shape.is_map and layer.shape.rows > 1
-                ):
-                    top, _, bottom, _ = window.padding
-                    if top or bottom or window.overhang[0]:
-                        padded.append(repr(layer.name))
+            window = layer.operator.sliding_window
+            if window is not None and layer.shape.is_map and layer.shape.rows > 1:
+                top, _, bottom, _ = window.padding
+                if top or bottom or window.overhang[0]:
+                    padded.append(repr(layer.name))
         if padded:
             more = f" and {len(padded) - SHOWN} more" if len(padded) > SHOWN else ""
             raise InvalidNetwork(
@@ -146,21 +144,14 @@ class _Streaming:
         if len(before) > 1:
             return None
         new, stride = before.pop(), 1
-        match layer.operator:
-            case op.Convolution(window=window) | op.Pooling(window=window):
-                stride = window.stride[0]
-            case op.Slice(axis=1, step=step):
-                stride = step
-            case op.Slice() | op.Concatenation() if layer.operator.axis == 1:
-                return None
-            case op.Elementwise(constant=tuple(dims)) if len(dims) == 3 and dims[1] > 1:
-                return None
-            case op.Slice() | op.Concatenation() | op.Elementwise() | op.Conversion():
-                pass
-            case op.Activation() | op.BatchNormalization() | op.Identity():
-                pass
-            case _:
-                return None
+        operator, cut, dims = layer.operator, layer.operator.cut, layer.operator.constant_dims or ()
+        is_row_by_row = operator.is_elementwise or operator.joined_axis in (0, 2)
+        if operator.sliding_window is not None:
+            stride = operator.sliding_window.stride[0]
+        elif cut is not None:
+            stride = cut.step if cut.axis == 1 else 1
+        elif not is_row_by_row or (len(dims) == 3 and dims[1] > 1):  # numbers for each row
+            return None
         if any(self._network.layer(name).shape.rows < new for name in layer.inputs):
             return None
         if new % stride:
@@ -173,23 +164,22 @@ class _Streaming:
 
     def _add_sliding(self, layer: Layer, new: int) -> None:
         """Add the layer for its new rows, on the rows that these need."""
-        operator, inputs = layer.operator, []
+        operator, cut, inputs = layer.operator, layer.operator.cut, []
         for name in layer.inputs:
             first, end = 0, 0
             source = self._network.layer(name)
-            match operator:
-                case op.Convolution(window=window) | op.Pooling(window=window):
-                    axis = window.rows
-                    first, end = axis.covered((layer.shape.rows - new, layer.shape.rows))
-                case op.Slice(axis=1, start=start, step=step):
-                    first = start + (layer.shape.rows - new) * step
-                    end = start + (layer.shape.rows - 1) * step + 1
-                case _:
-                    first, end = layer.shape.rows - new, layer.shape.rows
+            if operator.sliding_window is not None:
+                axis = operator.sliding_window.rows
+                first, end = axis.covered((layer.shape.rows - new, layer.shape.rows))
+            elif cut is not None and cut.axis == 1:
+                first = cut.start + (layer.shape.rows - new) * cut.step
+                end = cut.start + (layer.shape.rows - 1) * cut.step + 1
+            else:
+                first, end = layer.shape.rows - new, layer.shape.rows
             inputs.append(self._rows(source, first, end))
-        if isinstance(operator, op.Slice) and operator.axis == 1:
-            rows = (new - 1) * operator.step + 1
-            operator = op.Slice(axis=1, start=0, stop=rows, step=operator.step)
+        if cut is not None and cut.axis == 1:
+            rows = (new - 1) * cut.step + 1
+            operator = op.Slice(axis=1, start=0, stop=rows, step=cut.step)
         shape = _with_rows(layer.shape, new)
         self._layers.append(replace(layer, operator=operator, inputs=tuple(inputs), shape=shape))
         self._sliding[layer.name] = Sliding(layer.name, new)

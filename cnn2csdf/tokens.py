@@ -64,10 +64,7 @@ def tokens_as_rows(model: Model) -> Model:
     Names of layers stay; frames and results keep the dims of the file.
     """
     network = model.network
-    is_product = any(
-        isinstance(layer.operator, op.MatrixProduct) and layer.operator.units is None
-        for layer in network.layers
-    )
+    is_product = any(layer.operator.multiplies_inputs for layer in network.layers)
     if not is_product:
         return model
     rewriting = _Rewriting(with_heads_as_columns(model))
@@ -104,13 +101,13 @@ class _Rewriting:
     def add(self, layer: Layer) -> None:
         """Add a layer of the file, on maps where it has a form there."""
         rule = _RULES.get(type(layer.operator))
-        has_parameters = any(not isinstance(operator, op.Activation) for operator in layer.epilogue)
+        has_parameters = any(not step.is_scalar_function for step in layer.epilogue)
         try:
             if rule is None or has_parameters:
                 self.add_as_it_is(layer)
             else:
                 rule(self, layer, layer.operator)
-            if isinstance(layer.operator, op.Reshape | op.View | op.Transpose):
+            if layer.operator.rearranges_axes:
                 self._add_behind_a_move(layer)
                 self._put_tokens_on_rows(layer)
         except NoForm:
@@ -437,25 +434,10 @@ def _with_channels(at: _Rewriting, source: str, chosen: Array, layer: Layer) -> 
         if layer.name not in at._layers
         else longer_name(f"{layer.name} {maker.name}", {*at._names, *at._layers}, by=" ")
     )
-    is_made = isinstance(maker.operator, op.Convolution) and maker.operator.groups == 1
-    is_shifted = (
-        isinstance(maker.operator, op.Elementwise)
-        and maker.operator.constant is not None
-        and len(maker.inputs) == 1
-    )
-    is_alike = isinstance(maker.operator, op.Conversion | op.Identity)  # each element by itself
-    if not maker.epilogue and (is_made or is_shifted or is_alike):
-        inputs, operator = list(maker.inputs), maker.operator
-        if isinstance(operator, op.Convolution):
-            operator = replace(operator, filters=len(places))
-        elif is_alike:
-            inputs = [_with_channels(at, inputs[0], chosen, at._layers[inputs[0]])]
-        else:
-            assert isinstance(operator, op.Elementwise)
-            assert operator.constant is not None
-            constant = operator.constant
-            width = len(places) if constant[0] > 1 else 1
-            operator = replace(operator, constant=(width, *constant[1:]))
+    operator = maker.operator.of_channels(len(places))
+    if operator is not None and not maker.epilogue and len(maker.inputs) == 1:
+        inputs = list(maker.inputs)
+        if operator.is_elementwise:
             inputs = [_with_channels(at, inputs[0], chosen, at._layers[inputs[0]])]
         weights = (
             None
@@ -722,7 +704,7 @@ def _reduction(at: _Rewriting, layer: Layer, operator: op.Reduction) -> None:
 
 def _concatenation(at: _Rewriting, layer: Layer, operator: Any) -> None:
     """Tensors, and constants, in sequence along tokens or along the numbers of each."""
-    if isinstance(operator, op.Concatenation) and len(layer.shape.dims) == 3:
+    if operator.joined_axis is not None and len(layer.shape.dims) == 3:
         sources = [at.held(name) for name in layer.inputs]
         rests = {
             (*source.form[: operator.axis], *source.form[operator.axis + 1 :]) for source in sources

@@ -13,10 +13,6 @@ import numpy as np
 
 from cnn2csdf.dtypes import Arithmetic, Element, Quantization, Stored
 from cnn2csdf.network import Layer
-from cnn2csdf.operators import (
-    Pooling,
-    Previous,
-)
 from cnn2csdf.weights import Array, Model
 from csdf.errors import UnsupportedOperator
 
@@ -65,15 +61,11 @@ def _require_same_bits(layer: Layer) -> None:
     """Raise UnsupportedOperator for a layer that TensorFlow Lite computes otherwise when unsigned."""
     if layer.quantization is None or not layer.quantization.is_fixed_point:
         return
-    match layer.operator:
-        case Pooling(function="average", counts_padding=True, window=window) if any(window.padding):
-            what = "counts padding of zeros"
-        case _:
-            return
-    raise UnsupportedOperator(
-        f"layer {layer.name!r}: {layer.operator.in_words()} of {layer.element.value} {what}, and has "
-        "no C code; convert the network to int8"
-    )
+    if layer.operator.counts_zero_padding:
+        raise UnsupportedOperator(
+            f"layer {layer.name!r}: {layer.operator.in_words()} of {layer.element.value} counts "
+            "padding of zeros, and has no C code; convert the network to int8"
+        )
 
 
 def _signed(layer: Layer) -> Layer:
@@ -81,15 +73,11 @@ def _signed(layer: Layer) -> Layer:
     if layer.quantization is None or not _is_unsigned(layer.quantization):
         return signed
     _require_same_bits(layer)
-    types, operator = _shifted(layer.quantization), layer.operator
+    types, offset = _shifted(layer.quantization), less_of(layer.quantization.element)
     if types.is_fixed_point:
         # Functions keep the bits of uint8, which TensorFlow Lite computes in single precision.
         types = replace(types, arithmetic=Arithmetic.UNSIGNED_FIXED_POINT)
-    if isinstance(operator, Previous) and operator.begin is not None:
-        operator = replace(operator, begin=operator.begin - less_of(layer.quantization.element))
-    if isinstance(operator, Pooling) and operator.function == "average":
-        # Halves of unsigned means go away from zero, which is up.
-        operator = replace(operator, rounds_up=layer.quantization.is_fixed_point)
+    operator = layer.operator.less_offset(offset, is_fixed_point=layer.quantization.is_fixed_point)
     return replace(signed, operator=operator, element=types.element, quantization=types)
 
 
@@ -106,7 +94,7 @@ def _arrays(layer: Layer, arrays: Mapping[str, Array]) -> dict[str, Array]:
         for stored in layer.stored
         if _is_unsigned(stored.quantization)
     }
-    if isinstance(layer.operator, Previous) and _is_unsigned(layer.quantization):
+    if layer.operator.is_state and layer.is_input and _is_unsigned(layer.quantization):
         unsigned["initial"] = layer.element.value
     return {
         role: as_signed_array(array.astype(unsigned[role])) if role in unsigned else array
