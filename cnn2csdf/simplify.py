@@ -250,7 +250,9 @@ def _with_bias(before: Layer, layer: Layer, weights: Weights | None) -> Merged:
 def _fused(before: Layer, layer: Layer, weights: Weights | None) -> Merged | None:
     if before.is_input or not _can_be_fused(before, layer):
         return None
-    is_activation = layer.operator.overwrites_input and not layer.operator.is_affine(layer.shape)
+    is_activation = layer.operator.overwrites_input and not layer.operator.scales_channels(
+        layer.shape
+    )
     if before.quantization != layer.quantization or (layer.quantization and not is_activation):
         return None  # integers are rounded between the two
     place = len(before.epilogue)
@@ -293,7 +295,7 @@ def _folded(before: Layer, layer: Layer, weights: Weights | None) -> Merged | No
         return None
     channels = before.shape.channels
     role = before.operator.weight_role
-    if role is None or not layer.operator.is_affine(before.shape):
+    if role is None or not layer.operator.scales_channels(before.shape):
         return None
     merged = replace(
         before,

@@ -117,7 +117,7 @@ class Elementwise(Broadcast):
         width = count if self.constant[0] > 1 else 1
         return replace(self, constant=(width, *self.constant[1:]))
 
-    def is_affine(self, source: Shape) -> bool:
+    def scales_channels(self, source: Shape) -> bool:
         """Return whether it adds, or multiplies by, a constant with a number for each channel."""
         if self.constant is None or self.function not in ("add", "multiply"):
             return False

@@ -39,7 +39,7 @@ class BatchNormalization(Pointwise):
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         return dict.fromkeys(("scale", "shift", "mean", "variance"), (inputs[0].channels,))
 
-    def is_affine(self, source: Shape) -> bool:
+    def scales_channels(self, source: Shape) -> bool:
         return source.is_map
 
     def factors_and_offsets(self, weights: Mapping[str, Array]) -> tuple[Array, Array]:

@@ -302,7 +302,7 @@ class Operator(ABC):
         """Return the operator on signed integers that are the unsigned integers less `offset`."""
         return self
 
-    def is_affine(self, source: Shape) -> bool:
+    def scales_channels(self, source: Shape) -> bool:
         """Return whether the output is a factor times the input plus an offset, by channel."""
         return False
 

@@ -147,8 +147,8 @@ def published_rates(network: Network, *, keeps_stride: bool = False) -> Network:
 
 def _layer(layer: Layer, *, keeps_stride: bool) -> Layer:
     operator, window = layer.operator, layer.operator.sliding_window
-    epilogue = tuple(step for step in layer.epilogue if not step.is_affine(layer.shape))
-    if operator.is_affine(layer.shape):
+    epilogue = tuple(step for step in layer.epilogue if not step.scales_channels(layer.shape))
+    if operator.scales_channels(layer.shape):
         operator = op.Identity(kind="batch normalization")
     elif window is not None:
         rows, columns = window.extent

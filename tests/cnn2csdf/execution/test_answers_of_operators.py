@@ -113,3 +113,50 @@ def test_only_operators_that_say_so_can_do_anything():
     ]
     assert len(facts) > 10
     assert [name for name in facts if getattr(silent, name)] == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0].in_words())
+def test_moves_move_elements_as_their_answers_say(case):
+    operator, *dims = case
+    single = SingleLayer(operator, *dims)
+    whole, (first, *_) = single.whole(), single.tensors
+    if operator.keeps_order:
+        assert whole.reshape(-1).tolist() == first.reshape(-1).tolist()
+    if operator.rearranges_axes:
+        assert sorted(whole.reshape(-1)) == sorted(first.reshape(-1))
+    if operator.axis_order is not None:
+        assert np.array_equal(whole, first.transpose(operator.axis_order))
+    if operator.joined_axis is not None:
+        assert np.array_equal(whole, np.concatenate(single.tensors, operator.joined_axis))
+    if operator.cut is not None:
+        axis, start, stop, step = operator.cut
+        assert np.array_equal(
+            whole, np.moveaxis(np.moveaxis(first, axis, 0)[start:stop:step], 0, axis)
+        )
+
+
+SWAPPED = [
+    case for case in CASES if case[0].swaps_with_inputs and all(len(dims) == 3 for dims in case[1:])
+]
+
+
+@pytest.mark.parametrize("case", SWAPPED, ids=lambda case: case[0].in_words())
+def test_swapped_axes_of_inputs_swap_the_axes_of_the_output(case):
+    operator, *dims = case
+    single = SingleLayer(operator, *dims)
+    turned = SingleLayer(operator, *((rows, channels, width) for channels, rows, width in dims))
+    turned.tensors[:] = [np.ascontiguousarray(array.swapaxes(0, 1)) for array in single.tensors]
+    if not operator.trained(single.model.network.input_shapes(single.layer)):
+        assert np.array_equal(turned.whole(), single.whole().swapaxes(0, 1))
+
+
+def test_answers_of_a_convolution_agree_with_its_fields():
+    window = op.Window(kernel=(3, 2), stride=(2, 1), padding=(1, 0, 1, 1))
+    operator = op.Convolution(filters=8, window=window, groups=1)
+    wider = op.Window(kernel=(3, 2), stride=(2, 1))
+    assert operator.with_window(wider).sliding_window == wider
+    assert operator.filter_bank == (8, 1, window, None)
+    assert operator.of_head(0, 4).filters == 2  # a quarter of the filters
+    assert operator.of_head(2, 4) is None  # columns of a window overlap
+    depthwise = op.Convolution(filters=8, window=window, groups=8)
+    assert depthwise.of_head(0, 4) is None  # each group reads channels of its own
