@@ -112,7 +112,7 @@ def maker(causes, walker, channel):
 
 
 def first_reaching(causes, channel, tokens):
-    """Return the first firing of the producer with which it has made so many tokens."""
+    """Return the first firing of the producer with which it has made this many tokens."""
     base = causes.made_start[channel]
     phases = causes.phases[causes.producer[channel]]
     per_cycle = causes.made[base + phases - 1]
@@ -167,7 +167,8 @@ def cycle_length(causes, walker, waiting):
 def go_round(causes, first, second, length, actor_step, channel_step):
     """Bring two walkers from the same firing to the cycle of this length, and send the first round it.
 
-    first: in the end it has passed the time of the cycle, and its rounds are those that it spans.
+    first: in the end it has passed the time of the cycle, and its rounds are the iterations that it
+    spans.
     actor_step, channel_step: (A,), (C,) zeros, out: when each was visited last, counted from 1.
     """
     for _ in range(length):

@@ -42,7 +42,7 @@ class Plain:
         return values if isinstance(values, list) else list(values)
 
     def blank(self, length: int) -> Any:
-        """Return so many zeros for a kernel to change."""
+        """Return this many zeros for a kernel to change."""
         return [0] * length
 
     def take(self, values: Any, places: Iterable[int]) -> list[int]:
@@ -70,7 +70,7 @@ class Compiled(Plain):
         return values if isinstance(values, array) else array("q", values)
 
     def blank(self, length: int) -> Any:
-        """Return so many zeros for a kernel to change."""
+        """Return this many zeros for a kernel to change."""
         return array("q", [0]) * length
 
 

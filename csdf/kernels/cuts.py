@@ -1,8 +1,8 @@
 """Dual-ascent lower bound on the cost of leaving all infeasible boxes at a storage distribution.
 
 A cut lists limits of some variables; it holds where none of them is exceeded, and must be left by
-exceeding one. The bound is a dual ascent: each cut that holds charges as much as the cheapest of its
-ways out still bears; a longer step of the same variable includes what a shorter one was charged.
+exceeding one. The bound is a dual ascent: each cut that holds charges as much as the cheapest exit
+still bears; a longer step of the same variable includes what a shorter one was charged.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def way_out(table, capacities, variable, limit):
 
 
 def cheapest_way_out(table, capacities, cut):
-    """Return the least of what the ways out of a cut still bear, or -1 without any.
+    """Return the minimum that the exits of a cut still bear, or -1 without any.
 
     Charges are sorted by price: those of shorter steps count for a step and for all longer ones, those
     of longer steps for the longer ones alone.
@@ -90,7 +90,7 @@ def cheapest_way_out(table, capacities, cut):
 
 
 def charge_all(table, capacities, cut, charge):
-    """Let every way out of a cut bear the charge."""
+    """Charge every exit of a cut."""
     variables = len(capacities)
     for variable in range(variables):
         limit = table.limits[cut * variables + variable]

@@ -1,6 +1,6 @@
 """The least cost of meeting every demand: sums of capacities that cycles have to have.
 
-Demands that share a variable may be met together, so only those that share none are added up, the
+Demands that share a variable may be met together, so only demands that share none are added up, the
 dearest first.
 """
 

@@ -1,7 +1,7 @@
 """Rows that stages keep for one another in the demand-driven firing order of the last stage.
 
-A stage makes its result some rows at a time, and fires when the rows that it needs are there; where
-they are not, the stage that makes them fires first. What a stage needs and makes is known for each of
+A stage makes its result some rows at a time, and fires when the rows that it needs are available;
+otherwise the stage that produces them fires first. What a stage needs and makes is known for each of
 its firings, so the order and the rows that wait follow by counting. planners.plan.firing and
 planners.memory.line_buffers say what the rules are for.
 """

@@ -11,7 +11,7 @@ incoming edge of every node is the one that keeps the starts of its actor in ord
 time. The smallest period is then the largest ratio time / height over all cycles, which
 `maximum_cycle_ratio` finds by policy iteration in integers.
 
-The token arithmetic: number the tokens of a channel by their place in the queue. A firing of the
+The token arithmetic: number the tokens of a channel by their position in the queue. A firing of the
 producer at copy n, phase p makes the tokens after n * U + before[p]; the consumer's firing needs
 those up to D, and those after D - v are new to it. Successive periods shift the producer against the
 consumer by multiples of g = gcd(U', V'), U' and V' being what all copies produce and consume. So
@@ -70,9 +70,9 @@ class ConstraintLayout:
 class Edges:
     """The incoming edges of node v: entries start[v] : start[v + 1] of source, height and channel.
 
-    start: (nodes + 1,). The others hold edges as far as they reach; the channel of an edge that
+    start: (nodes + 1,). The others hold edges up to their length; the channel of an edge that
     orders the starts of an actor is -1. node, actor, number: where listing goes on, of which actor, and
-    the edges by then. steps: taken since listing was last begun or went on.
+    the edges until then. steps: taken since listing was last begun or went on.
     """
 
     def __init__(self, start, source, height, channel):
@@ -94,7 +94,7 @@ class Policy:
     they satisfy value[v] >= value[u] + denominator * time(u) - numerator * height on every edge
     u -> v, numerator / denominator being the ratio in lowest terms. cycle: (N,) the edges of the
     critical cycle, each leaving the node that the next one enters; time, height, length: of it.
-    others: edges of further cycles as far as there is room, each cycle ended by -1, `reported` entries.
+    others: edges of further cycles while there is room, each cycle ended by -1, `reported` entries.
     choice: (N,) the edge of each node counted from the first that enters it; in: the policy to begin
     with, where the node has such an edge; out: the last policy. unit: of the values in the end; in: of
     the values to begin with, 0 where neither these nor `choice` say anything.
@@ -310,7 +310,7 @@ def choose_told(edges, policy):
 def begin_values(policy):
     """Begin with zeros, or with values that were told, in the units of the ratio at hand.
 
-    Values only rise, so any will do; those that nearly fit are soon enough.
+    Values only rise, so any will do; values that nearly fit are soon enough.
     """
     largest = 0
     for node in range(len(policy.value)):

@@ -8,7 +8,7 @@ on integers without end. SAFE leaves two bits, so sums of up to three such numbe
 |---|---|
 | periodic.expand | tokens of each channel, see `expandable_tokens`; then heights are at most SAFE |
 | periodic.maximum_cycle_ratio | each time, each height, the two parts of the lower bound, told values |
-| slack.rooms | `slack_sum` for all nodes one after the other; the kernel watches its values |
+| slack.rooms | `slack_sum` for all nodes in sequence; the kernel watches its values |
 | slack.better_cycle | `better_cycle` |
 | self_timed.begin, advance, pack_state | `execution`, and `iteration_time` of all iterations |
 | causes.cycle_length, go_round | `causes` |
@@ -33,7 +33,7 @@ def expandable_tokens(made: int, taken: int, step: int, step_height: int) -> int
     """Return the most tokens, or debt of tokens, for which `expand` lists a channel; -1 for none.
 
     made, taken: by all copies of its producer and of its consumer; step, step_height: see Layout. The
-    walk begins at most tokens + taken before the first token, or made behind it, and passes the last
+    walk begins at most tokens + taken before the first token, or made after it, and passes the last
     one by a step, which is no more than made. Shifts are divided by the step and multiplied by its
     height.
     """
@@ -68,7 +68,7 @@ def execution(graph: Any, firings: Sequence[int]) -> int:
 
 
 def iteration_time(graph: Any, firings: Sequence[int]) -> int:
-    """Return a time after which no firing of the first iteration ends: one after the other."""
+    """Return a time after which no firing of the first iteration ends: in sequence."""
     starts = zip(firings, graph.phases, graph.duration_start, strict=True)
     return sum(
         count // phases * sum(graph.duration[start : start + phases])
@@ -100,7 +100,7 @@ def causes(graph: Any, firings: Sequence[int], *, time: int, begin: int) -> int:
 def cuts(dearest: int, capacities: Iterable[int], steps: Iterable[int]) -> int:
     """Return the largest number of `cuts.leaving_cost`.
 
-    dearest: what it costs to leave all cuts by all of their ways out, where a token costs at least 1.
+    dearest: what it costs to leave all cuts by all of their exits, where a token costs at least 1.
     """
     return max(dearest, max(capacities, default=0) + max(steps, default=0))
 

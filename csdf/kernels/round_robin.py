@@ -13,7 +13,7 @@ STUCK = -1  # every layer waits for another one
 class Layers:
     """L layers, and the firings of one another that their phases wait for.
 
-    phases: (L,) of each layer. is_gate: (L,) whether all layers behind it depend on it. waiting:
+    phases: (L,) of each layer. is_gate: (L,) whether all layers after it depend on it. waiting:
     (L + 1,) layer a has the waits waiting[a] : waiting[a + 1]. source: layer that is waited for, of
     each wait. start: where in `numbers` the firings of the source begin that each phase waits for.
     fired: (L,) firings before the schedule begins, in; all phases, out.

@@ -53,7 +53,7 @@ class Wiring:
 class Queues:
     """The tokens in each channel: batches of equal time, in rings.
 
-    The ring of channel c has size[c] entries from start[c] on, of which length[c] hold a batch, the
+    The ring of channel c has size[c] entries from start[c] on, length[c] of them hold a batch, the
     oldest at start[c] + head[c]. count, time: flat, of each batch. tokens, last_time: (C,) tokens in
     the channel, and time of the newest one so far. needed: (C,) tokens that the consumer's next
     firing takes. full: a channel whose ring has no room for one more batch, or NOWHERE.
@@ -213,7 +213,7 @@ def note(actors, actor, start, cause):
 
 
 def take(queues, channel, needed):
-    """Take tokens, of which there are enough, from a channel; return the time of the last one."""
+    """Take tokens from a channel that has enough; return the time of the last one."""
     queues.tokens[channel] -= needed
     size = queues.size[channel]
     entry = queues.head[channel]
@@ -260,7 +260,7 @@ def put(queues, channel, made, end):
 def pack_state(queues, actors, origin, state):
     """Write what the future depends on, times relative to `origin`; return how many numbers.
 
-    state: out, filled as far as it reaches.
+    state: out, filled up to its length.
     """
     room = len(state)
     written = 0

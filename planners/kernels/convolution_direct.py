@@ -57,7 +57,7 @@ def by_rows_of_all_filters(source, kernel, steps, output):
 
 
 def _rows_in_turn(source, kernel, steps, output, filter_turns, row_turns):
-    """Finish one output row after another: so many turns with one filter, and with one row."""
+    """Finish one output row after another: this many turns with one filter, and with one row."""
     down, across, row_dilation, column_dilation, top, left = steps
     filters, group_channels, kernel_rows, kernel_columns = kernel.shape[:4]
     channels, height, width = source.shape[:3]
@@ -150,7 +150,7 @@ def by_places(source, kernel, steps, output):
 
 
 def by_four_places(source, kernel, steps, output):
-    """Finish all filters of four neighbouring places at a time: weights are read once for the four.
+    """Finish all filters of four neighbouring positions at a time: weights are read once for the four.
 
     source, output: by places; columns of the output that four do not divide are done one by one.
     kernel: (rows, columns, channels, filters), without groups.

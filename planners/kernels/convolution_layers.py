@@ -5,7 +5,7 @@ work in place or straight into their output, without scratch.
 
 Convolution by products of matrices: windows are copied out as a matrix. steps: stride down and across,
 dilation down and across, padding at the top and on the left. Outside the map there are zeros. first:
-the output row that is row 0 of `lowered`. Products of one place of a kernel are added to the output
+the output row that is row 0 of `lowered`. Products of one position of a kernel are added to the output
 where they belong. part: from and up to which output row, from and up to which output column, and how
 far below and to the right of an output element its product lies among the rows and columns of
 `products`.
@@ -201,7 +201,7 @@ def rows(source, steps, first, lowered):
 
 
 def add_by_channels(products, tap, part, output):
-    """Add products of one place; products: (places of the kernel, filters, rows, columns).
+    """Add products of one place; products: (positions of the kernel, filters, rows, columns).
 
     output: (filters, rows, columns).
     """
@@ -213,7 +213,7 @@ def add_by_channels(products, tap, part, output):
 
 
 def add_by_places(products, tap, part, output):
-    """Add products of one place; products: (rows, columns, places of the kernel, filters).
+    """Add products of one place; products: (rows, columns, positions of the kernel, filters).
 
     output: (rows, columns, filters).
     """

@@ -8,7 +8,7 @@ Event k of a series happens at the latest of
 - for each wait of the series, a token: the event of another series that makes that token, plus a delay.
 
 Tokens of a wait are numbered within a frame; a negative number is a token of an earlier frame, and
-one from before the first frame is there from the start. So a queue of capacity D is two waits: the
+one from before the first frame is available from the start. So a queue of capacity D is two waits: the
 reader waits for token i, the writer for the reader to have taken token i - D.
 
 Times are scaled: `scale` units of time are one unit of gaps and delays. Times of the last `slots`
@@ -60,7 +60,7 @@ def advance(
     """Find the times of all events of one frame; return DONE or STUCK.
 
     total: events of one frame, the length of a slot. active: (A,) series to look at.
-    events, base: (S,) number of events, place of the first in a slot. gap, gap_at: (S,) the gap, or
+    events, base: (S,) number of events, position of the first in a slot. gap, gap_at: (S,) the gap, or
     where in `numbers` the gap before each event begins, else -1.
     wait_start: (S + 1,) the waits of series s are wait_start[s] : wait_start[s + 1]. enabled: (W,)
     whether a wait counts. source, shift, tokens, delay: (W,) the series waited for, what is added to
@@ -70,7 +70,7 @@ def advance(
     times: (slots * total,) changed. position, stack, goal, is_stacked, cause: (S,) scratch; in STUCK
     the circle is stack[answer[0] : answer[1]], and cause[s] the wait in which series s is stuck.
 
-    Depth first: a series is continued when one that waits needs it, and goes on as far as it can.
+    Depth first: a series is continued when a waiting one needs it, and goes on until it blocks.
     """
     here = frame % slots * total
     for i in range(len(active)):
@@ -110,15 +110,15 @@ def advance(
                     if back > frame:
                         continue
                     event = token if event_at[wait] < 0 else numbers[event_at[wait] + token]
-                    other = source[wait]
+                    writer = source[wait]
                     if back == 0:
-                        if event >= position[other]:
+                        if event >= position[writer]:
                             blocked = wait
                             wanted = event
                             break
-                        at = here + base[other] + event
+                        at = here + base[writer] + event
                     else:
-                        at = (frame - back) % slots * total + base[other] + event
+                        at = (frame - back) % slots * total + base[writer] + event
                     pause = delay[wait] if delay_at[wait] < 0 else numbers[delay_at[wait] + k]
                     best = max(best, times[at] + pause * scale)
                 if blocked >= 0:
@@ -131,17 +131,17 @@ def advance(
                 depth -= 1
                 continue
             cause[series] = blocked
-            other = source[blocked]
-            if is_stacked[other]:
+            writer = source[blocked]
+            if is_stacked[writer]:
                 answer[1] = depth
                 depth -= 1
-                while stack[depth] != other:
+                while stack[depth] != writer:
                     depth -= 1
                 answer[0] = depth
                 return STUCK
-            stack[depth] = other
+            stack[depth] = writer
             goal[depth] = wanted
-            is_stacked[other] = 1
+            is_stacked[writer] = 1
             depth += 1
     return DONE
 
@@ -205,7 +205,7 @@ def trace(
 
     Arguments as in `advance`. series, event: where to begin, in `frame`. met_at: (total,) scratch,
     all -1. way_*: (total + 1,) out: the events met, and the wait that decided each, -1 for the order of
-    the series. The way has answer[0] entries; in CYCLE the event of entry answer[1] is met again
+    the series. The path has answer[0] entries; in CYCLE the event of entry answer[1] is met again
     at the end, answer[2] frames and answer[3] units of time before.
     """
     length = 0
@@ -242,7 +242,7 @@ def trace(
                 event = events[series] - 1
                 now -= 1
                 continue
-        found = -1
+        latest = -1
         for wait in range(wait_start[series], wait_start[series + 1]):
             if enabled[wait] == 0:
                 continue
@@ -262,11 +262,11 @@ def trace(
             pause = delay[wait] if delay_at[wait] < 0 else numbers[delay_at[wait] + event]
             place = (now - back) % slots * total + base[source[wait]] + made
             if times[place] + pause * scale == value:
-                found = wait
+                latest = wait
                 way_wait[length - 1] = wait
                 series = source[wait]
                 event = made
                 now -= back
                 break
-        if found < 0:
+        if latest < 0:
             return BEGINNING

@@ -128,10 +128,12 @@ def choose_loops(choices, layer, search):
         if moved + layer.outputs * (2 * search.visits - 1) >= search.best:
             break
         fixed = search.held_output * choices.filters[at]
-        each = search.held_weights * choices.filters[at + 1]
+        filter_weights = search.held_weights * choices.filters[at + 1]
         first = channel * LOOP_OPTION
         if (
-            fixed + each * choices.channels[first + 1] + search.held_input * choices.channels[first]
+            fixed
+            + filter_weights * choices.channels[first + 1]
+            + search.held_input * choices.channels[first]
             > layer.room
         ):
             continue
@@ -139,7 +141,7 @@ def choose_loops(choices, layer, search):
             first = (channel - 1) * LOOP_OPTION
             held = (
                 fixed
-                + each * choices.channels[first + 1]
+                + filter_weights * choices.channels[first + 1]
                 + search.held_input * choices.channels[first]
             )
             if held > layer.room:

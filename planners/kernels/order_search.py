@@ -22,8 +22,8 @@ class Arrays:
 
     bits: (states * words,) steps of each state. key, live, parent, step, begin, end, replacement,
     is_dead, link: (states,) sum of keys; live bytes; the state that it was reached from; the step by
-    which, or -1 where the entries begin : end of `pool` are the steps; the state that stands for all
-    ways on from this one, or -1; whether all states before it are left for another; its first
+    which, or -1 where the entries begin : end of `pool` are the steps; the state that represents all
+    continuations of this one, or -1; whether all states before it are left for another; its first
     further link, or -1. table: states by key, from 1; a power of 2. stack: states to expand.
     link_from, link_step, link_begin, link_end, link_next: (links,) further parents.
     """
@@ -108,12 +108,12 @@ def begin_search(walk, arrays, search):
 
 
 def search_order(walk, cut, arrays, search, limit):
-    """Expand at most so many states; return FOUND, NONE, FULL or UNDECIDED.
+    """Expand at most this many states; return FOUND, NONE, FULL or UNDECIDED.
 
     Depth first, the state of least live bytes first. A step is free where it fits the bound and does
-    not raise the live bytes: it runs at once. Where a state has no more live bytes than one before
-    it, the down-set of least live bytes between the two is reached within the bound, and the way on
-    from it is within the bound if any way on from the earlier state is: it replaces all of them.
+    not raise the live bytes: it runs at once. Where a state has no more live bytes than one before it,
+    the down-set of least live bytes between the two is reached within the bound, and the continuation
+    from it is within the bound if any continuation of the earlier state is: it replaces all of them.
     Where each step outside of a state comes after all steps in it, every order passes it.
 
     All three hold as live bytes are submodular. Sources: Ahn et al., Ordering chaos, MLSys 2020 (states
@@ -196,7 +196,7 @@ def fits(walk, search, step):
 
 
 def lookup(arrays, search):
-    """Return the place in the table of the down-set at hand, or a free one."""
+    """Return the position in the table of the down-set at hand, or a free one."""
     mask = len(arrays.table) - 1
     words = len(search.here)
     place = search.here_key & mask
@@ -417,7 +417,7 @@ def highest_above(arrays, search, state):
 
 
 def valley_between(walk, cut, arrays, search, origin, state):
-    """Replace all ways on from `origin` by the valley before the state; return its state.
+    """Replace all continuations of `origin` by the valley before the state; return its state.
 
     0 where the search has begun again from it; -1 where its steps do not fit the bound, as can be
     where a step no longer overwrites a tensor.

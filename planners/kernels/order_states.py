@@ -16,8 +16,8 @@ SINK = 1
 class Tensors:
     """A graph of tensors. S steps, T tensors.
 
-    The tensors that step s makes are entries made_start[s] : made_start[s + 1] of `made`, those that it
-    reads likewise in `read`, each once; those that its result may overwrite in `pair`. The readers of
+    The tensors that step s makes are entries made_start[s] : made_start[s + 1] of `made`, its inputs
+    likewise in `read`, each once; the inputs that its result may overwrite in `pair`. The readers of
     tensor t are in `reader`. size, producer, is_output: (T,) producer is -1 for an input.
     made_bytes, kept_bytes: (S,) sizes of all tensors that a step makes, and of those with a use later.
     """
@@ -255,10 +255,10 @@ class FlowNetwork:
             edge = self.head[node]
             while edge >= 0:
                 self.work += 1
-                other = self.target[edge]
-                if self.room[edge] > 0 and self.level[other] < 0:
-                    self.level[other] = self.level[node] + 1
-                    self.queue[last] = other
+                head = self.target[edge]
+                if self.room[edge] > 0 and self.level[head] < 0:
+                    self.level[head] = self.level[node] + 1
+                    self.queue[last] = head
                     last += 1
                 edge = self.following[edge]
         return self.level[SINK] >= 0
@@ -277,8 +277,8 @@ class FlowNetwork:
             edge = self.arc[node]
             while edge >= 0:
                 self.work += 1
-                other = self.target[edge]
-                if self.room[edge] > 0 and self.level[other] == self.level[node] + 1:
+                head = self.target[edge]
+                if self.room[edge] > 0 and self.level[head] == self.level[node] + 1:
                     break
                 edge = self.following[edge]
             self.arc[node] = edge
@@ -321,10 +321,10 @@ class FlowNetwork:
             edge = self.head[node]
             while edge >= 0:
                 self.work += 1
-                other = self.target[edge]
-                if self.room[twin(edge)] > 0 and self.level[other] < 0:
-                    self.level[other] = 0
-                    self.queue[last] = other
+                head = self.target[edge]
+                if self.room[twin(edge)] > 0 and self.level[head] < 0:
+                    self.level[head] = 0
+                    self.queue[last] = head
                     last += 1
                 edge = self.following[edge]
 

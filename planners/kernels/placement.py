@@ -1,6 +1,6 @@
 """Offsets for blocks of memory: which blocks conflict, and a place for each in turn.
 
-B blocks are numbered from 0; times, sizes and offsets are whole numbers.
+Here B blocks are numbered from 0; times, sizes and offsets are integers.
 """
 
 from __future__ import annotations
@@ -43,27 +43,27 @@ def overlaps(lifetimes, order, active, fill, conflicts):
         block = order[position]
         kept = 0
         for k in range(actives):
-            other = active[k]
-            if lifetimes.end[other] > lifetimes.start[block]:
-                active[kept] = other
+            neighbour = active[k]
+            if lifetimes.end[neighbour] > lifetimes.start[block]:
+                active[kept] = neighbour
                 kept += 1
-                write_conflict(conflicts, fill, block, other, lifetimes)
-                write_conflict(conflicts, fill, other, block, lifetimes)
+                write_conflict(conflicts, fill, block, neighbour, lifetimes)
+                write_conflict(conflicts, fill, neighbour, block, lifetimes)
         active[kept] = block
         actives = kept + 1
 
 
-def write_conflict(conflicts, fill, block, other, lifetimes):
+def write_conflict(conflicts, fill, block, neighbour, lifetimes):
     """Write down for a block that it conflicts with another."""
     entry = fill[block]
-    conflicts.neighbour[entry] = other
+    conflicts.neighbour[entry] = neighbour
     conflicts.rise[entry] = lifetimes.size[block]
-    conflicts.lift[entry] = lifetimes.size[other]
+    conflicts.lift[entry] = lifetimes.size[neighbour]
     fill[block] = entry + 1
 
 
 class Ground:
-    """The places of blocks: multiples of `alignment` from `lowest` on, itself a multiple. Both (B,).
+    """The positions of blocks: multiples of `alignment` from `lowest` on, itself a multiple. Both (B,).
 
     gap_begin, gap_end: scratch for the conflicts of one block.
     """
@@ -94,10 +94,10 @@ def lowest_fit(order, ground, conflicts, placed):
         block = order[position]
         taken = 0
         for entry in range(conflicts.start[block], conflicts.start[block + 1]):
-            other = conflicts.neighbour[entry]
-            if placed.is_placed[other] == 1:
-                ground.gap_begin[taken] = placed.offset[other] - conflicts.rise[entry]
-                ground.gap_end[taken] = placed.offset[other] + conflicts.lift[entry]
+            neighbour = conflicts.neighbour[entry]
+            if placed.is_placed[neighbour] == 1:
+                ground.gap_begin[taken] = placed.offset[neighbour] - conflicts.rise[entry]
+                ground.gap_end[taken] = placed.offset[neighbour] + conflicts.lift[entry]
                 taken += 1
         sort_gaps(ground, taken)
         placed.offset[block] = first_room(ground, block, taken)
@@ -153,7 +153,7 @@ class Stack:
 
 
 def fit_by_time(order, lifetimes, ground, stack, offset, is_tight):
-    """Place the blocks in this order where no placed block with a meeting lifetime is in the way.
+    """Place the blocks in this order where no placed block with an overlapping lifetime conflicts.
 
     The same places as by `lowest_fit`, or with `is_tight` the smallest gap that holds the block; but no
     list of conflicts is needed, which would not fit into memory. offset: (B,) out. Time: O(P * placed
@@ -190,19 +190,19 @@ def room_by_time(starts, ends, begins, tops, stack, lifetimes, ground, block, is
     last = (end - 1) // stack.width
     k = stack.first[window]
     upto = k + stack.count[window]
-    other = stack.first[last]
-    other_upto = other
+    later = stack.first[last]
+    later_upto = later
     if last > window:
-        other_upto = other + stack.count[last]
+        later_upto = later + stack.count[last]
     chosen = -1
     least = 0
-    while k < upto or other < other_upto:
-        if other == other_upto or (k < upto and begins[k] <= begins[other]):
+    while k < upto or later < later_upto:
+        if later == later_upto or (k < upto and begins[k] <= begins[later]):
             entry = k
             k += 1
         else:
-            entry = other
-            other += 1
+            entry = later
+            later += 1
         if starts[entry] < end and start < ends[entry]:
             room = begins[entry] - place
             if room >= size:
@@ -238,7 +238,7 @@ def put_by_time(stack, lifetimes, block, place):
 
 
 def insert_at(numbers, place, count, number):
-    """Insert a number at a place among so many."""
+    """Insert a number at a position among this many."""
     for k in range(count, place, -1):
         numbers[k] = numbers[k - 1]
     numbers[place] = number

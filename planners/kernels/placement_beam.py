@@ -35,7 +35,7 @@ class Guide:
 
 
 class Rows:
-    """So many rows, one after another.
+    """The rows of a beam, in sequence.
 
     low: (rows * B,) the offset of a placed block, the smallest one of another. order: (rows * B,) first
     the blocks left to place, by `low`. share: (rows,) of the blocks that are placed.
@@ -78,7 +78,7 @@ class Beam:
     """
 
     def __init__(self, low, order, rows, following, kept, array):
-        """Begin with the first of these rows, which is that of low and order. array: as in Kept."""
+        """Begin with the first of these rows, the row of low and order. array: as in Kept."""
         blocks = len(low)
         self.rows = rows
         self.next = following
@@ -156,7 +156,7 @@ def open_row(beam, row):
 
 
 def gather(part, conflicts, beam):
-    """Write down a group of the lowest blocks: that of the smallest rank, and who conflicts with it."""
+    """Write down a group of the lowest blocks: the one of the smallest rank, and its conflicts."""
     bottom = beam.low[beam.order[0]]
     first = beam.order[0]
     k = 1
@@ -174,11 +174,11 @@ def gather(part, conflicts, beam):
         block = beam.group[done]
         done += 1
         for entry in range(conflicts.start[block], conflicts.start[block + 1]):
-            other = conflicts.neighbour[entry]
-            is_open = beam.is_placed[other] == 0 and beam.stamps[other] != beam.stamp
-            if is_open and beam.low[other] == bottom:
-                beam.stamps[other] = beam.stamp
-                beam.group[beam.members] = other
+            neighbour = conflicts.neighbour[entry]
+            is_open = beam.is_placed[neighbour] == 0 and beam.stamps[neighbour] != beam.stamp
+            if is_open and beam.low[neighbour] == bottom:
+                beam.stamps[neighbour] = beam.stamp
+                beam.group[beam.members] = neighbour
                 beam.members += 1
 
 
@@ -188,9 +188,9 @@ def raise_group(part, conflicts, beam):
     for k in range(beam.members):
         block = beam.group[k]
         for entry in range(conflicts.start[block], conflicts.start[block + 1]):
-            other = conflicts.neighbour[entry]
-            if beam.is_placed[other] == 0 and beam.stamps[other] != beam.stamp:
-                rest = min(rest, beam.low[other] + conflicts.lift[entry])
+            neighbour = conflicts.neighbour[entry]
+            if beam.is_placed[neighbour] == 0 and beam.stamps[neighbour] != beam.stamp:
+                rest = min(rest, beam.low[neighbour] + conflicts.lift[entry])
     for k in range(beam.members):
         block = beam.group[k]
         beam.low[block] = rounded_up(rest, part.alignment[block])
@@ -207,7 +207,7 @@ def rounded_up(number, unit):
 
 
 def insert(order, low, count, block):
-    """Insert a block among so many in ascending order of `low`."""
+    """Insert a block among this many in ascending order of `low`."""
     hole = count
     while hole > 0 and low[order[hole - 1]] > low[block]:
         order[hole] = order[hole - 1]
@@ -250,9 +250,9 @@ def try_block(part, conflicts, cliques, guide, beam, block):
     worth = lost * guide.whole // (beam.rows.share[beam.parent] + share)
     total = 1
     for k in range(beam.left - 1):
-        other = beam.try_order[k]
-        key = guide.key[other]  # without a sign, so that products may wrap round
-        total = (total + (beam.try_low[other] + 1) * key) & MASK
+        unplaced = beam.try_order[k]
+        key = guide.key[unplaced]  # without a sign, so that products may wrap round
+        total = (total + (beam.try_low[unplaced] + 1) * key) & MASK
     mark = total
     place = mark & (len(kept.seen) - 1)
     if kept.seen[place] == mark:
@@ -278,38 +278,38 @@ def stack(part, conflicts, beam, block):
     for k in range(beam.left):
         beam.try_low[beam.order[k]] = beam.low[beam.order[k]]
     for entry in range(conflicts.start[block], conflicts.start[block + 1]):
-        other = conflicts.neighbour[entry]
-        if beam.is_placed[other] == 0:
+        neighbour = conflicts.neighbour[entry]
+        if beam.is_placed[neighbour] == 0:
             least = beam.low[block] + conflicts.rise[entry]
-            if least > beam.try_low[other]:
-                least = rounded_up(least, part.alignment[other])
-                if least > part.highest[other]:
+            if least > beam.try_low[neighbour]:
+                least = rounded_up(least, part.alignment[neighbour])
+                if least > part.highest[neighbour]:
                     return False
-                beam.try_low[other] = least
+                beam.try_low[neighbour] = least
     merge(beam, block)
     return True
 
 
 def merge(beam, block):
-    """Write down the order of the blocks left to place but this one, some of which have risen."""
+    """Write down the order of the blocks left to place but this one, possibly raised."""
     count = 0
     risen = 0
     for k in range(beam.left):
-        other = beam.order[k]
-        if beam.try_low[other] != beam.low[other]:
-            insert(beam.risen, beam.try_low, risen, other)
+        unplaced = beam.order[k]
+        if beam.try_low[unplaced] != beam.low[unplaced]:
+            insert(beam.risen, beam.try_low, risen, unplaced)
             risen += 1
-        elif other != block:
-            beam.try_order[count] = other
+        elif unplaced != block:
+            beam.try_order[count] = unplaced
             count += 1
     while risen > 0:
-        other = beam.risen[risen - 1]
-        if count > 0 and beam.try_low[beam.try_order[count - 1]] > beam.try_low[other]:
+        unplaced = beam.risen[risen - 1]
+        if count > 0 and beam.try_low[beam.try_order[count - 1]] > beam.try_low[unplaced]:
             count -= 1
-            other = beam.try_order[count]
+            unplaced = beam.try_order[count]
         else:
             risen -= 1
-        beam.try_order[count + risen] = other
+        beam.try_order[count + risen] = unplaced
 
 
 def room_lost(part, cliques, guide, order, low, count):
@@ -351,7 +351,7 @@ def rise(kept, place):
 
 
 def sink(kept, place, count):
-    """Move a step of a heap of so many down to where it belongs."""
+    """Move a step of a heap of this many down to where it belongs."""
     step = kept.heap[place]
     while 2 * place + 1 < count:
         below = 2 * place + 1
@@ -383,8 +383,8 @@ def climb(part, conflicts, guide, beam):
         stack(part, conflicts, beam, block)
         beam.try_low[block] = beam.low[block]
         first = row * blocks
-        for other in range(blocks):
-            beam.next.low[first + other] = beam.low[other]
+        for number in range(blocks):
+            beam.next.low[first + number] = beam.low[number]
         for k in range(beam.left):
             beam.next.low[first + beam.order[k]] = beam.try_low[beam.order[k]]
         for k in range(beam.left - 1):

@@ -63,9 +63,9 @@ class Shelf:
 
 
 def search(places, conflicts, size, shelf, limit):
-    """Place the blocks that wait, at most so many times; return FOUND or UNDECIDED.
+    """Place the blocks that wait, at most this many times; return FOUND or UNDECIDED.
 
-    A waiting block, drawn at random, takes the place where those in its way cost least. They wait in
+    A waiting block, drawn at random, is placed where the blocks that it ejects cost least. They wait in
     its stead, and its own price rises. Then some blocks move to free places, to join the gaps.
 
     Sources: Nagata and Braysy, A powerful route minimization heuristic for the vehicle routing problem
@@ -102,7 +102,7 @@ def below(shelf, limit):
 def look(places, conflicts, shelf, block):
     """Write down the places around each placed neighbour of a block; return how many neighbours.
 
-    `below`: the highest place of the block under the neighbour, `above`: the lowest upon it, each in
+    `below`: the highest position of the block under the neighbour, `above`: the lowest upon it, each in
     ascending order.
     """
     if shelf.is_sparse == 1:
@@ -113,20 +113,20 @@ def look(places, conflicts, shelf, block):
     unders = 0
     uppers = 0
     for position in range(shelf.placed):  # without branches, which nothing could foresee
-        other = shelf.upward[position]
-        shelf.below_block[unders] = other
-        unders += shelf.entry_of[other] > 0
-        other = shelf.by_end[position]
-        shelf.above_block[uppers] = other
-        uppers += shelf.entry_of[other] > 0
+        neighbour = shelf.upward[position]
+        shelf.below_block[unders] = neighbour
+        unders += shelf.entry_of[neighbour] > 0
+        neighbour = shelf.by_end[position]
+        shelf.above_block[uppers] = neighbour
+        uppers += shelf.entry_of[neighbour] > 0
     for k in range(unders):
-        other = shelf.below_block[k]
-        under = shelf.begin[other] - conflicts.rise[shelf.entry_of[other] - 1]
-        insert_pair(shelf.below, shelf.below_block, k, rounded_down(under, unit), other)
-        other = shelf.above_block[k]
-        upper = shelf.begin[other] + conflicts.lift[shelf.entry_of[other] - 1]
+        neighbour = shelf.below_block[k]
+        under = shelf.begin[neighbour] - conflicts.rise[shelf.entry_of[neighbour] - 1]
+        insert_pair(shelf.below, shelf.below_block, k, rounded_down(under, unit), neighbour)
+        neighbour = shelf.above_block[k]
+        upper = shelf.begin[neighbour] + conflicts.lift[shelf.entry_of[neighbour] - 1]
         upper = rounded_down(upper + unit - 1, unit)
-        insert_pair(shelf.above, shelf.above_block, k, upper, other)
+        insert_pair(shelf.above, shelf.above_block, k, upper, neighbour)
     for entry in range(conflicts.start[block], conflicts.start[block + 1]):
         shelf.entry_of[conflicts.neighbour[entry]] = 0
     return unders
@@ -137,13 +137,13 @@ def look_at_conflicts(places, conflicts, shelf, block):
     unit = places.alignment[block]
     near = 0
     for entry in range(conflicts.start[block], conflicts.start[block + 1]):
-        other = conflicts.neighbour[entry]
-        if shelf.is_placed[other] == 1:
-            shelf.below[near] = rounded_down(shelf.begin[other] - conflicts.rise[entry], unit)
-            upper = shelf.begin[other] + conflicts.lift[entry]
+        neighbour = conflicts.neighbour[entry]
+        if shelf.is_placed[neighbour] == 1:
+            shelf.below[near] = rounded_down(shelf.begin[neighbour] - conflicts.rise[entry], unit)
+            upper = shelf.begin[neighbour] + conflicts.lift[entry]
             shelf.above[near] = rounded_down(upper + unit - 1, unit)
-            shelf.below_block[near] = other
-            shelf.above_block[near] = other
+            shelf.below_block[near] = neighbour
+            shelf.above_block[near] = neighbour
             near += 1
     sort_pairs(shelf.below, shelf.below_block, near)
     sort_pairs(shelf.above, shelf.above_block, near)
@@ -151,7 +151,7 @@ def look_at_conflicts(places, conflicts, shelf, block):
 
 
 def sort_pairs(numbers, blocks, count):
-    """Sort so many numbers with their blocks. A Shell sort."""
+    """Sort this many numbers with their blocks. A Shell sort."""
     step = 1
     while step < count // 9:
         step = 3 * step + 1
@@ -175,7 +175,7 @@ def rounded_down(number, unit):
 
 
 def insert_pair(numbers, blocks, count, number, block):
-    """Insert a number and its block among so many in ascending order; mostly it is the last."""
+    """Insert a number and its block among this many in ascending order; mostly it is the last."""
     hole = count
     while hole > 0 and numbers[hole - 1] > number:
         numbers[hole] = numbers[hole - 1]
@@ -186,7 +186,7 @@ def insert_pair(numbers, blocks, count, number, block):
 
 
 def cheapest(places, shelf, block, near):
-    """Return a place of the block where those in its way cost least, and set `least` to their price.
+    """Return the offset of a block that ejects the cheapest blocks; set `least` to their price.
 
     Tried are the ends of the room, and the places that touch a neighbour.
     """
@@ -229,7 +229,7 @@ def cheapest(places, shelf, block, near):
 
 
 def free_place(places, shelf, block, near):
-    """Return a random free place of the block other than its own, or -1; tried as in `cheapest`."""
+    """Return a random free position of the block other than its own, or -1; tried as in `cheapest`."""
     top = places.highest[block] // places.alignment[block] * places.alignment[block]
     shelf.below[near] = top
     shelf.above[near] = top
@@ -255,15 +255,15 @@ def free_place(places, shelf, block, near):
 
 
 def push_out(conflicts, shelf, block, place):
-    """Let all wait that are in the way of a block at this place."""
+    """Eject all blocks that conflict with a block at this offset."""
     for entry in range(conflicts.start[block], conflicts.start[block + 1]):
-        other = conflicts.neighbour[entry]
-        if shelf.is_placed[other] == 0:
+        neighbour = conflicts.neighbour[entry]
+        if shelf.is_placed[neighbour] == 0:
             continue
-        at = shelf.begin[other]
+        at = shelf.begin[neighbour]
         if at < place + conflicts.rise[entry] and place < at + conflicts.lift[entry]:
-            take(shelf, other)
-            shelf.waiting[shelf.waits] = other
+            take(shelf, neighbour)
+            shelf.waiting[shelf.waits] = neighbour
             shelf.waits += 1
 
 
@@ -279,7 +279,7 @@ def put(size, shelf, block, place):
 
 
 def insert(order, key, count, block):
-    """Insert a block among so many in ascending order of their keys."""
+    """Insert a block among this many in ascending order of their keys."""
     hole = count
     while hole > 0 and key[order[hole - 1]] > key[block]:
         order[hole] = order[hole - 1]
@@ -313,7 +313,7 @@ def remove(order, key, last, block):
 
 
 def shift_some(places, conflicts, size, shelf, pushed):
-    """Draw some blocks; those that are placed and have another free place move there.
+    """Draw some blocks; blocks with another free offset move there.
 
     Where few blocks conflict they are drawn of those in conflict with the one that was placed.
     """

@@ -63,8 +63,8 @@ class PlacementTree:
     if follows_heat it becomes, whenever the rest falls apart, the largest weight of what is left in a
     clique of the block. is_placed: (B,). order, place_of: (B,) a permutation and its inverse. settled,
     queue, seen: (B,) scratch. frames: (FRAME * (B + 2),), open choices, the last one at `depth`.
-    tried: placements so far; shifted: blocks passed over in sorting for them. trail: what changed on
-    the way down; room for len(neighbour) and 2 * B, and more for changes of heat.
+    tried: placements so far; shifted: blocks passed over in sorting for them. trail: the changes along
+    the path from the root; room for len(neighbour) and 2 * B, and more for changes of heat.
     """
 
     def __init__(self, low, heat, trail, follows_heat, array):
@@ -100,7 +100,7 @@ def search(part, conflicts, cliques, tree, limit):
     Blocks are placed from below: by offset, then heat, then rank, each as low as those placed before
     allow; every plan can be pushed down to one that comes about so. A choice is not tried
     - beyond the end that some block could still have below it: that block could be pushed there;
-    - twice where the block placed stands in no one's way;
+    - twice where the placed block conflicts with no other;
     - where a clique does not fit: its blocks in order of their smallest offsets, one upon another. A
       block that was passed over must come to rest on another that is placed from now on.
     What falls apart, as no conflict connects it any more, is searched part by part.
@@ -149,18 +149,18 @@ def enter_rest(conflicts, cliques, tree):
     tree.stamp += 1
     tree.missing = len(tree.low)
     tree.queue[0] = tree.order[first]
-    found = reach(conflicts, tree)
-    for k in range(found):
+    reached = reach(conflicts, tree)
+    for k in range(reached):
         move(tree, tree.queue[k], first + k)
     tree.frames[frame + FIRST] = first
-    tree.frames[frame + LAST] = first + found
+    tree.frames[frame + LAST] = first + reached
     tree.frames[frame + OFFSET] = tree.frames[frame + OLD_OFFSET]
     tree.frames[frame + HEAT] = tree.frames[frame + OLD_HEAT]
     tree.frames[frame + RANK] = tree.frames[frame + OLD_RANK]
     tree.frames[frame + IS_FINAL] = 0
     room = len(tree.trail) - tree.length - len(conflicts.neighbour) - 2 * len(tree.low)
-    if tree.follows_heat and 2 * found <= room:
-        renew_heat(cliques, tree, first, first + found)
+    if tree.follows_heat and 2 * reached <= room:
+        renew_heat(cliques, tree, first, first + reached)
         # A new order begins: at the offset reached, every block may be the next.
         tree.frames[frame + OFFSET] -= 1
         tree.frames[frame + HEAT] = 0
@@ -176,30 +176,30 @@ def reach(conflicts, tree):
     Ends early when all blocks marked with -stamp are met: `missing` counts down.
     """
     tree.seen[tree.queue[0]] = tree.stamp
-    found = 1
+    reached = 1
     done = 0
-    while done < found and tree.missing > 0:
+    while done < reached and tree.missing > 0:
         block = tree.queue[done]
         done += 1
         for entry in range(conflicts.start[block], conflicts.start[block + 1]):
-            other = conflicts.neighbour[entry]
-            if tree.is_placed[other] == 0 and tree.seen[other] != tree.stamp:
-                if tree.seen[other] == -tree.stamp:
+            neighbour = conflicts.neighbour[entry]
+            if tree.is_placed[neighbour] == 0 and tree.seen[neighbour] != tree.stamp:
+                if tree.seen[neighbour] == -tree.stamp:
                     tree.missing -= 1
-                tree.seen[other] = tree.stamp
-                tree.queue[found] = other
-                found += 1
-    return found
+                tree.seen[neighbour] = tree.stamp
+                tree.queue[reached] = neighbour
+                reached += 1
+    return reached
 
 
 def move(tree, block, place):
-    """Exchange a block with the block at this place of the order."""
+    """Exchange a block with the block at this position of the order."""
     old = tree.place_of[block]
-    other = tree.order[place]
+    displaced = tree.order[place]
     tree.order[place] = block
     tree.place_of[block] = place
-    tree.order[old] = other
-    tree.place_of[other] = old
+    tree.order[old] = displaced
+    tree.place_of[displaced] = old
 
 
 def renew_heat(cliques, tree, first, last):
@@ -272,7 +272,7 @@ def choose(part, tree, frame):
 
 
 def place(part, conflicts, tree, frame, chosen):
-    """Place a block as low as it may lie, and raise the blocks in its way; queue those.
+    """Place a block as low as it may lie, and raise and queue the conflicting blocks.
 
     Returns how many blocks are queued, or -1 if a block would lie too high.
     """
@@ -288,21 +288,21 @@ def place(part, conflicts, tree, frame, chosen):
     fits = bottom <= part.highest[chosen]
     near = 0
     for entry in range(conflicts.start[chosen], conflicts.start[chosen + 1]):
-        other = conflicts.neighbour[entry]
-        if tree.is_placed[other] == 1:
+        neighbour = conflicts.neighbour[entry]
+        if tree.is_placed[neighbour] == 1:
             continue
-        tree.queue[near] = other
+        tree.queue[near] = neighbour
         near += 1
         least = bottom + conflicts.rise[entry]
-        if least > tree.low[other]:
-            unit = part.alignment[other]
+        if least > tree.low[neighbour]:
+            unit = part.alignment[neighbour]
             least = (least + unit - 1) // unit * unit
-            if least > part.highest[other]:
+            if least > part.highest[neighbour]:
                 fits = False
-            tree.trail[length] = other
-            tree.trail[length + 1] = tree.low[other]
+            tree.trail[length] = neighbour
+            tree.trail[length + 1] = tree.low[neighbour]
             length += 2
-            tree.low[other] = least
+            tree.low[neighbour] = least
     if near == 0:
         tree.frames[frame + IS_FINAL] = 1
     tree.length = length
@@ -312,8 +312,8 @@ def place(part, conflicts, tree, frame, chosen):
 def has_fallen_apart(conflicts, tree, frame, near):
     """Whether the queued neighbours of the block just placed are not all connected any more."""
     tree.stamp += 1
-    others = tree.frames[frame + LAST] - tree.frames[frame + FIRST] - 1
-    if near == 0 or near >= others:
+    remaining = tree.frames[frame + LAST] - tree.frames[frame + FIRST] - 1
+    if near == 0 or near >= remaining:
         return False
     for k in range(near):
         tree.seen[tree.queue[k]] = -tree.stamp
@@ -356,9 +356,9 @@ def least_rest(part, conflicts, tree, block, bottom):
     """Return where a block that was passed over can begin: on another that is placed from now on."""
     least = part.highest[block] + 1
     for entry in range(conflicts.start[block], conflicts.start[block + 1]):
-        other = conflicts.neighbour[entry]
-        if tree.is_placed[other] == 0:
-            rest = tree.low[other] if tree.low[other] > bottom else bottom
+        neighbour = conflicts.neighbour[entry]
+        if tree.is_placed[neighbour] == 0:
+            rest = tree.low[neighbour] if tree.low[neighbour] > bottom else bottom
             if rest + conflicts.lift[entry] < least:
                 least = rest + conflicts.lift[entry]
     return least

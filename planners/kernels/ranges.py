@@ -20,7 +20,7 @@ form runs on integers without end.
 | convolution_layers and convolution_tiles, the others | any arrays that fit into memory |
 
 Placement: an offset is a number of units; of a conflict the rise is at most the size of the lower block
-and the lift at most that of the other; the weight of a block in a clique is at most its size.
+and the lift at most the size of the other; the weight of a block in a clique is at most its size.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ def placement_ejection(
     """Return the largest number of `placement_ejection.search`. capacity: of the first plan.
 
     Beside a neighbour within the capacity a block begins a size and a rounding higher or lower, and
-    ends a size above. The prices of all blocks in the way are below that of one fixed block more than
+    ends a size above. The prices of all conflicting blocks are below the price of one fixed block more
+    than
     there are: others are raised once a push, and 2^35 pushes take hours. Random numbers stay below
     2^61.
     """
@@ -126,17 +127,17 @@ def loop_nests(lengths: Sequence[int], element_bytes: Sequence[int], room: int) 
 def stage_times(stages: Sequence[int], events: int) -> int:
     """Return the largest number of `stage_times`. stages: of each process; events: with accesses.
 
-    A time is that of a path through the stages, each of which comes once, and through waits of at most
+    A time is the length of a path through the stages, each at most once, and through waits of at most
     2 cycles, one for each event.
     """
     return sum(stages) + 2 * events + 2 * len(stages) + 2
 
 
 def event_times(frames: int, period: int, scale: int, longest: int, tokens: int) -> int:
-    """Return the largest number of `event_times` in so many frames.
+    """Return the largest number of `event_times` in this many frames.
 
-    period: of a frame, in units of which `scale` are one of gaps and delays. longest: what all events
-    of a frame take one after the other, each the longest gap or delay before it. A chain of waits meets
+    period: of a frame, in units of 1/`scale` of the gaps and delays. longest: what all events
+    of a frame take in sequence, each the longest gap or delay before it. A chain of waits meets
     each event of a frame at most once, so the frame ends no later than that after its beginning, or
     after the end of the frame before. tokens: the largest number of a token, with the depths of FIFOs
     that it is behind.

@@ -2,7 +2,7 @@
 
 A process goes through its stages in order, one cycle each at least. What it does in one stage happens
 at once, in the first cycle in which all of it can: a word that is read was written at least `latency`
-cycles before, and a word that is written has the place of a word that was read a cycle before.
+cycles before, and a word that is written has the position of a word that was read a cycle before.
 
 The accesses of a process are tracks: each is a program of nested loops whose positions are stages, so
 memory does not depend on how often a loop runs. A process takes the nearest stage of its tracks. It
@@ -10,7 +10,7 @@ runs until a word or a place has no time yet; the process at the other end of th
 The times are the least of a (max, +) system (Baccelli, Cohen, Olsder, Quadrat, Synchronization and
 Linearity, 1992), so the order in which processes are looked at changes nothing.
 
-Where a state comes back (the same places in all programs, and the same times but for a shift), what
+Where a state comes back (the same positions in all programs, and the same times but for a shift), what
 happened in between is skipped as often as all loops allow: steady parts cost no time, as in a
 self-timed execution. A snapshot is kept for twice as long each time (Brent's method).
 
@@ -32,7 +32,7 @@ class Programs:
 
     track_start: (P + 1,) the tracks of each process; first: (T,) the first operation of each.
     operation, gap, argument: of each operation, how many stages it comes after the one before, and the
-    set of an EVENT, the count of a BEGIN, the place of the BEGIN of an END.
+    set of an EVENT, the count of a BEGIN, the position of the BEGIN of an END.
     set_start: where the accesses of each set begin; fifo, kind: of each access; in a set a FIFO comes
     once for each kind. stages: (P,) the last stage. after_start, after: (P + 1,) and the processes
     that have to end first. writer, reader: (F,) processes. process_bit, space_bit, memory_bit: sets
@@ -66,7 +66,7 @@ class Fifos:
     """Depths, and what passed each FIFO.
 
     is_bounded: (F,) whether a write may wait; latency: (F,) cycles from a write to its read. ring,
-    size: (F,) the places of the FIFO in the arrays of times; size is the depth where it is bounded.
+    size: (F,) the positions of the FIFO in the arrays of times; size is the depth where it is bounded.
     written, needed, released: (F,) words so far; *_at: (F,) the same, round the ring.
     write_time, read_time, and *_space, *_memory, *_process, *_record: what is known of each word.
     was_full: (F,) whether a write came later for lack of a place.
@@ -217,7 +217,7 @@ class ProcessProgress:
 
 
 def advance(programs, fifos, records, snapshot, run, fuel):
-    """Go on; return DONE, STUCK if no process can, or PAUSED after so many stages.
+    """Go on; return DONE, STUCK if no process can, or PAUSED after this many stages.
 
     LATE: process `run.late` will end after the limit, whatever happens from here.
     """
@@ -252,12 +252,12 @@ def start(programs, records, snapshot, run, process):
     begin = 0
     last = NOWHERE
     for place in range(programs.after_start[process], programs.after_start[process + 1]):
-        other = programs.after[place]
-        if run.end[other] == NOWHERE:
+        peer = programs.after[place]
+        if run.end[peer] == NOWHERE:
             return 0
-        if run.end[other] + 1 > begin:
-            begin = run.end[other] + 1
-            last = other
+        if run.end[peer] + 1 > begin:
+            begin = run.end[peer] + 1
+            last = peer
     run.is_started[process] = 1
     run.time[process] = begin
     run.process[process] = programs.process_bit[process]
@@ -319,7 +319,7 @@ def proceed(programs, fifos, records, snapshot, run, process, goal):
     """Let a process go on until it waits for something without a time, ends, or the goal is met."""
     first_track = programs.track_start[process]
     last_track = programs.track_start[process + 1]
-    own = programs.process_bit[process]
+    bit = programs.process_bit[process]
     while run.events < goal:
         following = FAR
         for track in range(first_track, last_track):
@@ -327,9 +327,9 @@ def proceed(programs, fifos, records, snapshot, run, process, goal):
         if following == FAR:
             run.end[process] = run.time[process] + programs.stages[process] - run.stage[process]
             run.finished += 1
-            for other in range(len(run.time)):
-                if run.is_started[other] == 0:
-                    call(run, other)
+            for peer in range(len(run.time)):
+                if run.is_started[peer] == 0:
+                    call(run, peer)
             return
         begin = run.time[process] + following - run.stage[process]
         best = begin
@@ -388,7 +388,7 @@ def proceed(programs, fifos, records, snapshot, run, process, goal):
         if cause != NOWHERE:
             run.space[process] = space
             run.memory[process] = memory
-            run.process[process] = among | own
+            run.process[process] = among | bit
             run.record[process] = record
             note(records, run, process, cause, cause_kind)
             if best + programs.stages[process] - following > run.limit:
@@ -412,10 +412,10 @@ def proceed(programs, fifos, records, snapshot, run, process, goal):
                     fifos.write_memory[at] = run.memory[process]
                     fifos.write_process[at] = run.process[process]
                     fifos.write_record[at] = run.record[process]
-                    other = programs.reader[fifo]
-                    if run.blocked[other] == fifo:
-                        run.blocked[other] = NOWHERE
-                        call(run, other)
+                    peer = programs.reader[fifo]
+                    if run.blocked[peer] == fifo:
+                        run.blocked[peer] = NOWHERE
+                        call(run, peer)
                     continue
                 if kind != RELEASE:
                     at = fifos.needed_at[fifo]
@@ -431,10 +431,10 @@ def proceed(programs, fifos, records, snapshot, run, process, goal):
                     fifos.read_memory[at] = run.memory[process]
                     fifos.read_process[at] = run.process[process]
                     fifos.read_record[at] = run.record[process]
-                    other = programs.writer[fifo]
-                    if run.blocked[other] == fifo:
-                        run.blocked[other] = NOWHERE
-                        call(run, other)
+                    peer = programs.writer[fifo]
+                    if run.blocked[peer] == fifo:
+                        run.blocked[peer] = NOWHERE
+                        call(run, peer)
             step(programs, snapshot, run, track)
         if snapshot.is_on:
             if snapshot.anchor == NOWHERE or run.events - snapshot.taken_at > snapshot.window:
@@ -454,17 +454,17 @@ def take(fifos, snapshot, run, process, pc):
     snapshot.anchor_pc = pc
     snapshot.taken_at = run.events
     snapshot.waiting = run.waiting
-    for one in range(len(run.time)):
-        snapshot.time[one] = run.time[one]
-        snapshot.stage[one] = run.stage[one]
-        snapshot.end[one] = run.end[one]
-        snapshot.is_started[one] = run.is_started[one]
-        snapshot.space[one] = run.space[one]
-        snapshot.memory[one] = run.memory[one]
-        snapshot.process[one] = run.process[one]
-        snapshot.blocked[one] = run.blocked[one]
-        snapshot.is_queued[one] = run.is_queued[one]
-        snapshot.queue[one] = run.queue[(run.head + one) % len(run.time)]
+    for index in range(len(run.time)):
+        snapshot.time[index] = run.time[index]
+        snapshot.stage[index] = run.stage[index]
+        snapshot.end[index] = run.end[index]
+        snapshot.is_started[index] = run.is_started[index]
+        snapshot.space[index] = run.space[index]
+        snapshot.memory[index] = run.memory[index]
+        snapshot.process[index] = run.process[index]
+        snapshot.blocked[index] = run.blocked[index]
+        snapshot.is_queued[index] = run.is_queued[index]
+        snapshot.queue[index] = run.queue[(run.head + index) % len(run.time)]
     for track in range(len(run.pc)):
         snapshot.pc[track] = run.pc[track]
         snapshot.position[track] = run.position[track]
@@ -495,29 +495,32 @@ def recurrence(programs, fifos, snapshot, run, anchor):
     most = FAR
     if run.waiting != snapshot.waiting:
         return 0
-    for one in range(len(run.time)):
+    for index in range(len(run.time)):
         if (
-            run.end[one] != snapshot.end[one]
-            or run.is_started[one] != snapshot.is_started[one]
-            or run.blocked[one] != snapshot.blocked[one]
-            or run.is_queued[one] != snapshot.is_queued[one]
+            run.end[index] != snapshot.end[index]
+            or run.is_started[index] != snapshot.is_started[index]
+            or run.blocked[index] != snapshot.blocked[index]
+            or run.is_queued[index] != snapshot.is_queued[index]
         ):
             return 0
-        if one < run.waiting and run.queue[(run.head + one) % len(run.time)] != snapshot.queue[one]:
+        if (
+            index < run.waiting
+            and run.queue[(run.head + index) % len(run.time)] != snapshot.queue[index]
+        ):
             return 0
-        stages = run.stage[one] - snapshot.stage[one]
+        stages = run.stage[index] - snapshot.stage[index]
         if stages == 0:
-            if run.time[one] != snapshot.time[one]:
+            if run.time[index] != snapshot.time[index]:
                 return 0
             continue
         if (
-            run.time[one] - snapshot.time[one] != shift
-            or run.space[one] != snapshot.space[one]
-            or run.memory[one] != snapshot.memory[one]
-            or run.process[one] != snapshot.process[one]
+            run.time[index] - snapshot.time[index] != shift
+            or run.space[index] != snapshot.space[index]
+            or run.memory[index] != snapshot.memory[index]
+            or run.process[index] != snapshot.process[index]
         ):
             return 0
-        for track in range(programs.track_start[one], programs.track_start[one + 1]):
+        for track in range(programs.track_start[index], programs.track_start[index + 1]):
             if run.pc[track] != snapshot.pc[track] or run.pending[track] != snapshot.pending[track]:
                 return 0
             if run.position[track] != snapshot.position[track] + stages and (
@@ -607,15 +610,15 @@ def is_shifted(programs, fifos, snapshot, run, fifo, shift):
 
 
 def skip(programs, fifos, snapshot, run, anchor, periods):
-    """Let what happened since the snapshot happen so many times more."""
+    """Let what happened since the snapshot happen this many times more."""
     shift = periods * (run.time[anchor] - snapshot.time[anchor])
-    for one in range(len(run.time)):
-        stages = run.stage[one] - snapshot.stage[one]
+    for index in range(len(run.time)):
+        stages = run.stage[index] - snapshot.stage[index]
         if stages == 0:
             continue
-        run.time[one] += shift
-        run.stage[one] += periods * stages
-        for track in range(programs.track_start[one], programs.track_start[one + 1]):
+        run.time[index] += shift
+        run.stage[index] += periods * stages
+        for track in range(programs.track_start[index], programs.track_start[index + 1]):
             if run.position[track] != FAR:
                 run.position[track] += periods * stages
     for place in range(len(run.counter)):
@@ -629,7 +632,9 @@ def skip(programs, fifos, snapshot, run, anchor, periods):
             continue
         if written != 0 and fifos.is_bounded[fifo] == 0:
             for back in range(1, fifos.written[fifo] - fifos.needed[fifo] + 1):
-                now = ring + fifos.written_at[fifo] - back  # the last one first: places may overlap
+                now = (
+                    ring + fifos.written_at[fifo] - back
+                )  # the last index first: places may overlap
                 fifos.write_time[now + written] = fifos.write_time[now] + shift
                 fifos.write_space[now + written] = fifos.write_space[now]
                 fifos.write_memory[now + written] = fifos.write_memory[now]

@@ -7,7 +7,7 @@ cdef int64_t DONE, STUCK, CYCLE, BEGINNING, FORGOTTEN, NONE
 @cython.locals(
     here=int64_t, i=int64_t, depth=int64_t, series=int64_t, blocked=int64_t, wanted=int64_t,
     k=int64_t, last=int64_t, first=int64_t, best=int64_t, space=int64_t, before=int64_t,
-    wait=int64_t, token=int64_t, back=int64_t, event=int64_t, other=int64_t, at=int64_t,
+    wait=int64_t, token=int64_t, back=int64_t, event=int64_t, writer=int64_t, at=int64_t,
     pause=int64_t,
 )
 cpdef int64_t advance(
@@ -31,7 +31,7 @@ cpdef int64_t growth(
 
 @cython.locals(
     length=int64_t, now=int64_t, at=int64_t, value=int64_t, entry=int64_t, space=int64_t,
-    place=int64_t, found=int64_t, wait=int64_t, token=int64_t, back=int64_t, made=int64_t,
+    place=int64_t, latest=int64_t, wait=int64_t, token=int64_t, back=int64_t, made=int64_t,
     pause=int64_t,
 )
 cpdef int64_t trace(

@@ -26,7 +26,7 @@ cpdef int64_t minimum_traffic(TileChoices choices, ConvolutionShape layer, int64
 
 @cython.locals(
     channel=int64_t, is_better=cython.bint,
-    choice=int64_t, at=int64_t, moved=int64_t, fixed=int64_t, each=int64_t, first=int64_t,
+    choice=int64_t, at=int64_t, moved=int64_t, fixed=int64_t, filter_weights=int64_t, first=int64_t,
     held=int64_t, repeated=int64_t, total=int64_t,
 )
 cdef bint choose_loops(TileChoices choices, ConvolutionShape layer, TileSearch search) noexcept

@@ -61,16 +61,16 @@ cdef class FlowNetwork:
 
     cdef void add_half(self, int64_t begin, int64_t end, int64_t room) noexcept
 
-    @cython.locals(node=int64_t, first=int64_t, last=int64_t, edge=int64_t, other=int64_t)
+    @cython.locals(node=int64_t, first=int64_t, last=int64_t, edge=int64_t, head=int64_t)
     cdef bint levels(self) noexcept
 
-    @cython.locals(depth=int64_t, node=int64_t, edge=int64_t, other=int64_t)
+    @cython.locals(depth=int64_t, node=int64_t, edge=int64_t, head=int64_t)
     cdef void augment(self) noexcept
 
     @cython.locals(most=int64_t, k=int64_t, full=int64_t, edge=int64_t)
     cdef int64_t push(self, int64_t depth) noexcept
 
-    @cython.locals(node=int64_t, first=int64_t, last=int64_t, edge=int64_t, other=int64_t)
+    @cython.locals(node=int64_t, first=int64_t, last=int64_t, edge=int64_t, head=int64_t)
     cdef void reach_sink(self) noexcept
 
 

@@ -19,7 +19,7 @@ cdef class Placed:
 
 
 @cython.locals(
-    actives=int64_t, position=int64_t, block=int64_t, kept=int64_t, k=int64_t, other=int64_t,
+    actives=int64_t, position=int64_t, block=int64_t, kept=int64_t, k=int64_t, neighbour=int64_t,
 )
 cpdef int64_t overlaps(
     Lifetimes lifetimes, int64_t[::1] order, int64_t[::1] active, int64_t[::1] fill,
@@ -28,10 +28,10 @@ cpdef int64_t overlaps(
 
 @cython.locals(entry=int64_t)
 cdef void write_conflict(
-    Conflicts conflicts, int64_t[::1] fill, int64_t block, int64_t other, Lifetimes lifetimes
+    Conflicts conflicts, int64_t[::1] fill, int64_t block, int64_t neighbour, Lifetimes lifetimes
 ) noexcept
 
-@cython.locals(position=int64_t, block=int64_t, taken=int64_t, entry=int64_t, other=int64_t)
+@cython.locals(position=int64_t, block=int64_t, taken=int64_t, entry=int64_t, neighbour=int64_t)
 cpdef int64_t lowest_fit(
     int64_t[::1] order, Ground ground, Conflicts conflicts, Placed placed
 )
@@ -56,7 +56,7 @@ cpdef int64_t fit_by_time(
 
 @cython.locals(
     start=int64_t, end=int64_t, size=int64_t, unit=int64_t, place=int64_t, window=int64_t,
-    last=int64_t, k=int64_t, upto=int64_t, other=int64_t, other_upto=int64_t, entry=int64_t,
+    last=int64_t, k=int64_t, upto=int64_t, later=int64_t, later_upto=int64_t, entry=int64_t,
     chosen=int64_t, least=int64_t, room=int64_t,
 )
 cdef int64_t room_by_time(

@@ -39,11 +39,11 @@ cdef void open_row(Beam beam, int64_t row) noexcept
 
 @cython.locals(
     bottom=int64_t, first=int64_t, k=int64_t, done=int64_t, block=int64_t, entry=int64_t,
-    other=int64_t, is_open=cython.bint,
+    neighbour=int64_t, is_open=cython.bint,
 )
 cdef void gather(SearchBlocks part, Conflicts conflicts, Beam beam) noexcept
 
-@cython.locals(rest=int64_t, k=int64_t, block=int64_t, entry=int64_t, other=int64_t)
+@cython.locals(rest=int64_t, k=int64_t, block=int64_t, entry=int64_t, neighbour=int64_t)
 cdef bint raise_group(SearchBlocks part, Conflicts conflicts, Beam beam) noexcept
 
 cdef int64_t rounded_up(int64_t number, int64_t unit) noexcept
@@ -61,16 +61,16 @@ cdef bint is_among_the_best(Guide guide, Beam beam, int64_t lost, int64_t share)
 
 @cython.locals(
     lost=int64_t, kept=BestSteps, share=int64_t, worth=int64_t, total=uint64_t, k=int64_t,
-    other=int64_t, key=uint64_t, mark=int64_t, place=int64_t, step=int64_t,
+    unplaced=int64_t, key=uint64_t, mark=int64_t, place=int64_t, step=int64_t,
 )
 cdef void try_block(
     SearchBlocks part, Conflicts conflicts, Cliques cliques, Guide guide, Beam beam, int64_t block
 ) noexcept
 
-@cython.locals(k=int64_t, entry=int64_t, other=int64_t, least=int64_t)
+@cython.locals(k=int64_t, entry=int64_t, neighbour=int64_t, least=int64_t)
 cdef bint stack(SearchBlocks part, Conflicts conflicts, Beam beam, int64_t block) noexcept
 
-@cython.locals(count=int64_t, risen=int64_t, k=int64_t, other=int64_t)
+@cython.locals(count=int64_t, risen=int64_t, k=int64_t, unplaced=int64_t)
 cdef void merge(Beam beam, int64_t block) noexcept
 
 @cython.locals(
@@ -89,6 +89,6 @@ cdef void sink(BestSteps kept, int64_t place, int64_t count) noexcept
 
 @cython.locals(
     kept=BestSteps, blocks=int64_t, last=int64_t, step=int64_t, row=int64_t, block=int64_t,
-    _=int64_t, first=int64_t, other=int64_t, k=int64_t, place=int64_t, rows=Rows,
+    _=int64_t, first=int64_t, number=int64_t, k=int64_t, place=int64_t, rows=Rows,
 )
 cdef void climb(SearchBlocks part, Conflicts conflicts, Guide guide, Beam beam) noexcept

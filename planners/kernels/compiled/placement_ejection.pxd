@@ -25,7 +25,7 @@ cpdef int64_t search(
 cdef int64_t below(Shelf shelf, int64_t limit) noexcept
 
 @cython.locals(
-    unit=int64_t, entry=int64_t, unders=int64_t, uppers=int64_t, position=int64_t, other=int64_t,
+    unit=int64_t, entry=int64_t, unders=int64_t, uppers=int64_t, position=int64_t, neighbour=int64_t,
     under=int64_t, upper=int64_t, k=int64_t,
 )
 cdef int64_t look(
@@ -33,7 +33,7 @@ cdef int64_t look(
 ) noexcept
 
 @cython.locals(
-    unit=int64_t, entry=int64_t, near=int64_t, other=int64_t, upper=int64_t
+    unit=int64_t, entry=int64_t, near=int64_t, neighbour=int64_t, upper=int64_t
 )
 cdef int64_t look_at_conflicts(
     BlockRooms places, Conflicts conflicts, Shelf shelf, int64_t block
@@ -60,7 +60,7 @@ cdef int64_t cheapest(BlockRooms places, Shelf shelf, int64_t block, int64_t nea
 )
 cdef int64_t free_place(BlockRooms places, Shelf shelf, int64_t block, int64_t near) noexcept
 
-@cython.locals(entry=int64_t, other=int64_t, at=int64_t)
+@cython.locals(entry=int64_t, neighbour=int64_t, at=int64_t)
 cdef void push_out(
     Conflicts conflicts, Shelf shelf, int64_t block, int64_t place
 ) noexcept

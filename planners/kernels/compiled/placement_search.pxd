@@ -31,14 +31,14 @@ cpdef int64_t search(
 )
 
 @cython.locals(
-    depth=int64_t, frame=int64_t, first=int64_t, found=int64_t, k=int64_t, room=int64_t,
+    depth=int64_t, frame=int64_t, first=int64_t, reached=int64_t, k=int64_t, room=int64_t,
 )
 cdef bint enter_rest(Conflicts conflicts, Cliques cliques, PlacementTree tree) noexcept
 
-@cython.locals(found=int64_t, done=int64_t, block=int64_t, entry=int64_t, other=int64_t)
+@cython.locals(reached=int64_t, done=int64_t, block=int64_t, entry=int64_t, neighbour=int64_t)
 cdef int64_t reach(Conflicts conflicts, PlacementTree tree) noexcept
 
-@cython.locals(old=int64_t, other=int64_t)
+@cython.locals(old=int64_t, displaced=int64_t)
 cdef void move(PlacementTree tree, int64_t block, int64_t place) noexcept
 
 @cython.locals(k=int64_t, position=int64_t, block=int64_t, entry=int64_t, most=int64_t)
@@ -55,14 +55,14 @@ cdef void undo(PlacementTree tree, int64_t length) noexcept
 cdef int64_t choose(SearchBlocks part, PlacementTree tree, int64_t frame) noexcept
 
 @cython.locals(
-    bottom=int64_t, length=int64_t, fits=cython.bint, near=int64_t, entry=int64_t, other=int64_t,
+    bottom=int64_t, length=int64_t, fits=cython.bint, near=int64_t, entry=int64_t, neighbour=int64_t,
     least=int64_t, unit=int64_t,
 )
 cdef int64_t place(
     SearchBlocks part, Conflicts conflicts, PlacementTree tree, int64_t frame, int64_t chosen
 ) noexcept
 
-@cython.locals(others=int64_t, k=int64_t)
+@cython.locals(remaining=int64_t, k=int64_t)
 cdef bint has_fallen_apart(
     Conflicts conflicts, PlacementTree tree, int64_t frame, int64_t near
 ) noexcept
@@ -73,7 +73,7 @@ cdef bint has_fallen_apart(
 )
 cdef int64_t settle(SearchBlocks part, Conflicts conflicts, PlacementTree tree, int64_t frame) noexcept
 
-@cython.locals(least=int64_t, entry=int64_t, other=int64_t, rest=int64_t)
+@cython.locals(least=int64_t, entry=int64_t, neighbour=int64_t, rest=int64_t)
 cdef int64_t least_rest(
     SearchBlocks part, Conflicts conflicts, PlacementTree tree, int64_t block, int64_t bottom
 ) noexcept
