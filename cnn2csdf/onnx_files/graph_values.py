@@ -122,6 +122,10 @@ class GraphValues:
             raise UnreadableFile(f"tensor {name!r} of shape {listed} holds nothing")
         return dims
 
+    def type_of(self, name: str) -> onnx.TypeProto:
+        """Return the type of a tensor, with its dims where these are known."""
+        return self._types[name]
+
     def element_type(self, name: str) -> int:
         """Return the element type of a tensor, a number of TensorProto.DataType."""
         return int(self._types[name].tensor_type.elem_type)

@@ -114,9 +114,11 @@ def _sizes_of(proto: onnx.ValueInfoProto, shapes: Mapping[str, Dims]) -> list[in
         raise UnreadableFile(f"input {name!r} holds no numbers of a supported type")
     sizes: list[int | str] = []
     for dim in proto.type.tensor_type.shape.dim:
-        sizes_of = shapes.get(dim.dim_param, ()) if not dim.HasField("dim_value") else ()
+        # Exporters write an open dim as one without a value, or below zero.
+        is_fixed = dim.HasField("dim_value") and dim.dim_value >= 0
+        sizes_of = () if is_fixed else shapes.get(dim.dim_param, ())
         open_size = sizes_of[0] if len(sizes_of) == 1 else dim.dim_param or "?"
-        sizes.append(dim.dim_value if dim.HasField("dim_value") else open_size)
+        sizes.append(dim.dim_value if is_fixed else open_size)
     whole = shapes.get(name)
     is_name_of_dim = whole is not None and len(whole) == 1 and len(sizes) != 1
     if whole is None or (is_name_of_dim and name in _named_dims([proto])):

@@ -16,7 +16,7 @@ from functools import partial
 import onnx
 from onnx import helper, numpy_helper
 
-from cnn2csdf.onnx_files.attention import attention_nodes
+from cnn2csdf.onnx_files.compositions import composition
 from cnn2csdf.onnx_files.conversion import (
     dynamic,
     elementwise,
@@ -136,8 +136,11 @@ def _words_that_work(
     return None
 
 
+USUAL_NUMBERS = {"sr": 16000.0, "sample_rate": 16000.0, "sampling_rate": 16000.0}  # of speech
+
+
 def _compared_number(model: onnx.ModelProto, name: str) -> float:
-    """Return the first constant that a scalar input is compared with; 1 where there is none."""
+    """Return the first constant that a scalar input is compared with; else a usual one, or 1."""
     numbers: dict[str, float] = {}
     tensors = [(initializer.name, initializer) for initializer in model.graph.initializer]
     for proto in model.graph.node:
@@ -157,7 +160,7 @@ def _compared_number(model: onnx.ModelProto, name: str) -> float:
             for other in proto.input:
                 if other in numbers:
                     return numbers[other]
-    return 1.0
+    return USUAL_NUMBERS.get(name, 1.0)
 
 
 def _network(
@@ -232,8 +235,10 @@ def learned(
             waiting += reversed(chosen_branch(node, values, opsets))
             continue
         is_known = lost.isdisjoint(node.inputs)
-        if node.op_type == "Attention" and not node.domain and is_known:
-            waiting += reversed(attention_nodes(node, values))
+        depends_on_frame = not all(values.is_static(name) for name in node.inputs if name)
+        composed = composition(node, values) if is_known and depends_on_frame else None
+        if composed is not None:
+            waiting += reversed(composed)
             continue
         nodes_read.append(node)
         if not lost.isdisjoint(node.inputs):

@@ -64,6 +64,7 @@ def _of_onnx() -> Iterator[Supported]:
     try:
         converters: Mapping[str, Any] = import_module("cnn2csdf.onnx_files.reader").CONVERTERS
         runtime = import_module("cnn2csdf.onnx_files.reader").kinds()
+        composed = import_module("cnn2csdf.onnx_files.compositions").COMPOSITIONS
     except ModuleNotFoundError:
         yield Supported("ONNX", "(none)", "needs onnx: pip install '.[cnn]' in the checkout")
         return
@@ -74,9 +75,8 @@ def _of_onnx() -> Iterator[Supported]:
         convert = converters[name]
         layers, attributes = layer_kinds(convert), attributes_known.get(name, {})
         yield Supported("ONNX", name, _in_words(convert), (), layers, attributes)
-    yield Supported(
-        "ONNX", "Attention", "the products, softmax and moves that it stands for", is_opened=True
-    )
+    for name in sorted(composed.keys() - converters.keys()):
+        yield Supported("ONNX", name, "the operators that it stands for", is_opened=True)
     for name in runtime:
         yield Supported(
             "ONNX", name, "between integers, as the steps that it stands for", is_opened=True

@@ -40,6 +40,21 @@ def test_all_inputs_with_open_dims_are_listed_at_once(tmp_path):
         read_onnx(path, constants={"rate": 1})
 
 
+def test_a_dim_below_zero_is_open_and_a_batch_of_it_is_one(tmp_path):
+    model = one_node("Relu", inputs={"x": [-1, 3, -1, -1]})
+    assert "--shape x=1x3x224x224 is read, for example" in refusal(model, tmp_path)
+    network = read_onnx(saved(model, tmp_path), shapes={"x": (1, 3, 8, 4)}).network
+    assert network.outputs[0].shape.dims == (3, 8, 4)
+    (source,) = read_onnx(saved(one_node("Relu", inputs={"x": [-1, 5]}), tmp_path)).network.inputs
+    assert source.shape.dims == (5,)
+
+
+def test_a_rate_of_samples_that_nothing_compares_is_one_of_speech(tmp_path):
+    model = graph_model([helper.make_node("Mul", ["x", "sr"], ["y"])], inputs={"x": (1, 4)})
+    model.graph.input.append(helper.make_tensor_value_info("sr", onnx.TensorProto.FLOAT, []))
+    assert "--constant sr=16000 is read, for example" in refusal(model, tmp_path)
+
+
 def test_two_states_beside_a_frame_are_no_batch(tmp_path):
     nodes = [
         helper.make_node("Constant", [], ["first"], value_int=0),
