@@ -75,7 +75,7 @@ QUARTERS_m55 = 125
 SECTIONS = -ffunction-sections -fdata-sections
 SOURCES = {" ".join(sources)}
 TESTS = {" ".join(tests)}
-HEADERS = $(wildcard include/*.h target/*.h)
+HEADERS = $(wildcard include/*.h src/*.h target/*.h)
 BUILD = build/$(TARGET)
 OBJECTS = {objects}
 QUARTERS ?= $(QUARTERS_$(TARGET))
@@ -298,8 +298,9 @@ firing of a stage, with `-D{capitals}_YIELD` your `{name}_yield()` after each. F
 `{capitals}_OK` (0), or below zero what was wrong with memory, state or header; with
 `-D{capitals}_UNCHECKED` nothing is checked.
 
-- `src/` and `include/` are the library: each file of `src/` compiles alone with `-Iinclude`, and is
-  linked with `-lm`. `test/` and `target/` are its test program and what that needs on a bare
+- `src/` and `include/` are the library: each C file of `src/` compiles alone with `-Iinclude`, and is
+  linked with `-lm`. `src/csdf_*.h` are the kernels, those with instructions of a processor in
+  files of their own. `test/` and `target/` are its test program and what that needs on a bare
   Cortex-M; a product leaves them out.
 {_projects(name, package)}- Source files name their licence, which `LICENSE` explains: {LICENSE}.
   `{name.upper()}_VERSION` is the version of the library, "{package.version}".{_with_cmsis_nn(written)}

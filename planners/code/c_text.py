@@ -39,6 +39,11 @@ FILES = frozenset({
     "assert", "complex", "ctype", "errno", "fenv", "float", "inttypes", "iso646", "limits", "locale",
     "main", "math", "setjmp", "signal", "stdarg", "stdbool", "stddef", "stdint", "stdio", "stdlib",
     "string", "target", "tgmath", "time", "wchar", "wctype",
+    "csdf_kernels", "csdf_scheduler", "csdf_float_among_integers", *(
+        f"csdf_{elements}_{topic}"
+        for elements in ("float", "int8", "int8_single", "int16", "int16_single")
+        for topic in ("arithmetic", "layers", "portable", "avx2", "sse2", "cortex_m4", "cortex_m55")
+    ),  # headers of kernels
 })  # fmt: skip
 
 

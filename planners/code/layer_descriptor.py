@@ -154,15 +154,15 @@ class RealTables:
         return self._tables.defined(as_real(kind), name, [as_real(text) for text in items])
 
 
-def real_parts(wanted: Iterable[str]) -> tuple[set[str], list[str]]:
-    """Return what real layers share with those of integers, and the texts of what they do not.
+def shared_with_reals(wanted: Iterable[str]) -> frozenset[str]:
+    """Return the names of what real layers among integers share with those of integers.
 
     wanted: functions and types by the names that they have in a library of real numbers.
     """
     parts = used_parts(wanted, (*REALS, *added_sources()))
-    shared = {name for part in parts if not _is_own(part) for name in part.names}
-    return shared, [as_real(part.text) for part in parts if _is_own(part)]
+    return frozenset(name for part in parts if not is_of_reals(part) for name in part.names)
 
 
-def _is_own(part: Definition) -> bool:
+def is_of_reals(part: Definition) -> bool:
+    """Return whether a part has another name or text where it is among integers."""
     return as_real(part.text) != part.text

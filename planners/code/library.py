@@ -40,6 +40,7 @@ from planners.plan.plan import StreamingPlan
 from planners.primitives.library.winograd import ROUNDING
 
 FRAMES = 4  # of the test program of a network that keeps a state
+KERNEL_HEADERS = "src/csdf_*.h"
 USERS = ("build", "frames.txt")  # what the Makefile makes, and reads
 
 
@@ -88,7 +89,7 @@ def library(
     vectors = frames_of(model, plan, frames)
     files = source_files(written)
     has_stages = bool(written.stages)
-    headers, sources = paths_in(files, "include"), paths_in(files, "src")
+    headers, sources = paths_in(files, "include"), c_files_in(files, "src")
     about = f"{comment(model.network.name)}: inference of a neural network"
     files |= {MAIN: test_program(written, vectors)}
     files |= {EXAMPLE: example_program(written)} if has_stages else {}
@@ -101,7 +102,7 @@ def library(
             sources,
             arrays=written.arrays,
             bench=f"-D{written.name.upper()}_PROFILE" if has_stages else None,
-            proved=written.source if is_proved else "",
+            proved=written.whole_source if is_proved else "",
             cmsis_nn=written.cmsis_nn is not None,
             target=target,
         )
@@ -175,7 +176,13 @@ def source_files(written: Written) -> dict[str, str]:
         f"include/{written.name}.h": written.header,
         f"src/{written.name}.c": written.source,
         f"src/{written.name}_weights.c": written.weights,
+        **{f"src/{name}": text for name, text in written.headers.items()},
     }
+
+
+def c_files_in(files: Iterable[str], folder: str) -> list[str]:
+    """Return the paths of C files, without headers, in one of the folders of a library."""
+    return [path for path in paths_in(files, folder) if path.endswith(".c")]
 
 
 def paths_in(files: Iterable[str], folder: str) -> list[str]:
@@ -223,6 +230,9 @@ def write_folder(folder: str | PathLike[str], files: Mapping[str, str]) -> None:
     target = Path(folder)
     _require_own(target, files)
     write_texts({str(target / file): text for file, text in files.items()})
+    for path in sorted(target.glob(KERNEL_HEADERS)):  # of another target, written before
+        if path.relative_to(target).as_posix() not in files:
+            path.unlink()
 
 
 def _require_own(folder: Path, files: Mapping[str, str]) -> None:
@@ -233,6 +243,7 @@ def _require_own(folder: Path, files: Mapping[str, str]) -> None:
         raise UnwritableFile(f"{folder}: is a file; expected a folder")
     folders = {parent for path in files for parent in PurePath(path).parents}
     files_allowed = {*USERS, PROOF, *files, *map(str, folders)}
+    files_allowed |= {path.relative_to(folder).as_posix() for path in folder.glob(KERNEL_HEADERS)}
     files_present = (
         file for own in folders if (folder / own).is_dir() for file in (folder / own).iterdir()
     )

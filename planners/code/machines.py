@@ -23,34 +23,43 @@ class Machine:
     """A machine with instructions of its own in some kernels.
 
     condition: by which a compiler says that it compiles for that machine. words: macros that are
-    defined there in the C files of this package. headers: of its intrinsics.
+    defined there in the C files of this package. headers: of its intrinsics. has_assembly: whether
+    some functions are written in assembly as a whole.
     """
 
     name: str
+    instructions: str
     condition: str
     words: frozenset[str]
     headers: tuple[str, ...] = ()
+    has_assembly: bool = False
 
 
 HELIUM = Machine(
     name="cortex_m55",
+    instructions="Helium of a Cortex-M55",
     condition="defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1) && defined(__GNUC__)",
     words=frozenset({"HELIUM"}),
     headers=("arm_mve.h",),
+    has_assembly=True,
 )
 WORDS_MEET = Machine(
     name="cortex_m4",
+    instructions="the DSP extension of a Cortex-M4",
     condition="defined(__ARM_FEATURE_SIMD32) && defined(__GNUC__)",
     words=frozenset({"WORDS_MEET"}),
+    has_assembly=True,
 )
 AVX2 = Machine(
     name="avx2",
+    instructions="AVX2",
     condition="defined(__AVX2__)",
     words=frozenset({"__AVX2__", "__SSE2__"}),
     headers=("immintrin.h",),
 )
 SSE2 = Machine(
     name="sse2",
+    instructions="SSE2",
     condition="defined(__SSE2__)",
     words=frozenset({"__SSE2__"}),
     headers=("emmintrin.h",),
@@ -89,7 +98,8 @@ def target_of_platform(platform: str) -> str:
     return HOST if core is None else _OF_KERNELS[core.kernels]
 
 
-def _machines(target: Target) -> tuple[Machine, ...]:
+def machines_of(target: Target) -> tuple[Machine, ...]:
+    """Return the machines of a target; all of them for None."""
     return MACHINES if target is None else TARGETS[target]
 
 
@@ -103,35 +113,21 @@ def words_of(target: Target) -> frozenset[str]:
 
 def has_helium(target: Target) -> bool:
     """Return whether a target has the vectors of a Cortex-M55."""
-    return HELIUM in _machines(target)
+    return HELIUM in machines_of(target)
 
 
-def machine_macros(target: Target) -> str:
-    """Return C that defines what kernels for a target ask for: machine, intrinsics, attributes."""
-    lines: list[str] = []
-    word = "#if"
-    for machine in _machines(target):
-        lines.append(f"{word} {machine.condition}")
-        lines += [f"#include <{header}>" for header in machine.headers]
-        lines += [f"#define {name}" for name in sorted(machine.words) if name[0] != "_"]
-        word = "#elif"
-    if lines:
-        lines.append("#endif")
-    if {HELIUM, WORDS_MEET} & set(_machines(target)):  # whose kernels have functions in assembly
-        lines += [
-            "#define NAKED __attribute__((naked, noinline))",
-            "#define UNREAD __attribute__((unused))",
-        ]
-    if has_helium(target):
-        lines += [
-            "/* Products of values as they are stored are added to sums less those of zero points. */",
-            "#if defined(HELIUM)",
-            "#define FOLDED(sums) sums,",
-            "#else",
-            "#define FOLDED(sums)",
-            "#endif",
-        ]
-    return "\n".join([*lines, "", ""]) if lines else ""
+def helium_macros(target: Target) -> str:
+    """Return C that tells types and tables whether the compiler has Helium; empty for others."""
+    if not has_helium(target):
+        return ""
+    return f"""/* With Helium products of stored values are added to sums less those of zero points. */
+#if {HELIUM.condition}
+#define HELIUM
+#define FOLDED(sums) sums,
+#else
+#define FOLDED(sums)
+#endif
+"""
 
 
 class _Branch(NamedTuple):

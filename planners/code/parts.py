@@ -8,7 +8,7 @@ its own, so that a library has the macro and the lines that it uses.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
@@ -72,6 +72,13 @@ class Definition(NamedTuple):
     words: frozenset[str]
 
 
+class Place(NamedTuple):
+    """A position in the C files: the file, and the number of the part in that file."""
+
+    file: str
+    number: int
+
+
 _ADDED: dict[str, str] = {}  # C texts of operators of other packages, by their names
 
 
@@ -98,11 +105,11 @@ def parts_of(name: str, target: str | None = None) -> tuple[Definition, ...]:
 
     target: of machines.TARGETS, without the branches of other machines; None: all branches.
     """
-    parts = tuple(_part(text) for text in _chunks(source(name)))
+    parts = tuple(as_part(text) for text in _chunks(source(name)))
     if target is None:
         return parts
     texts = (specialised(part.text, words_of(target)) for part in parts)
-    return tuple(_part(text) for text in texts if text)
+    return tuple(as_part(text) for text in texts if text)
 
 
 @cache
@@ -136,7 +143,8 @@ def _chunks(text: str) -> Iterator[str]:
             lines = []
 
 
-def _part(text: str) -> Definition:
+def as_part(text: str) -> Definition:
+    """Return a definition of C with the names that it defines and mentions."""
     code = _CONDITION.sub("", _COMMENT.sub("", text)).strip()
     return Definition(text, frozenset(_defined(code)), frozenset(_WORD.findall(code)))
 
@@ -167,16 +175,34 @@ def used_parts(
     wanted: Iterable[str], names: Sequence[str], target: str | None = None
 ) -> list[Definition]:
     """Return the parts of `used`."""
-    parts = [part for name in names for part in parts_of(name, target)]
-    by_name = {name: number for number, part in enumerate(parts) for name in part.names}
-    numbers: set[int] = {number for number, part in enumerate(parts) if not part.names}
+    parts = {
+        Place(name, number): part
+        for name in names
+        for number, part in enumerate(parts_of(name, target))
+    }
+    places = reachable(wanted, parts)
+    return [part for place, part in parts.items() if place in places]
+
+
+def is_structure(part: Definition) -> bool:
+    """Return whether a part is a structure, without a condition around it."""
+    return _COMMENT.sub("", part.text).lstrip().startswith("typedef struct")
+
+
+def reachable(wanted: Iterable[str], parts: Mapping[Place, Definition]) -> set[Place]:
+    """Return the places of the parts that define what is wanted, and what these need.
+
+    Parts that define no name, such as declarations of structures, are always needed.
+    """
+    by_name = {name: place for place, part in parts.items() for name in part.names}
+    places = {place for place, part in parts.items() if not part.names}
     ahead = [by_name[name] for name in wanted if name in by_name]
     while ahead:
-        number = ahead.pop()
-        if number not in numbers:
-            numbers.add(number)
-            ahead += [by_name[word] for word in parts[number].words if word in by_name]
-    return [parts[number] for number in sorted(numbers)]
+        place = ahead.pop()
+        if place not in places:
+            places.add(place)
+            ahead += [by_name[word] for word in parts[place].words if word in by_name]
+    return places
 
 
 def mentioned(texts: Iterable[str]) -> set[str]:

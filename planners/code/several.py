@@ -19,6 +19,7 @@ from planners.code.building import (
 from planners.code.c_text import identifier
 from planners.code.calls.cmsis_nn import ANY, ScratchLimit
 from planners.code.library import (
+    c_files_in,
     frames_of,
     paths_in,
     source_files,
@@ -34,7 +35,7 @@ from planners.code.packaging import (
     with_banners,
 )
 from planners.code.parts import OWN, source
-from planners.code.sources import Written
+from planners.code.sources import Written, with_shared_kernels
 from planners.code.vectors import Frame, shared_test
 from planners.memory.several import require_one_memory
 from planners.plan.checker import require_apart
@@ -103,16 +104,19 @@ def together(
             package=package,
         )
         found.append(written)
-        files |= source_files(written)
         files[f"test/{written.name}_test.c"] = shared_test(
             written, frames_of(one.model, one.plan, one.frames)
         )
+    found = list(with_shared_kernels(found, target))
+    for written in found:
+        files |= source_files(written)
     arena = max(one.plan.arena_bytes for one in members)
     files |= {
         f"include/{taken[0]}.h": _header(taken[0], found, arena, package.version),
         MAIN: _main(taken[0], found),
     }
-    headers, sources, tests = (paths_in(files, one) for one in ("include", "src", "test"))
+    headers, tests = (paths_in(files, one) for one in ("include", "test"))
+    sources = c_files_in(files, "src")
     about = f"{len(found)} neural networks in one arena"
     if MAKE in package.projects:
         files |= target_files()
@@ -249,8 +253,9 @@ static {name}_arena arena;
 {stays}
 - Types, shapes, scales and zero points are macros in the header of each network. Where it has integers,
   its `NAME_quantize_input` and `NAME_dequantize_output` convert from and to real numbers.
-- `src/` and `include/` are the library: each file of `src/` compiles alone with `-Iinclude`, and is
-  linked with `-lm`. `test/` and `target/` are the test program and what that needs on a bare
+- `src/` and `include/` are the library: each C file of `src/` compiles alone with `-Iinclude`, and is
+  linked with `-lm`. `src/csdf_*.h` are the kernels, those with instructions of a processor in
+  files of their own. `test/` and `target/` are the test program and what that needs on a bare
   Cortex-M; a product leaves them out.
 - `make test` runs the test vectors here, the networks in turn, and ends with 0 when the outputs are
   equal.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.quantized_layers import stored_as, stored_at_run_time
@@ -11,8 +12,9 @@ from csdf.errors import InvalidNetwork, InvalidPlan, UnsupportedOperator
 from planners.code.c_text import TYPES, Tables, array_items, identifier, unlike, wrapped
 from planners.code.calls.cmsis_nn import ANY, TARGETS, CmsisNN, ScratchLimit
 from planners.code.interface import Interface, LibraryPort, memory_parameters, reserved
-from planners.code.layer_descriptor import TYPE, real_parts
-from planners.code.machines import has_helium, machine_macros, require_target
+from planners.code.kernel_files import KernelFiles, KernelUse
+from planners.code.layer_descriptor import TYPE, shared_with_reals
+from planners.code.machines import Target, has_helium, helium_macros, require_target
 from planners.code.packaging import UNVERSIONED, version_macro
 from planners.code.parts import (
     CMSIS_NN,
@@ -42,25 +44,6 @@ from planners.plan.rematerialisation import worked_model
 from planners.plan.weight_reads import GATHERED_ROW
 
 BLOCK_STACK_BYTES = 160  # of store_blocks, which calls a kernel
-LANES = """/* gcc makes vectors of sums that stand side by side; at -O3 it would make them of turns of
-   the loop around them instead, which are far apart. */
-#if defined(__GNUC__) && !defined(__clang__)
-#define BY_LANES __attribute__((optimize("no-tree-loop-vectorize")))
-#else
-#define BY_LANES
-#endif
-
-"""
-INLINED = """/* Of a function that calls what it is given: copied into each that calls it. */
-#if defined(__GNUC__)
-#define INLINED __attribute__((always_inline)) inline
-#define APART __attribute__((noinline)) /* not to take stack from its caller */
-#else
-#define INLINED
-#define APART
-#endif
-
-"""
 REAL_LIMITS = """#define LEAST_OF_REALS (-INFINITY)
 #define MOST_OF_REALS INFINITY
 #define SLOTS_OF_REALS ((int32_t)(sizeof(real) / sizeof(slot)))
@@ -93,6 +76,44 @@ class Written:
     kept_rows: tuple[int, ...] = ()  # of each variable, which lies as a ring
     kept_sums: tuple[tuple[int, int, int], ...] = ()  # as Schedule.kept_sums tells them
     cmsis_nn: CmsisNN | None = None  # where it computes what it can
+    headers: Mapping[str, str] = field(default_factory=dict)  # of kernels, by file name
+    use: KernelUse | None = None
+    text: SourceText | None = None
+
+    @property
+    def whole_source(self) -> str:
+        """The C of the library with the kernels that it includes."""
+        return "\n".join([*self.headers.values(), self.source])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceText:
+    """The C of a network without kernels: macros and types, tables, and functions behind these."""
+
+    before: str
+    tables: str
+    behind: str
+
+
+def with_shared_kernels(members: Sequence[Written], target: Target = None) -> tuple[Written, ...]:
+    """Return libraries of one folder that include the same headers of kernels."""
+    uses = {member.name: member.use for member in members if member.use is not None}
+    if not uses:
+        return tuple(members)
+    files = KernelFiles(uses, target)
+    return tuple(
+        member
+        if member.text is None
+        else replace(member, headers=files.headers, source=_joined(member.name, member.text, files))
+        for member in members
+    )
+
+
+def _joined(name: str, text: SourceText, files: KernelFiles) -> str:
+    """The C of a network between the headers that it includes."""
+    return "\n\n".join([
+        text.before, files.before_tables(name), text.tables, files.behind_tables(), text.behind
+    ])  # fmt: skip
 
 
 def library_sources(
@@ -204,10 +225,13 @@ class _SourceWriter:
         wanted = self.tables.wanted | self.schedule.calls.real_tables.wanted
         files = {*self._files(), *REALS, *added_sources(), *CONVERSIONS}
         functions = frozenset().union(*(functions_in(name) for name in files))
-        return Written(
+        use, text = self._source()
+        written = Written(
             name=self.name,
             header=self._header(counters, version),
-            source=self._source(),
+            source="",
+            use=use,
+            text=text,
             weights=weights_text(self.name, self.tables),
             inputs=tuple(self.inputs),
             outputs=tuple(self.outputs),
@@ -233,6 +257,8 @@ class _SourceWriter:
             stack_bytes=self._stack_bytes(),
             cmsis_nn=self.cmsis_nn,
         )
+        (with_kernels,) = with_shared_kernels((written,), self.target)
+        return with_kernels
 
     def _stack_bytes(self) -> int:
         """On a Cortex-M4, at most."""
@@ -442,7 +468,8 @@ void {name}_end_copies(void);
             else ""
         )
 
-    def _source(self) -> str:
+    def _source(self) -> tuple[KernelUse, SourceText]:
+        """The kernels that the C uses, and the rest of it."""
         tables = self.schedule.text()
         wanted = self.tables.wanted | {"tensor", "argument", "layer", "stage", "reader", "group"}
         wanted |= {"step", self._sweep(), "turns", "duplicate"}
@@ -460,24 +487,42 @@ void {name}_end_copies(void);
         moved = ["copy_weights", "with_copies"] if self.schedule.moved.lines else []
         wanted |= {"weights_copy"} if moved else set()
         functions = [self._advance(), "begin_group", *copies, *tiles, *blocks, *kept, *moved]
-        scheduler = used(functions, SCHEDULER, self.target)
-        shared, of_reals = self._of_reals()
-        between = used(wanted, CONVERSIONS, self.target) if of_reals else []
-        kernels = used(wanted | mentioned(scheduler) | shared, self._files(), self.target)
-        definitions = [*externs(self.tables), *self.tables.definitions]
+        scheduler = used(functions, SCHEDULER)
+        reals = self._reals()
+        definitions = ["\n".join(externs(self.tables)), *self.tables.definitions]
         definitions += self.schedule.moved.definitions()
         definitions += [STORE_BLOCKS] if blocks else []
-        texts = [self._prologue(), *kernels, *of_reals, *between, *definitions, tables, *scheduler]
-        return "\n\n".join([*texts, self.interface.definitions()])
+        shared = shared_with_reals(reals) if reals else frozenset()
+        use = KernelUse(
+            elements=self._elements(),
+            files=self._files(),
+            wanted=frozenset(wanted | mentioned(scheduler) | shared),
+            scheduler=tuple(functions),
+            reals=reals,
+            conversions=frozenset(wanted),
+        )
+        text = SourceText(
+            before=self._prologue(),
+            tables="\n\n".join(filter(None, [*definitions, tables])),
+            behind=self.interface.definitions(),
+        )
+        return use, text
 
-    def _of_reals(self) -> tuple[set[str], list[str]]:
-        """Parts for real layers among integers: names shared with these, and other texts."""
+    def _reals(self) -> frozenset[str]:
+        """Names of kernels for real layers among integers."""
         wanted = self.schedule.calls.real_tables.wanted
         if not wanted:
-            return set(), []
+            return frozenset()
         more = {"as_tile"} if self.schedule.has_tiles else set()
         more |= {"in_block"} if self.schedule.write_buffers else set()
-        return real_parts(wanted | more | ({"join_rows"} if self.schedule.joints else set()))
+        return frozenset(wanted | more | ({"join_rows"} if self.schedule.joints else set()))
+
+    def _elements(self) -> str:
+        """The elements of the arena, as headers of kernels are named."""
+        calls = self.schedule.calls
+        if not calls.is_integer:
+            return "float"
+        return ("int16" if calls.is_short else "int8") + ("_single" if calls.is_single else "")
 
     def _files(self) -> tuple[str, ...]:
         """The C files that have kernels for the elements of the network."""
@@ -507,8 +552,7 @@ void {name}_end_copies(void);
     def _prologue(self) -> str:
         name, capitals, schedule = self.name, self.capitals, self.schedule
         has_reals = schedule.calls.has_reals
-        vectors = machine_macros(self.target) if schedule.calls.is_integer else ""
-        lanes = LANES if has_reals or not schedule.calls.is_integer else ""
+        helium = helium_macros(self.target) if schedule.calls.is_integer else ""
         variables = len(self.network.variables)
         included = "" if self.cmsis_nn is None else "#include <arm_nnfunctions.h>\n"
         # Assembly of Cortex-M meets weights as they are stored, and takes no zero points from them.
@@ -521,13 +565,13 @@ void {name}_end_copies(void);
 #include <stddef.h>
 #include <string.h>
 {included}
-{vectors}{lanes}{INLINED}#include "{name}.h"
+#include "{name}.h"
 
 typedef {name}_element slot; /* of the arena */
 typedef slot element;
 {TYPE if has_reals else ""}typedef {name}_state instance;
 
-#define LEAST ({self._limits()[0]})
+{helium}#define LEAST ({self._limits()[0]})
 #define MOST ({self._limits()[1]})
 #define SLOTS 1
 #define WEIGHTS_HAVE_ZEROS {int(self.tables.weights_have_zeros)}

@@ -55,7 +55,7 @@ def counted(made, network, plan, core, known):
     """
     frames = max(1, min(MOST_FRAMES, WORK // max(plan.multiply_accumulates, 1)))
     program = _program(made.written, frames)
-    texts = (core, program, made.written.source, made.written.weights, made.written.header)
+    texts = (core, program, made.written.whole_source, made.written.weights, made.written.header)
     digest = sha256("".join(texts).encode()).hexdigest()[:16]
     if digest not in known:
         known[digest] = _numbers(made, program, core)

@@ -27,7 +27,7 @@ from csdf.units import needed_bytes_in_words
 from planners.code.calls.cmsis_nn import TARGET_OF, ScratchLimit
 from planners.code.library import library as library_of
 from planners.code.library import write_folder
-from planners.code.machines import HOST, target_of_platform
+from planners.code.machines import HOST, TARGETS, target_of_platform
 from planners.code.packaging import MAKE, Package, command_of, source_of
 from planners.code.parts import OWN
 from planners.code.primitives.bench import bench
@@ -308,12 +308,14 @@ def _single(one: Planned, options: argparse.Namespace) -> Told:
     document = {
         **_planned_json(one, library.written, options),
         "library": library.name,
+        "target": _target(options),
         "files": list(library.files),
     }
     lines = [
         _planned_line(one, library.written, options),
         _ram_line([one], [library.written], options),
         f"  kernels  {', '.join(library.written.kernels)}",
+        _target_line(options),
         *_by_cmsis_nn([library.written]),
         *_ends(library.files, options),
     ]
@@ -337,6 +339,7 @@ def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Told:
     write_folder(options.output, package.files)
     answer = {
         "library": package.name,
+        "target": _target(options),
         "ram_bytes": package.arena_bytes,
         "networks": [
             _planned_json(member, written, options)
@@ -354,6 +357,7 @@ def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Told:
             for member, written in zip(planned, package.members, strict=True)
         ),
         _ram_line(planned, package.members, options),
+        _target_line(options),
         *_by_cmsis_nn(package.members),
         *_ends(package.files, options),
     ]
@@ -365,6 +369,16 @@ def _target(options: argparse.Namespace) -> str:
     if options.target is not None:
         return str(options.target)
     return target_of_platform(options.platform) if "is_platform_given" in options else HOST
+
+
+def _target_line(options: argparse.Namespace) -> str:
+    """Return a line on the instructions that the kernels use."""
+    target = _target(options)
+    instructions = [machine.instructions for machine in TARGETS[target]]
+    words = " and ".join(["portable C", *instructions[:1]])
+    if target == HOST:
+        words = "portable C, and SSE2 or AVX2 here; --target NAME for a core"
+    return f"  target   {target}: {words}"
 
 
 def _package(options: argparse.Namespace) -> Package:

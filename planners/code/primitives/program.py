@@ -15,11 +15,12 @@ from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.code.c_text import identifier, unlike
 from planners.code.interface import LibraryPort, reserved
+from planners.code.kernel_files import INLINED
 from planners.code.machines import require_target
 from planners.code.packaging import UNVERSIONED, version_macro
 from planners.code.parts import comment, functions_in, used
 from planners.code.primitives.calls import FILES, Lying, WayCalls, WayTables
-from planners.code.sources import INLINED, Written, externs, weights_text
+from planners.code.sources import Written, externs, weights_text
 from planners.code.status import (
     checks_defined,
     init_declared,
@@ -262,7 +263,9 @@ def prologue(name: str, calls: WayCalls, types: str) -> str:
 #include <stdint.h>
 #include <string.h>
 
-{INLINED}#include "{name}.h"
+{INLINED}
+
+#include "{name}.h"
 
 {types}#define LEAST (-INFINITY)
 #define MOST_NEIGHBOURS {calls.most_neighbours}"""

@@ -1,6 +1,7 @@
 """Libraries compiled and run: many of them in one program, under sanitizers."""
 
 import os
+import re
 import shutil
 import subprocess
 
@@ -37,6 +38,17 @@ def program(files):
     return ["-Iinclude", *(name for name in files if name.endswith(".c") and name not in others)]
 
 
+def inlined(files, path):
+    """A C file of a library with the kernels that it includes in place."""
+    folder = path.rpartition("/")[0]
+    return re.sub(
+        r'^#include "(csdf_\w+\.h)"$',
+        lambda match: files[f"{folder}/{match[1]}"],
+        files[path],
+        flags=re.MULTILINE,
+    )
+
+
 def libraries(cases, **options):
     """A library for each model and plan, named by its number."""
     return [
@@ -54,7 +66,8 @@ def run_all(made, folder, flags=(*FLAGS, *SANITIZERS)):
     for one in made:
         pieces = (f"src/{one.name}.c", f"src/{one.name}_weights.c", MAIN)
         (folder / f"{one.name}.h").write_text(one.files[f"include/{one.name}.h"])
-        (folder / f"all_of_{one.name}.c").write_text("\n".join(one.files[name] for name in pieces))
+        text = "\n".join(inlined(one.files, name) for name in pieces)
+        (folder / f"all_of_{one.name}.c").write_text(text)
         lines.append(f"int {one.name}_test(void);")
     calls = [
         f'    printf("{one.name} begins\\n");\n    fflush(stdout);\n'

@@ -20,7 +20,7 @@ from planners.code.c_text import identifier
 from planners.code.library import library
 from planners.plan.rematerialisation import worked_model
 from planners.plan.weights import weights_role
-from tests.planners.code.compiling import COMPILER
+from tests.planners.code.compiling import COMPILER, inlined
 
 INSTRUMENTED = (
     *("-std=gnu99", "-O1", "-fsanitize=thread", "-fno-tree-loop-distribute-patterns"),
@@ -139,7 +139,7 @@ def counted_traffic(model, plan, folder, flags=INSTRUMENTED):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "include").mkdir(exist_ok=True)
     for name in ("include/net.h", "src/net.c", "src/net_weights.c", "test/main.c"):
-        (folder / name.rsplit("/", maxsplit=1)[-1]).write_text(found.files[name])
+        (folder / name.rsplit("/", maxsplit=1)[-1]).write_text(inlined(found.files, name))
     names = [identifier(one.name) for one in plan.memories]
     memories = [one.name for one in plan.memories] + [plan.flash] * (plan.flash is not None)
     weights = _weights(worked_model(model, plan.rematerialised).network, found)

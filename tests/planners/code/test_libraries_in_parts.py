@@ -13,7 +13,7 @@ from planners.code.library import library, write_library
 from planners.memory.answer import EXTERNAL, IN_PARTS, ROWS
 from planners.memory.fit import fit
 from planners.plan.plan import Kind
-from tests.planners.code.compiling import libraries, needs_compiler, run_all
+from tests.planners.code.compiling import inlined, libraries, needs_compiler, run_all
 from tests.planners.code.test_library_on_target import STACK, make, needs_target, printed
 from tests.planners.code.test_quantised_libraries import everything, quantised, wide
 from tests.planners.memory.streamed import random_plan
@@ -137,7 +137,7 @@ def test_the_least_memory_of_parts_is_written():
     model = Model(network=network, weights=random_weights(network, 0))
     found = fit(network, input=ROWS, searched=(IN_PARTS,)).least
     assert found.name == IN_PARTS
-    text = library(model, found.plan).files["src/fat.c"]
+    text = inlined(library(model, found.plan).files, "src/fat.c")
     assert "BY_PARTS" in re.sub(r"enum \{.*?\}", "", text)
     assert "sum_parts" in text
 
@@ -171,7 +171,7 @@ def test_rows_come_in_and_results_go_out_to_the_caller(tmp_path):
 def test_no_byte_of_what_lies_outside_is_copied():
     model = expanded(1)
     plan = outside(model.network, 1)
-    text = library(model, plan, name="net").files["src/net.c"]
+    text = inlined(library(model, plan, name="net").files, "src/net.c")
     begin_to_run = text[text.index("net_status net_begin(") :]
     assert "memcpy" not in begin_to_run
     assert begin_to_run.count("state->outside[") == 2

@@ -12,7 +12,7 @@ from planners.code.library import library
 from planners.code.parts import CMSIS_NN, OWN
 from planners.memory.fit import fit
 from tests.planners.code.calibrated import integer_model, real_model
-from tests.planners.code.compiling import COMPILER, needs_compiler
+from tests.planners.code.compiling import COMPILER, inlined, needs_compiler
 from tests.planners.code.test_cmsis_nn import CHAIN, STAND_IN, network_of
 from tests.planners.code.test_memories_in_c import on_board, planned
 from tests.planners.code.test_quantised_libraries import quantised
@@ -52,9 +52,8 @@ def folder(tmp_path_factory):
     target = tmp_path_factory.mktemp("macros")
     for number, (model, plan, kernels) in enumerate(cases().values()):
         files = library(model, plan, name=f"net{number}", kernels=kernels, frames=[]).files
-        for path, text in files.items():
-            if path.startswith(("include/", "src/")) and "weights" not in path:
-                (target / path.partition("/")[2]).write_text(text)
+        for path in (f"include/net{number}.h", f"src/net{number}.c"):
+            (target / path.partition("/")[2]).write_text(inlined(files, path))
     return target
 
 

@@ -93,7 +93,8 @@ def test_the_c_of_the_operator_computes_the_test_vectors(run, hardshrink, file, 
     code, _, remarks = run("deploy", file, "-o", folder)
     assert code == 0, remarks
     (source,) = folder.glob("src/shrinking.c")
-    assert source.read_text().count("EACH_ELEMENT(step_hardshrink, ") == 1
+    layers = (folder / "src" / "csdf_float_layers.h").read_text()
+    assert layers.count("EACH_ELEMENT(step_hardshrink, ") == 1
     assert ".apply = step_hardshrink, .a = 0.25f" in source.read_text()
     done = subprocess.run(
         ["make", "-s", "-C", folder, "test", f"CC={COMPILER}"], capture_output=True, text=True
@@ -164,7 +165,8 @@ def test_a_kernel_of_another_package_computes_the_test_vectors(run, install, tmp
     file = written([first, rotation, relu], [kernel], tmp_path / "rotating.onnx")
     code, _, remarks = run("deploy", file, "-o", tmp_path / "library")
     assert code == 0, remarks
-    assert "static void rotate(" in (tmp_path / "library" / "src" / "rotating.c").read_text()
+    layers = (tmp_path / "library" / "src" / "csdf_float_layers.h").read_text()
+    assert "static void rotate(" in layers
     done = subprocess.run(
         ["make", "-s", "-C", tmp_path / "library", "test", f"CC={COMPILER}"],
         capture_output=True,

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from collections import Counter
 from functools import cache
 
 import pytest
@@ -24,6 +25,7 @@ from planners.code.machines import (
     specialised,
     target_of_platform,
 )
+from planners.code.several import Member, write_libraries
 from planners.memory.fit import fit
 from tests.cli.running import run
 from tests.planners.code.calibrated import integer_model, real_model
@@ -48,6 +50,7 @@ FOREIGN = {  # instructions of the machines that have some of their own
     CORTEX_M55: r"HELIUM|__ARM_FEATURE_MVE|FOLDED|_folded|vldrb|arm_mve",
     HOST: r"__SSE2__|__AVX2__|_mm_|_mm256_|mmintrin",
 }
+FUNCTION = r"^(?!typedef)\w[\w *]*?\b(\w+)\([^;{]*\)\n\{"
 
 
 @cache
@@ -126,6 +129,49 @@ def test_the_c_for_a_target_has_no_code_of_another_machine(target, name):
     assert re.findall("|".join(others), text) == []
     own = FOREIGN.get(target)
     assert (own is not None and re.search(own, text) is not None) == (target in FOREIGN)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", [CORTEX_M4, CORTEX_M55, HOST])
+def test_instructions_of_a_machine_are_in_files_of_their_own(target):
+    files = library_for(target, "int8").files
+    named = {"csdf_int8_cortex_m4.h", "csdf_int8_cortex_m55.h"}
+    named |= {"csdf_int8_sse2.h", "csdf_int8_avx2.h"}
+    instructions = r"__asm__|_mm_\w|_mm256_\w|\bv\w+q_\w*[su](8|16|32)\b"
+    library_files = {path: text for path, text in files.items() if path.startswith("src/")}
+    found = {path for path, text in library_files.items() if re.search(instructions, text)}
+    assert found
+    assert found <= {f"src/{name}" for name in named}
+    # What the compiler takes without these instructions has none of their conditions.
+    conditions = re.findall(r"^#if.*", files["src/csdf_int8_portable.h"], re.MULTILINE)
+    assert [line for line in conditions if "__" in line or "defined" in line] == []
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_networks_share_one_copy_of_the_kernels_that_they_use(tmp_path):
+    words = integer_model(from_catalogue("keyword_spotting:rows=25"), 0)
+    networks = {**cases(), "words": (words, fit(words.network, budget=1).least.plan)}
+    names = ("int8", "float", "words")
+    members = [Member(model=networks[name][0], plan=networks[name][1], name=name) for name in names]
+    made = write_libraries(members, tmp_path, target=CORTEX_M4)
+    headers = {path: text for path, text in made.files.items() if path.startswith("src/csdf_")}
+    defined = [
+        name
+        for path, text in headers.items()
+        if path not in ("src/csdf_int8_portable.h", "src/csdf_int8_cortex_m4.h")
+        for name in re.findall(FUNCTION, text, re.MULTILINE)
+    ]
+    assert len(defined) > 40
+    by_elements = Counter(defined)
+    assert max(by_elements.values()) <= 2  # once for integers, once for real numbers
+    own = "".join(made.files[f"src/{member.name}.c"] for member in made.members)
+    assert not set(re.findall(FUNCTION, own, re.MULTILINE)) & set(by_elements)
+    sources = [path for path in made.files if re.fullmatch(r"(src|test)/.*\.c", path)]
+    words = [COMPILER, *STRICT, "-Iinclude", *sources, "-lm", "-o", "all"]
+    ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr[:3000]
+    assert subprocess.run(["./all"], cwd=tmp_path, capture_output=True).returncode == 0
 
 
 @pytest.mark.slow

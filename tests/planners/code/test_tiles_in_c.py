@@ -27,7 +27,14 @@ from planners.plan.plan import Kind, Mode, Stage, Tiles
 from planners.plan.text import format_plans, parse_plans
 from tests.planners.code import compiling
 from tests.planners.code.calibrated import integer_model, real_model
-from tests.planners.code.compiling import COMPILERS, FLAGS, libraries, needs_compiler, run_all
+from tests.planners.code.compiling import (
+    COMPILERS,
+    FLAGS,
+    inlined,
+    libraries,
+    needs_compiler,
+    run_all,
+)
 from tests.planners.code.drawing import same_in_each_run
 from tests.planners.code.mixed_networks import Mixing
 from tests.planners.code.test_library_on_target import STACK, make, needs_target, printed
@@ -232,7 +239,8 @@ def test_the_code_of_tiles_does_not_grow_with_their_number():
         for grid in ((2, 2), (5, 4))
     ]
     few, many = (
-        one.files[f"src/{one.name}.c"] for one in libraries((model, plan) for plan in plans)
+        inlined(one.files, f"src/{one.name}.c")
+        for one in libraries((model, plan) for plan in plans)
     )
     assert few.count("\n}\n") == many.count("\n}\n")  # functions
     assert "work_tiles(&" not in few  # they are in a loop over the tables of a stage

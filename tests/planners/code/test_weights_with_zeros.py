@@ -10,7 +10,7 @@ from planners.code.library import library
 from planners.memory.answer import INPUTS
 from planners.memory.fit import fit
 from tests.planners.code import test_single_precision_libraries as single
-from tests.planners.code.compiling import needs_compiler, run_all
+from tests.planners.code.compiling import inlined, needs_compiler, run_all
 from tests.planners.code.test_libraries_in_parts import expanded, in_parts
 from tests.planners.code.test_quantised_libraries import everything, quantised, summing, wide
 from tests.planners.memory.streamed import random_plan
@@ -62,5 +62,5 @@ def test_weights_with_a_zero_point_give_the_bytes_of_the_whole_network(tmp_path)
 def test_a_library_without_such_weights_has_no_room_for_their_zero_points():
     model = quantised(wide(), 0)
     plan = random_plan(model.network, 0, is_streamed=False, element_bytes=1)
-    source = library(model, plan, frames=[]).files["src/quantised.c"]
+    source = inlined(library(model, plan, frames=[]).files, "src/quantised.c")
     assert "#define WEIGHTS_HAVE_ZEROS 0" in source

@@ -35,7 +35,7 @@ from planners.code.rules import rule_of
 from planners.code.schedule import looking_ahead
 from planners.code.vectors import random_frame
 from planners.memory.fit import fit
-from tests.planners.code.compiling import COMPILER, FLAGS, needs_compiler, program, run_all
+from tests.planners.code.compiling import COMPILER, FLAGS, inlined, needs_compiler, program, run_all
 from tests.planners.memory.streamed import random_plan
 
 
@@ -118,7 +118,7 @@ def test_a_weight_that_is_no_number_is_refused():
 
 def test_only_kernels_that_are_used_are_written():
     model = small()
-    text = library(model, planned(model)).files["src/small.c"]
+    text = inlined(library(model, planned(model)).files, "src/small.c")
     assert "LAYER(convolve, " in text
     for unused in ("softmax", "average_pool", "depthwise_conv", "resize", "step_gelu"):
         assert unused not in text
@@ -138,7 +138,7 @@ def test_of_functions_that_share_a_loop_only_those_used_are_written_and_the_loop
     model = simplified(
         Model(network=network, weights=random_weights(network, 0)), ("fuse-activation",)
     )
-    text = library(model, planned(model)).files["src/curves.c"]
+    text = inlined(library(model, planned(model)).files, "src/curves.c")
     made = re.findall(r"^([A-Z_]+)\((\w+), .*\)$", text, re.MULTILINE)
     assert sorted(made) == [
         ("EACH_ELEMENT", "step_mish"),
@@ -157,7 +157,7 @@ def test_code_does_not_grow_with_the_rows():
     for rows in (30, 90):
         model = small(rows=rows)
         plan = random_plan(model.network, 4, is_streamed=True)
-        text = library(model, plan).files["src/small.c"]
+        text = inlined(library(model, plan).files, "src/small.c")
         sizes.add(len(re.sub(r"-?\d+", "0", text)))
     assert len(sizes) == 1
 

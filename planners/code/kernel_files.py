@@ -1,0 +1,359 @@
+"""Kernels of a library in header files by topic, and those of machines in files of their own.
+
+The C of a network has its macros, types and tables; the functions that work on them are in headers
+beside it, of which several networks in a folder share one copy. For each type of elements the parts
+that depend on a machine, and what lies between such parts, are there once for each machine and once
+in portable C. What these parts need is in the header of arithmetic before them, and what needs them
+in the header of layers behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
+
+from planners.code.layer_descriptor import is_of_reals
+from planners.code.machines import (
+    Machine,
+    Target,
+    machines_of,
+    specialised,
+    words_of,
+)
+from planners.code.parts import (
+    CONVERSIONS,
+    REALS,
+    SCHEDULER,
+    SHARED,
+    Definition,
+    Place,
+    added_sources,
+    as_part,
+    as_real,
+    is_structure,
+    parts_of,
+    reachable,
+)
+
+FRAME, SCHEDULING = "csdf_kernels.h", "csdf_scheduler.h"
+AMONG_INTEGERS = "csdf_float_among_integers.h"
+ARITHMETIC = (
+    *("elements.c", "narrow_totals.c", "wide_totals.c", "fixed.c", "single.c", "short_scaling.c"),
+    *("sums.c", "short_sums.c", "fixed_sums.c", "byte_sums.c", "byte_lanes.c"),
+)
+INLINED = """/* Of a function that calls what it is given: copied into each that calls it. */
+#if defined(__GNUC__)
+#define INLINED __attribute__((always_inline)) inline
+#define APART __attribute__((noinline)) /* not to take stack from its caller */
+#else
+#define INLINED
+#define APART
+#endif"""
+LANES = """/* gcc makes vectors of sums that stand side by side; at -O3 it would make them of turns of
+   the loop around them instead, which are far apart. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define BY_LANES __attribute__((optimize("no-tree-loop-vectorize")))
+#else
+#define BY_LANES
+#endif"""
+ASSEMBLY = """#define NAKED __attribute__((naked, noinline))
+#define UNREAD __attribute__((unused))"""
+_INCLUDES = "#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <string.h>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelUse:
+    """The kernels of a network: names that its tables need, and the C files that define these.
+
+    elements: of the arena, in the names of the headers. reals: names of kernels for real numbers among
+    integers; conversions: names of what stands between both. scheduler: functions that the frame calls.
+    """
+
+    elements: str
+    files: tuple[str, ...]
+    wanted: frozenset[str]
+    scheduler: tuple[str, ...]
+    reals: frozenset[str] = frozenset()
+    conversions: frozenset[str] = frozenset()
+
+
+class KernelFiles:
+    """The headers of the kernels of some networks, by file name, and what each network includes."""
+
+    def __init__(self, uses: Mapping[str, KernelUse], target: Target) -> None:
+        """uses: of each network, by the name of its library."""
+        self._uses, self._target = uses, target
+        self._variants: tuple[Machine | None, ...] = (*machines_of(target), None)
+        self.headers: dict[str, str] = {}
+        self._included: dict[str, list[str]] = {name: [] for name in uses}
+        self._add_frame()
+        for elements in dict.fromkeys(use.elements for use in uses.values()):
+            names = [name for name, use in uses.items() if use.elements == elements]
+            self._add_layers(elements, {name: uses[name] for name in names})
+        self._add_reals()
+        self._add_scheduler()
+
+    def before_tables(self, name: str) -> str:
+        """Return C that includes the kernels of a network; its tables follow."""
+        defined = f"#define {_macro(name)}\n" if len(self._uses) > 1 else ""
+        return defined + "\n".join(self._included[name])
+
+    def behind_tables(self) -> str:
+        """Return C that includes the functions that walk through the tables."""
+        return f'#include "{SCHEDULING}"'
+
+    def _add(self, file: str, topic: str, pieces: Iterable[str]) -> None:
+        guard = file.upper().replace(".", "_")
+        body = "\n\n".join(piece for piece in pieces if piece)
+        about = f"/* {topic}\n   A network includes this file behind its macros and types. */"
+        self.headers[file] = f"{about}\n#ifndef {guard}\n#define {guard}\n\n{body}\n\n#endif\n"
+
+    def _add_frame(self) -> None:
+        """The header of rows, windows and ranges, which do not depend on the elements."""
+        texts: dict[Place, str] = {}
+        users: dict[Place, set[str]] = {}
+        for name, use in self._uses.items():
+            for place in self._reached(use, None):
+                if place.file in SHARED:
+                    texts[place] = _part_of(place, self._target, None).text
+                    users.setdefault(place, set()).add(name)
+            self._included[name].append(f'#include "{FRAME}"')
+        pieces = self._guarded(_ordered(texts, SHARED), texts, users)
+        self._add(FRAME, "Rows, windows and views of tensors.", [_INCLUDES, INLINED, *pieces])
+
+    def _add_layers(self, elements: str, uses: Mapping[str, KernelUse]) -> None:
+        """The headers for elements of one type: arithmetic, machines, layers."""
+        files = next(iter(uses.values())).files
+        split = _Split(
+            {
+                machine: {name: self._reached(use, machine) for name, use in uses.items()}
+                for machine in self._variants
+            },
+            self._target,
+        )
+        parts = (
+            ("arithmetic", "Arithmetic", split.arithmetic),
+            ("layers", "Layers", split.layers),
+        )
+        includes = {
+            topic: self._add_common(f"csdf_{elements}_{topic}.h", f"{title} of {elements}.",
+                                    _ordered(places, files), split, elements)
+            for topic, title, places in parts
+        }  # fmt: skip
+        machines = self._add_machines(elements, files, split) if split.inner else []
+        for name in uses:
+            self._included[name] += [*includes["arithmetic"], *machines, *includes["layers"]]
+
+    def _add_common(
+        self, file: str, topic: str, places: Sequence[Place], split: _Split, elements: str
+    ) -> list[str]:
+        """Add a header that all machines share; return the line that includes it, if it has parts."""
+        if not places:
+            return []
+        texts = {place: _part_of(place, self._target, None).text for place in places}
+        head = [LANES] if elements == "float" and file.endswith("_layers.h") else []
+        pieces = self._guarded(places, texts, {place: split.users(place) for place in places})
+        self._add(file, topic, [*head, *pieces])
+        return [f'#include "{file}"']
+
+    def _add_machines(self, elements: str, files: Sequence[str], split: _Split) -> list[str]:
+        """Add the headers of inner loops, one for each machine; return lines that choose between."""
+        lines: list[str] = []
+        for machine in self._variants:
+            places = [
+                place for place in _ordered(split.inner, files) if split.users(place, machine)
+            ]
+            texts = {place: _part_of(place, self._target, machine).text for place in places}
+            users = {place: split.users(place, machine) for place in places}
+            pieces = [*self._guarded(places, texts, users)]
+            file = f"csdf_{elements}_{'portable' if machine is None else machine.name}.h"
+            if machine is None:
+                topic = f"Inner loops of {elements} in portable C."
+                lines.append("#else" if lines else "")
+            else:
+                topic = f"Inner loops of {elements} with {machine.instructions}."
+                lines.append(f"{'#elif' if lines else '#if'} {machine.condition}")
+                included = [f"#include <{header}>" for header in machine.headers]
+                pieces = [*included, *([ASSEMBLY] if machine.has_assembly else []), *pieces]
+            self._add(file, topic, pieces)
+            lines.append(f'#include "{file}"')
+        return [*lines, "#endif"]
+
+    def _add_reals(self) -> None:
+        """The header of kernels for real numbers among integers."""
+        texts: dict[Place, str] = {}
+        users: dict[Place, set[str]] = {}
+        files = (*REALS, *added_sources(), *CONVERSIONS)
+        parts = _parts(files, self._target, None)
+        conversions = _parts(CONVERSIONS, self._target, None)
+        for name, use in self._uses.items():
+            if not use.reals:
+                continue
+            places = {one for one in reachable(use.reals, parts) if is_of_reals(parts[one])}
+            for place in places | reachable(use.conversions, conversions):
+                texts[place] = as_real(parts[place].text)
+                users.setdefault(place, set()).add(name)
+            self._included[name].append(f'#include "{AMONG_INTEGERS}"')
+        if texts:
+            pieces = self._guarded(_ordered(texts, files), texts, users)
+            topic = "Layers of real numbers among integers."
+            self._add(AMONG_INTEGERS, topic, [LANES, *pieces])
+
+    def _add_scheduler(self) -> None:
+        texts: dict[Place, str] = {}
+        users: dict[Place, set[str]] = {}
+        parts = _parts(SCHEDULER, self._target, None)
+        for name, use in self._uses.items():
+            for place in reachable(use.scheduler, parts):
+                texts[place] = parts[place].text
+                users.setdefault(place, set()).add(name)
+        pieces = self._guarded(_ordered(texts, SCHEDULER), texts, users)
+        topic = "The scheduler: it walks through the tables of the network, firing by firing."
+        self._add(SCHEDULING, topic, pieces)
+
+    def _reached(self, use: KernelUse, machine: Machine | None) -> set[Place]:
+        """The parts that a network uses on a machine."""
+        return reachable(use.wanted, _parts(use.files, self._target, machine))
+
+    def _guarded(
+        self, order: Sequence[Place], texts: Mapping[Place, str], users: Mapping[Place, set[str]]
+    ) -> Iterator[str]:
+        """Yield texts in order; those that not all networks use only for the networks that do."""
+        everyone = set(self._uses)
+        for own, group in groupby(order, key=lambda place: users[place]):
+            yield from _for_users([texts[place] for place in group], own, everyone)
+
+
+class _Split:
+    """The parts for elements of one type: before, within and behind what depends on a machine."""
+
+    def __init__(
+        self, reached: Mapping[Machine | None, Mapping[str, set[Place]]], target: Target
+    ) -> None:
+        self._reached = reached
+        places = set().union(*(places for own in reached.values() for places in own.values()))
+        places = {place for place in places if place.file not in SHARED}
+        needs = {
+            machine: _dependencies(
+                {place for place in places if any(place in own for own in names.values())},
+                target,
+                machine,
+            )
+            for machine, names in reached.items()
+        }
+        dependent = {place for place in places if self._differs(place, target)}
+        behind = set().union(*(_closure(dependent, _reversed(own)) for own in needs.values()))
+        before = set().union(*(_closure(dependent, own) for own in needs.values()))
+        self.inner = dependent | (behind & before)
+        needed = set().union(*(_closure(self.inner, own) for own in needs.values()))
+        early = {place for place in places - behind if place.file in ARITHMETIC}
+        early = set().union(*(_closure(early, own) for own in needs.values()))
+        self.arithmetic = (needed | early) - self.inner
+        self.layers = places - self.inner - self.arithmetic
+
+    def users(self, place: Place, *machines: Machine | None) -> set[str]:
+        """Return the networks that use a part, on a machine or on all."""
+        return {
+            name
+            for machine in machines or self._reached
+            for name, places in self._reached[machine].items()
+            if place in places
+        }
+
+    def _differs(self, place: Place, target: Target) -> bool:
+        """Whether a part has another text, or other users, on another machine."""
+        variants = list(self._reached)
+        if any(self.users(place, one) != self.users(place, None) for one in variants):
+            return True
+        texts = {_part_of(place, target, machine).text for machine in variants}
+        return len(texts) > 1
+
+
+@cache
+def _variant(file: str, target: Target, machine: Machine | None) -> tuple[Definition | None, ...]:
+    """The parts of a C file as they are on a machine; None for parts that are not there.
+
+    A type keeps its conditions: what all machines share has it, too.
+    """
+    parts: list[Definition | None] = []
+    words = frozenset() if machine is None else machine.words
+    for part in parts_of(file):
+        possible, defined = (
+            (words_of(target), frozenset[str]()) if is_structure(part) else (words, words)
+        )
+        text = specialised(part.text, possible, defined)
+        parts.append(as_part(text) if text else None)
+    return tuple(parts)
+
+
+@cache
+def _parts(
+    files: tuple[str, ...], target: Target, machine: Machine | None
+) -> Mapping[Place, Definition]:
+    """The parts of some C files as they are on a machine, in order."""
+    return {
+        Place(file, number): part
+        for file in files
+        for number, part in enumerate(_variant(file, target, machine))
+        if part is not None
+    }
+
+
+def _part_of(place: Place, target: Target, machine: Machine | None) -> Definition:
+    part = _variant(place.file, target, machine)[place.number]
+    return part or Definition("", frozenset(), frozenset())
+
+
+def _dependencies(
+    places: set[Place], target: Target, machine: Machine | None
+) -> dict[Place, set[Place]]:
+    """Which parts the definition of each part mentions."""
+    parts = {place: _part_of(place, target, machine) for place in places}
+    by_name = {name: place for place, part in parts.items() for name in part.names}
+    return {
+        place: {by_name[word] for word in part.words if word in by_name} - {place}
+        for place, part in parts.items()
+    }
+
+
+def _reversed(needs: Mapping[Place, set[Place]]) -> dict[Place, set[Place]]:
+    users: dict[Place, set[Place]] = {}
+    for place, needed in needs.items():
+        for other in needed:
+            users.setdefault(other, set()).add(place)
+    return users
+
+
+def _closure(begin: Iterable[Place], following: Mapping[Place, set[Place]]) -> set[Place]:
+    closed: set[Place] = set()
+    ahead = list(begin)
+    while ahead:
+        place = ahead.pop()
+        if place not in closed:
+            closed.add(place)
+            ahead += following.get(place, ())
+    return closed
+
+
+def _ordered(places: Iterable[Place], files: Sequence[str]) -> list[Place]:
+    """Parts in the order of their files: each behind what it needs."""
+    rank = {file: number for number, file in enumerate(files)}
+    key: Callable[[Place], tuple[int, int]] = lambda place: (rank[place.file], place.number)  # noqa: E731
+    return sorted(places, key=key)
+
+
+def _macro(name: str) -> str:
+    """The macro that says for which network a header is included."""
+    return f"FOR_{name.upper()}"
+
+
+def _for_users(texts: Sequence[str], users: set[str], everyone: set[str]) -> Iterator[str]:
+    """Yield texts, between conditions where not all networks use them."""
+    if users == everyone:
+        yield from texts
+        return
+    condition = " || ".join(f"defined({_macro(name)})" for name in sorted(users))
+    joined = "\n\n".join(texts)
+    yield f"#if {condition}\n\n{joined}\n\n#endif"
