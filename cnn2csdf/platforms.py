@@ -78,8 +78,8 @@ class Core:
         return {"kernels": self.kernels, "hertz": self.hertz, "cycles_per_instruction": cycles}
 
 
-TENSORS, WEIGHTS, SCRATCH = "tensors", "weights", "scratch"
-HOLDS = (TENSORS, WEIGHTS, SCRATCH)  # what a memory may hold
+TENSORS, WEIGHTS, SCRATCH, STACK = "tensors", "weights", "scratch", "stack"
+HOLDS = (TENSORS, WEIGHTS, SCRATCH, STACK)  # what a memory may hold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +87,9 @@ class BoardMemory:
     """A memory of a board, and what its bytes cost.
 
     is_slow: whether layers work elsewhere. read, write: bytes a cycle of the core; None where nothing
-    is known. holds: of HOLDS; scratch is all that layers need while they work. Memory that holds only
-    weights is flash: they lie there from the beginning. has_dma: whether a controller copies from it
+    is known. holds: of HOLDS; scratch is all that layers need while they work, stack is that of the C
+    library with its execution state and the reserve of the application. Memory that holds only weights
+    is flash: they lie there from the beginning. has_dma: whether a controller copies from it
     while the core computes.
     """
 
@@ -97,7 +98,7 @@ class BoardMemory:
     is_slow: bool = False
     read: Fraction | None = None
     write: Fraction | None = None
-    holds: tuple[str, ...] = HOLDS
+    holds: tuple[str, ...] = (TENSORS, WEIGHTS, SCRATCH)
     has_dma: bool = False
 
     def __post_init__(self) -> None:

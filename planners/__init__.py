@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from planners.fusion.planning import FusionPlan as FusionPlan
     from planners.fusion.planning import best_plan as best_plan
     from planners.fusion.search import Terms as Terms
+    from planners.memory.alternatives import fit_with_alternatives as fit_with_alternatives
     from planners.memory.answer import SEARCHED as SEARCHED
     from planners.memory.answer import Fit as Fit
     from planners.memory.answer import FitMethod as FitMethod
     from planners.memory.command.picture import plot_fit as plot_fit
     from planners.memory.command.picture import plot_plan as plot_plan
     from planners.memory.fit import fit as fit
-    from planners.memory.fit import fit_with_alternatives as fit_with_alternatives
     from planners.memory.order import chain_of as chain_of
     from planners.memory.plain_plans import MemoryComparison as MemoryComparison
     from planners.memory.plain_plans import memory_comparison as memory_comparison

@@ -82,6 +82,7 @@ class FitWhy(Why):
         "the search ended early: {end}"
     )
     TOO_SLOW = "too slow{end}: {time} a frame {basis}, {longest} allowed"
+    STACK = "stack and reserve need {needed} bytes of {name}, {size} are there"
     ENDS = "input and output alone take {least} bytes{beside}, whatever is planned"
     REAL_ENDS = (
         "input and output alone take {least} bytes{beside}, whatever is planned; input {name!r} is "

@@ -9,10 +9,8 @@ network fits: checked, not searched.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
 from typing import Any
 from warnings import warn
 
@@ -21,7 +19,6 @@ from cnn2csdf.instructions import uncounted
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.platforms import (
-    NANOSECONDS,
     USUAL_PLATFORM,
     BoardMemory,
     Platform,
@@ -44,12 +41,12 @@ from planners.memory.answer import (
     SEARCHED_FIRST,
     TWO_MEMORIES,
     WHOLE_LAYERS,
-    Alternative,
     Fit,
     FitMethod,
     FitWhy,
 )
-from planners.memory.memories import planned_in_memories
+from planners.memory.memories import InMemories, planned_in_memories
+from planners.memory.moved_weights import layout_of
 from planners.memory.order import topological_order
 from planners.memory.orders import SEARCHED_ORDER, canonical_orders, is_chain
 from planners.memory.plain_plans import ends_of, layer_by_layer
@@ -63,10 +60,8 @@ from planners.plan.ram import RamBeside, state_bytes
 
 NEARLY_AS_FAST = Fraction(1, 100)  # no difference that a model of a platform can tell
 NEARLY_AS_SMALL = Fraction(1, 20)  # of the RAM of the method that is taken without a limit
-OWN_SHARE = 0.75  # of the time, for the question that was asked; the rest is for those nearby
 ORDER_SHARE = 0.1  # of the effort, for the order of the layers; most take some milliseconds
 STAGES_SHARE = 0.25  # of the effort, for orders of the stages of the methods found
-NEARBY_SHARE = 0.25  # of the effort of the question that was asked, for those nearby
 
 
 @public
@@ -117,7 +112,7 @@ def fit(
     found by then stands, marked in the reason.
     """
     if isinstance(network, Model):
-        network = _known_network(network)
+        network = network_of(network)
     request = fit_request(
         network,
         ram=ram,
@@ -354,7 +349,7 @@ def _too_slow(times: Iterable[int | None], request: FitRequest) -> Reason:
     )
 
 
-def _known_network(model: Model) -> Network:
+def network_of(model: Model) -> Network:
     """The network of a model; with a warning where that is not the one which commands plan."""
     network = model.network
     more = len(network.layers) - len(simplified(Model(network=network)).network.layers)
@@ -403,51 +398,93 @@ def layer_times(
 def _fit_in_memories(request: FitRequest, budget: Budget) -> Fit:
     """Return the answer for fast and slow memories: the best plan found, or layer by layer."""
     network, memories, flash = request.network, request.memories, request.flash
-    element_bytes, parameter_bytes = request.element_bytes, request.parameter_bytes
-    platform = request.platform
-    if parameter_bytes != element_bytes and any(
+    element_bytes, platform = request.element_bytes, request.platform
+    if request.parameter_bytes != element_bytes and any(
         isinstance(memory, BoardMemory) and memory.is_flash for memory in memories
     ):
         raise InvalidArgument(
-            f"fit: {parameter_bytes} bytes for a parameter and {element_bytes or 'its own'} for an "
-            "element; weights in memories have the bytes of elements"
+            f"fit: {request.parameter_bytes} bytes for a parameter and {element_bytes or 'its own'} "
+            "for an element; weights in memories have the bytes of elements"
         )
-    found = planned_in_memories(network, memories, element_bytes, budget, platform)
+    home = layout_of(memories).stack
+    beside = None if home is None else request.beside
+    planned, state = _planned_beside_stack(request, beside, stop_of(budget))
     course = topological_order(network)
-    table = StageTable(network, element_bytes=element_bytes)
-    plan = found.plan or layer_by_layer(course, table, budget=budget).plan
+    is_streamed, external = ends_of(course, request.input, request.output)
+    table = StageTable(network, element_bytes=element_bytes, outside=external)
+    plan = planned.plan or layer_by_layer(course, table, budget=budget).plan
     once = sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers)
-    way = FitMethod(
-        name=TWO_MEMORIES if found.plan else WHOLE_LAYERS,
+    method = FitMethod(
+        name=TWO_MEMORIES if planned.plan else WHOLE_LAYERS,
         plan=plan,
         mac_ratio=Fraction(plan.multiply_accumulates, max(once, 1)),
-        nanoseconds=found.traffic.nanoseconds,
+        nanoseconds=planned.traffic.nanoseconds,
+        state_bytes=state,
     )
-    needed = flash_bytes(network, parameter_bytes)
-    ends = max(
-        sum(map(table.tensor_bytes, names))
-        for names in ((course.at(0), *course.others), course.results)
-    )
-    status, reason = (Status.FEASIBLE if found.plan else Status.UNKNOWN), found.reason
+    needed = flash_bytes(network, request.parameter_bytes)
+    inputs = () if is_streamed else (course.at(0), *course.others)
+    ends = max(sum(map(table.arena_bytes, names)) for names in (inputs, course.results))
+    status, reason = (Status.FEASIBLE if planned.plan else Status.UNKNOWN), planned.reason
     if flash is not None and needed > flash:
         status, reason = Status.INFEASIBLE, because(FitWhy.FLASH, needed=needed, flash=flash)
     elif ends > sum(memory.size for memory in memories):
         status, reason = Status.INFEASIBLE, _too_large_ends(table, ends)
+    elif home is not None and beside is not None and beside.bytes >= home.size:
+        status = Status.INFEASIBLE
+        reason = because(FitWhy.STACK, name=home.name, size=home.size, needed=beside.bytes)
+    elif request.nanoseconds is not None and (method.nanoseconds or 0) > request.nanoseconds:
+        status, reason = Status.INFEASIBLE, _too_slow([method.nanoseconds], request)
+    is_timed = method.nanoseconds is not None
     return Fit(
         network=network.name,
-        input=RESIDENT,
-        output=RESIDENT,
+        input=RESIDENT if request.input == ROWS and not is_streamed else request.input,
+        output=request.output,
         ram=None,
         flash=flash,
         flash_bytes=needed,
-        methods=(way,),
-        best=way if status is Status.FEASIBLE else None,
+        methods=(method,),
+        best=method if status is Status.FEASIBLE else None,
         lower_bound=ends,
         status=status,
         reason=reason,
-        slow=found.traffic,
-        **({} if way.nanoseconds is None else _cycles(network, platform, None, element_bytes)),
+        slow=planned.traffic,
+        beside=beside,
+        **(_cycles(network, platform, request.durations, element_bytes) if is_timed else {}),
     )
+
+
+def _planned_beside_stack(
+    request: FitRequest, beside: RamBeside | None, stop: Stop
+) -> tuple[InMemories, int]:
+    """Return the plan in memories of which one holds the stack, and the bytes of its execution state.
+
+    beside: stack and reserve; None where no memory holds them. The state follows from the plan, so a
+    plan that leaves too few bytes for its state is searched again with as many bytes less.
+    """
+    layout = layout_of(request.memories)
+    home, state, taken = layout.stack, 0, 0 if beside is None else beside.bytes
+    while True:
+        planned = planned_in_memories(
+            request.network,
+            [
+                replace(memory, size=max(1, memory.size - taken)) if memory == home else memory
+                for memory in layout.all
+            ],
+            request.element_bytes,
+            stop,
+            request.platform,
+            request.durations,
+            source=request.input,
+            output=request.output,
+        )
+        planned = planned._replace(traffic=planned.traffic._replace(memories=layout.all))
+        if home is None or beside is None or planned.plan is None:
+            return planned, state
+        state = state_bytes(planned.plan, request.network)
+        used = sum(memory.size for memory in planned.plan.memories if memory.name == home.name)
+        if used + beside.bytes + state <= home.size:
+            return planned, state
+        taken = beside.bytes + state
 
 
 def _fit_with_state(request: FitRequest, budget: Budget) -> Fit:
@@ -509,108 +546,6 @@ def _fit_with_state(request: FitRequest, budget: Budget) -> Fit:
         beside=beside,
         **_cycles(network, platform, durations, element_bytes),
     )
-
-
-@public
-def fit_with_alternatives(network: Network | Model, *, budget: Budget = None, **terms: Any) -> Fit:
-    """Return the answer of `fit`; where it is no, with what would fit or need less.
-
-    Where RAM is short other ends and int8; where flash is, int8 and the flash that is needed; where
-    time is, the frames per second that are reached.
-
-    The alternatives are what `csdf fit` prints as `instead`. terms: of `fit`. budget: of all searches.
-    A question with fewer changes comes first; one with more is listed only where it needs less RAM than
-    each of those, and not asked where one of them fits.
-    """
-    if isinstance(network, Model):
-        network = _known_network(network)
-    return answer_with_alternatives(fit_request(network, **terms), budget)
-
-
-def answer_with_alternatives(request: FitRequest, budget: Budget = None) -> Fit:
-    """Return the answer of `fit_with_alternatives` to a request."""
-    stop, network = stop_of(budget), request.network
-    limits = (request.ram, request.flash, request.nanoseconds)
-    if limits == (None, None, None) or request.memories:
-        return answer(request, stop)
-    fit_found = answer(request, stop if stop.has_effort else stop.part(share=OWN_SHARE))
-    is_short = fit_found.is_short_of_ram
-    if fit_found.best is not None or fit_found.reason.has(Ended.INTERRUPTED):
-        return fit_found
-    questions = (_questions if is_short else _other_limits)(
-        network, fit_found, request.element_bytes
-    )
-    nearby: dict[frozenset[str], Alternative] = {}
-    remaining = stop.question(NEARBY_SHARE if stop.has_effort else 1.0)
-    for number, (options, changes) in enumerate(questions):
-        smaller = [alternative for words, alternative in nearby.items() if words < options]
-        if any(alternative.fits for alternative in smaller):
-            continue
-        changed = replace(request, **changes, labels=WIDTHS[:1], searched=SEARCHED_FIRST)
-        if request.parameter_bytes is None:
-            changed = replace(changed, parameter_bytes=changed.element_bytes)
-        with suppress(InvalidNetwork):
-            candidate = answer(changed, remaining.part(share=1 / (len(questions) - number)))
-            needed = candidate.needed_ram(candidate.best or candidate.least)
-            least = min(
-                (alternative.ram_bytes for alternative in smaller),
-                default=fit_found.needed_ram(fit_found.least),
-            )
-            is_nearer = needed < least if is_short else candidate.best is not None
-            if candidate.input == changes.get("input", fit_found.input) and is_nearer:
-                nearby[options] = Alternative(
-                    " ".join(sorted(options)),
-                    needed,
-                    fits=candidate.best is not None,
-                    is_complete=candidate.best is not None
-                    or candidate.reason.values.get("end") is None,
-                )
-    alternatives = sorted(
-        nearby.values(), key=lambda alternative: (not alternative.fits, alternative.ram_bytes)
-    )
-    return replace(fit_found, alternatives=tuple(alternatives))
-
-
-def _other_limits(
-    network: Network, found: Fit, element_bytes: int | None
-) -> list[tuple[frozenset[str], dict[str, Any]]]:
-    """Options that may fit where flash or time is short, as they are written and as terms of `fit`."""
-    if found.reason.kind is FitWhy.FLASH:
-        needed = {"flash": found.flash_bytes}
-        asked = [(f"--flash {found.flash_bytes}", needed)]
-        return [
-            (frozenset([one]), terms) for one, terms in (*_as_int8(network, element_bytes), *asked)
-        ]
-    if found.reason.kind is FitWhy.TOO_SLOW:
-        frames = NANOSECONDS / Fraction(found.reason.values["nanoseconds"])
-        text = str(int(frames)) if frames >= 10 else f"{int(100 * frames) / 100:g}"
-        if text != "0":
-            return [(frozenset([f"--fps {text}"]), {"nanoseconds": NANOSECONDS / Fraction(text)})]
-    return []
-
-
-def _as_int8(network: Network, element_bytes: int | None) -> list[tuple[str, dict[str, Any]]]:
-    """The option of elements of a byte, where a network of real numbers may have them."""
-    if element_bytes is None and not any(layer.quantization for layer in network.layers):
-        return [("--element-bytes 1 (as int8)", {"element_bytes": 1})]
-    return []
-
-
-def _questions(
-    network: Network, found: Fit, element_bytes: int | None
-) -> list[tuple[frozenset[str], dict[str, Any]]]:
-    """Options that may need less RAM, as they are written and as terms of `fit`; few changes first."""
-    inputs = [(f"--input {one}", {"input": one}) for one in (ROWS, EXTERNAL) if one != found.input]
-    outputs = [("--output-memory external", {"output": EXTERNAL})]
-    if found.output == EXTERNAL:
-        outputs = []
-    questions = [
-        (frozenset([option]), terms)
-        for option, terms in (*_as_int8(network, element_bytes), *inputs, *outputs)
-    ]
-    for (one, terms), (other, more) in product(inputs, outputs):
-        questions.append((frozenset([one, other]), {**terms, **more}))
-    return questions
 
 
 def _chosen(fitting: Sequence[FitMethod], *, is_limited: bool) -> FitMethod | None:

@@ -18,19 +18,19 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate, chain, islice
+from itertools import accumulate, chain
 from operator import le
 from typing import NamedTuple
 
-from cnn2csdf.network import Layer, Network
+from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.platforms import BoardMemory, Platform
 from csdf.search.pareto import improving
 from csdf.status import Reason, Why, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
-from planners.memory.answer import SlowTraffic
+from planners.memory.answer import RESIDENT, SlowTraffic
 from planners.memory.labels import ANY_WORK, GroupLabels, LabelLimits, Labels
 from planners.memory.line_buffers import Keeping, kept_rows
 from planners.memory.making import rings_of
@@ -46,6 +46,9 @@ from planners.memory.moved_weights import (
 )
 from planners.memory.moves import LONGEST_STAGE, GroupMoves, batches
 from planners.memory.order import TopologicalOrder, topological_order
+from planners.memory.orders import few_orders
+from planners.memory.plain_plans import ends_of
+from planners.memory.request import FitRequest, plan_times
 from planners.memory.stages import Geometry, StageTable
 from planners.memory.waiting import (
     MOST_CHOSEN,
@@ -67,7 +70,6 @@ from planners.plan.plan import ACCUMULATOR_BYTES, Memory, Mode, Stage, Streaming
 from planners.plan.write_buffers import block_bytes, smallest_block
 
 FRONT = (1, 2, 4, 8, 16, 32)  # quarters of the size of the fast memory
-MOST_ORDERS = 24  # of layers, all of which are tried
 MOST_LABELS = 256  # sets of tensors in fast memory at a place of the order
 MOST_WAYS = 3  # from least bytes to least work, of stages between two separators
 WIDTH = 12  # labels inside a group, as the first search of csdf fit has
@@ -125,26 +127,38 @@ def planned_in_memories(
     element_bytes: int | None,
     budget: Budget,
     platform: Platform | None = None,
+    durations: Mapping[str, Sequence[int]] | None = None,
+    *,
+    source: str = RESIDENT,
+    output: str = RESIDENT,
 ) -> InMemories:
     """Return the plan of a network with the least bytes moved to and from slow memory, or least time.
 
-    Inputs lie where the plan says before a frame begins; results stay where they are made. platform:
-    whose time counts where the rates of slow memories are known. budget: a stop, or seconds; then the
-    best by then. Raises InvalidArgument for memories of which none is fast or none is slow,
-    InvalidNetwork for a network that keeps a state.
+    Inputs lie where the plan says before a frame begins; results stay where they are made. source: of
+    INPUTS, output: of OUTPUT_MEMORIES; what is external or arrives by rows moves to no memory here.
+    platform: whose time counts where the rates of slow memories are known. durations: of the phases of
+    each layer, measured in nanoseconds with tensors and weights in fast memory. budget: a stop, or
+    seconds; then the best by then. Raises InvalidArgument for memories of which none is fast or none
+    is slow, InvalidNetwork for a network that keeps a state.
     """
     layout = layout_of(memories)
     course, stop = topological_order(network), stop_of(budget)
-    table = StageTable(network, element_bytes=element_bytes)
-    costs = costs_of(layout, course, table, platform)
-    sizes = {name: table.tensor_bytes(name) for name in (*course.layers, *course.others)}
+    is_streamed, external = ends_of(course, source, output)
+    arriving = course.at(0) if is_streamed else None
+    table = StageTable(network, element_bytes=element_bytes, outside=external)
+    times = plan_times(table, platform, durations, None)
+    costs = costs_of(layout, course, table, platform, times)
+    sizes = {name: table.arena_bytes(name) for name in (*course.layers, *course.others)}
+    sizes |= {} if arriving is None else {arriving: 0}
     fast, trained = layout.capacity, sum(costs.sizes.values())
-    bound = least_slow_bytes(course, table, fast) + max(0, trained - fast)
-    bound += least_waiting_bytes(course, table, fast)
+    bound = least_slow_bytes(course, table, fast, without={*external, arriving})
+    bound += max(0, trained - fast)
+    if not (external or is_streamed):  # of these, layers may read an input again at no cost
+        bound += least_waiting_bytes(course, table, fast)
     once = sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers)
     best: tuple[PlacedPlan, Chain] | None = None
     reason = because(MemoriesWhy.LEAST)
-    terms = course, table, fast, stop, costs
+    terms = Terms(course, table, fast, stop, costs, arriving)
     for groups in _spaces(terms, network):
         if best is not None and costs.scale is None:
             if best[0].rank <= (bound, once):
@@ -157,7 +171,7 @@ def planned_in_memories(
             break
     improved = None if best is None else best[1].improved(best[0])
     if best is not None and improved is not None and (costs.scale or improved.cost > bound):
-        best, improved = _with_pinned(Groups(*terms), layout, sizes, best, improved)
+        best, improved = _with_pinned(Groups(terms), layout, sizes, best, improved)
     if best is not None and improved is not None:
         improved = best[1].with_wide_blocks(improved)
     if improved is not None and improved.slow_excess:
@@ -204,87 +218,38 @@ def _with_pinned(
     return chosen, found
 
 
-def slow_front(
-    network: Network,
-    memories: Sequence[Memory | BoardMemory],
-    element_bytes: int | None,
-    stop_for: Callable[[int], Stop],
-    platform: Platform | None = None,
-) -> list[SlowTraffic]:
+def slow_front(request: FitRequest, stop_for: Callable[[int], Stop]) -> list[SlowTraffic]:
     """Return what moves with a first memory of a quarter to eight times its size.
 
     stop_for: of the search for so many bytes.
     """
-    points = []
-    for size in [memories[0].size * times // 4 for times in FRONT]:
-        layout = (replace(memories[0], size=size), *memories[1:])
-        points.append(
-            planned_in_memories(network, layout, element_bytes, stop_for(size), platform).traffic
-        )
-    return points
+    first, *others = request.memories
+    return [
+        planned_in_memories(
+            request.network,
+            (replace(first, size=size), *others),
+            request.element_bytes,
+            stop_for(size),
+            request.platform,
+            request.durations,
+            source=request.input,
+            output=request.output,
+        ).traffic
+        for size in (first.size * times // 4 for times in FRONT)
+    ]
 
 
-def orders(network: Network) -> Iterator[Network]:
-    """Yield a network with its layers in all topological orders, where they are few; its own first.
-
-    Where they are many, result by result, from the first or from the last.
-    """
-    ends = network.inputs, network.outputs
-    layers = [layer for layer in network.layers if layer not in ends[0] and layer not in ends[1]]
-    orders = list(islice(_orders(layers), MOST_ORDERS + 1))
-    if len(orders) > MOST_ORDERS:
-        orders = [layers, _result_by_result(network), _result_by_result(network, -1)]
-    for order in orders:
-        yield replace(network, layers=(*ends[0], *order, *ends[1]))
-
-
-def _result_by_result(network: Network, step: int = 1) -> list[Layer]:
-    """The layers of one result of the network after the other, the first first; -1: the last first."""
-    inputs = {input_.name for input_ in network.inputs}
-    ordered: dict[str, Layer] = {}
-    waiting = [network.layer(name) for output in network.outputs for name in output.inputs][::-step]
-    waiting = [layer for layer in network.layers[::-1] if layer not in network.outputs] + waiting
-    while waiting:
-        layer = waiting[-1]
-        missing = [name for name in layer.inputs if name not in ordered and name not in inputs]
-        if missing:
-            waiting.append(network.layer(missing[0]))
-            continue
-        waiting.pop()
-        if layer.name not in inputs:
-            ordered[layer.name] = layer
-    return list(ordered.values())
-
-
-def _orders(layers: Sequence[Layer]) -> Iterator[list[Layer]]:
-    """All topological orders, that of the layers first."""
-    if not layers:
-        yield []
-    left = {layer.name for layer in layers}
-    for layer in layers:
-        if left.isdisjoint(layer.inputs):
-            for rest in _orders([other for other in layers if other is not layer]):
-                yield [layer, *rest]
-
-
-def _spaces(
-    own: tuple[TopologicalOrder, StageTable, int, Stop, MoveCosts], network: Network
-) -> Iterator[Groups]:
+def _spaces(terms: Terms, network: Network) -> Iterator[Groups]:
     """More and more groups: single layers, rows, strips; and tiles; in one order after the other."""
-    yield Groups(*own, longest=1)
-    yield Groups(*own, longest=LONGEST_RUN)
-    costs = own[4]
-    for order in orders(network):
-        plain = Groups(*_reordered(own, order))
+    yield Groups(terms, longest=1)
+    yield Groups(terms, longest=LONGEST_RUN)
+    costs = terms.costs
+    for order in few_orders(network):
+        ordered = terms._replace(course=topological_order(order), table=terms.table.of(order))
+        plain = Groups(ordered)
         yield plain
         if not costs.sizes and costs.time_of is None:  # which copies of layers have not
-            yield Groups(*_reordered(own, order), untiled=plain)
-
-
-def _reordered(
-    own: tuple[TopologicalOrder, StageTable, int, Stop, MoveCosts], order: Network
-) -> tuple[TopologicalOrder, StageTable, int, Stop, MoveCosts]:
-    return topological_order(order), own[1].of(order), *own[2:]
+            yield Groups(ordered, untiled=plain)
 
 
 def _planned_within(
@@ -309,7 +274,7 @@ def _planned_within(
                 elif most is None:
                     reason = because(MemoriesWhy.NONE, layer=search.stuck_at, fast=capacity)
                 break
-            tried = Chain(groups.course, groups.table, layout, groups.costs, steps)
+            tried = Chain(groups.course, groups.table, layout, groups.costs, steps, groups.arriving)
             plan = tried.plan()
             first = plan.cost if first is None else first
             if not plan.fast_excess:
@@ -327,27 +292,34 @@ def _planned_within(
     return best, reason
 
 
+class Terms(NamedTuple):
+    """A network in an order, the bytes of fast memory, the stop of the search, and what bytes cost.
+
+    arriving: the input that comes row by row; None where no input does.
+    """
+
+    course: TopologicalOrder
+    table: StageTable
+    fast: int
+    stop: Stop
+    costs: MoveCosts
+    arriving: str | None
+
+
 class Groups:
     """The groups that begin at each place of the order, and need no more than so many bytes."""
 
     def __init__(
-        self,
-        course: TopologicalOrder,
-        table: StageTable,
-        fast: int,
-        stop: Stop,
-        costs: MoveCosts,
-        *,
-        longest: int | None = None,
-        untiled: Groups | None = None,
+        self, terms: Terms, *, longest: int | None = None, untiled: Groups | None = None
     ) -> None:
         """Take bytes of fast memory. longest: layers of a group, if they are limited.
 
         untiled: the groups beside which there are tiles of columns.
         """
         self._untiled, self.has_tiles = untiled, untiled is not None
-        self.costs = costs
-        self.course, self.table, self.stop, self._fast = course, table, stop, fast
+        self.terms = terms
+        course, table, self._fast, self.stop, self.costs, self.arriving = terms
+        self.course, self.table = course, table
         self.layers = course.layers[1:]
         self._longest = longest
         self.last_read = dict.fromkeys((*course.layers, *course.others), -1)
@@ -696,8 +668,7 @@ class Groups:
 
     def pinning(self, layers: Names) -> Groups:
         """Return the groups where the weights of some layers stay in fast memory."""
-        costs = self.costs.pinning(layers)
-        return Groups(self.course, self.table, self._fast, self.stop, costs, longest=self._longest)
+        return Groups(self.terms._replace(costs=self.costs.pinning(layers)), longest=self._longest)
 
 
 class MemoriesSearch:
@@ -715,6 +686,7 @@ class MemoriesSearch:
         """Take bytes of fast memory. most: cost and work of a plan that is to be improved on."""
         self._has_slow = has_slow  # whether tensors may lie in slow memory
         self._groups, self._sizes, self._capacity, self._most = groups, sizes, capacity, most
+        self._outside = groups.table.outside
         self._labels: list[dict[Names, Label]] = [{} for _ in range(len(groups.layers) + 1)]
         self.is_complete = True  # whether no label was left out
         self.stuck_at = groups.layers[0]
@@ -722,11 +694,14 @@ class MemoriesSearch:
     def chain(self) -> list[ChainStep] | None:
         """Return the groups, each with the tensors in fast memory while it works; None without any."""
         course = self._groups.course
-        inputs_held = (course.at(0), *course.others)
-        for fast in subsets(inputs_held):
-            is_whole = len(fast) == len(inputs_held)
+        inputs = {course.at(0), *course.others} - {self._groups.arriving}
+        outside = inputs & self._outside
+        for fast in subsets(
+            [name for name in course.layers + course.others if name in inputs - outside]
+        ):
+            is_whole = len(fast) == len(inputs - outside)
             if self._bytes(fast) <= self._capacity and (is_whole or self._has_slow):
-                self._labels[0][fast] = Label(0, 0, None)
+                self._labels[0][fast | outside] = Label(0, 0, None)
         for place, labels in enumerate(self._labels[:-1]):
             self._groups.stop.look()
             if labels:
@@ -755,14 +730,21 @@ class MemoriesSearch:
             return
         if any(name != group.streamed and name not in group.in_place for name in away):
             return
-        costs = self._groups.costs
+        costs, arriving = self._groups.costs, self._groups.arriving
+        if arriving in away:  # its rows pass through a ring of the first group, and are gone
+            if (group.begin, group.streamed) != (0, arriving):
+                return
+            if self._groups.last_read[arriving] >= group.end:
+                return
+            away.remove(arriving)
         work = label.work + group.work
         cost = label.cost + group.busy + sum(group.read[name] for name in away) * costs.read
-        if group.streamed is not None:
+        if group.streamed in away:
             cost += group.read[group.streamed] * costs.copied
         room = self._capacity - group.fast - self._bytes(fast)
-        for chosen in subsets([result for result in group.results if result not in group.fixed]):
-            here = group.fixed | chosen
+        settled = group.fixed | self._outside.intersection(group.results)
+        for chosen in subsets([result for result in group.results if result not in settled]):
+            here = settled | chosen
             blocks = sum(size for name, size in group.blocks.items() if name not in here)
             free = room - blocks - self._bytes(here)
             if free < 0 or not (self._has_slow or len(here) == len(group.results)):
@@ -788,6 +770,7 @@ class MemoriesSearch:
         place = len(self._labels) - 1
         while (before := self._labels[place][fast].before) is not None:
             fast, group, here, copied = before
-            steps.append(ChainStep(group, fast | here, copied))
+            arrived = {self._groups.arriving or ""} & group.read.keys()  # its rows are in a ring
+            steps.append(ChainStep(group, fast | here | arrived, copied))
             place = group.begin
         return steps[::-1]

@@ -131,8 +131,10 @@ class Chain:
         layout: BoardMemories,
         costs: MoveCosts,
         steps: Sequence[ChainStep],
+        arriving: str | None,
     ) -> None:
-        """Take the groups of a network, one behind the other."""
+        """Take the groups of a network, one behind the other. arriving: the input by rows, if any."""
+        self._arriving = arriving
         self._spans = tuple(step.group.span for step in steps if step.group.tiles)
         if self._spans:
             table = table.of(worked_network(order.network, self._spans))
@@ -157,6 +159,7 @@ class Chain:
         """The first group, and one past the last, of all tensors that have a buffer, whole."""
         order, aliases = self._order, self._aliases
         begin = dict.fromkeys((order.at(0), *order.others), 0)
+        begin.pop(self._arriving or "", None)
         end: dict[str, int] = {}
         for number, (group, _, _) in enumerate(self._steps):
             for name in group.results:
@@ -311,12 +314,16 @@ class Chain:
             excess.append(over + sum(buffer.size for buffer in rest))
             for buffer in rest:  # which no memory may hold
                 places[buffer.name] = sum(memory_.size for memory_ in taken)
+        arena_bytes = sum(memory_.size for memory_ in taken)
         plan = StreamingPlan(
             network=self._order.network.name,
             element_bytes=table.element_bytes,
             groups=tuple(_planned(table, step.group) for step in steps),
-            buffers=tuple(replace(buffer, offset=places[buffer.name]) for buffer in (*fast, *slow)),
-            arena_bytes=sum(memory_.size for memory_ in taken),
+            buffers=(
+                *(replace(buffer, offset=places[buffer.name]) for buffer in (*fast, *slow)),
+                *self._external(arena_bytes),
+            ),
+            arena_bytes=arena_bytes,
             multiply_accumulates=sum(step.group.work for step in steps),
             rematerialised=self._spans,
             aliases=(*self._aliases.values(), *(alias for s in steps for alias in s.group.within)),
@@ -334,6 +341,8 @@ class Chain:
         fast: list[StreamBuffer] = []
         slow: list[StreamBuffer] = []
         for name, (begin, end) in self._lives.items():
+            if name in table.outside:
+                continue
             whole = _buffer(name, Kind.WHOLE, name, table.tensor_bytes(name), begin, end)
             (fast if name in steps[begin].fast else slow).append(
                 replace(whole, rows=table.height(name))
@@ -352,6 +361,16 @@ class Chain:
                 named = f"{name} {Kind.RESIDENT.value}"
                 slow.append(_buffer(named, Kind.RESIDENT, name, weight.size, 0, len(steps)))
         return fast, slow
+
+    def _external(self, begin: int) -> Iterator[StreamBuffer]:
+        """The inputs and results in other memory, from a byte behind the arena on."""
+        table = self._table
+        for name in sorted(self._lives.keys() & table.outside):
+            begin += -begin % table.bytes_of(name)
+            size = table.tensor_bytes(name)
+            outside = _buffer(name, Kind.EXTERNAL, name, size, 0, len(self._steps))
+            yield replace(outside, rows=table.height(name), offset=begin)
+            begin += size
 
     def _write_buffers(self, step: ChainStep, number: int) -> Iterator[StreamBuffer]:
         """The write buffers of results that a group leaves in slow memory."""

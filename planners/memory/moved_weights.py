@@ -16,7 +16,15 @@ from functools import cache
 from math import lcm
 from typing import NamedTuple
 
-from cnn2csdf.platforms import NANOSECONDS, SCRATCH, TENSORS, WEIGHTS, BoardMemory, Platform
+from cnn2csdf.platforms import (
+    NANOSECONDS,
+    SCRATCH,
+    STACK,
+    TENSORS,
+    WEIGHTS,
+    BoardMemory,
+    Platform,
+)
 from csdf.errors import InvalidArgument
 from csdf.search.pareto import improving
 from planners.arena.problem import loads
@@ -47,6 +55,17 @@ class BoardMemories(NamedTuple):
         """Bytes of all fast memories."""
         return sum(memory.size for memory in self.fast)
 
+    @property
+    def stack(self) -> BoardMemory | None:
+        """The memory of the stack; None where no memory is said to hold it."""
+        return next((memory for memory in self.all if STACK in memory.holds), None)
+
+    def has_rates(self, platform: Platform | None) -> bool:
+        """Whether the times are known in which bytes move to and from slow memory and flash."""
+        slow = all(memory.read and memory.write for memory in self.slow)
+        flash = self.flash is None or self.flash.read is not None
+        return slow and flash and platform is not None and platform.hertz is not None
+
 
 def layout_of(memories: Sequence[Memory | BoardMemory]) -> BoardMemories:
     """Return memories by what they are for. Raises InvalidArgument where some are missing."""
@@ -66,6 +85,11 @@ def layout_of(memories: Sequence[Memory | BoardMemory]) -> BoardMemories:
         )
     if not any({TENSORS, SCRATCH} <= set(board.holds) for board in fast):
         raise InvalidArgument("memories: expected a fast one that holds tensors and scratch")
+    stacks = [board.name for board in boards if STACK in board.holds]
+    if len(stacks) > 1:
+        raise InvalidArgument(
+            f"memories {' and '.join(stacks)} hold the stack; expected one of them"
+        )
     return BoardMemories(fast, slow, flash[0] if flash else None)
 
 
@@ -131,20 +155,23 @@ class MoveCosts:
 
 
 def costs_of(
-    layout: BoardMemories, order: TopologicalOrder, table: StageTable, platform: Platform | None
+    layout: BoardMemories,
+    order: TopologicalOrder,
+    table: StageTable,
+    platform: Platform | None,
+    times: PlanTimes | None,
 ) -> MoveCosts:
-    """Return costs in time where the rates of all slow memories are known, otherwise in slow bytes."""
+    """Return costs in time where the rates of all slow memories are known, otherwise in slow bytes.
+
+    times: of stages, with all tensors and weights in fast memory.
+    """
     network, flash = table.network, layout.flash
     sizes = {
         layer.name: size
         for layer in network.layers
         if flash and (size := weight_bytes(network, layer, table.element_bytes))
     }
-    has_rates = all(board.read and board.write for board in layout.slow) and not (
-        flash and not flash.read
-    )
-    hertz = None if platform is None else platform.hertz
-    if not has_rates or hertz is None:
+    if not layout.has_rates(platform) or platform is None or times is None:
         homes = dict.fromkeys(sizes, (1, False))
         return MoveCosts(
             scale=None,
@@ -156,10 +183,10 @@ def costs_of(
             sizes=sizes,
             time_of=None,
         )
-    assert platform is not None
+    cycle = Fraction(NANOSECONDS, platform.hertz or 1)
 
     def price(rate: Fraction | None) -> Fraction:
-        return Fraction(0) if rate is None else Fraction(NANOSECONDS) / (hertz * rate)
+        return Fraction(0) if rate is None else cycle / rate
 
     slow = layout.slow[0] if layout.slow else None
     prices = [
@@ -193,7 +220,7 @@ def costs_of(
         homes=homes,
         resident=tuple(resident),
         sizes=sizes,
-        time_of=cache(PlanTimes(table, platform).of_stage),
+        time_of=cache(times.of_stage),
     )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
-from itertools import pairwise
+from itertools import islice, pairwise
 from operator import or_
 
-from cnn2csdf.network import Network
+from cnn2csdf.network import Layer, Network
 from csdf.time_limit import Stop
 from planners.memory.plain_plans import whole_tensors
 from planners.order.problem import OrderProblem, Step
@@ -18,6 +18,7 @@ from planners.order.search import plan_order
 FILE_ORDER = "file"
 SEARCHED_ORDER = "search"
 ORDERS = (SEARCHED_ORDER, FILE_ORDER)
+MOST_ORDERS = 24  # of layers, all of which are tried in several memories
 
 
 def canonical_orders(
@@ -140,3 +141,46 @@ def in_order(network: Network, order: Sequence[str]) -> Network:
     inputs = [one for one in network.layers if one.is_input]
     outputs = [one for one in network.layers if one.is_output]
     return replace(network, layers=(*inputs, *map(network.layer, order), *outputs))
+
+
+def few_orders(network: Network) -> Iterator[Network]:
+    """Yield a network with its layers in all topological orders, where they are few; its own first.
+
+    Where they are many, result by result, from the first or from the last.
+    """
+    ends = network.inputs, network.outputs
+    layers = [layer for layer in network.layers if layer not in ends[0] and layer not in ends[1]]
+    ordered_layers = list(islice(_orders(layers), MOST_ORDERS + 1))
+    if len(ordered_layers) > MOST_ORDERS:
+        ordered_layers = [layers, _result_by_result(network), _result_by_result(network, -1)]
+    for order in ordered_layers:
+        yield replace(network, layers=(*ends[0], *order, *ends[1]))
+
+
+def _result_by_result(network: Network, step: int = 1) -> list[Layer]:
+    """The layers of one result of the network after the other, the first first; -1: the last first."""
+    inputs = {input_.name for input_ in network.inputs}
+    ordered: dict[str, Layer] = {}
+    waiting = [network.layer(name) for output in network.outputs for name in output.inputs][::-step]
+    waiting = [layer for layer in network.layers[::-1] if layer not in network.outputs] + waiting
+    while waiting:
+        layer = waiting[-1]
+        missing = [name for name in layer.inputs if name not in ordered and name not in inputs]
+        if missing:
+            waiting.append(network.layer(missing[0]))
+            continue
+        waiting.pop()
+        if layer.name not in inputs:
+            ordered[layer.name] = layer
+    return list(ordered.values())
+
+
+def _orders(layers: Sequence[Layer]) -> Iterator[list[Layer]]:
+    """All topological orders, that of the layers first."""
+    if not layers:
+        yield []
+    left = {layer.name for layer in layers}
+    for layer in layers:
+        if left.isdisjoint(layer.inputs):
+            for rest in _orders([other for other in layers if other is not layer]):
+                yield [layer, *rest]

@@ -29,6 +29,7 @@ from planners.memory.answer import (
     SEARCHED_FIRST,
     FitMethod,
 )
+from planners.memory.moved_weights import layout_of
 from planners.memory.orders import ORDERS, SEARCHED_ORDER
 from planners.memory.search import WIDTHS
 from planners.memory.stages import StageTable
@@ -125,11 +126,13 @@ def fit_request(
             f"network {network.name!r} keeps a state, which lies in one memory; give ram (--ram "
             f"{bytes_in_words(chosen[0].size).replace(' ', '')}) in place of memories (--memory)"
         )
-    limits = (ram, longest, durations, input, output)
-    if chosen and limits != (None, None, None, RESIDENT, RESIDENT):
+    if chosen and ram is not None:
+        raise InvalidArgument("fit: memories stand in the place of ram; leave out one of both")
+    if chosen and longest is not None and not layout_of(chosen).has_rates(platform):
         raise InvalidArgument(
-            "fit: memories stand in the place of ram, nanoseconds and durations, and inputs and "
-            "outputs are resident there"
+            "fit: a time per frame (nanoseconds, --fps) needs the rates of all slow memories and of "
+            "flash; give read and write, such as psram=2MB:slow:read=0.5:write=0.5, or a platform "
+            "that is a board"
         )
     return FitRequest(
         network=network,

@@ -22,7 +22,7 @@ each. Edges that are not plainly so are left out, which makes the flow less.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import combinations, pairwise
 
@@ -51,15 +51,19 @@ def subsets(names: Sequence[str]) -> Iterator[Names]:
         yield from map(frozenset, combinations(names, count))
 
 
-def least_slow_bytes(course: TopologicalOrder, table: StageTable, fast: int) -> int:
+def least_slow_bytes(
+    course: TopologicalOrder, table: StageTable, fast: int, *, without: Collection[str | None] = ()
+) -> int:
     """Return slow bytes of any schedule that moves rows or parts of them, and all that is needed.
 
     They are those of inputs and results that cannot lie whole in fast memory. Inputs are there
-    together before the first layer works, results behind the last.
+    together before the first layer works, results behind the last. without: those that lie in no
+    memory of the plan.
     """
     total = 0
     needed = _needed_bytes(course, table)
-    for names in ((course.at(0), *course.others), tuple(course.results)):
+    for ends in ((course.at(0), *course.others), tuple(course.results)):
+        names = tuple(name for name in ends if name not in without)
         if len(names) > MOST_CHOSEN:
             total += max(0, sum(needed[name] for name in names) - fast)
             continue

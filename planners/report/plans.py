@@ -14,9 +14,10 @@ from csdf.draw.report.page import change
 from csdf.draw.report.sections import PageSection
 from csdf.errors import counted
 from csdf.time_limit import Stop
+from planners.memory.alternatives import answer_with_alternatives
 from planners.memory.answer import Fit, FitMethod
 from planners.memory.command.beside import checked_fit
-from planners.memory.fit import answer_with_alternatives, layer_times
+from planners.memory.fit import layer_times
 from planners.memory.request import FitRequest
 from planners.plan.plan import Kind, Mode, PlannedGroup, Stage, StreamingPlan
 from planners.plan.rematerialisation import worked_layers

@@ -51,8 +51,16 @@ def test_slow_bytes_are_drawn_over_sizes_of_fast_memory(run, tmp_path):
         (("--memory", "tcm=3kB"), "expected fast ones, the nearest first"),
         ((*TWO, "--memory", "more=1MB"), "expected fast ones, the nearest first"),
         ((*TWO, "--ram", "3kB"), "--ram is for a single memory"),
-        ((*TWO, "--input", "rows"), "--input is for a single memory"),
-        ((*TWO, "--fps", "9"), "--fps is for a single memory"),
+        ((*TWO, "--fps", "9"), "needs the rates of all slow memories"),
+        (
+            (
+                "--memory",
+                "a=9kB:holds=tensors+scratch+stack",
+                "--memory",
+                "b=9kB:slow:holds=tensors+stack",
+            ),
+            "hold the stack",
+        ),
         (("--memory", "tcm"), "a name and a size"),
         (("--memory", "tcm=3kB:fast"), "a name and a size"),
         (("--memory", "=3kB"), "a name and a size"),
@@ -62,6 +70,60 @@ def test_other_memories_are_refused_in_one_line(run, given, words):
     code, _, err = run("fit", *SMALL, *given)
     assert code == 2
     assert words in err.splitlines()[-1]
+
+
+RATES = ("--memory", "tcm=4kB", "--memory", "ram=1MB:slow:read=1/2:write=1/2")
+
+
+def test_frames_per_second_are_asked_of_plans_in_several_memories(run, answer):
+    code, found = answer("fit", *SMALL, *RATES, "--fps", "1")
+    assert code == 0
+    time = found["methods"][0]["predicted_nanoseconds"]
+    fastest = 10**9 // time
+    assert answer("fit", *SMALL, *RATES, "--fps", str(fastest))[0] == 0
+    code, found = answer("fit", *SMALL, *RATES, "--fps", str(fastest + 1))
+    assert (code, found["fits"]) == (1, False)
+    assert found["reason"].startswith("too slow at the slow end: ")
+
+
+def test_measured_times_count_for_plans_in_several_memories(run, answer, tmp_path):
+    table, times = tmp_path / "times.csv", []
+    assert run("cnn", "measure", SMALL[0], "--granularity", "whole", "-o", table)[0] == 0
+    head, *rows = table.read_text().splitlines()
+    for nanoseconds in (10**6, 2 * 10**6):  # of each layer
+        changed = [f"{row.rpartition(',')[0]},{nanoseconds}" for row in rows]
+        table.write_text("\n".join([head, *changed]) + "\n")
+        code, found = answer("fit", *SMALL, *RATES, "--durations", table)
+        assert code == 0
+        assert "not_calibrated" not in found  # a core is not asked
+        times.append(found["methods"][0]["predicted_nanoseconds"])
+    # All but the starts of firings and what moves doubles: below a tenth of the milliseconds here.
+    assert times[0] * 19 // 10 < times[1] < 2 * times[0]
+
+
+def test_the_memory_of_the_stack_holds_it_beside_the_arena(run, answer):
+    holds = "holds=tensors+weights+scratch+stack"
+    given = (*SMALL, "--memory", f"tcm=4kB:{holds}", "--memory", "ram=1MB:slow")
+    code, found = answer("fit", *given, "--reserve", "500", "--verify")
+    assert code == 0
+    taken = found["stack_bytes"] + found["reserve_bytes"] + found["state_bytes"]
+    assert found["memories"][0]["bytes"] == 4000
+    assert found["memories"][0]["used_bytes"] + taken <= 4000
+    assert found["verified"]["equal"]
+    # As many bytes are there for the arena alone: the same plan.
+    less = ("--memory", f"tcm={4000 - taken}B", "--memory", "ram=1MB:slow")
+    assert answer("fit", *SMALL, *less)[1]["slow_bytes"] == found["slow_bytes"]
+    code, found = answer("fit", *given, "--reserve", "3kB")
+    assert (code, found["fits"]) == (1, False)
+    assert found["reason"] == "stack and reserve need 4250 bytes of tcm, 4000 are there"
+
+
+@pytest.mark.parametrize("ends", ["rows", "external"])
+def test_inputs_by_rows_or_in_other_memory_are_planned_beside_slow_memory(answer, ends):
+    code, found = answer("fit", *SMALL, *TWO, "--input", ends, "--verify")
+    assert (code, found["input"]) == (0, ends)
+    assert found["verified"]["equal"]
+    assert found["verified"]["slow_bytes"] == found["slow_bytes"]
 
 
 def test_several_networks_in_turn_have_one_memory(run, tmp_path):

@@ -34,10 +34,11 @@ from planners.code.primitives.bench import bench
 from planners.code.several import Member, together
 from planners.code.sources import Written, cmsis_nn_of
 from planners.code.supported import require_c
+from planners.memory.alternatives import answer_with_alternatives
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitMethod
 from planners.memory.command.answer import alternatives, ram_in_words, taken
 from planners.memory.command.main import memories_of_options
-from planners.memory.fit import answer_with_alternatives, fit_of
+from planners.memory.fit import fit_of
 from planners.memory.request import fit_request
 from planners.memory.several import with_states_apart, within_one_ram
 from planners.plan.own_plans import require_own

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from cnn2csdf.execution.compare import Difference, difference, random_frames, worst_of
 from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
 from cnn2csdf.network import Network
-from cnn2csdf.platforms import Platform
+from cnn2csdf.platforms import STACK, Platform
 from cnn2csdf.quantized_layers import stores_integers
 from cnn2csdf.weights import Model
 from csdf.cli import answers
@@ -129,6 +129,7 @@ def as_lines(
     for fit, of_interpreter in zip(fits, interpreted, strict=True):
         if fit.slow is not None:
             lines += [headline(fit), *list(_in_memories(fit))[1:], f"  reason   {fit.reason}"]
+            lines += _stack_in_memory(fit)
         else:
             lines += [headline(fit), *_table(fit), f"  reason   {fit.reason}"]
             if fit.beside is not None:
@@ -286,6 +287,17 @@ def _in_memories(one: Fit) -> Iterator[str]:
         yield _of_weights(way.plan, memory_plan.weights)
     if way.nanoseconds is not None:
         yield f"  frame    {nanoseconds_in_words(way.nanoseconds)} as predicted"
+
+
+def _stack_in_memory(one: Fit) -> list[str]:
+    """Return what the memory of the stack holds, where a memory is said to hold it."""
+    homes = () if one.slow is None else one.slow.memories
+    home = next((memory.name for memory in homes if STACK in memory.holds), None)
+    if one.beside is None or home is None:
+        return []
+    method = one.best or one.least
+    used = sum(memory.size for memory in method.plan.memories if memory.name == home)
+    return [f"  {home:8s} {ram_in_words(one.beside, used, method.state_bytes)}"]
 
 
 def _by_memory(plan: StreamingPlan) -> str:

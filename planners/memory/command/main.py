@@ -144,11 +144,11 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=SIZE[:slow][:read=N][:write=N][:holds=WHAT][:dma]",
         help="instead of --ram: fast memories, the nearest first, then slow ones, such as sram=64kB "
         "and psram=2MB:slow; read and write: bytes a cycle; holds: of tensors, weights and scratch, "
-        "with + between, by default all; dma: copied from while the core computes. With "
-        "flash=4MB:slow:holds=weights what is read of weights counts, and they are copied where that "
-        "is less. The plan takes the least time where "
-        "the rates of all slow memories are given, or else moves the fewest bytes to and from them. "
-        "With a --platform that is a board: changes to its memory of that name",
+        "with + between, by default these three, and of stack: what --ram has to hold besides the "
+        "arena; dma: copied from while the core computes. With flash=4MB:slow:holds=weights what is "
+        "read of weights counts, and they are copied where that is less. The plan takes the least "
+        "time where the rates of all slow memories are given, or else moves the fewest bytes to and "
+        "from them. With a --platform that is a board: changes to its memory of that name",
     )
     parser.add_argument(
         "--hop",
@@ -206,11 +206,7 @@ def memories_of_options(options: argparse.Namespace) -> tuple[BoardMemory, ...]:
     options_stated = {
         "--ram": options.ram,
         "--hop": options.hop,
-        "--fps": getattr(options, "fps", None),  # times are predicted for a single memory
-        "--durations": getattr(options, "durations", None),
         "--plan": options.plan,
-        "--input": options.input,
-        "--output-memory": options.output_memory,
     }
     for name, value in options_stated.items():
         if value is not None:

@@ -28,11 +28,12 @@ from csdf.time_limit import Stop
 from csdf.units import bytes_in_words, time_in_words
 from planners.arena.allocation import plan_arena
 from planners.formats.tflite_micro_arena import InterpreterArena, interpreter_arena
+from planners.memory.alternatives import answer_with_alternatives
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, Hop, SlowTraffic
 from planners.memory.command.answer import Check, as_json, as_lines, remark_on_elements, verified
 from planners.memory.command.beside import checked_fit
 from planners.memory.command.main import memories_of_options
-from planners.memory.fit import answer, answer_with_alternatives
+from planners.memory.fit import answer
 from planners.memory.memories import FRONT, slow_front
 from planners.memory.request import FitRequest, fit_request
 from planners.memory.several import Together, with_states_apart, within_one_ram
@@ -149,11 +150,7 @@ def _front(request: FitRequest, options: argparse.Namespace) -> list[SlowTraffic
     effort_each = f", an effort of {time_in_words(options.effort)} each"
     output.remark("csdf fit", f"drawing {len(FRONT)} sizes of {first}{effort_each}")
     return slow_front(
-        request.network,
-        request.memories,
-        request.element_bytes,
-        lambda size: _stop(options, f"{name}: {bytes_in_words(size)} of {first}"),
-        request.platform,
+        request, lambda size: _stop(options, f"{name}: {bytes_in_words(size)} of {first}")
     )
 
 

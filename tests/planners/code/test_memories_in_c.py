@@ -22,8 +22,8 @@ def memories(fast):
     return Memory(name="tcm", size=fast), Memory(name="psram", size=10**6, is_slow=True)
 
 
-def planned(model, fast):
-    found = fit(model, memories=memories(fast)).best
+def planned(model, fast, **ends):
+    found = fit(model, memories=memories(fast), **ends).best
     assert found is not None
     assert found.plan.slow_bytes > 0
     return model, found.plan
@@ -51,6 +51,8 @@ def test_libraries_in_two_memories_are_equal_under_sanitizers(tmp_path):
         planned(integers("resnet8:resolution=16"), 3_000),
         planned(integers("keyword_spotting:rows=25"), 2_000),
         planned(real_model(from_catalogue("keyword_spotting:rows=25")), 8_000),
+        planned(integers("keyword_spotting:rows=25"), 2_000, input="rows"),
+        planned(real_model(from_catalogue("resnet8:resolution=16")), 12_000, input="rows"),
     ]
     assert run_all(libraries(cases), tmp_path) == []
 

@@ -13,8 +13,9 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.status import Status
 from csdf.time_limit import Stop
+from planners.memory.alternatives import fit_with_alternatives
 from planners.memory.answer import BY_ROWS, LINES, WHOLE_LAYERS, FitWhy
-from planners.memory.fit import fit, fit_with_alternatives
+from planners.memory.fit import fit
 
 # A roofline: calls and bytes cost so little that ways with the same MACs are as fast.
 PLATFORM = Platform(

@@ -12,7 +12,8 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from csdf.errors import CsdfError, InvalidPlan
-from planners.memory.fit import fit
+from planners.memory.answer import EXTERNAL, INPUTS, OUTPUT_MEMORIES, RESIDENT, ROWS
+from planners.memory.fit import fit, fit_of
 from planners.memory.memories import planned_in_memories
 from planners.memory.several import run_plan
 from planners.plan.carried_out import require_carried_out
@@ -87,14 +88,23 @@ def test_small_plans_move_as_little_as_any_split_in_any_order():
 
 @pytest.mark.slow
 @settings(max_examples=25)
-@given(model=models(), seed=st.integers(0, 2**32))
-def test_a_run_computes_what_the_network_does_and_counts_what_the_plan_does(model, seed):
+@given(
+    model=models(),
+    seed=st.integers(0, 2**32),
+    source=st.sampled_from(INPUTS),
+    output=st.sampled_from(OUTPUT_MEMORIES),
+)
+def test_a_run_computes_what_the_network_does_and_counts_what_the_plan_does(
+    model, seed, source, output
+):
     if not works(model.network):
         return
     sizes = [one.shape.elements * one.element_bytes for one in model.network.layers]
-    found = fit(model, memories=memories(Random(seed).randint(max(sizes) // 3, 2 * max(sizes))))
+    fast = memories(Random(seed).randint(max(sizes) // 3, 2 * max(sizes)))
+    found = fit(model, memories=fast, input=source, output=output)
     if found.best is None:
         return
+    assert found.slow.lower_bound <= found.slow.moved
     frame = random_frame(model.network, seed)
     run = run_plan(model, found.best.plan, frame)
     require_equal(run.outputs, run_layer_by_layer(model, frame))
@@ -120,6 +130,28 @@ def test_input_and_output_alone_move_where_rows_between_them_fit():
     # Each of three tensors in slow memory is written, or there, and read once; the last is written.
     assert found.traffic.all_slow == found.traffic.greedy == 4 * 768
     require_carried_out(two_layers(), found.plan)
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "moved"),
+    [
+        (ROWS, RESIDENT, 768),  # the result alone: rows of the input pass through a ring
+        (EXTERNAL, RESIDENT, 768),
+        (RESIDENT, EXTERNAL, 768),
+        (ROWS, EXTERNAL, 0),
+        (EXTERNAL, EXTERNAL, 0),
+    ],
+)
+def test_ends_in_other_memory_or_by_rows_do_not_move(source, output, moved):
+    network = two_layers()
+    found = planned_in_memories(network, memories(7 * 32), 1, None, source=source, output=output)
+    assert found.plan.slow_bytes == found.traffic.lower_bound == moved
+    require_carried_out(network, found.plan)
+    answer = fit(network, element_bytes=1, memories=memories(7 * 32), input=source, output=output)
+    assert (answer.input, answer.output) == (source, output)
+    assert answer.best.plan == found.plan
+    checked = fit_of(network, found.plan)
+    assert (checked.input, checked.output) == (source, output)
 
 
 def test_nothing_moves_where_all_tensors_fit():
@@ -175,7 +207,6 @@ def test_a_plan_with_wrong_memories_is_refused(change, words):
         {"memories": memories(10**4)[::-1]},
         {"memories": (memories(10**4)[1], memories(10**4)[1])},
         {"memories": memories(10**4), "ram": 10**4},
-        {"memories": memories(10**4), "input": "rows"},
     ],
 )
 def test_other_memories_than_a_fast_and_a_slow_one_are_refused(given):

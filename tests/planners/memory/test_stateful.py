@@ -21,7 +21,8 @@ from csdf.units import bytes_in_words
 from planners.code.library import write_library
 from planners.code.several import Member, together
 from planners.code.sources import library_sources
-from planners.memory.fit import fit, fit_of, fit_with_alternatives
+from planners.memory.alternatives import fit_with_alternatives
+from planners.memory.fit import fit, fit_of
 from planners.memory.several import run_frames, with_states_apart
 from planners.memory.stateful import stateful_plan
 from planners.plan.checker import require_apart
