@@ -44,9 +44,11 @@ A valid plan, as planners.plan.checker checks it:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from itertools import accumulate, pairwise
+from textwrap import wrap
 from typing import NamedTuple
 
 from csdf.errors import InvalidPlan, counted
@@ -54,6 +56,8 @@ from csdf.model.shown import Viewed
 
 ACCUMULATOR_BYTES = 4  # int32 for int8, float for float
 LAYOUTS = ("CHW", "HWC")  # channel by channel; pixel by pixel
+COLUMNS = 80  # of the lines of a plan in words
+_BUFFER_HEAD = "     offset      size   groups  rows  kind              tensor"
 
 
 class Span(NamedTuple):
@@ -350,6 +354,66 @@ class StreamingPlan(Viewed):
         parts = f"{counted(len(self.groups), 'group')}, {counted(len(self.buffers), 'buffer')}"
         return f"StreamingPlan({self.network}: {parts}, {self.arena_bytes} bytes)"
 
+    def __str__(self) -> str:
+        """The plan in lines of 80 columns: groups with their stages, then buffers by their offsets."""
+        count = len(self.groups)
+        title = f"{self.network}: {counted(count, 'group')}, arena of {self.arena_bytes} bytes"
+        lines = [f"{title}, {self.multiply_accumulates} multiply-accumulates"]
+        slow = [memory for memory in self.memories if memory.is_slow]
+        fast = [buffer for buffer in self.buffers if self.memory_of(buffer) not in slow]
+        tops = [
+            max((one.offset + one.size for one in fast if self.is_live(one, number)), default=0)
+            for number in range(count)
+        ]
+        for number, (group, top) in enumerate(zip(self.groups, tops, strict=True)):
+            peak = ", the peak" if top == max(tops) else ""
+            lines.append(f"group {number + 1}: up to byte {top}{peak}")
+            lines += (
+                f"  {line}" for line in _group_in_words(group, is_copied=self.is_copied(number))
+            )
+        regions = self.placed_memories or ((Memory(name="arena", size=self.arena_bytes), 0),)
+        areas = [(memory.name, begin, begin + memory.size) for memory, begin in regions]
+        areas.append(("memory outside the arena", self.arena_bytes, self.all_bytes))
+        for name, begin, end in areas:
+            inside = [
+                buffer
+                for buffer in self.buffers
+                if begin <= buffer.offset < end
+                and buffer.size
+                and (buffer.kind is Kind.EXTERNAL) == (begin >= self.arena_bytes)
+            ]
+            if inside:
+                lines += [f"{name}, bytes {begin} to {end}", _BUFFER_HEAD]
+                inside.sort(key=lambda buffer: (buffer.begin, buffer.offset, buffer.end))
+                lines += map(_buffer_in_words, inside)
+        for alias in self.aliases:
+            at = ", ".join(
+                f"{axis} {place}"
+                for axis, place in (
+                    ("row", alias.row),
+                    ("column", alias.column),
+                    ("channel", alias.channel),
+                )
+                if place
+            )
+            lines += _wrapped(
+                f"{alias.tensor} lies in {alias.host}, from {at or 'its first row'} on"
+            )
+        for span in self.rematerialised:
+            how = (
+                "head by head"
+                if span.by_heads
+                else "again"
+                if span.tiles == 1
+                else (f"in {span.tiles} tiles of columns")
+            )
+            lines += _wrapped(f"layers from {span.source} to {span.result} are computed {how}")
+        for traffic in self.traffic:
+            lines.append(
+                f"{traffic.memory}: {traffic.read} bytes read, {traffic.written} written a frame"
+            )
+        return "\n".join(lines)
+
     @property
     def collects_input(self) -> bool:
         """Whether the input comes row by row, and is stored whole before the first layer works."""
@@ -425,3 +489,46 @@ def _order(buffer: StreamBuffer) -> int:
     """Whole tensors before lines, and lines before rings."""
     kinds = (Kind.EXTERNAL, Kind.KEPT, Kind.WHOLE, Kind.LINE, Kind.RING)
     return kinds.index(buffer.kind)
+
+
+def _wrapped(text: str, indent: str = "  ") -> list[str]:
+    return wrap(text, COLUMNS - len(indent), subsequent_indent=indent, break_on_hyphens=False)
+
+
+def _group_in_words(group: PlannedGroup, *, is_copied: bool) -> Iterator[str]:
+    """Yield the lines of a group: what passes into it, and its stages with their strips."""
+    for transfer in group.transfers:
+        yield from _wrapped(f"copies {transfer.source} to {transfer.target}")
+    if group.streamed_input is not None:
+        how = "copied into a ring buffer" if is_copied else "taken as they arrive"
+        yield from _wrapped(f"rows of {group.streamed_input}, {how}")
+    for planned in group.stages:
+        yield from _wrapped(f"{_stage_in_words(planned)}: {', '.join(planned.stage.layers)}")
+        for strip in planned.strips:
+            rows, columns = counted(strip.rows, "row"), counted(strip.columns, "column")
+            yield from _wrapped(f"  strip of {strip.layer}: {rows}, {columns}", "    ")
+
+
+def _stage_in_words(planned: PlannedStage) -> str:
+    """Return how a stage works."""
+    stage = planned.stage
+    words = f"{counted(stage.rows, 'row')} a firing"
+    if stage.tiles is not None:
+        words = f"{stage.tiles} tiles, halo {'cached' if stage.tiles.halo_cached else 'recomputed'}"
+    elif stage.mode is Mode.ACCUMULATING:
+        words = "accumulating row by row"
+    elif stage.mode is Mode.CHANNELS:
+        words = "feature map by feature map"
+    if stage.channel_blocks > 1:
+        words += f", {stage.channel_blocks} channel blocks"
+    return words if planned.primitive is None else f"{words}, {planned.primitive.name}"
+
+
+def _buffer_in_words(buffer: StreamBuffer) -> str:
+    """Return the line of a buffer, its tensor shortened in front."""
+    groups = f"{buffer.begin + 1}-{buffer.end}" if buffer.end > buffer.begin + 1 else buffer.end
+    line = f"  {buffer.offset:>9} {buffer.size:>9}  {groups:>7}  {buffer.rows or '':>4}"
+    line += f"  {buffer.kind.value:<16}  "
+    left = COLUMNS - len(line)
+    name = buffer.tensor if len(buffer.tensor) <= left else f"..{buffer.tensor[2 - left :]}"
+    return line + name

@@ -377,3 +377,13 @@ def test_a_no_lists_what_would_fit_with_other_ends(answer, run):
     ]
     (as_int8,) = [one for one in real if one["options"].startswith("--element-bytes 1 ")]
     assert (as_int8["ram_bytes"], as_int8["fits"]) == (quantised, True)
+
+
+def test_the_plan_is_shown_with_groups_and_buffers(run):
+    code, out, _ = run("fit", "keyword_spotting:rows=25", "--element-bytes", "1", "--show-plan")
+    assert code == 0
+    assert "\ngroup 1: up to byte " in out
+    assert "\n     offset      size   groups  rows  kind              tensor\n" in out
+    code, _, err = run("fit", "keyword_spotting", "--show-plan", "--json")
+    assert code == 2
+    assert "--show-plan prints words" in err

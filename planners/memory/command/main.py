@@ -83,6 +83,11 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--seed", type=answers.from_zero, default=0, metavar="N", help="of random weights, frames"
     )
+    parser.add_argument(
+        "--show-plan",
+        action="store_true",
+        help="also print the plan: groups, stages, and buffers with their offsets",
+    )
     add_order_option(parser)
     parsers.add_effort(parser, "of the search for each network; then the best by then", EFFORT)
     parsers.add_json_option(parser)

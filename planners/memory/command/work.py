@@ -55,6 +55,8 @@ class Fitted(NamedTuple):
 
 def work(options: argparse.Namespace) -> int:
     """Print the answer; return the exit code: 0 fits, 1 does not, 3 unknown."""
+    if options.show_plan and options.json:
+        raise CsdfError("--show-plan prints words; with --json leave it out, and give -o plan.json")
     memories = memories_of_options(options)
     begin = time.perf_counter()
     fitted_all = [
@@ -90,6 +92,8 @@ def work(options: argparse.Namespace) -> int:
             for arena in arenas
         ]
         print(answers.in_words(as_lines(all_of, checks, seconds, interpreted), options))
+        for plan in shown if options.show_plan else ():
+            print(f"\n{plan}")
     if options.output:
         output.write("csdf fit", options.output, text)
         if not remark_on_elements("csdf fit", options.output, plans):
