@@ -76,7 +76,7 @@ def _buffers(plan: StreamingPlan) -> str:
     """Return the buffers of a plan over its groups, as a picture; nothing of one without bytes."""
     draw = import_module("planners.arena.command.picture")  # with Matplotlib, slow to import
     boxes = [
-        draw.Box(buffer.name, buffer.begin + 1, buffer.end + 1, buffer.offset, buffer.size)
+        draw.DrawnBuffer(buffer.name, buffer.begin + 1, buffer.end + 1, buffer.offset, buffer.size)
         for buffer in plan.buffers
         if buffer.size and buffer.kind is not Kind.EXTERNAL
     ]
@@ -137,7 +137,7 @@ def _memory_plan(value: MemoryPlan) -> str:
     head = f"{value.problem.name}: {value.status}: {value.reason}"
     draw = import_module("planners.arena.command.picture")  # with Matplotlib, slow to import
     boxes = [
-        draw.Box(buffer.name, buffer.start, buffer.end, offset, buffer.size)
+        draw.DrawnBuffer(buffer.name, buffer.start, buffer.end, offset, buffer.size)
         for buffer in value.problem.buffers
         if buffer.takes_bytes and (offset := value.offsets.get(buffer.name)) is not None
     ]
