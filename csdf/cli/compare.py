@@ -7,12 +7,14 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import csdf.entries as entries
 from csdf.cli import answers, parsers
 from csdf.cli.frame import output
+from csdf.cli.frame.batches import in_order
 from csdf.cli.frame.long_work import stop_after
 from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency
@@ -89,6 +91,7 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.add_time_limit(parser, "for each answer of a tool, and of csdf", SECONDS)
     parsers.add_json_option(parser)
     parsers.add_table_option(parser, "a row for each graph")
+    concurrency.add_workers(parser)
     concurrency.add_concurrency(parser)
     answers.add_reading_options(parser)
     return parser
@@ -102,6 +105,13 @@ def _questions(text: str) -> tuple[str, ...]:
     return questions
 
 
+class ComparedFile(NamedTuple):
+    """The verdicts about the graph of a file; its exit code is UNKNOWN after Ctrl-C."""
+
+    verdicts: list[Verdict]
+    exit_code: int
+
+
 def work(options: argparse.Namespace) -> int:
     """Compare the graphs one by one; return 1 for a difference."""
     for path in options.file:
@@ -109,30 +119,19 @@ def work(options: argparse.Namespace) -> int:
             raise UnreadableFile(f"{path}: there is no such file")
     programs = _programs(options)
     methods = {name: entries.method(name) for name in options.method}
-    names = [*(program.name for program in programs), *methods]
     verdicts_of: dict[str, list[Verdict]] = {}
     code = answers.ANSWERED
-    stop = stop_after(None)
-    width = max(map(len, names))
     files = options.file or _examples()
+    task = partial(_compared_file, programs=programs, methods=methods, options=options)
     try:
-        for path in files:
-            try:
-                rows = verdicts_of.setdefault(path, [])
-                for verdict in _compared(path, programs, methods, options, stop):
-                    rows.append(verdict)
-                    if not options.json:
-                        print(
-                            answers.one_text(_lines(path, verdict, width, is_first=len(rows) == 1)),
-                            flush=True,
-                        )
-            except GaveUp:
-                raise
-            except CsdfError as error:
-                remark(options.program, str(error))
-                code = answers.UNUSABLE
-    except (GaveUp, KeyboardInterrupt):
+        for path, compared in zip(files, in_order(task, files, options.workers), strict=False):
+            verdicts_of[path] = compared.verdicts
+            code = max(code, compared.exit_code)
+            if code == answers.UNKNOWN:
+                break
+    except KeyboardInterrupt:  # between two files, or where processes compare them
         code = answers.UNKNOWN
+    if code == answers.UNKNOWN:
         remark(options.program, "interrupted; what was compared by then is shown")
     verdicts = [verdict for rows in verdicts_of.values() for verdict in rows]
     listed = [
@@ -145,6 +144,30 @@ def work(options: argparse.Namespace) -> int:
         output.write(options.program, options.table, _table(verdicts_of))
     is_different = any(verdict.verdict == DIFFERS for verdict in verdicts)
     return max(code, answers.NO) if is_different else code
+
+
+def _compared_file(
+    path: str,
+    *,
+    programs: Sequence[Program],
+    methods: Mapping[str, ModuleType],
+    options: argparse.Namespace,
+) -> ComparedFile:
+    """Compare the graph of a file, and print each verdict unless the answer is JSON."""
+    verdicts: list[Verdict] = []
+    width = max(map(len, [*(program.name for program in programs), *methods]))
+    try:
+        for verdict in _compared(path, programs, methods, options, stop_after(None)):
+            verdicts.append(verdict)
+            if not options.json:
+                lines = _lines(path, verdict, width, is_first=len(verdicts) == 1)
+                print(answers.one_text(lines), flush=True)
+    except (GaveUp, KeyboardInterrupt):
+        return ComparedFile(verdicts, answers.UNKNOWN)
+    except CsdfError as error:
+        remark(options.program, str(error))
+        return ComparedFile(verdicts, answers.UNUSABLE)
+    return ComparedFile(verdicts, answers.ANSWERED)
 
 
 def _examples() -> list[str]:

@@ -1,5 +1,6 @@
 """`csdf compare` beside programs that print what SDF3 and Kiter print."""
 
+import re
 import sys
 import textwrap
 import tomllib
@@ -131,6 +132,22 @@ def test_the_answer_as_json_and_as_a_table_of_latex(run, install, tmp_path):
     assert '"verdict": "agrees"' in output
     rows = table.read_text().splitlines()
     assert "csdf\\_example & = & = &  & = & = & = & = \\\\" in rows
+
+
+def test_graphs_compared_by_two_workers_have_the_verdicts_of_one(run, install, tmp_path):
+    stuck = GRAPHS / "deadlocked.xml"
+    broken = tmp_path / "broken.xml"
+    broken.write_text("<sdf3")
+    words = ("compare", EXAMPLE, broken, stuck, *install(), "--questions", "repetitions,front")
+
+    def without_times(*more):
+        code, output, remarks = run(*words, *more)
+        return code, re.sub(r"; [^;]+, csdf .*", "", output), remarks
+
+    code, output, remarks = without_times()
+    assert without_times("--workers", 2) == (code, output, remarks)
+    assert "SDF3, front: 1 agree" in output
+    assert "broken.xml" in remarks
 
 
 def test_without_any_tool_the_options_are_named(run, monkeypatch, tmp_path):
