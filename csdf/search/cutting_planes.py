@@ -18,6 +18,8 @@ constraints are those of `csdf.search.learned_bounds`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import islice
 from math import ceil, lcm
 from typing import NamedTuple
 
@@ -27,7 +29,14 @@ from csdf.search.liveness_bounds.linear_programs import LinearProgram, solved
 from csdf.search.variables import Distribution, Variable, size_of
 
 ROUNDS = 200  # linear programs, at most; most graphs of 100 actors end after 20
-ROUND_EVALUATIONS = 40  # of one round: half and double cost 5% more time on 300 actors
+ROUND_EVALUATIONS = 40  # of one round, at least: half and double cost 5% more time on 300 actors
+REDUCTION = (
+    300  # evaluations for smaller capacities between two rounds: all they need on 100 actors
+)
+ROUND_SHARE = Fraction(
+    3, 20
+)  # of the channels, if that is more: on 2,000, a third and double raise
+# the bound half as fast
 LARGEST_FACTOR = (
     1 << 30
 )  # of a cut as a linear constraint, so that the solver does not round it away
@@ -63,6 +72,7 @@ class CuttingPlanes:
         self._cycles = Cycles(self._steps, self._weights)
         self._cuts: dict[tuple[tuple[int, int], ...], None] = {}
         self._is_sufficient: Sufficient = lambda _: False
+        self._evaluations = max(ROUND_EVALUATIONS, int(ROUND_SHARE * len(variables)))  # of a round
         self._bound = size_of(variables, self._least)
         self._best: Distribution | None = None
 
@@ -96,22 +106,22 @@ class CuttingPlanes:
         return size_of(self._variables, capacities)
 
     def _grow(self, start: Sequence[int]) -> Iterator[None]:
-        """Double the capacities on slow cycles until they suffice, then reduce them."""
+        """Double the capacities on slow cycles until they suffice, then reduce some of them."""
         capacities = list(start)
         while holding := self._evaluated(capacities).holding:
             for place in {place for group in holding for place in group}:
                 steps = (capacities[place] - self._least[place]) // self._steps[place]
                 capacities[place] += max(1, steps) * self._steps[place]
             yield
-        yield from self._reduce(tuple(capacities), self._least)
+        yield from islice(self._reduce(tuple(capacities), self._least), REDUCTION)
 
     def _round(self, capacities: list[int]) -> Iterator[None]:
         """Raise the capacities as far as the constraints say; reduce them if they suffice."""
         target = list(capacities)
-        for _ in range(ROUND_EVALUATIONS):
+        for _ in range(self._evaluations):
             holding = self._evaluated(capacities).holding
             if not holding:
-                yield from self._reduce(tuple(capacities), target)
+                yield from islice(self._reduce(tuple(capacities), target), REDUCTION)
                 return
             self._raise(capacities, holding)
             yield

@@ -46,6 +46,9 @@ ALONE = 30  # evaluations of a search before narrowing begins beside it,
 LONG_WORK = 1_000_000  # or fewer if they have so many firings;
 SHARE = 4  # then one evaluation of every so many is for narrowing
 PLANES_CHANNELS = 40  # at least; a search of fewer proves most answers before a linear program pays
+FRONT_CHANNELS = (
+    150  # at least, for the first point of a front; with 80 it takes longer with planes
+)
 PLANES_WORK = 200_000  # of a search before cutting planes: that of loading SciPy, about
 PLANES_SHARE = 10  # variables for an evaluation of cutting planes beside each step of the search
 PATIENCE = 300  # evaluations after which a search goes on in parts, where it has some
@@ -148,7 +151,8 @@ class NamedSearch:
 
     def _patience_for_planes(self) -> int:
         """Evaluations for one answer after which cutting planes are worth a linear program."""
-        if self._narrowing is None:
+        is_front = self._narrowing is None
+        if is_front and (self.points or len(self._variables) < FRONT_CHANNELS):
             return PATIENCE  # most points of a front follow from the point before in fewer
         # A step evaluates all firings once, and looks up a candidate for each channel of a cut.
         return min(PATIENCE, PLANES_WORK // (self._evaluator.firings + len(self._variables) ** 2))
@@ -323,11 +327,14 @@ class NamedSearch:
         return self._quick_point(self._searched.distribution(capacities))
 
     def started_point(self) -> ParetoPoint | None:
-        """Return the point of the live capacities that the search began with, proved or not."""
-        if self._start is None:
+        """Return the point of the smallest live capacities so far, proved or not; None without any."""
+        live = [
+            capacities for capacities in (self._start, self._narrowed) if capacities is not None
+        ]
+        if not live:
             return None
         self._evaluator.hurry()
-        return self._quick_point(self._start)
+        return self._quick_point(min(live, key=partial(size_of, self._variables)))
 
     def whole_iterations(self) -> dict[str, int]:
         """Return capacities, by channel, with which the graph runs if it does without these bounds.

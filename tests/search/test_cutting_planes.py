@@ -12,7 +12,7 @@ from csdf.generation import GraphShape, random_graph
 from csdf.search import named_search
 from csdf.search.cutting_planes import CuttingPlanes
 from csdf.search.searched_graph import SearchedGraph
-from csdf.search.trade_off import smallest_storage
+from csdf.search.trade_off import pareto_front, smallest_storage
 from csdf.search.variables import SearchSpace, size_of
 from csdf.status import Status
 from csdf.time_limit import Stop
@@ -93,3 +93,11 @@ def test_orbits_join_the_variables_that_generators_take_to_each_other():
     orbits = named_search._orbits(5, [(1, 0, 2, 3, 4), (0, 2, 1, 3, 4)])
     assert orbits[0] == orbits[1] == orbits[2]
     assert len({orbits[2], orbits[3], orbits[4]}) == 3
+
+
+def test_the_front_of_100_actors_begins_with_a_live_distribution_and_a_close_bound():
+    graph = random_graph(1, GraphShape(actors=100, extra_channels=100, max_phases=3))
+    front = pareto_front(graph, budget=evaluations(100))
+    assert front.start.size <= Fraction(26, 25) * front.lower_bound
+    bounded = with_capacities(graph, front.start.capacities)
+    assert throughput(bounded).period == front.start.period
