@@ -15,6 +15,7 @@ form runs on integers without end.
 | loop_nests.minimum_traffic | `loop_nests` |
 | event_times.advance, growth, trace | `event_times` |
 | stage_times.advance | `stage_times`; sets of places and processes have 62 bits |
+| dominance.undominated | any numbers of 64 bits: it compares them |
 | convolution_direct, all; convolution_tiles.forwards_* | `windows` |
 | convolution_layers.pool_*, columns, rows | `windows` |
 | convolution_layers and convolution_tiles, the others | any arrays that fit into memory |

@@ -17,7 +17,6 @@ Labels are kept as arrays, and all moves behind a cut are tried on all labels at
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -25,9 +24,10 @@ from typing import NamedTuple
 import numpy as np
 
 from cnn2csdf.weights import Array
+from csdf.kernels import compile as compiler
 from csdf.search.pareto import improving
 from csdf.time_limit import Budget, Stop, stop_of
-from planners.kernels import ranges
+from planners.kernels import dominance, ranges
 from planners.memory.line_buffers import least_lead
 from planners.memory.moves import (
     WHOLE,
@@ -391,24 +391,14 @@ class _Extended(NamedTuple):
 def undominated(first: Array, second: Array, third: Array) -> Array:
     """Return the numbers of the triples that no other is at most equal to in all three.
 
-    Of equal triples the first stays. O(n log n) for short staircases: triples are taken by their
-    third number, and compared with the staircase of the first two.
+    Of equal triples the first stays. O(n log n) for short staircases.
     """
     order = np.lexsort((second, first, third))
-    firsts: list[int] = []
-    seconds: list[int] = []
-    kept: list[int] = []
-    pairs = zip(first[order].tolist(), second[order].tolist(), order.tolist(), strict=True)
-    for one, two, number in pairs:
-        place = bisect_right(firsts, one)
-        if place and seconds[place - 1] <= two:
-            continue
-        end = place
-        while end < len(seconds) and seconds[end] >= two:
-            end += 1
-        if place and firsts[place - 1] == one:
-            place -= 1
-        firsts[place:end] = [one]
-        seconds[place:end] = [two]
-        kept.append(number)
-    return np.array(kept, np.int64)
+    backend = compiler.backend(fits=all(column.dtype == np.int64 for column in (first, second)))
+    columns = [first, second, order]
+    if not backend.is_compiled:
+        columns = [column.tolist() for column in columns]
+    kept = backend.blank(len(order))
+    rooms = backend.blank(len(order)), backend.blank(len(order))
+    count = backend.kernel(dominance.undominated)(*columns, *rooms, kept)
+    return np.array(kept[:count], np.int64)

@@ -13,10 +13,11 @@ row by row as the input's rows die.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from functools import cached_property
-from itertools import pairwise
+from functools import cached_property, lru_cache
+from itertools import pairwise, repeat
+from operator import itemgetter, mul, sub
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -179,13 +180,23 @@ def least_lead(paces: Sequence[Pace], source_row: int, result_row: int) -> int:
     """
     dead, over = paces[0].dead, paces[0].over
     for before, pace in pairwise(paces):
-        fired = [bisect_left((0, *before.made), rows) for rows in pace.needed]
-        dead = tuple(over[count] for count in fired)
+        dead = _rows_at(before.made, pace.needed)(over)
         over = (0, *dead)
-    return max(
-        0,
-        *(
-            made * result_row - gone * source_row
-            for made, gone in zip(paces[-1].made, dead, strict=True)
-        ),
-    )
+    tops = map(mul, paces[-1].made, repeat(result_row))
+    bottoms = map(mul, dead, repeat(source_row))
+    lead: int = max(0, *map(sub, tops, bottoms))
+    return lead
+
+
+@lru_cache(
+    maxsize=2**14
+)  # pairs of moves; a group of ten moves has nine, most of them in many groups
+def _rows_at(made: tuple[int, ...], needed: tuple[int, ...]) -> Callable[..., tuple[int, ...]]:
+    """Return what takes from numbers after each firing those at the firings that make these rows.
+
+    made: rows of a tensor after each firing; needed: rows of it, as its reader fires.
+    """
+    firings = [bisect_left((0, *made), rows) for rows in needed]
+    if len(firings) == 1:
+        return itemgetter(slice(firings[0], firings[0] + 1))
+    return itemgetter(*firings)

@@ -129,9 +129,12 @@ class GroupMoves:
         self._parts = parts
         self.computed = 0  # moves whose costs were computed, for the effort of a search
         self._left = _work_left(course)
+        self._whole_bytes = [
+            table.arena_bytes(course.at(cut)) for cut in range(len(course.separators))
+        ]
         self._all_bytes = sum(map(table.tensor_bytes, course.layers))
         self._arrays: dict[tuple[int, int], MoveArrays] = {}
-        self._paces: dict[GroupMove, Pace | None] = {}
+        self._paces: dict[int, tuple[GroupMove, Pace | None]] = {}  # by identity
         self._sections: dict[int, tuple[GroupMove, int]] = {}
         self._choices: dict[
             tuple[int, int], dict[tuple[int, int], list[tuple[MoveCost, GroupMove]]]
@@ -289,7 +292,7 @@ class GroupMoves:
 
     def whole_bytes(self, cut: int) -> int:
         """Bytes of the arena that the tensor at a cut takes where it lies whole."""
-        return self.table.arena_bytes(self.course.at(cut))
+        return self._whole_bytes[cut]
 
     def arrays(self, begin: int, entry: int) -> MoveArrays:
         """Return the choices behind a cut as arrays."""
@@ -427,15 +430,15 @@ class GroupMoves:
 
         None where it does not read that tensor: an input among several.
         """
-        if move not in self._paces:
+        if id(move) not in self._paces:  # whose hash would cost more than the search of a pace
             table = self.table_of(move)
             firings = [table.geometry(stage).firings for stage in move.stages]
             source = self.course.at(move.begin)
             is_read = any(
                 reading.tensor == source for stage in firings for reading in stage.readings
             )
-            self._paces[move] = pace_of(firings, source) if is_read else None
-        return self._paces[move]
+            self._paces[id(move)] = move, pace_of(firings, source) if is_read else None
+        return self._paces[id(move)][1]
 
 
 def batches(layers: Sequence[str], table: StageTable) -> Sequence[int]:

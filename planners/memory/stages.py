@@ -73,6 +73,7 @@ class StageTable:
         self._columns: dict[tuple[str, ...], dict[str, int]] = {}
         self._aliases: Mapping[str, Alias] | None = None
         self._weight_reads = WeightReads(network, element_bytes)
+        self._sizes: dict[str, tuple[int, int, int]] = {}
         self._weights_read: dict[Stage, dict[str, int]] = {}
         self._groups: dict[tuple[tuple[Stage, ...], str | None], GroupRows] = {}
 
@@ -93,11 +94,19 @@ class StageTable:
 
     def bytes_of(self, tensor: str) -> int:
         """Bytes of one element of a tensor."""
-        return self.element_bytes or self.network.layer(tensor).element_bytes
+        return self._sizes_of(tensor)[0]
 
     def row_bytes(self, tensor: str) -> int:
         """Bytes of one row of a tensor, of all its feature maps."""
-        return self.network.layer(tensor).shape.row_elements * self.bytes_of(tensor)
+        return self._sizes_of(tensor)[1]
+
+    def _sizes_of(self, tensor: str) -> tuple[int, int, int]:
+        """Bytes of an element, of a row and of all of a tensor; each tensor is looked at once."""
+        if tensor not in self._sizes:
+            layer = self.network.layer(tensor)
+            unit, shape = self.element_bytes or layer.element_bytes, layer.shape
+            self._sizes[tensor] = unit, shape.row_elements * unit, shape.elements * unit
+        return self._sizes[tensor]
 
     def row_bytes_read(self, name: str, source: str) -> int:
         """Return the bytes of a row of an input that a layer reads where it reads none twice.
@@ -110,7 +119,7 @@ class StageTable:
 
     def tensor_bytes(self, tensor: str) -> int:
         """Bytes of a whole tensor."""
-        return self.network.layer(tensor).shape.elements * self.bytes_of(tensor)
+        return self._sizes_of(tensor)[2]
 
     def arena_bytes(self, tensor: str) -> int:
         """Bytes of the arena that a tensor takes where it lies whole."""

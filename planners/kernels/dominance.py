@@ -1,0 +1,51 @@
+"""Points that no other point dominates, by a staircase.
+
+P points of three numbers, of which less is better, come in the order of the third. The staircase holds
+the first two numbers of the points kept so far, by growing first and falling second number.
+Source: Kung, Luccio and Preparata, On Finding the Maxima of a Set of Vectors, J. ACM 22(4), 1975.
+"""
+
+from __future__ import annotations
+
+
+def undominated(first, second, order, firsts, seconds, kept):
+    """Write the numbers of the points that no point before them dominates; return how many there are.
+
+    first, second: (P,). order: (P,) point numbers, by their third, first and second number. firsts,
+    seconds: (P,) room for the staircase. kept: (P,) point numbers, in their order. O(P log P) for short
+    staircases.
+    """
+    steps = 0
+    count = 0
+    for i in range(len(order)):
+        point = order[i]
+        value = first[point]
+        place = 0
+        high = steps
+        while place < high:  # behind the last step that is at most as high
+            middle = (place + high) // 2
+            if value < firsts[middle]:
+                high = middle
+            else:
+                place = middle + 1
+        if place > 0 and seconds[place - 1] <= second[point]:
+            continue
+        end = place
+        while end < steps and seconds[end] >= second[point]:
+            end += 1
+        if place > 0 and firsts[place - 1] == value:
+            place -= 1
+        if end == place:
+            for step in range(steps, place, -1):
+                firsts[step] = firsts[step - 1]
+                seconds[step] = seconds[step - 1]
+        else:
+            for step in range(end, steps):
+                firsts[step - end + place + 1] = firsts[step]
+                seconds[step - end + place + 1] = seconds[step]
+        steps += place + 1 - end
+        firsts[place] = value
+        seconds[place] = second[point]
+        kept[count] = point
+        count += 1
+    return count
