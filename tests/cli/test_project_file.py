@@ -8,8 +8,19 @@ from pathlib import Path
 import pytest
 import yaml
 
+from csdf.cli.about.completion import leaves
+from csdf.cli.project import KEYS, MODELS, OUTPUT, parsed
+
 ROOT = Path(__file__).parents[2]
 ACTION = ROOT / ".github" / "actions" / "fit" / "action.yml"
+VALUES = {  # of each key, in TOML
+    "platform": "'cortex-m4'", "ram": "'64kB'", "flash": "'1MB'", "reserve": "'2kB'",
+    "memory": "['sram=64kB']", "fps": "10", "input": "'rows'", "output-memory": "'external'",
+    "element-bytes": "4", "from": "'n1'", "until": "'n3'", "shape": "'n=1'",
+    "constant": "'x=1'", "state": "'a=b'", "hop": "1", "durations": "'times.json'",
+    "order": "'file'", "effort": "'2s'", "time-limit": "'9s'", "kernels": "'csdf'",
+    "name": "'senses'", "seed": "3",
+}  # fmt: skip
 SETTINGS = 'models = ["samos_example"]\nram = "64kB"\nelement-bytes = 1\nplatform = "cortex-m4"\n'
 
 
@@ -81,6 +92,37 @@ def test_results_go_to_the_output_folder(run, folder):
 def test_keys_of_other_commands_are_named(run, folder):
     (folder / "csdf.toml").write_text('models = ["samos_example"]\nkernels = "csdf"\n')
     assert "; not for this command: kernels" in run("fit")[2]
+
+
+@pytest.mark.parametrize(
+    ("command", "result"), [("fit", "plan.json"), ("deploy", "firmware"), ("report", "page.html")]
+)
+def test_each_key_is_as_its_option_or_told_to_be_of_others(command, result, folder, capsys):
+    parser = next(leaf.parser for leaf in leaves() if leaf.name == f"csdf {command}")
+    options = parser._option_string_actions
+    for key in KEYS:
+        if key in (MODELS, OUTPUT):
+            continue
+        (folder / "csdf.toml").write_text(f'models = "samos_example"\n{key} = {VALUES[key]}\n')
+        read = vars(parsed(parser, ["-o", result]))
+        remarks = capsys.readouterr().err
+        if f"--{key}" not in options:
+            assert f"not for this command: {key}" in remarks
+            continue
+        value = VALUES[key].strip("[]'")
+        asked = vars(parser.parse_args(["samos_example", f"--{key}", value, "-o", result]))
+        assert f"--{key} {value}" in remarks
+        assert {**read, "words": None} == {**asked, "words": None}, key
+
+
+def test_deploy_refuses_elements_that_are_not_those_of_the_file(run, folder):
+    (folder / "csdf.toml").write_text('models = ["samos_example"]\nelement-bytes = 1\n')
+    code, _, remarks = run("deploy", "-o", "firmware")
+    assert (code, (folder / "firmware").exists()) == (2, False)
+    assert "samos_example: --element-bytes 1, but the library computes" in remarks
+    assert "of 4 bytes; leave out --element-bytes; for 1 byte deploy an int8" in remarks
+    (folder / "csdf.toml").write_text('models = ["samos_example"]\nelement-bytes = 4\n')
+    assert run("deploy", "-o", "firmware")[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def add_element_bytes_option(
     """
     parser.add_argument(
         "--element-bytes",
-        type=_element_bytes,
+        type=element_bytes,
         action=_GivenBytes,
         metavar="N",
         default=4,
@@ -247,7 +247,8 @@ def platform_of(options: argparse.Namespace) -> Platform:
     )
 
 
-def _element_bytes(text: str) -> int:
+def element_bytes(text: str) -> int:
+    """Return the bytes of an element of that many bytes; for argparse."""
     sizes = sorted({element.bytes for element in Element})
     if text not in map(str, sizes):
         listed = f"{', '.join(map(str, sizes[:-1]))} or {sizes[-1]}"

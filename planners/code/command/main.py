@@ -53,7 +53,12 @@ def command_parser() -> argparse.ArgumentParser:
         "looked for",
     )
     parser.add_argument(
-        "--element-bytes", metavar="N", action=_NoElementBytes, help=argparse.SUPPRESS
+        "--element-bytes",
+        type=shared.element_bytes,
+        metavar="N",
+        dest="expected_bytes",
+        help="of each tensor, as csdf fit plans them. A library computes in the elements of the file, "
+        "1 byte for int8 and 4 for others: other sizes are refused",
     )
     parser.add_argument(
         "--kernels",
@@ -124,18 +129,6 @@ def _projects(text: str) -> tuple[str, ...]:
                 f"{name!r} is no build system; expected {', '.join(PROJECTS)}"
             )
     return names
-
-
-class _NoElementBytes(argparse.Action):
-    """Refuses an option that `csdf fit` has, and `csdf deploy` has not."""
-
-    def __call__(self, *_: object) -> None:
-        """Refuse it."""
-        words = (
-            "csdf deploy computes in the elements of the file: of 1 byte in an int8 .tflite or .onnx, "
-            "of 4 in a network of the catalogue; leave it out"
-        )
-        raise argparse.ArgumentError(self, words)
 
 
 def _check(options: argparse.Namespace) -> None:

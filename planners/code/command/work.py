@@ -15,6 +15,7 @@ from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn.chosen import with_weights
 from cnn2csdf.dtypes import Element
 from cnn2csdf.granularity import require_few_parts
+from cnn2csdf.network import Network
 from cnn2csdf.platforms import BoardMemory, platform_named
 from cnn2csdf.quantized_layers import stored_at_run_time, stores_integers
 from cnn2csdf.streams import as_stream
@@ -196,7 +197,21 @@ def _model(source: str, options: argparse.Namespace) -> Model:
     ):
         raise CsdfError(f"{source}: a quantised network without weights cannot be deployed")
     require_few_parts(model.network)
+    _require_elements(source, model.network, options.expected_bytes)
     return with_weights("csdf deploy", _as_computed(model), options.seed)
+
+
+def _require_elements(source: str, network: Network, expected: int | None) -> None:
+    """Refuse a size of elements in which the library does not compute this network."""
+    is_integer = stores_integers(network)
+    sizes = {layer.element_bytes for layer in network.layers} if is_integer else {REAL_BYTES}
+    if expected is not None and expected not in sizes:
+        computed = " or ".join(map(str, sorted(sizes)))
+        hint = "" if is_integer else "; for 1 byte deploy an int8 .tflite or .onnx file of it"
+        raise CsdfError(
+            f"{source}: --element-bytes {expected}, but the library computes in the elements of the "
+            f"file, of {computed} bytes; leave out --element-bytes{hint}"
+        )
 
 
 def _as_computed(model: Model) -> Model:
