@@ -1,9 +1,16 @@
-"""Families of graphs for growth experiments: each a function of the number of actors."""
+"""Families of graphs for growth experiments: each a function of the number of actors.
+
+    python -m tests.benchmarks.growth_families [FAMILY ACTORS FILE]
+
+Without words it prints the names of the families; else it writes the graph into the file.
+"""
 
 import random
+import sys
 from math import gcd, isqrt
 
 from csdf.generation import GraphShape, random_graph
+from csdf.io.graph_files import write_graph
 from csdf.model.builder import GraphBuilder
 
 SHORT = 8  # actors that a short channel of a ring passes, at most
@@ -100,3 +107,15 @@ FAMILIES = {
     "random, q 1 to 12": lambda actors: drawn_graph(actors, max_repetitions=12, max_rate=12),
     "random, 3 extra channels an actor": lambda actors: drawn_graph(actors, 3.0),
 }
+
+
+def main():
+    if len(sys.argv) == 1:
+        print(*FAMILIES, sep="\n")
+        return
+    family, actors, path = sys.argv[1:]
+    write_graph(path, FAMILIES[family](int(actors)))
+
+
+if __name__ == "__main__":
+    main()

@@ -6,7 +6,11 @@ import sys
 import pytest
 
 from tests.benchmarks import compare
-from tests.benchmarks.comparing.measuring import interleaved, processor_seconds
+from tests.benchmarks.comparing.measuring import (
+    interleaved,
+    processor_seconds,
+    resources,
+)
 
 LOOP = "for _ in range(10**6): pass"
 
@@ -23,6 +27,18 @@ def test_what_ends_too_late_or_prints_no_answer_has_no_figure():
         [sys.executable, "-c", "print(1)"], 60, gives=lambda text: "2" in text
     )
     assert refused is None
+
+
+def test_the_memory_of_a_process_counts_its_largest_moment():
+    code = "b = bytearray(60_000_000); del b; print('done')"
+    used = resources([sys.executable, "-c", code], 60)
+    assert used.output == "done\n"
+    assert 60 < used.megabytes < 200
+
+
+@pytest.mark.slow
+def test_a_process_ends_at_its_limit_of_processor_seconds():
+    assert resources([sys.executable, "-c", "while True: pass"], 600, processor_limit=1) is None
 
 
 def test_programs_take_turns_and_failures_are_not_repeated(tmp_path):

@@ -1,15 +1,25 @@
 """Processor seconds of whole processes, and of a loop that says how fast this machine is."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 LOOP = 2_000_000  # steps of the fixed loop
 ROOT = Path(__file__).parents[3]
+
+
+class Resources(NamedTuple):
+    """The use of a process from its start to its end: its output, user and system time, memory."""
+
+    output: str
+    seconds: float
+    megabytes: float  # at most at a time, and never below those of the process that measures
 
 
 def processor_seconds(command, limit, *, gives=lambda output: True):
@@ -19,6 +29,17 @@ def processor_seconds(command, limit, *, gives=lambda output: True):
     0, or what it printed is no answer. The processes that it started and waited for count. It runs
     in a folder of its own.
     """
+    used = resources(command, limit)
+    return used.seconds if used is not None and gives(used.output) else None
+
+
+def resources(command, limit, *, processor_limit=None):
+    """The resources of a process that ends by 0 within both limits in seconds; None for others."""
+
+    def prepare():
+        if processor_limit is not None:
+            resource.setrlimit(resource.RLIMIT_CPU, (processor_limit, processor_limit + 1))
+
     surroundings = {**os.environ, "PYTHONPATH": str(ROOT)}
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
@@ -28,6 +49,7 @@ def processor_seconds(command, limit, *, gives=lambda output: True):
             cwd=folder,
             env=surroundings,
             start_new_session=True,
+            preexec_fn=prepare,
         )
         end = time.monotonic() + limit
         while True:
@@ -43,9 +65,9 @@ def processor_seconds(command, limit, *, gives=lambda output: True):
         process.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
         text = output.read().decode(errors="replace")
-    if process.returncode or not gives(text):
+    if process.returncode:
         return None
-    return used.ru_utime + used.ru_stime
+    return Resources(text, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
 def interleaved(commands, limit, rounds):
