@@ -35,7 +35,7 @@ def segments(program):
 @pytest.mark.skipif(shutil.which("size") is None, reason="size (binutils) is not installed")
 def test_the_beginning_of_yolo_runs_in_its_planned_memory_and_no_more(tmp_path):
     model = real_model(from_catalogue("yolo_v2_beginning:resolution=448,layers=12"))
-    plan = fit(model.network, input="rows", ram=1_600_000, budget=20).best.plan
+    plan = fit(model.network, input="rows", ram=1_600_000, budget=5).best.plan
     written = write_library(model, plan, tmp_path, name="yolo")
     words = [COMPILER, "-O2", "-static", *program(written.files), "-lm", "-o", "yolo"]
     subprocess.run(words, cwd=tmp_path, check=True)

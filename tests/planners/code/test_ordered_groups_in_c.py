@@ -42,7 +42,7 @@ def deployed(count):
 @needs_compiler
 @pytest.mark.slow
 def test_partitions_and_pipelines_give_in_c_what_the_whole_gives(tmp_path):
-    cases = deployed(10)
+    cases = deployed(6)
     plans = [plan for _, plan in cases]
     assert any(group.transfers for plan in plans for group in plan.groups)
     assert any(len(plan.groups) > 2 for plan in plans)
