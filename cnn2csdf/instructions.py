@@ -165,7 +165,7 @@ def _of_types(kernel: str, layer: Layer, element_bytes: int, source: Layer | Non
         kernel = TABLE if single else kernel
     elif isinstance(operator, op.Activation) and operator.function not in LIMITS:
         kernel = TABLE
-    if kernel == TABLE or (operator.moves and not isinstance(operator, op.Concatenation)):
+    if kernel == TABLE or (operator.moves and operator.joined_axis is None):
         return kernel
     kinds = [stored.quantization for stored in layer.stored]
     has_zeros = operator.weight_role is not None and any(kind and kind.zero_point for kind in kinds)
@@ -174,10 +174,8 @@ def _of_types(kernel: str, layer: Layer, element_bytes: int, source: Layer | Non
 
 def _is_limited(layer: Layer) -> bool:
     """Whether the last function of a layer cuts numbers off at zero; products of zero are fast."""
-    match (layer.operator, *layer.epilogue)[-1]:
-        case op.Activation(function="relu") | op.Activation(function="clip", parameters=(0, _)):
-            return True
-    return False
+    limits = (layer.operator, *layer.epilogue)[-1].limits
+    return limits is not None and limits[0] == 0
 
 
 def _behind(shape: Shape, operators: Sequence[op.Operator]) -> dict[tuple[str, str], int]:
@@ -418,10 +416,10 @@ def _pooled(operator: op.Pooling, source: Shape, shape: Shape) -> Counts:
 def _sums(layer: Layer, source: Shape, *, is_real: bool) -> tuple[str, Counts]:
     """The loops of a layer that adds up its input row by row."""
     rows, count = source.height, source.row_elements
-    if not isinstance(layer.operator, op.FullyConnected):
+    units = layer.operator.dense_units
+    if units is None:
         counts = {"read": source.elements, "outputs": layer.shape.elements}
         return "sums of maps", counts | {"sums": rows * source.channels, "input rows": rows}
-    units = layer.operator.units
     counts_of = (_real_filters if is_real else _filters)(rows, 1, count, units)
     return "sums of products", counts_of | {"sums": rows * units, "units": units}
 

@@ -20,22 +20,15 @@ from cnn2csdf.weights import Model
 
 PAIR = 2
 FUNCTIONS_OF_PAIRS = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
-SUMMED = {  # as integers: the role of the factors, and the axis along which channels lie
-    op.Convolution: ("kernel", 0),
-    op.FullyConnected: ("matrix", 0),
-    op.MatrixProduct: ("matrix", -1),
-}
 
 
 def stored_at_run_time(network: Network) -> frozenset[str]:
     """Return the tensors of 8-bit integers whose scale is found in the frame, and their zero points."""
     quantized_names: set[str] = set()
     for layer in network.layers:
-        match layer.operator:
-            case op.DynamicQuantization() | op.DynamicRange(gives="zero point"):
-                quantized_names.add(layer.name)
-            case operator if operator.moves and quantized_names.intersection(layer.inputs):
-                quantized_names.add(layer.name)
+        is_moved = layer.operator.moves and quantized_names.intersection(layer.inputs)
+        if is_moved or layer.operator.run_time_result in ("integers", "zero point"):
+            quantized_names.add(layer.name)
     return frozenset(quantized_names)
 
 
@@ -229,11 +222,8 @@ def goes_by_table(layer: Layer) -> bool:
     result, operator = layer.quantization, layer.operator
     if result is None or result.is_fixed_point or not is_of_one_element(layer):
         return False
-    match operator:
-        case op.Elementwise(function=function):
-            is_unusual = function not in FUNCTIONS_OF_PAIRS
-        case _:
-            is_unusual = not isinstance(operator, op.Activation)
+    is_activation = isinstance(operator, op.Activation)
+    is_unusual = not is_activation and operator.elementwise_function not in FUNCTIONS_OF_PAIRS
     return is_unusual or any(not operator_.is_limit for operator_ in layer.epilogue)
 
 
@@ -273,21 +263,21 @@ def _real(stored: Stored) -> Stored:
 
 def _is_summed(layer: Layer) -> bool:
     """Whether factors and biases are integers that can be summed as such."""
-    summed = op.Convolution | op.FullyConnected | op.MatrixProduct
-    if not isinstance(layer.operator, summed):
+    operator, role = layer.operator, layer.operator.weight_role
+    if role is None or operator.scatters_products:
         return False
-    factors = layer.stored_as(SUMMED[type(layer.operator)][0]).quantization
+    factors = layer.stored_as(role).quantization
     if factors is None or factors.element.bytes > 1:
         return False
     bias = layer.stored_as("bias")
     is_integer = bias.element is Element.INT32 and bias.quantization is not None
-    return is_integer or not layer.operator.has_bias
+    return is_integer or operator.with_bias() != operator  # or without a bias
 
 
 def _stored_arrays(layer: Layer, arrays: Mapping[str, Array]) -> dict[str, Array]:
     """The integers that real weights were made from."""
     arrays_stored = dict(arrays)
-    _, axis = SUMMED.get(type(layer.operator), ("", 0))
+    axis = layer.operator.bias_axis or 0
     for stored in layer.stored:
         if stored.quantization is not None:
             values = arrays[stored.role]

@@ -250,10 +250,8 @@ def _with_bias(before: Layer, layer: Layer, weights: Weights | None) -> Merged:
 def _fused(before: Layer, layer: Layer, weights: Weights | None) -> Merged | None:
     if before.is_input or not _can_be_fused(before, layer):
         return None
-    is_activation = layer.operator.overwrites_input and not layer.operator.scales_channels(
-        layer.shape
-    )
-    if before.quantization != layer.quantization or (layer.quantization and not is_activation):
+    is_refused = layer.quantization is not None and not layer.operator.can_follow_integers
+    if before.quantization != layer.quantization or is_refused:
         return None  # integers are rounded between the two
     place = len(before.epilogue)
     moved = tuple(replace(stored, role=_fused_role(stored.role, place)) for stored in layer.stored)

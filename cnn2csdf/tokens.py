@@ -366,7 +366,7 @@ def _by_columns(at: _Rewriting, layer: Layer, held: Held) -> Held:
     heads, last = held.form[0], held.form[-1]
     width = size_of(last)
     if (
-        not any(isinstance(part, op.Slice) and part.axis == rank - 1 for part in parts)
+        not any(part.cut is not None and part.cut.axis == rank - 1 for part in parts)
         or shape.width > 1
         or rank != 3
         or last != of_axis("C", width)

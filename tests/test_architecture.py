@@ -337,32 +337,25 @@ def test_no_module_has_more_than_800_lines():
 # Reasons why a module outside `cnn2csdf.operators`, readers and writers of files asks for the class
 # of an operator. Operators answer other questions themselves: see "How to add an operator" in
 # CONTRIBUTING.md.
-PATTERN = "a rewriting rule matches operators and builds others"
+INTEGERS = "a table of the functions that are computed between integers"
 CALL_IN_C = "a call in C is chosen by the operator, and its numbers are read from it"
 OWN_RULES = "a checker decides by its own rules"
 KERNEL = "loops and constants of the C kernel of an operator"
-CONVOLUTIONS = "convolutions alone have this"
+LAYOUTS = "a table of the layers that run in two layouts, and of their functions"
 TYPE = "narrows the type of a value"
 CLASS_TESTS = {  # module: isinstance and match on operators, at most, and why
     "cnn2csdf.extensions": (1, TYPE),
-    "cnn2csdf.fixed_point.flash": (8, KERNEL),
-    "cnn2csdf.instructions": (7, KERNEL),
+    "cnn2csdf.fixed_point.flash": (4, KERNEL),
+    "cnn2csdf.instructions": (4, KERNEL),
     "cnn2csdf.network": (1, TYPE),
-    "cnn2csdf.quantized_layers": (4, PATTERN),
-    "cnn2csdf.tokens": (1, PATTERN),
-    "planners.code.calls.by_data_type": (3, CALL_IN_C),
-    "planners.code.calls.cmsis_nn": (4, CALL_IN_C),
-    "planners.code.calls.integer_layers": (13, CALL_IN_C),
-    "planners.code.calls.layers": (7, CALL_IN_C),
-    "planners.code.calls.rescaling": (4, CALL_IN_C),
-    "planners.code.primitives.calls": (8, CALL_IN_C),
-    "planners.code.schedule": (1, CALL_IN_C),
-    "planners.code.vectors": (1, CALL_IN_C),
+    "cnn2csdf.quantized_layers": (2, INTEGERS),
+    "planners.code.calls.by_data_type": (1, CALL_IN_C),
+    "planners.code.calls.cmsis_nn": (1, CALL_IN_C),
+    "planners.code.primitives.calls": (1, CALL_IN_C),
     "planners.plan.checked_geometry": (1, OWN_RULES),
     "planners.plan.checked_rules": (2, OWN_RULES),
     "planners.plan.copied_layers": (2, OWN_RULES),
-    "planners.plan.executor": (1, OWN_RULES),
-    "planners.primitives.library.layers": (8, CONVOLUTIONS),
+    "planners.primitives.library.layers": (3, LAYOUTS),
 }
 KNOW_OPERATORS = ("cnn2csdf.operators", "cnn2csdf.onnx_files", "cnn2csdf.readers")
 

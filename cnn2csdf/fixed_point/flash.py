@@ -60,11 +60,8 @@ def _parameters(network: Network) -> Arrays:
     arrays: Arrays = {}
     for layer in network.layers:
         chain = (layer.operator, *layer.epilogue)
-        keeps_integers = (
-            op.IntegerConvolution | op.IntegerProduct | op.Detections | op.HybridProduct
-        )
-        is_summed = isinstance(layer.operator, keeps_integers)
-        is_float = layer.quantization is None and not is_summed  # whatever the file has
+        # Whatever type the file has.
+        is_float = layer.quantization is None and not layer.operator.has_integer_weights
         if goes_by_table(layer):
             continue
         for role, dims in parameter_shapes(layer, network.input_shapes(layer)).items():
@@ -84,7 +81,7 @@ def _parameters(network: Network) -> Arrays:
 def _stays_real(operator: op.Operator, layer: Layer) -> bool:
     """Whether C holds weights of an integer layer in single precision."""
     is_single = layer.quantization is not None and not layer.quantization.is_fixed_point
-    return is_single and isinstance(operator, op.LayerNormalization | op.Elementwise)
+    return is_single and operator.has_real_weights
 
 
 def and_in_flash(parameters: int, stored: int) -> str:
@@ -106,8 +103,8 @@ def rescaling_bytes(network: Network) -> int:
 def _rescaling(network: Network) -> Arrays:
     found: Arrays = {}
     for layer in network.layers:
-        if isinstance(layer.operator, op.HybridProduct):
-            scales = np.array(layer.operator.scales, np.float32)
+        if layer.operator.weight_scales:
+            scales = np.array(layer.operator.weight_scales, np.float32)
             found.setdefault(scales.tobytes(), (layer.name, scales.nbytes))
         result = layer.quantization
         sources = [network.layer(name).quantization for name in layer.inputs]
@@ -161,16 +158,12 @@ def rounds_once(stored: Stored) -> bool:
 
 def sum_ratios(layer: Layer, given: Quantization, result: Quantization) -> list[float] | None:
     """Return the factor of each filter's or unit's sums; None where a layer does not rescale so."""
-    match layer.operator:
-        case op.Convolution(filters=filters) | op.TransposedConvolution(filters=filters):
-            weights = layer.stored_as("kernel").quantization
-        case op.FullyConnected(units=filters) | op.MatrixProduct(units=int(filters)):
-            weights = layer.stored_as("matrix").quantization
-        case _:
-            return None
+    role = layer.operator.weight_role
+    weights = None if role is None else layer.stored_as(role).quantization
     if weights is None:
         return None
-    return [float(ratio) for ratio in channel_ratios(given, weights, result, filters)]
+    outputs = layer.shape.dims[-1] if role == "matrix" else layer.shape.channels
+    return [float(ratio) for ratio in channel_ratios(given, weights, result, outputs)]
 
 
 def _sizes(
@@ -272,7 +265,7 @@ def _sizes_in_single(network: Network, layer: Layer, result: Quantization) -> di
             arrays = [each.astype(np.float32) for each in product_factors(first, second, result)]
             return {array.tobytes(): array.nbytes for array in arrays}
     sources = set(kinds)
-    if not (is_choice(layer.operator) or layer.operator.converts):
+    if not (layer.operator.picks_elements or layer.operator.converts):
         return {}
     if result.element.bytes > 1:  # computed, without a table
         return {}
@@ -298,16 +291,3 @@ def _elements_in_c(operator: op.Operator, role: str, layer: Layer, elements: int
         case op.Elementwise() | op.Choice():
             return elements if len(shape.dims) == 3 or elements == 1 else shape.elements
     return elements
-
-
-def is_choice(operator: op.Operator) -> bool:
-    """Whether each element of the result is one of the input: integers may stay as they are."""
-    match operator:
-        case op.Pooling(function=function) | op.GlobalPooling(function=function):
-            return function == "max"
-        case op.Resize(function=function):
-            return function == "nearest"
-        case op.Output():
-            return False
-        case _:
-            return operator.moves

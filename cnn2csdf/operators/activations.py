@@ -116,6 +116,7 @@ class Activation(Pointwise):
     """A function of one element; ACTIVATIONS says which there are and what parameters they take."""
 
     copies_masks = True
+    can_follow_integers = True
     function: str
     parameters: tuple[float, ...] = ()
 
@@ -127,8 +128,10 @@ class Activation(Pointwise):
         return self
 
     @property
-    def is_limit(self) -> bool:
-        return self.function in ("relu", "clip")
+    def limits(self) -> tuple[float, float] | None:
+        if self.function == "clip":
+            return self.parameters[0], self.parameters[1]
+        return (0.0, np.inf) if self.function == "relu" else None
 
     def __post_init__(self) -> None:
         if self.function not in ACTIVATIONS:

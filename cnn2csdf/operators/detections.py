@@ -49,6 +49,7 @@ class Detections(Operator):
     """
 
     words = "detections"
+    has_integer_weights = True
     anchors: int
     count: int
     classes: int

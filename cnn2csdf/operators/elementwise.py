@@ -91,6 +91,7 @@ class Elementwise(Broadcast):
     is_elementwise = True
     reads_once = True
     by_pixels = True
+    has_real_weights = True
     function: str
     constant: Dims | None = None
     constant_first: bool = False

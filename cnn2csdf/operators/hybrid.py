@@ -32,9 +32,14 @@ class HybridProduct(Operator):
     of the input need not be symmetric about zero.
     """
 
+    has_integer_weights = True
     product: Convolution | FullyConnected | MatrixProduct
     scales: tuple[float, ...]
     has_offset: bool
+
+    @property
+    def weight_scales(self) -> tuple[float, ...]:
+        return self.scales
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         return self.product.output_dims(inputs)

@@ -73,6 +73,10 @@ class Output(RowMove):
     is_output = True
     dims: Dims | None = None
 
+    @property
+    def picks_elements(self) -> bool:
+        return False
+
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         return only_input(self, inputs).dims if self.dims is None else self.dims
 

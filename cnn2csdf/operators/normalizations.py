@@ -61,6 +61,7 @@ class LocalResponseNormalization(RowByRow):
 
     depends_on_all = True
     words = "local response norm"
+    normalizes_responses = True
     can_be_fused = True
     by_pixels = True
     size: int
@@ -119,6 +120,7 @@ class LayerNormalization(SameDims):
     """
 
     depends_on_all = True
+    has_real_weights = True
     element_operations = 3
     axis: int
     last: int | None = None

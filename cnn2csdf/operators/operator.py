@@ -77,6 +77,8 @@ class Operator(ABC):
     rereads_rows: ClassVar[bool] = False  # whether each output row needs many rows of input 1
     # Whether it can be the epilogue of another layer: a row is computed from that row alone.
     can_be_fused: ClassVar[bool] = False
+    # Whether it can be the epilogue of a layer whose integers have the same type before and after.
+    can_follow_integers: ClassVar[bool] = False
     # Whether each element of the result may be written over the element of the input that was read.
     overwrites_input: ClassVar[bool] = False
     # Whether each row of the input can be written to its pixels of the output when it is read.
@@ -85,6 +87,14 @@ class Operator(ABC):
     splits_filters: ClassVar[bool] = False
     # Whether it reads and writes pixel by pixel, at any distance between two pixels.
     by_pixels: ClassVar[bool] = False
+    # Whether it divides each element by a power of its neighbours in other channels of the pixel.
+    normalizes_responses: ClassVar[bool] = False
+    # Whether each input element is multiplied by a kernel and added to several output pixels.
+    scatters_products: ClassVar[bool] = False
+    # Whether its arrays are integers in C although its output is a real number.
+    has_integer_weights: ClassVar[bool] = False
+    # Whether its arrays are real numbers in C although its output is integers.
+    has_real_weights: ClassVar[bool] = False
     # Whether the output has the elements of the input in their order, perhaps under other dims.
     keeps_order: ClassVar[bool] = False
     # Whether the output has the elements of the input as they follow one another in memory.
@@ -358,9 +368,34 @@ class Operator(ABC):
         return None
 
     @property
+    def limits(self) -> tuple[float, float] | None:
+        """The range to which it limits numbers, if it does nothing else."""
+        return None
+
+    @property
     def is_limit(self) -> bool:
         """Whether it limits numbers to a range, and does nothing else."""
-        return False
+        return self.limits is not None
+
+    @property
+    def run_time_result(self) -> str | None:
+        """The output by a scale of the frame: "integers", "scale", "zero point" or "sums"."""
+        return None
+
+    @property
+    def picks_elements(self) -> bool:
+        """Whether each element of the output is an element of the input."""
+        return self.moves
+
+    @property
+    def summed_frames(self) -> int:
+        """The number of frames whose products one output adds up."""
+        return 1
+
+    @property
+    def weight_scales(self) -> tuple[float, ...]:
+        """The scales of weights of int8 in products of real numbers; none for other operators."""
+        return ()
 
     def scratch_elements(self, inputs: Sequence[Shape]) -> int:
         """Return how many numbers its C needs beside the inputs and the output."""

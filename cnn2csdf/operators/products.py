@@ -103,6 +103,10 @@ class StreamedProduct(FullyConnected):
 
     places: int
 
+    @property
+    def summed_frames(self) -> int:
+        return self.places
+
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         """Return the matrix (units, elements of all inputs), and the bias."""
         matrix = {"matrix": (self.units, self.places * inputs[0].elements)}
@@ -350,6 +354,10 @@ class DynamicRange(Operator):
     depends_on_all = True
     gives: str  # "scale" or "zero point"
 
+    @property
+    def run_time_result(self) -> str:
+        return self.gives
+
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         only_input(self, inputs)
         return (1,)
@@ -374,6 +382,10 @@ class DynamicQuantization(Operator):
 
     depends_on_all = True
     element_operations = 2
+
+    @property
+    def run_time_result(self) -> str:
+        return "integers"
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         if len(inputs) != 3 or inputs[1].elements != 1 or inputs[2].elements != 1:
@@ -401,10 +413,15 @@ class IntegerConvolution(Operator):
     The trained kernel has no zero point any more.
     """
 
+    has_integer_weights = True
     filters: int
     window: Window
     groups: int = 1
     has_zero: bool = True
+
+    @property
+    def run_time_result(self) -> str:
+        return "sums"
 
     @property
     def window_taps(self) -> tuple[int, int]:
@@ -446,10 +463,15 @@ class IntegerProduct(Operator):
     units: columns of a trained matrix, which has no zero point any more; None for a second input.
     """
 
+    has_integer_weights = True
     depends_on_all = True
     words = "integer matrix product"
     units: int | None = None
     has_zeros: tuple[bool, bool] = (True, False)
+
+    @property
+    def run_time_result(self) -> str:
+        return "sums"
 
     @property
     def _real(self) -> MatrixProduct:

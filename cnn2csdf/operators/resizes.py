@@ -186,6 +186,10 @@ class Resize(Operator):
     cubic: float = -0.75
     skips_outside: bool = False
 
+    @property
+    def picks_elements(self) -> bool:
+        return self.function == "nearest"
+
     def reads_all(self, source: Shape, output: Shape) -> bool:
         return source.height <= output.height and source.width <= output.width
 

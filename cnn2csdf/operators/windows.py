@@ -190,6 +190,7 @@ class TransposedConvolution(Operator):
     window.padding is cut from the output; extra: rows and columns added at the bottom and right.
     """
 
+    scatters_products = True
     by_pixels = True
     filters: int
     window: Window
@@ -329,6 +330,10 @@ class Pooling(WindowsOfChannels):
         return "max" if self.function == "max" else "mean"
 
     @property
+    def picks_elements(self) -> bool:
+        return self.function == "max"
+
+    @property
     def counts_zero_padding(self) -> bool:
         return self.function == "average" and self.counts_padding and any(self.window.padding)
 
@@ -431,6 +436,10 @@ class GlobalPooling(Operator):
     depends_on_all = True
     by_pixels = True
     function: str  # "max" or "average"
+
+    @property
+    def picks_elements(self) -> bool:
+        return self.function == "max"
 
     @property
     def reduction(self) -> str:

@@ -8,7 +8,6 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from cnn2csdf import operators as op
 from cnn2csdf.execution.layer_by_layer import first_states
 from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
@@ -184,13 +183,13 @@ class Schedule:
         The sums for the next result have had all inputs but the last, those for the last one.
         """
         for layer in self.network.layers:
-            operator = layer.operator
-            if self.calls.is_integer and isinstance(operator, op.StreamedProduct):
+            frames, units = layer.operator.summed_frames, layer.shape.elements
+            if self.calls.is_integer and frames > 1:
                 offset = self.elements(self.buffer(layer.name, (Kind.KEPT, Kind.STATE), 0).offset)
                 (shape,) = self.network.input_shapes(layer)
-                for inputs in range(operator.places - 1, 0, -1):
-                    yield offset, operator.units, inputs * shape.elements * MOST_PRODUCT
-                    offset += 4 * operator.units
+                for inputs in range(frames - 1, 0, -1):
+                    yield offset, units, inputs * shape.elements * MOST_PRODUCT
+                    offset += 4 * units
 
     @property
     def has_copies(self) -> bool:

@@ -12,9 +12,8 @@ from cnn2csdf.operators.operator import Operator
 from cnn2csdf.weights import Model
 from csdf.errors import UnsupportedOperator
 from planners.code.c_text import Tables
-from planners.code.calls.by_data_type import DYNAMIC, LayerCalls
-from planners.code.calls.integer_layers import INTEGER_KINDS
-from planners.code.calls.layers import REAL_KINDS
+from planners.code.calls.by_data_type import LayerCalls
+from planners.code.calls.emitters import Numbers, kinds_in
 from planners.code.layer_descriptor import Described
 from planners.code.unsigned_as_signed import as_signed
 
@@ -62,7 +61,7 @@ def types_in_c(
 
 def kinds_without_c(kinds: Sequence[type[Operator]]) -> list[type[Operator]]:
     """Return the kinds that no type has in C."""
-    known = REAL_KINDS | INTEGER_KINDS | {*DYNAMIC}
+    known = kinds_in(*Numbers)
     return [kind for kind in kinds if kind not in known]
 
 
@@ -96,14 +95,15 @@ def _accumulates(calls: LayerCalls, described: Described) -> bool:
 
 
 def _is_in_c(kind: type[Operator], attributes: Attributes, element: Element) -> bool:
-    if kind in DYNAMIC:
+    if kind in kinds_in(Numbers.RUN_TIME):
         return element is not Element.INT16
     is_tried = kind in TRIED and (kind is op.MatrixProduct or "function" in attributes)
     if is_tried:
         return _is_called(kind, attributes, element)
     if element is Element.FLOAT32:
-        return kind in REAL_KINDS
-    return kind in INTEGER_KINDS or (kind.moves and kind in REAL_KINDS)
+        return kind in kinds_in(Numbers.REAL)
+    is_moved = kind.moves and kind in kinds_in(Numbers.REAL)
+    return is_moved or kind in kinds_in(Numbers.FIXED, Numbers.TO_REAL)
 
 
 def _is_called(kind: type[Operator], attributes: Attributes, element: Element) -> bool:

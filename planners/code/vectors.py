@@ -421,7 +421,7 @@ def _rounded(network: Network) -> set[str]:
     found: set[str] = set()
     for layer in network.layers:
         is_fed = bool(layer.inputs) and layer.inputs[0] in computed
-        makes_integers = isinstance(layer.operator, op.DynamicQuantization) or (
+        makes_integers = layer.operator.run_time_result == "integers" or (
             layer.operator.converts and layer.quantization is not None
         )
         if makes_integers:

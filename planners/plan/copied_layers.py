@@ -108,7 +108,7 @@ def _is_right(pair: _Pair, origin: _Origin, sources: list[_Origin]) -> bool:
     if origin.group and not _needs_own_rows(pair, origin.group):
         return False
     if not origin.head:
-        alone = _of_group(original.operator) if origin.group else original.operator
+        alone = original.operator.of_one_group() if origin.group else original.operator
         width = layer.shape.dims == original.shape.dims or bool(origin.group)
         return width and sources == of_group and layer == _alike(original, layer, operator=alone)
     return _is_of_head(pair, origin, sources)
@@ -238,10 +238,6 @@ def _columns_read(layer: Layer, column: int, width: int) -> list[int]:
     first = column * window.stride[1] - window.padding[1]
     columns = [first + tap * window.dilation[1] for tap in range(window.kernel[1])]
     return [column for column in columns if 0 <= column < width]
-
-
-def _of_group(operator: op.Operator) -> op.Operator:
-    return operator.of_one_group()
 
 
 def _is_of_head(pair: _Pair, origin: _Origin, sources: list[_Origin]) -> bool:

@@ -18,11 +18,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cnn2csdf import operators as op
 from cnn2csdf.geometry import Range, Region
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators.moves import as_it_lies
+from cnn2csdf.part import HeldRows, OutputRows
 from cnn2csdf.rings import rings_of
+from cnn2csdf.shape import Shape
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
 from planners.plan.checked_geometry import CheckedFirings, InputNeeds, streamed_input_firings
@@ -638,8 +639,8 @@ class _GroupRun:
         layer = stage.layers[0]
         row = stage.needs[layer.inputs[0]][stage.fired][0]
         values = self._row_added(layer, row)
-        if isinstance(layer.operator, op.PlaceOrder):
-            self._put_places(layer.operator, tensor, row, values.copy())
+        if layer.operator.scatters_rows:
+            self._put_pixels(layer, tensor, row, values.copy())
             machine.get(self.tensors[layer.inputs[0]], row)  # still there behind what was written
             return
         buffer = machine._buffer(layer.name, Kind.ACCUMULATORS, self.number)
@@ -676,15 +677,16 @@ class _GroupRun:
         rows_read(machine.arena, tensor, (row, row + 1), layer.name, columns)
         return values
 
-    def _put_places(
-        self, operator: op.PlaceOrder, tensor: HeldTensor, row: int, values: Array
-    ) -> None:
-        """Put the positions of a row where the result, which is stored whole, has them."""
+    def _put_pixels(self, layer: Layer, tensor: HeldTensor, row: int, values: Array) -> None:
+        """Put the pixels of a row where the operator, applied to pixel numbers, moves them."""
         if not tensor.buffer.has_all_rows:
             raise ExecutionError(f"{tensor.layer.name!r} takes places one by one, but is not whole")
-        numbers = np.arange(operator.height * operator.width).reshape(operator.sizes)
-        order = numbers.transpose(operator.permutation).reshape(-1).argsort()
-        shape, (columns, channels) = tensor.layer.shape, values.shape
+        (source,), shape = self.machine.network.input_shapes(layer), layer.shape
+        maps = Shape(dims=(1, source.height, source.width)), Shape(dims=(1, *shape.dims[1:]))
+        numbers = np.arange(maps[0].elements).reshape(maps[0].dims)
+        read = HeldRows(shape=maps[0], array=numbers)
+        moved = layer.operator.computed(OutputRows([read], {}, maps[1], 0, shape.rows))
+        order, (columns, channels) = moved.reshape(-1).argsort(), values.shape
         for column in range(columns):
             place = int(order[row * columns + column])
             line, beside = divmod(place, shape.width)

@@ -187,7 +187,9 @@ class _Groups:
                         slices.append(names[source])
                 inputs = tuple(names[source] for source in layer.inputs)
                 made = replace(
-                    sharing(self._network, layer), operator=_alone(layer.operator), inputs=inputs
+                    sharing(self._network, layer),
+                    operator=layer.operator.of_one_group(),
+                    inputs=inputs,
                 )
                 names[name] = self._add(made, name, group)
             results.append(names[self._inside[-1]])
@@ -219,11 +221,6 @@ class _Groups:
         self._made[layer_name] = replace(made, name=layer_name, shape=shape)
         self._copies[layer_name] = Copy(name)
         return layer_name
-
-
-def _alone(operator: op.Operator) -> op.Operator:
-    """The operator of a single group."""
-    return operator.of_one_group()
 
 
 class _Heads:

@@ -20,6 +20,7 @@ from cnn2csdf.weights import Array, Model
 from csdf.errors import UnsupportedOperator
 from planners.code.c_text import NULL, Tables, initialiser
 from planners.code.calls.cmsis_nn import CmsisNN
+from planners.code.calls.emitters import Numbers, emitter_of, register
 from planners.code.calls.integer_layers import (
     integer_call,
     integer_channels_calls,
@@ -100,7 +101,7 @@ class LayerCalls:
     def _is_real(self, layer: Layer) -> bool:
         """Whether it reads and makes real numbers."""
         layers = (layer, *(self._network.layer(name) for name in layer.inputs))
-        if isinstance(layer.operator, DYNAMIC):
+        if layer.operator.run_time_result is not None:
             return False
         return all(layer.quantization is None and layer.name not in self._bytes for layer in layers)
 
@@ -147,7 +148,8 @@ class LayerCalls:
 
     def _call(self, one: Described, packed: Array | None = None) -> KernelCall:
         names = {one.layer.name, *one.layer.inputs}
-        if isinstance(one.layer.operator, DYNAMIC) or not names.isdisjoint(self._bytes):
+        is_at_run_time = one.layer.operator.run_time_result is not None
+        if is_at_run_time or not names.isdisjoint(self._bytes):
             return dynamic_call(one)
         return (call_of if one.is_real else integer_call)(one, packed)
 
@@ -168,13 +170,13 @@ class LayerCalls:
 
     def _share_call(self, one: Described, cut: ChannelShare) -> KernelCall:
         """The call for a layer of a stage in parts. Raises UnsupportedOperator for others."""
-        operator, kernel = one.layer.operator, None
-        if isinstance(operator, op.Convolution):
+        bank, kernel = one.layer.operator.filter_bank, None
+        if bank is not None:
             filters = one.weights["kernel"]
             if cut.adds_up:
                 pieces = [filters[:, a:b] for a, b in pairwise(cut.bounds)]
             else:  # that go beyond no group and no share
-                groups = range(0, len(filters), len(filters) // operator.groups)
+                groups = range(0, len(filters), len(filters) // bank.groups)
                 pieces = [filters[a:b] for a, b in pairwise(sorted({*cut.bounds, *groups}))]
             packing = packed_filters if one.is_real else packed_rows
             kernel = np.concatenate([packing(piece, 1) for piece in pieces])
@@ -213,36 +215,38 @@ def _has_zeros(layer: Layer) -> bool:
 
 
 REAL = 4  # elements of one byte that a real number takes
-DYNAMIC = (op.DynamicRange, op.DynamicQuantization, op.IntegerConvolution, op.IntegerProduct)
 
 
 def dynamic_call(one: Described) -> KernelCall:
     """Return the call for a layer that reads or writes integers with a scale of the frame."""
-    match one.layer.operator:
-        case op.DynamicRange(gives=gives):
-            return one.call("find_range", "ranging", gives != "scale")
-        case op.DynamicQuantization():
-            return KernelCall("quantize_by_range")
-        case op.IntegerConvolution() as operator:
-            values, zero = _in_bytes(one, "kernel")
-            fields = convolved(one, operator, packed_rows(values, operator.groups))
-            begin = "FOLDED(NULL) NULL" if one.tables.has_helium else NULL
-            scaling = (begin, None, 0, 0, 0, 0, zero)
-            return one.call("convolve_by_range", "convolution", *fields, scaling)
-        case op.IntegerProduct(units=units, has_zeros=has_zeros):
-            symbol, zero = None, 0
-            if units is not None:
-                values, zero = _in_bytes(one, "matrix")
-                symbol = one.symbol("matrix", values)
-            places = iter(range(2 if units is None else 1, len(one.inputs)))
-            zeros = [next(places) if has else -1 for has in has_zeros]
-            fields = product_fields(one, units, REAL)
-            return one.call("multiply_by_range", "product", *fields, symbol, *zeros, zero)
-        case operator if operator.moves:
-            return call_of(one)
+    operator = one.layer.operator
+    emitter = emitter_of(operator, Numbers.RUN_TIME)
+    if emitter is not None:
+        return emitter(one, operator)
+    if operator.moves:
+        return call_of(one)
     raise one.refusal(
         "of integers whose scale depends on the frame; leave its input in real numbers"
     )
+
+
+def _integer_convolution(one: Described, operator: op.IntegerConvolution) -> KernelCall:
+    values, zero = _in_bytes(one, "kernel")
+    fields = convolved(one, operator, packed_rows(values, operator.groups))
+    begin = "FOLDED(NULL) NULL" if one.tables.has_helium else NULL
+    scaling = (begin, None, 0, 0, 0, 0, zero)
+    return one.call("convolve_by_range", "convolution", *fields, scaling)
+
+
+def _integer_product(one: Described, operator: op.IntegerProduct) -> KernelCall:
+    units, symbol, zero = operator.units, None, 0
+    if units is not None:
+        values, zero = _in_bytes(one, "matrix")
+        symbol = one.symbol("matrix", values)
+    places = iter(range(2 if units is None else 1, len(one.inputs)))
+    zeros = [next(places) if has else -1 for has in operator.has_zeros]
+    fields = product_fields(one, units, REAL)
+    return one.call("multiply_by_range", "product", *fields, symbol, *zeros, zero)
 
 
 def _in_bytes(one: Described, role: str) -> tuple[Array, int]:
@@ -386,3 +390,16 @@ def _step(one: Described, operator: op.Operator, weights: Mapping[str, Array], p
     one.tables.wanted.add(name)
     a, b = (float(number) for number in (*numbers, 0.0, 0.0)[:2])
     return initialiser((name, a, b, *(*symbols, None, None)[:2], *steps))
+
+
+register(
+    Numbers.RUN_TIME,
+    {
+        op.DynamicQuantization: lambda one, _: one.call("quantize_by_range"),
+        op.DynamicRange: lambda one, operator: one.call(
+            "find_range", "ranging", operator.gives != "scale"
+        ),
+        op.IntegerConvolution: _integer_convolution,
+        op.IntegerProduct: _integer_product,
+    },
+)

@@ -351,11 +351,11 @@ def _has_places(window: Window, one: Described) -> bool:
 
 def _channels(one: Described) -> tuple[str, str]:
     """Return the symbols of biases and exponents of a layer, as CMSIS-NN reads them."""
-    if not isinstance(one.layer.operator, op.Convolution | op.FullyConnected):
+    if one.layer.operator.bias_axis != 0:
         return NULL, NULL
     ratios = sum_ratios(one.layer, given_types(one), result_types(one)) or []
     bias = one.symbol("bias", one.weights.get("bias", np.zeros(len(ratios))).astype(np.int32))
-    if isinstance(one.layer.operator, op.FullyConnected) and len(set(ratios)) == 1:
+    if one.layer.operator.dense_units is not None and len(set(ratios)) == 1:
         return bias, NULL
     return bias, one.computed("shifts", _exponents(one).astype(np.int32))
 
@@ -366,14 +366,13 @@ def _scratch(one: Described, function: str, above: int) -> dict[str, int]:
     above: rows of padding above the block.
     """
     none = dict.fromkeys(TARGETS, 0)
-    channels, operator = one.inputs[0].channels, one.layer.operator
+    channels, window = one.inputs[0].channels, one.layer.operator.sliding_window
     if function == "average_pool":
         return {**none, "dsp": 4 * channels}
     if function not in ("convolve", "depthwise_conv"):
         return none
-    assert isinstance(operator, op.Convolution)
-    window, taps = operator.window, prod(operator.window.kernel)
-    left = window.padding[1]
+    assert window is not None
+    taps, left = prod(window.kernel), window.padding[1]
     if function == "convolve":
         if taps == 1 and not left and not above:
             return none

@@ -5,7 +5,6 @@ They cover int8 and int16 layers, conversions between the two, and recurrent lay
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import log2, prod
 from typing import Any
 
@@ -36,6 +35,7 @@ from cnn2csdf.operators.resizes import SINGLE_PRECISION
 from cnn2csdf.quantized_layers import goes_by_table
 from cnn2csdf.weights import Array
 from planners.code.c_text import NULL
+from planners.code.calls.emitters import Emitter, Numbers, emitter_of, register
 from planners.code.calls.layers import (
     call_of,
     convolution_call,
@@ -51,7 +51,6 @@ from planners.code.calls.moves import pad_call, scattering_call
 from planners.code.calls.reductions import cube, detections_call, product_fields, reduced_to
 from planners.code.calls.rescaling import (
     ELEMENTS,
-    SINGLE_CALLS,
     attending,
     averaging,
     by_columns,
@@ -96,50 +95,61 @@ def integer_call(one: Described, packed: Array | None = None) -> KernelCall:
         return _wide_call(one)
     if goes_by_table(one.layer):
         return look_up_call(one, operator)
-    if packed is not None and isinstance(operator, op.Convolution):
+    if packed is not None:
         return _convolution(one, operator, packed)
-    if isinstance(operator, op.Conversion):
-        return (single_conversion if _is_single(one) else _conversion)(one, operator)
-    if type(operator) in _TO_REALS and one.layer.quantization is None:
+    to_real = emitter_of(operator, Numbers.TO_REAL)
+    if to_real is not None and one.layer.quantization is None:
         if one.layer.epilogue:
             raise one.refusal("of integers with functions fused behind it")
-        return _TO_REALS[type(operator)](one, operator)
-    if isinstance(operator, op.GatherPoints):
-        if one.given != (one.layer.quantization, None) or one.layer.quantization is None:
-            raise one.refusal("of integers with another scale than the result")
-        return call_of(one)
-    if isinstance(operator, op.Embedding) and one.given == (None,) and _is_single(one):
-        table = one.symbol("table", one.weights["table"])
-        return one.call("look_up_integers", "embedding", operator.entries, table)
-    if operator.moves or (isinstance(operator, op.Resize) and operator.function == "nearest"):
-        result_types(one)
-        if _is_single(one) and isinstance(operator, op.Concatenation):
-            return SINGLE_CALLS[op.Concatenation](one, operator)
-        if not _is_single(one) and set(one.given) != {one.layer.quantization}:
-            if isinstance(operator, op.Concatenation) and result_types(one).is_unsigned:
-                return rescaled_concatenation(one, operator)
-            raise one.refusal("of inputs with other scales than the result")
-        return call_of(one)
-    found = (_CALLS | SINGLE_CALLS if _is_single(one) else _CALLS).get(type(operator))
-    if found is None:
+        return to_real(one, operator)
+    if operator.moves or (operator.picks_elements and operator.reduction is None):
+        return _moved(one, operator)
+    arithmetics = (Numbers.SINGLE, Numbers.FIXED) if _is_single(one) else (Numbers.FIXED,)
+    emitter = emitter_of(operator, *arithmetics)
+    if emitter is None:
         raise one.refusal("of quantised integers")
+    if not operator.converts:
+        result_types(one)
+    return emitter(one, operator)
+
+
+def _moved(one: Described, operator: Any) -> KernelCall:
     result_types(one)
-    return found(one, operator)
+    is_joined = operator.joined_axis is not None
+    if _is_single(one) and is_joined:
+        return rescaled_concatenation(one, operator)
+    if not _is_single(one) and set(one.given) != {one.layer.quantization}:
+        if is_joined and result_types(one).is_unsigned:
+            return rescaled_concatenation(one, operator)
+        raise one.refusal("of inputs with other scales than the result")
+    return call_of(one)
+
+
+def _gather_points(one: Described, _operator: op.GatherPoints) -> KernelCall:
+    if one.given != (one.layer.quantization, None):
+        raise one.refusal("of integers with another scale than the result")
+    return call_of(one)
+
+
+def _embedding(one: Described, operator: op.Embedding) -> KernelCall:
+    if one.given != (None,):
+        raise one.refusal("of quantised integers")
+    table = one.symbol("table", one.weights["table"])
+    return one.call("look_up_integers", "embedding", operator.entries, table)
 
 
 def integer_sums_call(one: Described) -> KernelCall:
     """Return the call for a layer that adds up its input row by row."""
-    match one.layer.operator:
-        case op.PlaceOrder() as operator:
-            return scattering_call(one, operator)
-        case op.FullyConnected(units=units):
-            result_types(one)
-            matrix = row_order(one.weights["matrix"], one.inputs[0])
-            rows = matrix.reshape(units, one.inputs[0].rows, -1).transpose(1, 0, 2)
-            fields = (units, one.symbol("matrix", rows), scaling(one, "matrix"))
-            return one.call("sum_fully", "matrix", *fields)
+    if one.layer.operator.scatters_rows:
+        return scattering_call(one, one.layer.operator)
     result_types(one)
-    return KernelCall("sum_row", _summing(one))
+    units = one.layer.operator.dense_units
+    if units is None:
+        return KernelCall("sum_row", _summing(one))
+    matrix = row_order(one.weights["matrix"], one.inputs[0])
+    rows = matrix.reshape(units, one.inputs[0].rows, -1).transpose(1, 0, 2)
+    fields = (units, one.symbol("matrix", rows), scaling(one, "matrix"))
+    return one.call("sum_fully", "matrix", *fields)
 
 
 def integer_channels_calls(first: Described, last: Described) -> tuple[KernelCall, KernelCall]:
@@ -155,15 +165,11 @@ def integer_steps(one: Described) -> list[str]:
     Layers that rescale sums keep the limits behind them themselves.
     """
     operator = one.layer.operator
-    keep_limits = op.Convolution | op.FullyConnected | op.TransposedConvolution
-    if not _is_single(one):
-        keep_limits |= op.Elementwise
-    if isinstance(operator, keep_limits):
+    is_combined = operator.elementwise_function is not None and not _is_single(one)
+    if operator.bias_axis == 0 or operator.scatters_products or is_combined:
         return []
     operators = [] if goes_by_table(one.layer) else [*one.layer.epilogue]
-    if isinstance(operator, op.Activation) and is_limit(
-        operator, given_types(one), result_types(one)
-    ):
+    if operator.is_limit and is_limit(operator, given_types(one), result_types(one)):
         operators.insert(0, operator)
     found = single_steps(one) if _is_single(one) else []
     for behind in operators:
@@ -190,22 +196,22 @@ def _pooling(one: Described, operator: op.Pooling) -> KernelCall:
 
 
 def _summing(one: Described) -> str:
-    source = one.inputs[0]
-    size = (source.height, source.width)
-    match one.layer.operator:
-        case op.Pooling(function=function, window=window) as pooling:
-            size, count = window.extent, prod(window.extent)
-            if _is_single(one) and function != "max":
-                return one.structure("summing", *size, "SUM_AVERAGE", averaging(one, count))
-            if not _is_single(one) and given_types(one) != result_types(one):
-                raise one.refusal(OTHER_SCALES)
-            kind = "SUM_LARGEST" if function == "max" else "SUM_MEAN"
-            ends = (mean_offset(pooling), 0)
-            return one.structure("summing", *size, kind, (count, 0, 0, *ends))
-        case op.GlobalPooling(function="max"):
-            return one.structure("summing", *size, "SUM_LARGEST", (1, 0, 0, 0, 0))
-        case op.Reduction(function="mean") | op.GlobalPooling(function="average"):
-            return one.structure("summing", *size, "SUM_AVERAGE", averaging(one, prod(size)))
+    source, operator = one.inputs[0], one.layer.operator
+    window, function = operator.sliding_window, operator.reduction
+    if function not in ("max", "mean"):
+        raise one.refusal("of quantised integers, row by row")
+    if window is not None and (function == "max" or not _is_single(one)):
+        size, count = window.extent, prod(window.extent)
+        if not _is_single(one) and given_types(one) != result_types(one):
+            raise one.refusal(OTHER_SCALES)
+        kind = "SUM_LARGEST" if function == "max" else "SUM_MEAN"
+        ends = (mean_offset(operator), 0)
+        return one.structure("summing", *size, kind, (count, 0, 0, *ends))
+    size = (source.height, source.width) if window is None else window.extent
+    if function == "mean":
+        return one.structure("summing", *size, "SUM_AVERAGE", averaging(one, prod(size)))
+    if operator.picks_elements:
+        return one.structure("summing", *size, "SUM_LARGEST", (1, 0, 0, 0, 0))
     raise one.refusal("of quantised integers, row by row")
 
 
@@ -280,9 +286,7 @@ def _attention(one: Described, operator: op.AttentionProduct) -> KernelCall:
     return one.call("attend_in_integers", "attending_in_fixed", numbers, result.zero_point, *pair)
 
 
-def _convolution(
-    one: Described, operator: op.Convolution, packed: Array | None = None
-) -> KernelCall:
+def _convolution(one: Described, operator: Any, packed: Array | None = None) -> KernelCall:
     if operator.block is not None and _is_single(one) and not _is_short(one):
         return product_convolution(one, operator, packed)
     return convolution_call(one, operator, packed_rows, scaling, packed)
@@ -324,15 +328,15 @@ def _activation(one: Described, operator: op.Activation) -> KernelCall:
     if not _is_short(one):
         return look_up_call(one, operator)
     above = multiplier(given.scale / result.scale)
-    match operator:
-        case op.Activation(function="sigmoid" | "tanh" as function):
+    match operator.function, operator.parameters:
+        case "sigmoid" | "tanh" as function, _:
             factor, shift = curve_steps(given.scale, EXACT_SHIFTS[function])
             table = one.computed("curve", sigmoid_table().astype(np.int32))
             fields = (table, factor, (1 << shift) >> 1, shift, function == "tanh")
             return one.call("curve_region", "curve", *fields)
-        case op.Activation(function="relu"):
+        case "relu", _:
             return one.call("bend_region", "bending", *above, 0, 0, 1)
-        case op.Activation(function="leaky relu", parameters=(slope,)):
+        case "leaky relu", (slope,):
             single = float(np.float32(slope))
             below = multiplier(given.scale * abs(single) / result.scale)
             return one.call("bend_region", "bending", *above, *below, 1 if single >= 0 else -1)
@@ -369,22 +373,35 @@ def _wide_call(one: Described) -> KernelCall:
         raise one.refusal(WIDTHS)
     if not (given.is_fixed_point and result.is_fixed_point) or one.layer.epilogue:
         raise one.refusal(WIDTHS)
-    if isinstance(operator, op.Conversion) and given.element in ELEMENTS:
-        if result.element in (*ELEMENTS, Element.INT32):
-            pair = multiplier(given.scale / result.scale)
-            sizes = (given.element.bytes, result.element.bytes)
-            zeros = (given.zero_point, result.zero_point)
-            return one.call("widen_region", "widening", *pair, *zeros, *sizes)
-    if isinstance(operator, op.Softmax):
-        # Of 8-bit integers that lie side by side, to shares in 16 bits.
-        shape = one.layer.shape
-        along = prod(shape.dims[axis] for axis in operator.axes)
-        elements = (given.element, result.element)
-        is_together = along == shape.row_elements // shape.width
-        if elements != (Element.INT8, Element.INT16) or operator.is_logarithm or not is_together:
-            raise one.refusal(f"of {elements[0].value} to {elements[1].value}")
-        return one.call("softmax_wide", "softmax_over", cube(one, operator.axes), *powers_of(one))
-    raise one.refusal(WIDTHS)
+    emitter = emitter_of(operator, Numbers.WIDE)
+    if emitter is None:
+        raise one.refusal(WIDTHS)
+    return emitter(one, operator)
+
+
+def _wide_conversion(one: Described, _operator: op.Conversion) -> KernelCall:
+    given, result = one.given[0], one.layer.quantization
+    assert given is not None
+    assert result is not None
+    if given.element not in ELEMENTS or result.element not in (*ELEMENTS, Element.INT32):
+        raise one.refusal(WIDTHS)
+    pair = multiplier(given.scale / result.scale)
+    sizes = (given.element.bytes, result.element.bytes)
+    zeros = (given.zero_point, result.zero_point)
+    return one.call("widen_region", "widening", *pair, *zeros, *sizes)
+
+
+def _wide_softmax(one: Described, operator: op.Softmax) -> KernelCall:
+    """Of 8-bit integers that lie side by side, to shares in 16 bits."""
+    given, result, shape = one.given[0], one.layer.quantization, one.layer.shape
+    assert given is not None
+    assert result is not None
+    along = prod(shape.dims[axis] for axis in operator.axes)
+    elements = (given.element, result.element)
+    is_together = along == shape.row_elements // shape.width
+    if elements != (Element.INT8, Element.INT16) or operator.is_logarithm or not is_together:
+        raise one.refusal(f"of {elements[0].value} to {elements[1].value}")
+    return one.call("softmax_wide", "softmax_over", cube(one, operator.axes), *powers_of(one))
 
 
 def _lstm(one: Described, operator: op.QuantizedLstm) -> KernelCall:
@@ -505,15 +522,17 @@ def _detections(one: Described, operator: op.Detections) -> KernelCall:
     return detections_call(one, operator)
 
 
-_TO_REALS: dict[type, Callable[[Described, Any], KernelCall]] = {
+_TO_REAL: dict[type, Emitter] = {
     op.Detections: _detections,
     op.ExtremePlace: _extreme_place,
 }
-_CALLS: dict[type, Callable[[Described, Any], KernelCall]] = {
+_FIXED: dict[type, Emitter] = {
     op.Activation: _activation,
     op.AttentionProduct: _attention,
+    op.Conversion: _conversion,
     op.Convolution: _convolution,
     op.Elementwise: _elementwise,
+    op.GatherPoints: _gather_points,
     op.FullyConnected: lambda one, operator: fully_connected_call(
         one, operator, packed_rows, scaling
     ),
@@ -531,6 +550,7 @@ _CALLS: dict[type, Callable[[Described, Any], KernelCall]] = {
     ),
     op.UnitLength: _unit_length,
 }
-INTEGER_KINDS = frozenset(
-    {*_CALLS, *_TO_REALS, op.Conversion}
-)  # of layers beside those that move elements
+register(Numbers.TO_REAL, _TO_REAL)
+register(Numbers.FIXED, _FIXED)
+register(Numbers.SINGLE, {op.Conversion: single_conversion, op.Embedding: _embedding})
+register(Numbers.WIDE, {op.Conversion: _wide_conversion, op.Softmax: _wide_softmax})

@@ -16,8 +16,9 @@ from cnn2csdf.operators.recurrences import DIRECTIONS, GATES
 from cnn2csdf.shape import Dims
 from cnn2csdf.weights import Array
 from planners.code.c_text import NULL
-from planners.code.calls.moves import MOVES, scattering_call
-from planners.code.calls.reductions import REDUCTIONS, product_fields
+from planners.code.calls.emitters import Emitter, Numbers, emitter_of, register
+from planners.code.calls.moves import scattering_call
+from planners.code.calls.reductions import product_fields
 from planners.code.extensions import KernelInC, StepInC, c_of
 from planners.code.layer_descriptor import Described, KernelCall
 from planners.code.parts import defined_names
@@ -37,11 +38,11 @@ def call_of(one: Described, packed: Array | None = None) -> KernelCall:
     as usual. Raises UnsupportedOperator, naming the layer, where there is no kernel.
     """
     operator = one.layer.operator
-    if isinstance(operator, op.Convolution):
-        return convolution_call(one, operator, packed_filters, _bias, packed)
-    found = _CALLS.get(type(operator))
-    if found is not None:
-        return found(one, operator)
+    if packed is not None:
+        return _convolution(one, operator, packed)
+    emitter = emitter_of(operator, Numbers.REAL)
+    if emitter is not None:
+        return emitter(one, operator)
     match c_of(operator):
         case StepInC():
             return one.call("copy_region")
@@ -52,18 +53,18 @@ def call_of(one: Described, packed: Array | None = None) -> KernelCall:
 
 def sums_call(one: Described) -> KernelCall:
     """Return the call for a layer that adds up its input row by row, or puts places into order."""
-    match one.layer.operator:
-        case op.PlaceOrder() as operator:
-            return scattering_call(one, operator)
-        case op.FullyConnected(units=units):
-            packed = one.symbol("matrix", row_order(one.weights["matrix"], one.inputs[0]).T)
-            return one.call("sum_fully", "matrix", units, packed, one.optional("bias"))
+    operator = one.layer.operator
+    if operator.scatters_rows:
+        return scattering_call(one, operator)
+    if operator.dense_units is not None:
+        packed = one.symbol("matrix", row_order(one.weights["matrix"], one.inputs[0]).T)
+        return one.call("sum_fully", "matrix", operator.dense_units, packed, one.optional("bias"))
     return KernelCall("sum_row", _summing(one))
 
 
 def channels_calls(first: Described, last: Described) -> tuple[KernelCall, KernelCall]:
     """Return the calls for a convolution and the layer that sums up each of its feature maps."""
-    if any(isinstance(step, op.LocalResponseNormalization) for step in first.layer.epilogue):
+    if any(step.normalizes_responses for step in first.layer.epilogue):
         raise first.refusal("with a normalisation over channels that are summed one by one")
     convolution = dense_convolution(first, packed_filters, _bias)
     return KernelCall(NULL, convolution.parameters), KernelCall("sum_channels", _summing(last))
@@ -71,15 +72,12 @@ def channels_calls(first: Described, last: Described) -> tuple[KernelCall, Kerne
 
 def _summing(one: Described) -> str:
     source = one.inputs[0]
-    rows, columns = source.height, source.width
-    match one.layer.operator:
-        case op.Pooling(function=function, window=window):
-            rows, columns = window.extent
-        case op.GlobalPooling(function=function) | op.Reduction(function=function):
-            pass
-        case _:
-            raise one.refusal("row by row")
-    scale = 1 / (rows * columns) if function in ("average", "mean") else 1.0
+    function = one.layer.operator.reduction
+    if function is None:
+        raise one.refusal("row by row")
+    window = one.layer.operator.sliding_window
+    rows, columns = (source.height, source.width) if window is None else window.extent
+    scale = 1 / (rows * columns) if function == "mean" else 1.0
     return one.structure("summing", rows, columns, function == "max", scale)
 
 
@@ -111,10 +109,10 @@ def packed_filters(kernel: Array, groups: int) -> Array:
 
 def is_depthwise(one: Described, operator: op.Operator | None = None) -> bool:
     """Return whether a layer, or its product, is a convolution with a filter for each channel."""
-    operator = operator or one.layer.operator
-    if not isinstance(operator, op.Convolution) or operator.groups == 1:
+    bank = (operator or one.layer.operator).filter_bank
+    if bank is None or bank.groups == 1:
         return False
-    return one.inputs[0].channels == operator.groups == operator.filters
+    return one.inputs[0].channels == bank.groups == bank.filters
 
 
 def convolution_call(
@@ -132,13 +130,10 @@ def dense_convolution(
     one: Described, packing: Packing, tail: Tail, packed: Array | None = None
 ) -> KernelCall:
     """Return the call for a convolution that has several inputs for a filter, or one group."""
-    operator = one.layer.operator
-    assert isinstance(operator, op.Convolution)
-    groups = operator.groups
-    kernel = packing(one.weights["kernel"], groups) if packed is None else packed
-    return one.call(
-        "convolve", "convolution", *convolved(one, operator, kernel), tail(one, "kernel")
-    )
+    bank = one.layer.operator.filter_bank
+    assert bank is not None
+    kernel = packing(one.weights["kernel"], bank.groups) if packed is None else packed
+    return one.call("convolve", "convolution", *convolved(one, bank, kernel), tail(one, "kernel"))
 
 
 def convolved(one: Described, operator: Any, kernel: Array) -> tuple[object, ...]:
@@ -185,7 +180,7 @@ def pooling_call(one: Described, operator: op.Pooling) -> KernelCall:
     return one.call(function, "pooling", *fields)
 
 
-def mean_offset(operator: op.Pooling) -> int:
+def mean_offset(operator: Any) -> int:
     """Return what integers are less by than the unsigned ones whose means are rounded."""
     return 128 if operator.rounds_up else 0
 
@@ -294,22 +289,25 @@ def _hybrid(one: Described, operator: op.HybridProduct) -> KernelCall:
         symbols = (one.computed("scales", scales), one.stored(role, weights), one.optional("bias"))
         return (*flags, *symbols)
 
-    match product:
-        case op.Convolution(groups=groups):
-            kernel = one.weights["kernel"]
-            sums_first = operator.has_offset and not is_depthwise(one, product)
-            with_kernel = fields("kernel", kernel.transpose(0, 2, 3, 1), sums_first=sums_first)
-            sizes = (groups, one.inputs[0].channels // groups, product.filters // groups)
-            window = window_fields(product.window)
-            return one.call("convolve_hybrid", "hybrid_convolution", window, *sizes, with_kernel)
-        case op.FullyConnected(units=units):
-            matrix = row_order(one.weights["matrix"], one.inputs[0])
-            with_matrix = fields("matrix", matrix)
-            return one.call("fully_connected_hybrid", "hybrid_matrix", units, with_matrix)
-        case op.MatrixProduct(units=units):
-            with_matrix = fields("matrix", one.weights["matrix"].T)
-            matrices = (*product_fields(one, units), None, None)
-            return one.call("multiply_hybrid", "hybrid_product", matrices, with_matrix)
+    bank, units = product.filter_bank, product.dense_units
+    if bank is not None:
+        kernel = one.weights["kernel"]
+        sums_first = operator.has_offset and not is_depthwise(one, product)
+        with_kernel = fields("kernel", kernel.transpose(0, 2, 3, 1), sums_first=sums_first)
+        groups = bank.groups
+        sizes = (groups, one.inputs[0].channels // groups, bank.filters // groups)
+        window = window_fields(bank.window)
+        return one.call("convolve_hybrid", "hybrid_convolution", window, *sizes, with_kernel)
+    if units is not None:
+        with_matrix = fields("matrix", row_order(one.weights["matrix"], one.inputs[0]))
+        return one.call("fully_connected_hybrid", "hybrid_matrix", units, with_matrix)
+    with_matrix = fields("matrix", one.weights["matrix"].T)
+    matrices = (*product_fields(one, one.layer.shape.dims[-1]), None, None)
+    return one.call("multiply_hybrid", "hybrid_product", matrices, with_matrix)
+
+
+def _convolution(one: Described, operator: Any, packed: Array | None = None) -> KernelCall:
+    return convolution_call(one, operator, packed_filters, _bias, packed)
 
 
 STATES = ("state", "cell")
@@ -335,13 +333,12 @@ def _recurrence(one: Described, operator: op.Recurrence) -> KernelCall:
 
 
 COPIED = (op.Activation, op.BatchNormalization, op.LocalResponseNormalization)
-_CALLS: dict[type, Callable[[Described, Any], KernelCall]] = {
-    **MOVES,
-    **REDUCTIONS,
+_CALLS: dict[type, Emitter] = {
     **dict.fromkeys(
         (*COPIED, op.Identity, op.Output, op.Conversion), lambda one, _: one.call("copy_region")
     ),
     op.Choice: _choice,
+    op.Convolution: _convolution,
     op.Elementwise: _elementwise,
     op.FullyConnected: lambda one, operator: fully_connected_call(
         one, operator, packed_filters, _bias
@@ -357,4 +354,4 @@ _CALLS: dict[type, Callable[[Described, Any], KernelCall]] = {
         one, operator, packed_filters, _bias
     ),
 }
-REAL_KINDS = frozenset({*_CALLS, op.Convolution})  # of layers that have a kernel of real numbers
+register(Numbers.REAL, _CALLS)

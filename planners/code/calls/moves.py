@@ -12,6 +12,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.operators.operator import constant_role
 from cnn2csdf.operators.resizes import ResizedAxis
 from cnn2csdf.shape import Dims
+from planners.code.calls.emitters import Emitter, Numbers, register
 from planners.code.layer_descriptor import Described, KernelCall
 from planners.code.rules import rule_of
 
@@ -77,7 +78,7 @@ def _place_order(one: Described, operator: op.PlaceOrder) -> KernelCall:
     return _places_call(one, "move_places", [sizes[axis] for axis in order], steps)
 
 
-def scattering_call(one: Described, operator: op.PlaceOrder) -> KernelCall:
+def scattering_call(one: Described, operator: Any) -> KernelCall:
     """Return the call that puts the places of each row of the input where they belong."""
     strides = strides_of([operator.sizes[axis] for axis in operator.permutation])
     axes = range(len(operator.sizes))
@@ -171,7 +172,7 @@ def _picked(one: Described, axis: int, listed: int, places: str | None) -> Kerne
     return one.call("gather_pieces", "picking", *sizes, places)
 
 
-MOVES: dict[type, Callable[[Described, Any], KernelCall]] = {
+_MOVES: dict[type, Emitter] = {
     op.ChannelShuffle: lambda described, operator: described.call(
         "shuffle", "shuffling", operator.groups
     ),
@@ -195,3 +196,4 @@ MOVES: dict[type, Callable[[Described, Any], KernelCall]] = {
     op.SpaceToDepth: _space_to_depth,
     op.Transpose: _transpose,
 }
+register(Numbers.REAL, _MOVES)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Quantization
 from cnn2csdf.network import Shape
+from planners.code.calls.emitters import Emitter, Numbers, register
 from planners.code.calls.moves import strides_of
 from planners.code.layer_descriptor import Described, KernelCall
 
@@ -197,7 +198,7 @@ def attention_fields(one: Described, operator: op.AttentionProduct) -> tuple[int
     return (one.inputs[0].rows // operator.groups, right.rows // operator.groups, width)
 
 
-REDUCTIONS: dict[type, Callable[[Described, Any], KernelCall]] = {
+_REDUCTIONS: dict[type, Emitter] = {
     op.AttentionProduct: lambda described, operator: described.call(
         f"attention_{operator.gives}", "attention", *attention_fields(described, operator)
     ),
@@ -220,3 +221,4 @@ REDUCTIONS: dict[type, Callable[[Described, Any], KernelCall]] = {
         *cube(described, operator.axes),
     ),
 }
+register(Numbers.REAL, _REDUCTIONS)

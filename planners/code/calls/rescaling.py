@@ -6,10 +6,9 @@ kernel does what cnn2csdf does, operation by operation, so that outputs are the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
-from cnn2csdf.fixed_point.flash import is_choice, is_limit, rounds_once, sum_ratios
+from cnn2csdf.fixed_point.flash import is_limit, rounds_once, sum_ratios
 from cnn2csdf.fixed_point.single_precision import columns_at_once, power_table, product_factors
 from cnn2csdf.integers import (
     LARGEST,
@@ -32,6 +31,7 @@ from cnn2csdf.quantized_layers import goes_by_table
 from cnn2csdf.weights import Array, Model
 from csdf.errors import ExecutionError
 from planners.code.c_text import NULL
+from planners.code.calls.emitters import Emitter, Numbers, register
 from planners.code.calls.layers import (
     call_of,
     convolved,
@@ -51,13 +51,9 @@ def limits(one: Described, operator: op.Operator) -> tuple[int, int]:
     result = one.layer.quantization
     if result is None or not one.layer.operator.converts:
         result = result_types(one)
-    match operator:
-        case op.Activation(function="relu"):
-            bounds = (0.0, np.inf)
-        case op.Activation(function="clip", parameters=(low, high)):
-            bounds = (low, high)
-        case _:
-            raise one.refusal(f"of quantised integers with {operator.in_words()} behind it")
+    bounds = operator.limits
+    if bounds is None:
+        raise one.refusal(f"of quantised integers with {operator.in_words()} behind it")
     least, most = (
         bound if np.isinf(limit) else int(quantized(np.array(limit), result))
         for limit, bound in zip(bounds, _ends_of(result), strict=True)
@@ -154,7 +150,7 @@ def scaling(one: Described, role: str) -> tuple[object, ...]:
         factors = [one.computed("factors", np.array(ratios, np.float32))]
     ends: tuple[int, int] = (input_types.zero_point, result.zero_point)
     if is_short and result.is_fixed_point:  # without zero points
-        always = isinstance(one.layer.operator, op.TransposedConvolution)
+        always = one.layer.operator.scatters_products
         ends = (0, int(always or has_wide_sums(input_types, one.weights)))
     folded = _folded(one, role, counts)
     begin = f"FOLDED({folded}) {bias or NULL}" if one.tables.has_helium else bias or NULL
@@ -175,9 +171,7 @@ def _folded(one: Described, role: str, counts: Array) -> str:
     if np.max(np.where(counts, np.abs(bias) + 255 * 255 * rows.shape[1], 0)) >= 2**30:
         one.tables.sums_are_narrow = False
     begin = bias - input_types.zero_point * rows.sum(axis=1)
-    has_whole_windows = not (
-        is_depthwise(one) or isinstance(one.layer.operator, op.TransposedConvolution)
-    )
+    has_whole_windows = not (is_depthwise(one) or one.layer.operator.scatters_products)
     has_sums = bool(input_types.zero_point) and np.abs(begin).max() < 2**31 and has_whole_windows
     if not (one.tables.has_helium and has_sums):
         return NULL
@@ -252,7 +246,7 @@ def packed_rows(kernel: Array, _groups: int) -> Array:
 def single_steps(one: Described) -> list[str]:
     """Return the step behind a layer that moves integers or picks some, where scales differ."""
     operator = one.layer.operator
-    if not is_choice(operator) or isinstance(operator, op.Concatenation):
+    if not operator.picks_elements or operator.joined_axis is not None:
         return []
     input_types, result = one.given[0], one.layer.quantization
     if input_types is None or result is None or input_types == result:
@@ -492,7 +486,7 @@ def rescaled_concatenation(one: Described, operator: op.Concatenation) -> Kernel
     return one.call("join_pieces_by_tables", "joining_by_tables", 3, prod(dims[:axis]), listed)
 
 
-SINGLE_CALLS: dict[type, Callable[[Described, Any], KernelCall]] = {
+_SINGLE: dict[type, Emitter] = {
     op.AttentionProduct: _attention,
     op.Activation: _activation,
     op.BatchNormalization: _normalization,
@@ -504,3 +498,4 @@ SINGLE_CALLS: dict[type, Callable[[Described, Any], KernelCall]] = {
     op.Pooling: _pooling,
     op.Softmax: _softmax,
 }
+register(Numbers.SINGLE, _SINGLE)

@@ -109,7 +109,7 @@ class WayCalls:
         return tuple(variants)
 
     def _has_c(self, layer: Layer, way: Way) -> bool:
-        if isinstance(layer.operator, op.Convolution):
+        if layer.operator.filter_bank is not None:
             return _function_of(primitive_of(way)) is not None
         return True
 
@@ -122,13 +122,13 @@ class WayCalls:
         """
         described = self._calls.described(layer)
         operator = layer.operator
-        if isinstance(operator, op.Convolution):
+        if operator.filter_bank is not None:
             function, numbers = self._convolution(described, way)
         else:
             function, numbers = self._other(described, inputs, output)
         self.tables.wanted.add(function)
         bias = NULL
-        if isinstance(operator, op.Convolution | op.FullyConnected) and "bias" in described.weights:
+        if operator.bias_axis == 0 and "bias" in described.weights:
             bias = described.symbol("bias", described.weights["bias"])
         first, count = self._calls.steps_behind(described)
         self.most_neighbours = max(self.most_neighbours, most_neighbours(described))
@@ -146,7 +146,7 @@ class WayCalls:
     def workspace_bytes(self, layer: Layer, way: Way) -> int:
         """Return the bytes of the workspace that the C of a layer writes."""
         size = 0
-        if isinstance(layer.operator, op.Convolution):
+        if layer.operator.filter_bank is not None:
             sizes = convolution_sizes(layer, self.network.input_shapes(layer)[0])
             size = primitive_of(way).workspace_bytes(sizes)
         if layer.shape.is_map and way[2] == CHW and _responds(layer):
@@ -206,8 +206,7 @@ class WayCalls:
 
 def _responds(layer: Layer) -> bool:
     """Whether a normalisation of responses belongs to the layer."""
-    operators = (layer.operator, *layer.epilogue)
-    return any(isinstance(operator, op.LocalResponseNormalization) for operator in operators)
+    return any(step.normalizes_responses for step in (layer.operator, *layer.epilogue))
 
 
 def _function_of(primitive: Primitive) -> str | None:

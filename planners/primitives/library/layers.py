@@ -95,7 +95,7 @@ def ways_of(network: Network, layer: Layer) -> tuple[Way, ...]:
     """
     if layer.quantization is not None:
         raise InvalidPlan(f"layer {layer.name!r} is quantised; primitives compute real numbers")
-    if isinstance(layer.operator, op.Convolution):
+    if layer.operator.filter_bank is not None:
         sizes = convolution_sizes(layer, network.input_shapes(layer)[0])
         return tuple(
             (primitive.name, primitive.input_layout, primitive.output_layout)
@@ -153,7 +153,7 @@ def is_plain(window: op.Window) -> bool:
 
 def prepared_layer(model: Model, layer: Layer, way: Way) -> PreparedLayer:
     """Return the layer ready to run in one way. Raises InvalidPlan where it cannot."""
-    if isinstance(layer.operator, op.Convolution):
+    if layer.operator.filter_bank is not None:
         computed = _convolution(model, layer, way)
     elif way in ways_of(model.network, layer):
         computed = _computed(model, layer, way[1])
@@ -321,9 +321,7 @@ def _scale(
     compiled(scale)(inputs[0], factor, shift, output)
 
 
-def _respond(
-    operator: op.LocalResponseNormalization, layout: str, inputs: Sequence[Array], output: Array
-) -> None:
+def _respond(operator: Any, layout: str, inputs: Sequence[Array], output: Array) -> None:
     """Write each element over a power of the squares of its neighbours."""
     before = (operator.size - 1) // 2
     after = operator.size - 1 - before
@@ -384,7 +382,7 @@ class Finish:
             compiled(finish)(output.reshape(dims), self.bias, *map(np.float32, self.bend))
         view = by_channels(output, layout) if output.ndim == 3 else output
         for step in self.steps:
-            if isinstance(step.operator, op.LocalResponseNormalization) and self._responds(step):
+            if self._responds(step):
                 channels, rows, columns = view.shape
                 cells = workspace[: 2 * channels * columns]
                 row, answer = cells.reshape(2, channels, 1, columns)
@@ -399,13 +397,13 @@ class Finish:
 
     def _responds(self, step: OperatorStep) -> bool:
         """Whether it normalises the responses of maps."""
-        return isinstance(step.operator, op.LocalResponseNormalization) and self.shape.is_map
+        return step.operator.normalizes_responses and self.shape.is_map
 
 
 def _finish_of(model: Model, layer: Layer) -> Finish:
     """Return what follows the layer's own operator."""
     computed = computation(model, layer)
-    is_biased = isinstance(layer.operator, op.Convolution | op.FullyConnected)
+    is_biased = layer.operator.bias_axis == 0
     bias = computed.own.weights.get("bias") if is_biased else None
     bend = PLAIN
     match [step.operator for step in computed.epilogue[:1]]:
