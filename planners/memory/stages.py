@@ -73,6 +73,8 @@ class StageTable:
         self._columns: dict[tuple[str, ...], dict[str, int]] = {}
         self._aliases: Mapping[str, Alias] | None = None
         self._weight_reads = WeightReads(network, element_bytes)
+        self._works: dict[str, int] = {}
+        self._tileable: dict[str, bool] = {}
         self._sizes: dict[str, tuple[int, int, int]] = {}
         self._weights_read: dict[Stage, dict[str, int]] = {}
         self._groups: dict[tuple[tuple[Stage, ...], str | None], GroupRows] = {}
@@ -125,6 +127,20 @@ class StageTable:
         """Bytes of the arena that a tensor takes where it lies whole."""
         return 0 if tensor in self.outside else self.tensor_bytes(tensor)
 
+    def work_of(self, name: str) -> int:
+        """Multiply-accumulates of a layer in a frame; each layer is looked at once."""
+        if name not in self._works:
+            layer = self.network.layer(name)
+            inputs = self.network.input_shapes(layer)
+            self._works[name] = multiply_accumulates(layer, inputs)
+        return self._works[name]
+
+    def _can_be_tiled(self, name: str) -> bool:
+        """Whether a layer can be cut into rectangles; each layer is looked at once."""
+        if name not in self._tileable:
+            self._tileable[name] = can_be_tiled(self.network, self.network.layer(name))
+        return self._tileable[name]
+
     def can_be_stage(self, layers: Sequence[str]) -> bool:
         """Whether these layers make one tensor only, and all can work on some rows and columns.
 
@@ -138,7 +154,7 @@ class StageTable:
             return False
         if self._is_one_place(layers[0]) and not self._is_one_place(layers[-1]):
             return False  # its result would be made again and again
-        return all(can_be_tiled(self.network, self.network.layer(name)) for name in layers) and all(
+        return all(map(self._can_be_tiled, layers)) and all(
             set(self._readers[name]) <= inside and self._readers[name] for name in layers[:-1]
         )
 
@@ -164,7 +180,7 @@ class StageTable:
         return (
             first.operator.splits_filters
             and sums_over_rows(self.network, last)
-            and not multiply_accumulates(last, self.network.input_shapes(last))
+            and not self.work_of(last.name)
         )
 
     def geometry(self, stage: Stage) -> Geometry:
@@ -230,7 +246,7 @@ class StageTable:
             stage=stage,
             firings=StageFirings(result=stage.result, readings=(reading,), made=made),
             accumulator=sums * ACCUMULATOR_BYTES,
-            work=multiply_accumulates(layer, self.network.input_shapes(layer)),
+            work=self.work_of(layer.name),
             ranges={stage.result: tuple((0, layer.shape.rows) for _ in uptos)},
         )
 
@@ -244,7 +260,7 @@ class StageTable:
             if name not in stage.layers
         )
         made = (0, self.height(stage.result))
-        works = (multiply_accumulates(layer, self.network.input_shapes(layer)) for layer in layers)
+        works = map(self.work_of, stage.layers)
         return Geometry(
             stage=stage,
             firings=StageFirings(result=stage.result, readings=readings, made=made),
@@ -357,8 +373,7 @@ class StageTable:
         return StageFirings(result=name, readings=tuple(readings), made=tuple(range(width + 1)))
 
     def _work(self, name: str, ranges: Sequence[Range]) -> int:
-        layer = self.network.layer(name)
-        of_row = multiply_accumulates(layer, self.network.input_shapes(layer)) // layer.shape.rows
+        of_row = self.work_of(name) // self.height(name)
         return of_row * sum(end - first for first, end in ranges)
 
 
