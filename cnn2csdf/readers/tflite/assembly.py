@@ -7,7 +7,7 @@ of a batch product of matrices, and all tensors behind and before it that no win
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -442,3 +442,7 @@ def _dims_after(steps: Sequence[op.Operator], shapes: Sequence[Shape]) -> Dims:
 def refusal(node: TfliteNode, what: str) -> UnsupportedOperator:
     """Return the refusal of a node of a known kind."""
     return UnsupportedOperator(f"{node}: {what}")
+
+
+Converter = Callable[[TfliteNode, TfliteAssembly], None]
+"""Adds the layers of one node of a file to the assembly of its network."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import isfinite, prod
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element
 from cnn2csdf.integers import real
-from cnn2csdf.readers.tflite.assembly import TfliteAssembly, Trained, refusal
+from cnn2csdf.readers.tflite.assembly import Converter, TfliteAssembly, Trained, refusal
 from cnn2csdf.readers.tflite.flexible_options import flexible_options
 from cnn2csdf.readers.tflite.model_file import TfliteNode
 from csdf.errors import UnreadableFile
@@ -62,3 +63,8 @@ def detections(node: TfliteNode, assembly: TfliteAssembly) -> None:
         piece = op.Slice(axis=0, start=begin, stop=begin + prod(dims))
         steps = [piece] if len(dims) == 1 else [piece, op.Reshape(dims=dims)]
         assembly.add(node, *steps, sources=[joined], output=number, dims=dims)
+
+
+CONVERTERS: Mapping[str, Converter] = {
+    "CUSTOM:'TFLite_Detection_PostProcess'": detections,
+}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from math import inf, prod
 
 import numpy as np
@@ -10,7 +12,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element
 from cnn2csdf.operators.operator import constant_role
-from cnn2csdf.readers.tflite.assembly import TfliteAssembly, refusal
+from cnn2csdf.readers.tflite.assembly import Converter, TfliteAssembly, refusal
 from cnn2csdf.readers.tflite.model_file import TfliteNode
 from cnn2csdf.readers.tflite.moves import reshape_steps, with_axes_of
 from cnn2csdf.readers.tflite.options import fused_behind, options_of, our_axis
@@ -242,3 +244,69 @@ def largest(node: TfliteNode, assembly: TfliteAssembly) -> None:
     for number in range(len(node.outputs)):
         operator = op.Ranking(axis=axis, count=counts[0], gives_places=number == 1)
         assembly.add(node, operator, sources=[assembly.source(node, 0)], output=number)
+
+
+CONVERTERS: Mapping[str, Converter] = {
+    "ABS": partial(activation, function="abs"),
+    "ADD": partial(elementwise, function="add"),
+    "ADD_N": sum_of_tensors,
+    "ARG_MAX": partial(extreme_place, function="max"),
+    "ARG_MIN": partial(extreme_place, function="min"),
+    "CAST": cast,
+    "CEIL": partial(activation, function="ceil"),
+    "COS": partial(activation, function="cos"),
+    "CUMSUM": running_sum,
+    "DEQUANTIZE": conversion,
+    "DIV": partial(elementwise, function="divide"),
+    "ELU": partial(activation, function="elu", parameters=(1.0,)),
+    "EQUAL": partial(elementwise, function="equal", fused=False),
+    "EXP": partial(activation, function="exp"),
+    "FLOOR": partial(activation, function="floor"),
+    "FLOOR_DIV": partial(elementwise, function="floor divide", fused=False),
+    "FLOOR_MOD": partial(elementwise, function="floor modulo", fused=False),
+    "GELU": gelu,
+    "GREATER": partial(elementwise, function="greater", fused=False),
+    "GREATER_EQUAL": partial(elementwise, function="greater or equal", fused=False),
+    "HARD_SWISH": partial(activation, function="hard swish"),
+    "L2_NORMALIZATION": unit_length,
+    "LEAKY_RELU": leaky_relu,
+    "LESS": partial(elementwise, function="less", fused=False),
+    "LESS_EQUAL": partial(elementwise, function="less or equal", fused=False),
+    "LOG": partial(activation, function="log"),
+    "LOGICAL_AND": partial(elementwise, function="and", fused=False),
+    "LOGICAL_NOT": partial(activation, function="not"),
+    "LOGICAL_OR": partial(elementwise, function="or", fused=False),
+    "LOGISTIC": partial(activation, function="sigmoid"),
+    "LOG_SOFTMAX": partial(softmax, is_logarithm=True),
+    "MAXIMUM": partial(elementwise, function="maximum", fused=False),
+    "MEAN": partial(reduction, function="mean"),
+    "MINIMUM": partial(elementwise, function="minimum", fused=False),
+    "MUL": partial(elementwise, function="multiply"),
+    "NEG": partial(activation, function="negative"),
+    "NOT_EQUAL": partial(elementwise, function="not equal", fused=False),
+    "POW": partial(elementwise, function="power"),
+    "PRELU": prelu,
+    "QUANTIZE": conversion,
+    "REDUCE_ALL": partial(reduction, function="min"),
+    "REDUCE_ANY": partial(reduction, function="max"),
+    "REDUCE_MAX": partial(reduction, function="max"),
+    "REDUCE_MIN": partial(reduction, function="min"),
+    "RELU": partial(activation, function="relu"),
+    "RELU6": partial(activation, function="clip", parameters=(0.0, 6.0)),
+    "RELU_0_TO_1": partial(activation, function="clip", parameters=(0.0, 1.0)),
+    "RELU_N1_TO_1": partial(activation, function="clip", parameters=(-1.0, 1.0)),
+    "ROUND": partial(activation, function="round"),
+    "RSQRT": partial(activation, function="rsqrt"),
+    "SELECT": choice,
+    "SELECT_V2": choice,
+    "SIGN": partial(activation, function="sign"),
+    "SIN": partial(activation, function="sin"),
+    "SOFTMAX": softmax,
+    "SQRT": partial(activation, function="sqrt"),
+    "SQUARE": square,
+    "SQUARED_DIFFERENCE": partial(elementwise, function="squared difference"),
+    "SUB": partial(elementwise, function="subtract"),
+    "SUM": partial(reduction, function="sum"),
+    "TANH": partial(activation, function="tanh"),
+    "TOPK_V2": largest,
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -13,6 +13,7 @@ from cnn2csdf.operators.operator import constant_role
 from cnn2csdf.readers.tflite.assembly import (
     TO_MAP,
     TO_MATRIX,
+    Converter,
     TfliteAssembly,
     frame_dims,
     layer_axes,
@@ -359,3 +360,24 @@ def _add_slices(
     if len(wanted) != len(dims):
         operators += with_axes_of(node, assembly, shape, dims, wanted)
     assembly.add(node, *(operators or [op.Identity()]), sources=[assembly.source(node, 0)])
+
+
+CONVERTERS: Mapping[str, Converter] = {
+    "BROADCAST_TO": broadcast,
+    "CONCATENATION": concatenation,
+    "EMBEDDING_LOOKUP": embedding,
+    "EXPAND_DIMS": reshape,
+    "GATHER": gather,
+    "GATHER_ND": gather_points,
+    "PACK": pack,
+    "RESHAPE": reshape,
+    "REVERSE_V2": reverse,
+    "SLICE": slices,
+    "SPLIT": split,
+    "SPLIT_V": split_by_sizes,
+    "SQUEEZE": reshape,
+    "STRIDED_SLICE": strided_slice,
+    "TILE": tile,
+    "TRANSPOSE": transpose,
+    "UNPACK": unpack,
+}

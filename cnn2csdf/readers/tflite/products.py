@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 
@@ -11,6 +12,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Arithmetic, Element, Runtime
 from cnn2csdf.readers.tflite.assembly import (
     TO_MAP,
+    Converter,
     TfliteAssembly,
     Trained,
     frame_dims,
@@ -136,3 +138,9 @@ def _add(
         steps.append(op.Transpose(permutation=TO_MAP))
     fused = fused_behind(node, 0) if node.kind == "FULLY_CONNECTED" else 0
     assembly.add(node, *steps, sources=sources, trained=trained, fused=fused, turns=False)
+
+
+CONVERTERS: Mapping[str, Converter] = {
+    "BATCH_MATMUL": batch_product,
+    "FULLY_CONNECTED": fully_connected,
+}

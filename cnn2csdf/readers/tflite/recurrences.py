@@ -6,13 +6,20 @@ begins with a state of zero.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import log2, prod
 
 import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.operators.recurrences import CELL_GATES
-from cnn2csdf.readers.tflite.assembly import TfliteAssembly, Trained, quantization_of, refusal
+from cnn2csdf.readers.tflite.assembly import (
+    Converter,
+    TfliteAssembly,
+    Trained,
+    quantization_of,
+    refusal,
+)
 from cnn2csdf.readers.tflite.model_file import TfliteNode
 from cnn2csdf.readers.tflite.options import options_of, require_centred
 from csdf.errors import UnreadableFile
@@ -174,3 +181,9 @@ def svdf(node: TfliteNode, assembly: TfliteAssembly) -> None:
         _as_stored(node, assembly, 3, "bias"),
     ]
     assembly.add(node, operator, sources=[assembly.source(node, 0)], trained=trained)
+
+
+CONVERTERS: Mapping[str, Converter] = {
+    "SVDF": svdf,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": lstm,
+}

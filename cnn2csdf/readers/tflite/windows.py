@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from struct import Struct
 
 import numpy as np
@@ -11,7 +13,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element
 from cnn2csdf.geometry import same_padding
 from cnn2csdf.operators.resizes import IN_1024THS, SINGLE_PRECISION
-from cnn2csdf.readers.tflite.assembly import TfliteAssembly, Trained, refusal
+from cnn2csdf.readers.tflite.assembly import Converter, TfliteAssembly, Trained, refusal
 from cnn2csdf.readers.tflite.model_file import Dims, TfliteNode
 from cnn2csdf.readers.tflite.options import (
     SAME,
@@ -319,3 +321,22 @@ def resize(node: TfliteNode, assembly: TfliteAssembly, *, function: str, corners
         size=(size[0], size[1]), function=function, coordinates=coordinates, rounding=rounding
     )
     assembly.add(node, operator, sources=[assembly.source(node, 0)])
+
+
+CONVERTERS: Mapping[str, Converter] = {
+    "AVERAGE_POOL_2D": partial(pooling, function="average"),
+    "CONV_2D": convolution,
+    "CUSTOM:'Convolution2DTransposeBias'": transposed_convolution_of_mediapipe,
+    "CUSTOM:'MaxPoolingWithArgmax2D'": pooling_with_places,
+    "CUSTOM:'MaxUnpooling2D'": unpooling,
+    "DEPTHWISE_CONV_2D": depthwise_convolution,
+    "DEPTH_TO_SPACE": depth_to_space,
+    "MAX_POOL_2D": partial(pooling, function="max"),
+    "MIRROR_PAD": mirrored_pad,
+    "PAD": pad,
+    "PADV2": pad_with,
+    "RESIZE_BILINEAR": partial(resize, function="linear", corners=2),
+    "RESIZE_NEAREST_NEIGHBOR": partial(resize, function="nearest", corners=0),
+    "SPACE_TO_DEPTH": space_to_depth,
+    "TRANSPOSE_CONV": transposed_convolution,
+}

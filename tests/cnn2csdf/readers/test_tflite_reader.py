@@ -8,7 +8,15 @@ from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
 from cnn2csdf.onnx_files import writer
 from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.readers.model_files import read_model
-from cnn2csdf.readers.tflite.reader import parse_tflite
+from cnn2csdf.readers.tflite import (
+    detections,
+    functions,
+    moves,
+    products,
+    recurrences,
+    windows,
+)
+from cnn2csdf.readers.tflite.reader import CONVERTERS, parse_tflite
 from cnn2csdf.simplify import simplified
 from csdf.cli.main import main
 from csdf.errors import CsdfError, InvalidNetwork, UnreadableFile, UnsupportedOperator
@@ -356,3 +364,13 @@ def test_a_state_that_is_not_zero_is_refused_by_name():
     given = filter_over_time(Tensor("memory", (1, 6), "int8", (0.1,), 5), given=[4])
     with pytest.raises(UnsupportedOperator, match="'memory' depends on the frame"):
         parse_tflite(given, "words.tflite")
+
+
+def test_each_operator_of_a_file_has_one_converter():
+    names = [
+        name
+        for module in (detections, functions, moves, products, recurrences, windows)
+        for name in module.CONVERTERS
+    ]
+    assert len(names) == len({*names})  # a later module would replace the converter of an earlier
+    assert {*names} < {*CONVERTERS}
