@@ -1,4 +1,4 @@
-"""The worked example of the conversion from CNN to CSDF.
+"""Worked example of the conversion from CNN to CSDF.
 
 Source: Minakova and Stefanov, Buffer Sizes Reduction for Memory-Efficient CNN Inference on Mobile
 and Embedded Devices, SAMOS 2020, figure 1.

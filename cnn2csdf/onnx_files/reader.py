@@ -157,9 +157,9 @@ def _compared_number(model: onnx.ModelProto, name: str) -> float:
                 continue  # a damaged constant, which reading the file reports
     for proto in model.graph.node:
         if name in proto.input and proto.op_type in ("Equal", "Greater", "Less"):
-            for other in proto.input:
-                if other in numbers:
-                    return numbers[other]
+            for operand in proto.input:
+                if operand in numbers:
+                    return numbers[operand]
     return USUAL_NUMBERS.get(name, 1.0)
 
 
@@ -480,7 +480,7 @@ class _Steps:
 
         reals: the positions of the inputs, each with scale and zero point after it, and the axis of
         several scales. stored: the position of the scale and zero point of the result. bias: the
-        position of a bias, whose scale is that of the products, which are of inputs 0 and 3.
+        position of a bias, whose scale is the product of the scales of inputs 0 and 3.
         """
         made = [self.name(f"real {number}") for number in range(len(reals))]
         for real, (place, axis) in zip(made, reals, strict=True):

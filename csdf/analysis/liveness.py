@@ -52,7 +52,7 @@ class Deadlock(Shown):
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return the cycle as a JSON value."""
-        return [one.to_json() for one in self.cycle]
+        return [step.to_json() for step in self.cycle]
 
 
 class Executed(Shown):

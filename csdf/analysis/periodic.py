@@ -48,7 +48,7 @@ class PeriodicSolution:
     """The smallest period of a schedule with the given copies, or None where there is no schedule.
 
     starts: scaled start times of each phase of each copy, actor by actor: divide by `scale`.
-    others: the actors of further obstructing cycles, unless it is exact. circuits: further
+    separated: the actors of further obstructing cycles, unless it is exact. circuits: further
     cycles above the lower bound, where they are asked for.
     is_exact: whether its period, or its lack of one, is exact for the graph.
     """
@@ -58,7 +58,7 @@ class PeriodicSolution:
     circuit: Circuit
     starts: Any
     scale: int
-    others: tuple[tuple[int, ...], ...]
+    separated: tuple[tuple[int, ...], ...]
     is_exact: bool
     work: int  # edges looked at
     choice: (
@@ -112,7 +112,7 @@ class PeriodicProblem:
     ) -> PeriodicSolution:
         """Return the smallest period with this many copies of each actor.
 
-        low: a lower bound of the period; cycles above it are reported as `others`, and as `circuits`
+        low: a lower bound of the period; cycles above it are reported as `separated`, and as `circuits`
         with_circuits.
         tokens: initial tokens of each channel, durations: of each phase, actor by actor; instead of
         the graph's own.
@@ -186,7 +186,7 @@ class PeriodicProblem:
             circuit=circuit,
             starts=value,
             scale=(period / self.scale).denominator if period is not None else 1,
-            others=() if exact else _separated(reported, edges.source, layout.owner),
+            separated=() if exact else _separated(reported, edges.source, layout.owner),
             is_exact=exact,
             work=edges.number + policy.work,
             choice=choice,
@@ -344,7 +344,7 @@ class PeriodicProblem:
 
     def refined(self, solution: PeriodicSolution) -> list[int]:
         """Return more copies: as many as the critical cycle and all other cycles found need."""
-        return self.with_copies_for(solution.copies, (solution.circuit.actors, *solution.others))
+        return self.with_copies_for(solution.copies, (solution.circuit.actors, *solution.separated))
 
 
 def _run(policy: Any, edges: Any, times: Any, backend: compiler.Backend, stop: Stop) -> int:

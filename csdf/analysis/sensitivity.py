@@ -162,7 +162,7 @@ class _Study:
         channels_of_component = () if critical.component is None else critical.component.channels
         return (
             frozenset(self._varying.places(critical)),
-            frozenset(channels_of_component[one] for one in channels if one >= 0),
+            frozenset(channels_of_component[channel] for channel in channels if channel >= 0),
         )
 
     def _learn(self, critical: Critical) -> None:

@@ -186,7 +186,7 @@ class _MappedExecution:
             tuple(self.tokens.values()),
             tuple(self._place(core) for core in self.orders),
             tuple(self.started[a.name] % a.phases for a in self.graph.actors),
-            tuple(sorted((one.end - self.now, one.actor) for one in self.active)),
+            tuple(sorted((firing.end - self.now, firing.actor) for firing in self.active)),
             self.now % self._turn,
         )
 

@@ -2,7 +2,7 @@
 
 A mapping binds actors to processors. Each processor executes its actors in a static order: a prefix
 once, then a list again and again. It starts the next firing of its list when the tokens and the
-space for it are there and the firing before it has ended; it waits rather than skip.
+space for it are available and the firing before it has ended; it waits rather than skip.
 
 Source: Stuijk, Basten, Geilen, Corporaal, Multiprocessor resource allocation for
 throughput-constrained synchronous dataflow graphs, DAC 2007.

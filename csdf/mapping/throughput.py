@@ -119,10 +119,10 @@ def _parts(graph: Graph) -> list[Graph]:
     return [
         replace(
             graph,
-            actors=tuple(actor for actor in graph.actors if root(actor.name) == one),
-            channels=tuple(c for c in graph.channels if root(c.producer) == one),
+            actors=tuple(actor for actor in graph.actors if root(actor.name) == component),
+            channels=tuple(c for c in graph.channels if root(c.producer) == component),
         )
-        for one in roots
+        for component in roots
     ]
 
 

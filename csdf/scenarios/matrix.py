@@ -54,7 +54,7 @@ class MaxPlusMatrix:
         return tuple(self.rows)
 
     def times(self, vector: Vector) -> Vector:
-        """Return the product with a vector: when the tokens are there one iteration later.
+        """Return the product with a vector: the times of the tokens one iteration later.
 
         Raises CsdfError for a name that is no token of the matrix.
         """

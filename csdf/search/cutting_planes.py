@@ -4,9 +4,9 @@ For graphs of hundreds of actors, in which a best-first search meets too many di
 evaluation that does not suffice yields linear constraints, by cycles and by cuts, that hold for all
 sufficient distributions. The minimum of a linear program under all of them is a lower bound of the
 whole graph at once, where a best-first search adds up only constraints without a common variable. Its
-solution, rounded up to useful capacities, is evaluated next, so that new constraints are those that
-the bound lacks. Sufficient distributions come from the same evaluations: capacities that are rounded
-up, raised as far as the constraints say, and reduced by groups of channels.
+solution, rounded up to useful capacities, is evaluated next, so that new constraints cut it off.
+Sufficient distributions come from the same evaluations: capacities are rounded
+up, raised until they meet the constraints, and reduced by groups of channels.
 
 The solver computes in floating point; the bound is computed again in integers from its prices. Work is
 counted in evaluations and rounds, so that the same graph has the same answer under any load.
@@ -116,7 +116,7 @@ class CuttingPlanes:
         yield from islice(self._reduce(tuple(capacities), self._least), REDUCTION)
 
     def _round(self, capacities: list[int]) -> Iterator[None]:
-        """Raise the capacities as far as the constraints say; reduce them if they suffice."""
+        """Raise the capacities until they meet the constraints; reduce them if they suffice."""
         target = list(capacities)
         for _ in range(self._evaluations):
             holding = self._evaluated(capacities).holding

@@ -46,7 +46,7 @@ class PeriodEvaluation(NamedTuple):
 class Obstacles(NamedTuple):
     """Why capacities do not suffice: nothing of both where they suffice.
 
-    holding: groups of variables, of each of which a variable has to get more. cycles: of all firings
+    holding: groups of variables; in each group one variable has to get more. cycles: of all firings
     whose order K-periodic schedules fix, where the actors have one phase each.
     """
 

@@ -74,7 +74,7 @@ class _TooLarge(Exception):
 class _Asked:
     """The question at hand: a test, a limit of the size, and the cutting planes for both.
 
-    planes_after: evaluations from which on cutting planes take part.
+    planes_after: number of evaluations after which cutting planes are used.
     """
 
     is_sufficient: Sufficient
@@ -175,7 +175,11 @@ class NamedSearch:
         share = 1 + len(self._variables) // PLANES_SHARE
         for bounds in islice(asked.bounds, share):
             self._floor = max(self._floor, bounds.lower_bound)
-            candidates = [one for one in (self._narrowed, bounds.capacities) if one is not None]
+            candidates = [
+                capacities
+                for capacities in (self._narrowed, bounds.capacities)
+                if capacities is not None
+            ]
             if candidates:
                 self._narrowed = min(candidates, key=partial(size_of, self._variables))
                 bound = max(self._exploration.lower_bound, self._floor)
@@ -506,7 +510,7 @@ class _VariableClass:
 class PartedExploration:
     """An exploration that goes on in parts; see `Exploration` for its questions.
 
-    before: whose cuts and lower bound it takes over. Its tests were no stricter than those to come.
+    before: the search whose cuts and lower bound are copied. Its tests were no stricter than the next.
     """
 
     def __init__(

@@ -430,9 +430,9 @@ class CostSearch:
             losses.append((ceil(loss), number, frozenset(buffer.name for buffer in items)))
         losses.sort(key=lambda loss: (-loss[0], loss[1]))
         total, counted = 0, set[str]()
-        for found, _, names in losses:
+        for bound, _, names in losses:
             if counted.isdisjoint(names):
-                total += found
+                total += bound
                 counted |= names
         at = losses[0][1] if losses else -1
         return total + sum(self._extra[name] for name in outside), at

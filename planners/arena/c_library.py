@@ -219,8 +219,8 @@ class _Kernel:
             sign = " && " if isinstance(one.op, ast.And) else " || "
             return f"({sign.join(map(self._value, one.values))})"
         if isinstance(one, ast.Compare):
-            (test,), (other,) = one.ops, one.comparators
-            return f"({self._value(one.left)} {COMPARED[type(test)]} {self._value(other)})"
+            (test,), (compared,) = one.ops, one.comparators
+            return f"({self._value(one.left)} {COMPARED[type(test)]} {self._value(compared)})"
         if isinstance(one, ast.IfExp):
             values = map(self._value, (one.test, one.body, one.orelse))
             return "({} ? {} : {})".format(*values)

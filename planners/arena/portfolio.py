@@ -1,6 +1,7 @@
-"""A portfolio of exact search, ejection chains and beams for one problem, run in time slices.
+"""A portfolio of exact search, ejection chains and widening beams for one problem, in time slices.
 
-It ejects the blocks in the way of a placed block, and doubles the width of each further beam.
+Ejection removes the blocks that overlap a newly placed block. Each further beam is twice as wide. A
+slice is a number of steps, so that no result depends on the clock.
 """
 
 from __future__ import annotations

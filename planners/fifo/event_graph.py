@@ -8,7 +8,7 @@ takes no less. So all depths with no larger a sum in any chain of a cycle that i
 infeasible: many more than those with no FIFO deeper.
 
 Proof: within layers that do the same for every element, a path from one event to another goes back as
-many elements as the space of the FIFOs on it and as many as the layers hold, and its time is that of
+many elements as the space of the FIFOs on it and as many as the layers hold. Its time is the sum of
 its waits, whichever element it begins with. Where the path leaves the chain, it meets an event of the
 same sequence; with a smaller sum a later one, which comes no sooner.
 """

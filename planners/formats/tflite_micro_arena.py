@@ -1,7 +1,7 @@
 """The arena of TensorFlow Lite Micro for a file: tensors, scratch, and its own objects.
 
 The arena has two ends. At its head lie tensors and the scratch of kernels, at offsets of a greedy
-planner or of the file; at its tail lies what stays: a struct for each tensor and node, options and
+planner or of the file. At its tail is persistent data: a struct for each tensor and node, options and
 data of each kernel, variables. While it is being filled, lists of requests and of lifetimes lie
 between them. All of it is counted as the allocator takes it, with the reference kernels.
 

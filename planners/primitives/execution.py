@@ -8,7 +8,7 @@ of their own. Times are those of the processor for the one thread that runs, as 
 A plan (`streaming_plan`, `run_planned`) has maps, transformed tensors and workspaces in one arena, in
 the form of all plans. A layer is a group of its own. A map that a layer reads in another layout is
 handed over from the buffer in which it lies to one that has this layout. A workspace is scratch of the
-layer: nobody else has these bytes while it works. Weights lie elsewhere.
+layer: no buffer shares these bytes while it runs. Weights are stored elsewhere.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def map_plan(
     """Return offsets in bytes for every map; a time is the position of a layer in its order.
 
     A map lives until its last reader is done, an output until the end; a transformed tensor as long
-    as its consumer runs. workspaces: bytes of layers in a plan, where inputs are there at the start.
+    as its consumer runs. workspaces: bytes of layers in a plan that holds the inputs at the start.
     """
     place = {layer.name: number for number, layer in enumerate(network.layers)}
     sizes = {layer.name: layer.shape.elements * ELEMENT_BYTES for layer in network.layers}
@@ -266,7 +266,7 @@ def fresh_memory(count: int) -> Array:
 
 
 def ways_of_selection(selection: selected.Selection) -> dict[str, Way]:
-    """Return the way of each layer: primitive, input layout, output layout."""
+    """Return the variant of each layer: primitive, input layout, output layout."""
     return {
         choice.layer: (choice.primitive, choice.input_layout, choice.output_layout)
         for choice in selection.chosen
@@ -285,7 +285,7 @@ def streaming_plan(network: Network, selection: selected.Selection) -> Streaming
 def planned_primitives(
     network: Network, ways: Selection, workspaces: Mapping[str, int]
 ) -> StreamingPlan:
-    """Return the plan of layers in given ways. workspaces: bytes of each layer."""
+    """Return the plan of layers in these variants. workspaces: bytes of each layer."""
     changes = changes_of(network, ways)
     workspaces = {name: size for name, size in workspaces.items() if size}
     memory = map_plan(network, changes, workspaces)

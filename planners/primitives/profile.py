@@ -3,13 +3,13 @@
 A feature map lies in memory as "CHW" (channel by channel, its rows in sequence) or as "HWC"
 (place by place, its channels side by side). The rules that make a table additive:
 
-- Every layer of the simplified network has an entry for each way in which it can run. A layer
+- Every layer of the simplified network has an entry for each variant in which it can run. A layer
   that is no convolution has one for each layout it can run in, by the primitive LAYER, with
   input_layout == output_layout; all its inputs come in that layout.
 - What is no feature map (a vector) is "CHW". A layer that reads or writes one (flatten, fully
   connected, softmax over a vector) runs in "CHW" only, and so do layers that mix rows, columns and
   channels. An input layer delivers "CHW", an output layer takes "CHW".
-- The time of a layer is that of all of it: bias and fused operators belong to it. A transform
+- The time of a layer includes its bias and fused operators. A transform
   belongs to one input of one consumer: two consumers that want another layout pay for two. An
   identity costs nothing and is not listed.
 
@@ -131,7 +131,7 @@ def _require_valid(entry: LayerProfile | TransformProfile, what: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimingMachine(Shown):
-    """The place and the way of taking times; it says nothing about whose machine it is.
+    """The platform and the method of measurement; the machine is not named.
 
     threads: how many the matrix products may use. library: what multiplies matrices, such as
     "numpy 2.1.0, openblas 0.3.27". element_type: of maps and weights.

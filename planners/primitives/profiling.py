@@ -1,10 +1,10 @@
 """The profile of a network on this machine: times of all layers and layout transformations.
 
-Layers of the same operator, shapes and fused operators are timed once. The ways to do one thing take
+Layers of the same operator, shapes and fused operators are timed once. The variants of a layer take
 turns, so that each repetition comes after all others and finds its own weights no nearer than in a
 network. Before each run something larger than the near caches is written, then the inputs, as the
 layers before would have written them: inputs are near, weights are not. Times are those of the
-processor for this one thread: on an idle machine they are what passes on the wall, and on a busy one
+processor for this one thread: on an idle machine they equal the time on the wall, and on a busy one
 the work of others does not count.
 
 All times are taken in a process of its own, in which matrix products have one thread: the libraries
@@ -80,9 +80,9 @@ Clock = Callable[[], int]  # nanoseconds
 class Effort:
     """The measurements that the times of a profile rest on.
 
-    repetitions: of each way to run a layer, after one that is not counted. least: of one so long
-    that `nanoseconds` are over before. hopeless: a way that takes this many times as long as the
-    fastest of its layer, by the one not counted, is timed once. evicted_bytes: written between two
+    repetitions: of each variant of a layer, after a warm-up run. least: of a variant so long
+    that `nanoseconds` are over before. hopeless: a variant that takes this many times as long as the
+    fastest of its layer in the warm-up run is timed once. evicted_bytes: written between two
     runs, so that the next finds its weights as in a network, where all other layers ran since.
     """
 
@@ -108,7 +108,7 @@ def profile_network(
     keep: Callable[[Profile], object] | None = None,
     budget: Budget = None,
 ) -> Profile:
-    """Return times and memory of every way to run every layer, measured in a process of its own.
+    """Return times and memory of every variant of every layer, measured in a separate process.
 
     Weights and maps are random: no time depends on them. budget: a stop, or seconds; it ends the
     measurement before the next run by GaveUp. keep: is then called with the layers measured until then,
@@ -227,7 +227,7 @@ def _what_takes_time(network: Network, layer: Layer) -> tuple[object, ...]:
 
 
 def _known_layers(network: Network, begun: Profile) -> dict[tuple[object, ...], list[LayerProfile]]:
-    """Return the layers of a profile that were measured in all their ways, by what takes time."""
+    """Return the layers of a profile with times of all their variants, by the key of a timing."""
     rows: dict[str, list[LayerProfile]] = {}
     for layer in begun.layers:
         rows.setdefault(layer.layer, []).append(layer)
@@ -251,7 +251,7 @@ class _Measurer:
         self._evicting = fresh_memory(effort.evicted_bytes)
 
     def layer(self, model: Model, layer: Layer, progress: Progress) -> Iterator[LayerProfile]:
-        """Measure the ways in groups whose weights fit into MOST_WEIGHTS, at least one a group."""
+        """Measure the variants in groups whose weights fit into MOST_WEIGHTS, at least one a group."""
         group: list[PreparedLayer] = []
         for way in ways_of(model.network, layer):
             prepared = prepared_layer(model, layer, way)
@@ -333,7 +333,7 @@ class Time(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A way to time: what comes before each run, and the run itself, which alone is timed."""
+    """A variant to time: the preparation of each run, and the run itself, which alone is timed."""
 
     before: Callable[[], None]
     run: Callable[[], None]
@@ -364,11 +364,11 @@ def take_turns(
                 continue
             if turn < effort.least or sum(times) < effort.nanoseconds:
                 times.append(timed(number))
-    found = []
+    measured = []
     for times in taken:
         low, _, high = quantiles(times, n=4, method="inclusive") if len(times) > 1 else 3 * times
-        found.append(Time(round(median(times)), round(high - low)))
-    return found
+        measured.append(Time(round(median(times)), round(high - low)))
+    return measured
 
 
 def allocated_bytes(run: Callable[[], None]) -> int:

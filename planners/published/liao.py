@@ -5,14 +5,14 @@ every partial result is read and written, the first reading too. Layers without 
 slides do not have, read and write once.
 
 The map between two convolutions stays in the buffer, whole or a tile at a time: of each tile first the
-nest of the first layer, then that of the second. What later tiles need of the map between is spilled
+nest of the first layer, then the nest of the second. The halo for later tiles is spilled
 to DRAM behind the first nest and comes back before the second of those tiles. Weights come once for
 each tile. The input halo is reloaded. The traffic is T1 + T2 with T1 = T_I + T_W and T2 = T_W + 2 T_O,
 and the halo.
 
 In the buffer are the tile of the map between, one map of the input or of the output, and of the
-weights those that the innermost loop runs over: of all filters of the first layer at one position of
-one channel, of all channels of a filter of the second layer at one place.
+weights the part that the innermost loop uses: of all filters of the first layer at one position of
+one channel, of all channels of a filter of the second layer at one position.
 
 The slides have convolutions in a chain. What they leave open is read so:
 
@@ -20,7 +20,7 @@ The slides have convolutions in a chain. What they leave open is read so:
     fully connected           a window over all of the input, which is not cut: a pair has one tile
     no weights                poolings and all else read and write once, and are in no pair
     a branch between          a map that others read too is written once, when its sums are complete;
-                              spilled halos of it are there already
+                              DRAM then holds its spilled halos already
     additions                 an operand comes an element at a time, or lies in the buffer as the map
                               between; a sum is made by the layer in front of it
     concatenations, groups    nothing is copied; a filter reads the maps of its group alone
@@ -216,7 +216,7 @@ class PublishedSearch(NetworkSearch):
         return self._pairs[key]
 
     def _pair(self, end: int) -> FusedGroup | None:
-        """Two layers with weights, of which the second slides over what the first makes alone."""
+        """Two layers with weights; the second slides over the output of the first and nothing else."""
         first, second = self.stages[end - PAIR : end]
         if first.convolution is None or second.convolution is None:
             return None

@@ -285,12 +285,12 @@ def numbers_below(random: Random, limits: Words, *shape: int) -> Words:
 
 
 def chances(random: Random, rate: Fraction, *shape: int) -> Truths:
-    """Return truths of which that part is true on average."""
+    """Return random truths: this share is true on average."""
     return words(random, *shape) < np.uint64(int(rate * WORD))
 
 
 def coins(random: Random, *shape: int) -> Truths:
-    """Return truths of which half are true on average."""
+    """Return random truths: half are true on average."""
     count = int(np.prod(shape))
     drawn = np.frombuffer(random.randbytes(-(-count // 8)), dtype=np.uint8)
     return np.unpackbits(drawn, count=count).astype(bool).reshape(shape)
@@ -354,7 +354,7 @@ def sorted_fronts(dominates: Truths, wanted: int) -> list[list[int]]:
 def crowding_distances(objectives: Sequence[Sequence[Number]]) -> list[float]:
     """Return how far the neighbours of each value are, infinite at both ends of an objective.
 
-    Rounded: it only chooses among scores of which none dominates another.
+    Rounded: it only chooses among scores that do not dominate one another.
     Source: Deb et al. 2002, section III.B: crowding-distance-assignment.
     """
     distances = [0.0] * len(objectives)

@@ -3,7 +3,7 @@
 Source: Minakova and Stefanov, Buffer Sizes Reduction for Memory-efficient CNN Inference, SAMOS 2020.
 `network_memory` has a buffer for each input of each layer; windows keep the rows that they share in it.
 `published_memory` counts as Table III does, which the text does not say in full: it was found from the
-fourteen printed sizes, all of which come out.
+fourteen printed sizes, and it reproduces all fourteen.
 
     networks    unfused: activations and normalisations are layers; biases belong to their layer,
                 dropout and reshapes are no layers (PUBLISHED_STEPS)

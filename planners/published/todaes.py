@@ -81,9 +81,9 @@ def read_published_application(path: str | os.PathLike[str], name: str) -> Appli
     parallel = []
     for group in table_read["parallel"].items() if "parallel" in table_read.value else ():
         names = [name.text() for name in group.items()]
-        for one in names:
-            if one not in partitions:
-                raise group.refusal(f"expected networks of the application, not {one!r}")
+        for member_name in names:
+            if member_name not in partitions:
+                raise group.refusal(f"expected networks of the application, not {member_name!r}")
         parallel.append(frozenset(part for name in names for part in partitions[name]))
     try:
         return Application(name=name, members=members, parallel=tuple(parallel))
@@ -220,7 +220,7 @@ def selected_as_published(
 
     whole: all layers whole, which is taken without a look at throughput where its memory is enough.
     Else the least memory of the points that meet the constraints, or of all points if none does. Table
-    6.6 of the thesis has rows that were chosen in another way: see `planners.reuse.selection`.
+    6.6 of the thesis has rows that were chosen by a different rule: see `planners.reuse.selection`.
     """
     if constraints.memory is not None and whole.memory <= constraints.memory:
         return whole, Chosen.AT_ONCE

@@ -93,7 +93,7 @@ class NetworkFindings:
 
     @property
     def bars(self) -> tuple[Method, ...]:
-        """All ways to lay the network into memory: those of csdf fit first."""
+        """All memory plans of the network: the methods of csdf fit first."""
         told = [
             Method(
                 answer.title,
@@ -107,7 +107,7 @@ class NetworkFindings:
 
     @property
     def shown(self) -> Method | None:
-        """The method that is told of: that of csdf fit, else of the others the smallest."""
+        """The method that is reported: the choice of csdf fit, else the smallest method."""
         if self.answers:
             return self.bars[0]
         return least_method(self.methods) if self.methods else None

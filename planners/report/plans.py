@@ -1,4 +1,4 @@
-"""Plans of a network on its page: what csdf fit finds, or plans in files beside one another."""
+"""Memory plans of a network on its page: the plan of csdf fit, or plans from files in comparison."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def answer_of_search(request: FitRequest, budget: Stop) -> FitAnswer:
 
 
 def plans_section(found: Sequence[FitAnswer]) -> PageSection:
-    """Return the figures of plans side by side, and the layers that work in another way."""
+    """Return the figures of plans side by side, and the layers that are executed differently."""
     return PageSection(
         "plans", "Plans side by side", element("div", _figures(found), *_layers(found))
     )
@@ -136,7 +136,7 @@ def _figures(found: Sequence[FitAnswer]) -> Html:
 
 
 def _layers(found: Sequence[FitAnswer]) -> Iterator[Html]:
-    """The layers that the plans work in other ways, or whose output takes another room."""
+    """The layers that the plans execute differently, or whose output has another size."""
     ways, sizes = [_ways(answer) for answer in found], [_output_bytes(answer) for answer in found]
     has_times = all(answer.times is not None for answer in found)
     names = dict.fromkeys(layer.name for answer in found for layer in answer.network.layers)

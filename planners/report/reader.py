@@ -55,7 +55,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def reads(name: str) -> bool:
-    """Whether a name that is no graph's file is that of a network: a model file, or the catalogue."""
+    """Whether a name that is no graph file names a network: a model file, or a built-in model."""
     suffix = PurePath(name).suffix.lower()
     return suffix in FILES or (suffix not in GRAPHS and not os.path.exists(name))
 

@@ -46,10 +46,10 @@ from planners.report.plans import (
 class NetworkSubject:
     """A network, and what csdf fit and csdf cnn memory say about it.
 
-    element_bytes: of each element; None: each tensor has its own. stated_bytes: those that a plan or
-    the user states, by which csdf fit counts. limits: that the network should fit. basis: of times.
+    element_bytes: of each element; None: each tensor has its own. stated_bytes: stated by a plan or
+    by the user; csdf fit counts with them. limits: that the network should fit. basis: of times.
     comparison: layer by layer and row by row; None for a reason. answers: what csdf fit says, of a
-    plan that it finds or of those that are given. files: the table of durations, and the plans.
+    plan that it finds or of the loaded plans. files: the table of durations, and the plans.
     """
 
     value: Network

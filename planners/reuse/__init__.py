@@ -1,1 +1,1 @@
-"""Joint memory of several networks: buffers that are shared, and layers that work by parts."""
+"""Joint memory of several networks: shared buffers, and layers that run row by row."""

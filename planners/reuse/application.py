@@ -1,4 +1,4 @@
-"""An application: several networks, each in partitions, some of which run in parallel; its files.
+"""An application: several networks, each in partitions, which may run in parallel; its files.
 
 Source of the model: Minakova and Stefanov, Memory-Throughput Trade-off for CNN-based Applications
 at the Edge, ACM TODAES 28(1), 2022, section 3 (chapter 6 of Minakova's thesis).

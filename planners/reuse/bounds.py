@@ -6,13 +6,12 @@ that follows from data, and from the room in buffers that are already fixed, it 
 Live bytes of partitions that run in parallel add up. (For the lifetimes of one chromosome
 `ReusePlan.live_load` is the bound, and larger.)
 
-Two searches raise the bound in turn:
+Two searches raise the bound alternately:
 
     Tree            a node fixes the rows of some layers; what it forces to be live together is a bound
                     for all choices that agree with it. The node with the least bound is split by the
                     open layer nearest to the step where most is live.
-    SeparatorPaths  the separators that are executed whole cut a choice into segments, and each choice
-    is
+    SeparatorPaths  the separators that are executed whole cut a choice into segments: each choice is
                     a path from separator to separator. A segment has a bound for all choices that have
                     it. A choice needs as much as its neediest segment, so the path whose largest bound
                     is the least gives a bound for all choices. It is raised where that path has its
@@ -350,7 +349,7 @@ class SeparatorPaths:
 
     @property
     def choices(self) -> Choices:
-        """The choices of the path, of which no segment needs more than the bound if it is done."""
+        """The choices of the path; if it is complete, no segment needs more than the bound."""
         choices = list(self._left.all_open)
         for segment in self._path:
             if segment.tree is not None:
@@ -474,7 +473,7 @@ class ChoiceTree:
 
     @property
     def choices(self) -> Choices:
-        """The choices that need no more than the bound, as far as is known."""
+        """The choices that need no more than the bound, by the constraints learned so far."""
         return self._nodes[0].choices
 
     @property

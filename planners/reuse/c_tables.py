@@ -54,7 +54,7 @@ class _Numbers:
 
 
 def format_tables(deployment: Deployment) -> str:
-    """Return a header of constants and static tables. Names begin with that of the application."""
+    """Return a header of constants and static tables. Names begin with the application's name."""
     prefix = _capitals(deployment.name).lower()
     prefix = prefix if prefix[:1].isalpha() else f"n{prefix}"
     capitals = prefix.upper()

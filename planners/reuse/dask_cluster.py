@@ -34,7 +34,7 @@ def dask_cluster(
 ) -> Iterator[Executor]:
     """Yield the workers of a scheduler at an address such as `tcp://127.0.0.1:8786`.
 
-    Raises LostWorkers where none answers, none is there, or they cannot build the evaluation.
+    Raises LostWorkers where no worker answers or exists, or none can build the evaluation.
     """
     try:  # classes of a main program travel with it
         content: bytes = UNTYPED.protocol.pickle.dumps(evaluate)

@@ -10,7 +10,7 @@ partitions are in one parallel set is a pipeline, each partition a frame behind 
 drained before another network has its turn, since that may write over its double buffers. Pipelines of
 one set work at the same time. Where a set has only some of the partitions of a network these run in
 sequence too: other partitions share bytes with the double buffer between them, so no second frame may
-be under way.
+start before the first ends.
 """
 
 from __future__ import annotations

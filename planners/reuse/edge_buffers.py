@@ -16,7 +16,7 @@ with it. Of these buffers it goes to the one that has to grow least, and to the 
 equally. A new buffer is opened only if no buffer may take the edge. Two edges of partitions that run in
 parallel never share a buffer. Two edges of partitions that take turns may share a buffer. Two edges of
 one partition may share a buffer if their lifetimes, closed intervals of steps, have no step in common.
-Source: Minakova and Stefanov, TODAES 28(1), 2022, Algorithm 8 of the thesis (its `else` is that of
+Source: Minakova and Stefanov, TODAES 28(1), 2022, Algorithm 8 of the thesis (its `else` belongs to
 line 9); Tables 6.2 and 6.3.
 
 Ours is the other order, the largest edges first: Algorithm 8 takes edges in the order of layers, where
@@ -211,7 +211,7 @@ def best_shared(sizes: Sequence[int], conflicts: Sequence[int]) -> list[SharedBu
 
 
 def overlaps(first: Sequence[int], last: Sequence[int], bits: Sequence[int]) -> list[int]:
-    """Return for each closed interval the bits of those that have a step in common with it."""
+    """Return for each closed interval, as bits, the intervals that have a step in common with it."""
     starts = sorted(zip(first, bits, strict=True))
     ends = sorted(zip(last, bits, strict=True))
     started, ended = (

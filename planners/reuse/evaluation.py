@@ -4,7 +4,7 @@ A chromosome has a gene for each layer: the rows of a part, or None where the la
 (the published genes are 1 and None). From it follow the phases of the layers, the smallest buffer of
 each edge with which the graph can run, the schedule of each partition, and the buffers that edges
 share. The rows that neighbouring windows have in common stay in the buffer of the edge: there is no
-self-loop buffer next to it, as in the published worked example.
+self-loop buffer in addition to it, as in the published example.
 
 Time: a partition carries out its firings in sequence, as long as the platform says; partitions
 that are pipelined work on different frames at the same time, so the longest decides; others add up.
@@ -182,9 +182,9 @@ class ChromosomeEvaluator:
         ]
         masks = [sum(1 << number for number in here) for here in residents]
         self.parallel = [0] * len(self.edges)
-        for own, here in enumerate(residents):
+        for index, here in enumerate(residents):
             for number_, group in enumerate(self.groups):
-                if number_ != own and group is not None and group == self.groups[own]:
+                if number_ != index and group is not None and group == self.groups[index]:
                     for edge_number in here:
                         self.parallel[edge_number] |= masks[number_]
         self.weights = sum(
@@ -193,7 +193,7 @@ class ChromosomeEvaluator:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel as application and costs; nothing that was worked out goes along."""
+        """Pickle the application and the costs only; derived tables are computed again."""
         return partial(ChromosomeEvaluator, share=self._share), (self.application, self.costs)
 
     @property
@@ -257,7 +257,7 @@ class ChromosomeEvaluator:
         )
 
     def together(self, amounts: Sequence[int]) -> int:
-        """Return the largest amount of a partition, those that run in parallel added up."""
+        """Return the largest amount of a partition; amounts of parallel partitions are added up."""
         return max((sum(amounts[number] for number in unit) for unit in self.units), default=0)
 
     def _states(self, genes: Genes, member: int | None = None) -> dict[int, PartitionState]:

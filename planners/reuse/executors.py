@@ -186,8 +186,8 @@ CHANGED = "the file was changed, or its search had other costs; begin anew witho
 class Checkpoint:
     """An executor in front of another that keeps the scores in a file, one chromosome a line.
 
-    A search with the same seed that was ended evaluates nothing again that is in the file: it goes the
-    same way, and from there on to the front that it would have found.
+    A search with the same seed that was ended evaluates nothing again that is in the file: it repeats
+    the same steps, and continues to the front that it would have found.
     """
 
     def __init__(
@@ -199,7 +199,7 @@ class Checkpoint:
         self._known: dict[Chromosome, Score] = {}
 
     def open(self, stop: Stop) -> None:
-        """Read the file if it is there, or begin it. What was found best there is evaluated again.
+        """Read the file if it exists, or begin it. The best points in it are evaluated again.
 
         Raises UnreadableFile if it is no checkpoint, or one of another problem, or if a chromosome of
         its front, or of all where it has all, has another score; UnwritableFile.
@@ -234,7 +234,7 @@ class Checkpoint:
             write_text(self._path, "\n".join([*lines, ""]))
 
     def scores(self, chromosomes: Sequence[Chromosome], stop: Stop) -> Scores:
-        """Yield the score of each chromosome; those that are new go into the file."""
+        """Yield the score of each chromosome; new chromosomes are added to the file."""
         scored = len(self._known)
         try:
             yield from _completed(self._known, self._executor, chromosomes, stop)

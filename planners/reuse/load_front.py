@@ -150,7 +150,7 @@ def _load_and_time(point: LoadPoint | Segment) -> tuple[int, int]:
 
 
 class Segments(NamedTuple):
-    """Segments by their end, and whether all that matter are there."""
+    """Segments by their end, and whether the list has all segments that matter."""
 
     ending: dict[int, list[Segment]]
     is_complete: bool

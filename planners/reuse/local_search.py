@@ -120,7 +120,7 @@ def local_search(
     """Return the best front of memory and periods that is found.
 
     seeds: chromosomes to begin with, such as the front of narrower genes. evaluations: of
-    chromosomes, at most; None is no limit but that of `budget` (a stop, or seconds), which
+    chromosomes, at most; None: only `budget` (a stop, or seconds) is a limit, which
     ends the search with the front so far, as Ctrl-C does. The same `random` and number of evaluations
     give the same front, wherever the evaluations run. Raises InvalidSearch, EvaluationFailed.
     """
@@ -211,15 +211,15 @@ class LocalSearch:
     def _look_at(self, chromosomes: Iterable[Chromosome], stop: Stop) -> list[Point]:
         """Evaluate in order; what was evaluated before an end stays in the archive."""
         rest = iter(chromosomes)
-        found: list[Point] = []
+        evaluated: list[Point] = []
         while batch := list(islice(rest, BATCH)):
             points: list[Point] = []
             try:
                 evaluated_points(self._executor, batch, points, stop)
             finally:
                 self.archive.add(points)
-            found += points
-        return found
+            evaluated += points
+        return evaluated
 
     def climb_smallest(self, stop: Stop) -> None:
         """Climb from the smallest point of the archive.
@@ -382,7 +382,7 @@ def climbed(
 ) -> Iterator[Chromosome]:
     """Yield chromosomes with less memory than `start`, each with less than those before.
 
-    genes: those that may change. gains: by which genes are chosen first. It ends after `most_idle`
+    genes: may change. gains: by which genes are chosen first. It ends after `most_idle`
     sweeps without a gain; `memory` may end it before.
     """
     now, least = start, memory(start)
@@ -400,8 +400,8 @@ def climbed(
             elif random.random() < 0.5:  # a run, or a handful, of other genes
                 _change_run(problem, changed, genes, random)
             else:
-                for one in random.sample(genes, min(len(genes), random.randint(2, FEW))):
-                    _change(problem, changed, one, random)
+                for changed_gene in random.sample(genes, min(len(genes), random.randint(2, FEW))):
+                    _change(problem, changed, changed_gene, random)
             chromosome = tuple(changed)
             memory_now = memory(chromosome)
             if memory_now < least:
@@ -467,7 +467,7 @@ def least_live(
 ) -> Chromosome:
     """Return the chromosome with the least live bytes of each network: the least for offsets.
 
-    Where `stop` ends it, networks behind that work by parts.
+    Where `stop` ends it, later networks run row by row.
     """
 
     def memory(member: int, chromosome: Chromosome) -> int:

@@ -106,7 +106,7 @@ class PartitionState(NamedTuple):
     """A partition at its genes.
 
     sizes: elements of the edge buffers within it, by number. spans: first and last step of all that
-    are in use in it. conflicts: for each of these, as bits, those that it shares a step with.
+    are in use in it. conflicts: for each buffer, as bits, the buffers that share a step with it.
     lower_bound: elements of the edge buffers within it cannot be less.
     """
 
@@ -129,8 +129,8 @@ class PartitionState(NamedTuple):
 class PartitionModel:
     """The layers of a partition, for any rows of their parts.
 
-    above, below: for each layer, as bits, those it depends on, and those that depend on it. begun,
-    waiting: those that its first firing waits for, and those whose first firing waits for it.
+    above, below: for each layer, as bits, its ancestors, and its descendants. begun,
+    waiting: layers that its first firing waits for, and layers whose first firing waits for it.
     separators: layers that fire after all before them have begun, and before any after them does.
     """
 

@@ -5,7 +5,7 @@ partitions that run in parallel conflicts, though it stands at different times.
 
 The edges of a producer have a buffer each, as published. Where two of them keep as many elements, row r
 of the tensor lies in the same position of both, and their producer waits for both before it writes over
-it. So they may lie on one another, for as long as the one that is needed longest, and nobody keeps a
+it. So the two may overlap, for as long as the longer of their lifetimes, and no plan keeps a
 tensor twice. A plan in which they do is never larger than one in which they do not. Copies in a
 pipeline stay apart.
 """

@@ -35,7 +35,7 @@ def cluster_executor(evaluate: Evaluate, address: str) -> AbstractContextManager
     """Return the workers of a Dask scheduler; for a `with`.
 
     Dask is an extra: what knows it is imported when a cluster is asked for. Raises CsdfError if it is
-    not installed, LostWorkers if there is nobody at the address.
+    not installed, LostWorkers if no scheduler answers at the address.
     """
     try:
         module = import_module("planners.reuse.dask_cluster")
@@ -142,7 +142,7 @@ def _begin_worker(content: bytes, end: Connection) -> None:
     """Build the evaluation in a process of its own; leave an interrupt to the main one.
 
     Where the search closes the connection, or is gone, this process ends, whatever it is doing. What
-    is there now is left out of later looks for reference cycles: each takes as long as 20 evaluations.
+    exists now is left out of later looks for reference cycles: each takes as long as 20 evaluations.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with, args=(end,), daemon=True).start()

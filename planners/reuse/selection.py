@@ -72,7 +72,7 @@ def selected(
 
 
 def uniform_points(evaluator: ChromosomeEvaluator, rows: Sequence[int]) -> tuple[Point, ...]:
-    """Return the point of all layers whole, and for each other allele that of all layers by it."""
+    """Return the point of all layers whole, and for each other allele the point of all layers by it."""
     alleles = tuple(dict.fromkeys((WHOLE, *rows)))
     problem = search_problem(evaluator, alleles)
     chromosomes = [problem.fitted([allele] * len(problem.alleles)) for allele in alleles]

@@ -229,7 +229,7 @@ Rows = tuple[int, ...]  # of each edge of a block
 
 
 def held_rows(rates: BlockRates) -> tuple[Rows, Rows]:
-    """Return the rows below which a block deadlocks, and those that are enough, deepest first."""
+    """Return the rows below which a block deadlocks, and the rows that are enough, deepest first."""
     waits: list[dict[int, Sequence[int]]] = [{} for _ in rates.written]  # for firings, by layer
 
     def wait(layer: int, other: int, firings: Sequence[int]) -> None:

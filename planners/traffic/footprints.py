@@ -28,7 +28,7 @@ READS_EFFORT = (
 
 
 def used_weights(convolution: ConvolutionLoops) -> int:
-    """Return the elements of all filters that participate: those that do not see padding alone."""
+    """Return the elements of all filters that participate: filters that see padding alone do not."""
     rows, columns = axes_of(convolution)
     kernel = len(rows.live) * len(columns.live)
     return convolution.filters * convolution.group_channels * kernel

@@ -1,4 +1,4 @@
-"""Loop nests of one convolution with two levels of tiles: a tile of one array within that of another.
+"""Loop nests of one convolution with two levels of tiles: the tiles of two arrays are nested.
 
 The three arrays stand in an order. Each has a band of loops that lead from one of its tiles to the
 next, inside the band of the array before it, and its tile is in the buffer inside its own band. Every

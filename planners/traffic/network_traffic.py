@@ -50,7 +50,7 @@ class NetworkTraffic(Shown):
 
     bound_bytes: inputs, weights and outputs of the network once; no schedule moves less, fused or
     not, whatever the buffer. element_bytes: of each element and weight; None: as the network stores
-    them; element_sizes: those that its tensors have. status: "optimal", of all cuts into groups that
+    them; element_sizes: sizes that its tensors have. status: "optimal", of all cuts into groups that
     were to be considered, loop nests with up to two levels of tiles, and uniform tilings of groups, or
     "feasible" where the search ended early.
     """
@@ -187,7 +187,7 @@ class NetworkSearch:
         return stage_alone(stage, buffer_bytes, stop)
 
     def _of_stage(self, stop: Stop, done: int) -> Stop:
-        """The stop of the search for one stage, behind those that are done."""
+        """The stop of the search for one stage, after the stages that are done."""
         progress = Progress(done=done, total=len(self.stages))
         return stop.part(as_whole=lambda _: progress)
 

@@ -366,7 +366,7 @@ class AxisTiles:
         self._reads: tuple[Numbers, Numbers] | None = None
 
     def options(self, order: Order, way: int, stop: Stop) -> AxisOptions:
-        """Return the tiles for an order; way: nothing slides (0), output places (1), kernel places (2).
+        """Return the tiles for an order; way: nothing slides (0), output (1) or kernel (2) positions.
 
         Only tiles that no other ones beat or equal. stop: may end the work by GaveUp.
         """
@@ -386,7 +386,7 @@ class AxisTiles:
         return self._known[order, way]
 
     def every(self, order: Order, way: int, budget: Budget = None) -> AxisOptions:
-        """Return all tiles for an order, those that others beat too."""
+        """Return all tiles for an order, dominated tiles too."""
         if self._reads is None:
             self._reads = all_input_reads(self._axis, self._places, self._taps, budget)
         place, step = AXES[0]
@@ -400,7 +400,7 @@ class AxisTiles:
 
 
 def _of_loop(order: Order, loop: NestLoop, pairs: tuple[Pair, ...]) -> Numbers:
-    """The pairs of tiles to try, the number of that of the input tile, and rounds of the third array.
+    """The pairs of tiles to try, the number of the input tile, and rounds of the third array.
 
     All of them, but for an inner array whose tiles cost nothing: one that is not the input, with no
     third array inside that would come again for them. It holds one element.
@@ -487,7 +487,7 @@ def communication_elements(group: ConvolutionLoops, room: int) -> int:
        element stands at most at r_k positions of the unfolded input. An output and a weight, an output
        and an unfolded place, or a weight and such a place fix the multiplication; by the inequality
        of Loomis and Whitney, i_k inputs and w_k weights of the class and o outputs allow
-       m_k <= sqrt(r_k i_k w_k o) multiplications. By that of Cauchy and Schwarz the sum over the
+       m_k <= sqrt(r_k i_k w_k o) multiplications. By Cauchy and Schwarz the sum over the
        classes of m_k / sqrt(r_k), their weight, is at most sqrt(i w o).
     4. So the weight of all multiplications bounds the segments, and with them the reads. Reads
        without the free ones, plus writes, are no fewer: every output is written.

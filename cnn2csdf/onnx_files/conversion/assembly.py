@@ -25,7 +25,7 @@ Dims = tuple[int, ...]
 class OnnxAssembly:
     """Turns nodes into layers, in running order.
 
-    The layers have no batch axis. A tensor that has lost its batch axis on the way (squeezed, or
+    The layers have no batch axis. A tensor whose batch axis a node has removed (squeezed, or
     flattened to a vector) keeps all its axes.
     """
 
@@ -65,7 +65,7 @@ class OnnxAssembly:
         name: str | None = None,
         quantization: Quantization | None = None,
     ) -> None:
-        """Add layers that work one after another; the last writes the node's output tensor.
+        """Add layers in sequence; the last layer writes the output tensor of the node.
 
         inputs: of the first; by default the node's first, which must depend on the frame. Raises
         InvalidNetwork where the last shape is not what the onnx package says.
@@ -243,7 +243,7 @@ class OnnxAssembly:
         return self.builder.shape(layer.inputs[0]).dims[layer.operator.axis]
 
     def is_static(self, tensor: str | None) -> bool:
-        """Whether the tensor is there and the same for every frame."""
+        """Whether the tensor is a constant, the same for every frame."""
         return tensor is not None and self.values.is_static(tensor)
 
     def dynamic(self, node: OnnxNode, index: int) -> str:

@@ -28,7 +28,7 @@ def dynamic_quantization(node: OnnxNode, assembly: OnnxAssembly) -> None:
 
 
 def zero_points(node: OnnxNode, assembly: OnnxAssembly, places: Sequence[int]) -> list[str]:
-    """Return the zero points at those inputs that are there; they must depend on the frame."""
+    """Return the zero points at the inputs that the node has; they must depend on the frame."""
     names_present = [name for place in places if (name := node.input(place)) is not None]
     for name in names_present:
         if assembly.is_static(name):

@@ -225,7 +225,7 @@ def where(node: OnnxNode, assembly: OnnxAssembly) -> None:
 
 
 def extreme_place(node: OnnxNode, assembly: OnnxAssembly) -> None:
-    """Add an argmax or argmin along an axis; without keepdims the axis goes behind it."""
+    """Add an argmax or argmin along an axis; without keepdims a reshape moves the axis last."""
     tensor = assembly.dynamic(node, 0)
     axis = assembly.frame_axis(node, tensor, node.integer("axis", 0))
     operator = op.ExtremePlace(

@@ -187,7 +187,7 @@ def depth_to_space(node: OnnxNode, assembly: OnnxAssembly) -> None:
 
 
 def space_to_depth(node: OnnxNode, assembly: OnnxAssembly) -> None:
-    """Add a layer that gathers blocks of places in channels."""
+    """Add a layer that gathers blocks of pixels into channels (space to depth)."""
     block = _block(node, assembly.map_shape(node, 0))
     assembly.add(node, op.SpaceToDepth(block=block))
 

@@ -1,7 +1,7 @@
 """Convolutions, poolings and resizes of ONNX as layers.
 
 Windows over lines, as in audio: a tensor of 1 x channels x length as maps of one column. Such maps
-work by rows. Functions of single elements behind a window stay in that form; for whatever else reads
+run row by row. Elementwise operators after a window keep this form; for any other consumer of
 the tensor, a reshape gives it the axes of the file.
 """
 

@@ -52,7 +52,7 @@ class FirstIterations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FasterActor:
-    """The period if an actor took half its time. actors: those that would limit the graph then."""
+    """The period if an actor took half its time. actors: limit the graph with that duration."""
 
     actor: str
     period: Fraction

@@ -219,7 +219,7 @@ def _headroom(findings: GraphFindings, period: Fraction) -> str:
 
 
 def _pipeline(around: PageFrame) -> Html:
-    """The sentence that says of which machine the sections from here on speak."""
+    """The sentence that names the machine whose results the following sections show."""
     machine = (
         f"From here on each {around.noun} has its own processor and buffers, as in an accelerator: "
         "these times and sizes are not those of the plan above."

@@ -435,7 +435,7 @@ def add_states(
 
 
 def _add_order(program: LinearProgram, one: Counted, states: States, there: int) -> None:
-    """Let each firing of the consumer come after those that make its tokens."""
+    """Require that each firing of the consumer follows the firings that produce its tokens."""
     fewest, most = states.window
     latest = fewest[one.producer]
     for firing in range(fewest[one.consumer], most[one.consumer]):

@@ -1,6 +1,6 @@
 """A design as a CSDF graph: an iteration is one call of the top function.
 
-A stage with accesses is a firing of one cycle, and what lies between two of them a firing without
+A stage with accesses is a firing of one cycle; the stages between two accesses are a firing without
 tokens. A word of a memory passes an actor of one cycle more. Arrays that processes hand on are channels
 of two tokens, the two buffers of a PIPO. Calls of the graph overlap as calls of the hardware do that is
 started again as soon as its processes allow.

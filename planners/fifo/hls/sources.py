@@ -132,7 +132,7 @@ class SourceDesign:
         *,
         is_active: bool,
     ) -> bool:
-        """Follow a directive; return whether what comes after it is compiled."""
+        """Follow a directive; return whether the code after it is compiled."""
         text = found[0].replace("\\\n", " ")
         name, _, rest = text[1:].strip().partition(" ")
         word = re.match(r"\w*", text[1:].strip())

@@ -1,4 +1,4 @@
-"""All ways to run layers in either layout, and layers made ready to run in one of them.
+"""Variants of a layer: its primitives in each layout, and callables that run one variant.
 
 A convolution runs by a primitive of the library. Usual other layers need no temporary array, or a
 small one that they declare, and write straight into a place given. For all else the executor of
@@ -89,7 +89,7 @@ def applicable(sizes: ConvolutionSizes) -> tuple[Primitive, ...]:
 
 
 def ways_of(network: Network, layer: Layer) -> tuple[Way, ...]:
-    """Return each way in which the layer can run: primitive, input layout, output layout.
+    """Return the variants of a layer: primitive, input layout, output layout.
 
     Raises InvalidPlan for a quantised layer: all primitives compute in single precision.
     """
@@ -109,7 +109,7 @@ def layout_changes(
 ) -> Iterator[tuple[Connection, str, str]]:
     """Yield each change of layout that a selection may take: the connection, from which, to which.
 
-    ways: of all layers, each the layer with its input layout and output layout.
+    ways: variants of all layers: the layer with its input layout and output layout.
     """
     variants = list(ways)
     reads, writes = (
@@ -152,7 +152,7 @@ def is_plain(window: op.Window) -> bool:
 
 
 def prepared_layer(model: Model, layer: Layer, way: Way) -> PreparedLayer:
-    """Return the layer ready to run in one way. Raises InvalidPlan where it cannot."""
+    """Return the layer ready to run in one variant. Raises InvalidPlan where it cannot."""
     if layer.operator.filter_bank is not None:
         computed = _convolution(model, layer, way)
     elif way in ways_of(model.network, layer):
@@ -175,7 +175,7 @@ def prepared_layer(model: Model, layer: Layer, way: Way) -> PreparedLayer:
 
 
 class Computed(NamedTuple):
-    """How a layer computes its own operator; allocates: temporary arrays nobody declared."""
+    """How a layer computes its own operator; allocates: undeclared temporary arrays."""
 
     run: Callable[[Sequence[Array], Array, Array], None]  # inputs, workspace, output
     parameter_bytes: int = 0

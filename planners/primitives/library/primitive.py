@@ -1,4 +1,4 @@
-"""Convolution primitives, ways to compute a convolution between two layouts, and their sizes."""
+"""Convolution primitives: methods to compute a convolution between two layouts, and their sizes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Primitive:
         return True
 
     def workspace_bytes(self, sizes: ConvolutionSizes) -> int:
-        """Bytes of its temporary arrays, every one of which it writes."""
+        """Bytes of its temporary arrays; the primitive writes every byte."""
         return 0
 
     def parameter_bytes(self, sizes: ConvolutionSizes) -> int:

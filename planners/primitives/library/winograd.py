@@ -47,7 +47,7 @@ POINTS = tuple(Fraction(*point) for point in ((0,), (1,), (-1,), (2,), (-2,), (1
 class Transform(NamedTuple):
     """Along one axis: m results of a kernel of r elements, from a tile of m + r - 1.
 
-    With p points, results = back @ ((kernel @ weights) * (forth @ tile)), of which the real part.
+    With p points, the results are the real part of back @ ((kernel @ weights) * (forth @ tile)).
     The matrices are arrays, or tuples of fractions.
     """
 
@@ -298,7 +298,7 @@ def toom_cook(results: int, taps: int) -> Transform:
     zero, unit = Fraction(0), Fraction(1)
     forth, kernel, back = [], [], []
     for point in points:
-        roots = [other for other in points if other != point]
+        roots = [root for root in points if root != point]
         scale = prod((point - root for root in roots), start=unit)
         forth.append((*_with_roots(roots), zero))
         kernel.append(tuple(point**power / scale for power in range(taps)))
@@ -311,7 +311,7 @@ def toom_cook(results: int, taps: int) -> Transform:
 
 
 def _with_roots(roots: Sequence[Fraction]) -> tuple[Fraction, ...]:
-    """Coefficients, from that of the lowest power, of the product of (x - root)."""
+    """Coefficients of the product of (x - root), from the lowest power."""
     coefficients = [Fraction(1)]
     for root in roots:
         shifted = [Fraction(0), *coefficients]
@@ -337,7 +337,7 @@ def winograd(results: int, taps: int) -> Transform:
 def fourier(tile: int, taps: int, *, is_half: bool) -> Transform:
     """Return the discrete Fourier transform of tiles; is_half: keep the points 0 to tile / 2 only.
 
-    The real part of what comes back is right if the other points mirror them: so in the last axis
+    The real part of the inverse transform is right if the other points mirror them: so in the last axis
     of a real map, when the axes before it have been transformed back.
     """
     points = np.arange(tile // 2 + 1 if is_half else tile)

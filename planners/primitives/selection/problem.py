@@ -27,7 +27,7 @@ MOST = 2**53  # sums stay below, so that 64 bits and doubles hold them exactly
 class LayerLink:
     """An input of a layer; producer, consumer: numbers of layers.
 
-    map_bytes: of what goes over it. changes: of its layout, each at most once.
+    map_bytes: of the map on this link. changes: of its layout, each at most once.
     """
 
     producer: int
@@ -44,7 +44,7 @@ class LayerLink:
 
 
 class Objective(Enum):
-    """The way to count the memory of a selection.
+    """Accounting of the memory of a selection.
 
     NETWORK: each layer keeps a workspace and its weights for itself, and each transformed tensor is a
     buffer of its own: the sum. WORKSPACE: one workspace serves a layer after the other: the largest.
@@ -85,8 +85,8 @@ class Pair(NamedTuple):
 class SelectionProblem:
     """Layers with their candidates, and the links between them.
 
-    Layers are numbered such that each comes after those it reads. Every candidate of a producer
-    goes with every candidate of its consumers: layout transformations are there where they are needed.
+    Layers are numbered in topological order. Every candidate of a producer
+    fits every candidate of its consumers: layout transformations are inserted where they are needed.
     """
 
     name: str
@@ -164,7 +164,7 @@ class Selection(Shown):
 
     @property
     def transformed_tensor_bytes(self) -> int:
-        """Maps that are there in a second layout, all of them together."""
+        """Maps that are stored in a second layout, all of them together."""
         return sum(link.map_bytes for link, _ in self.changes)
 
     @property

@@ -133,7 +133,7 @@ def solved_selection(
 def solved_front(
     problem: SelectionProblem, objective: Objective, budgets: int, budget: Budget = None
 ) -> tuple[Pair, ...]:
-    """Return the best time at this many memories, evenly from the least to that of the fastest.
+    """Return the best time at this many memory limits, from the minimum to the fastest selection's.
 
     Without what others improve on; only what was proved, within the time limit and before an interrupt.
     """
@@ -348,7 +348,7 @@ def _rows(problem: SelectionProblem, variables: Sequence[BinaryVariable]) -> lis
 def _costs(variables: Sequence[BinaryVariable], what: str) -> tuple[list[int], int]:
     """Return the cost of each variable beyond the least of its layer, and the sum of the least.
 
-    One candidate of each layer is there in any case; small numbers lose less in floating point.
+    One candidate of each layer remains in any case; small numbers lose less in floating point.
     """
     costs = [int(getattr(variable, what)) for variable in variables]
     least: dict[int, int] = {}
@@ -395,8 +395,8 @@ def _digits(row: SumBetween, most: list[int], bits: int) -> Iterator[SumBetween]
     """Yield a sum of whole numbers within a limit, one digit of them after the other.
 
     A carry, a new variable from 0 to its entry in `most`, says how much the lower digits add to the
-    next: of factors f = h D + l and a limit H D + L, the sum of l is at most L + carry D, and that of
-    h, with the carry, at most H. O(digits) rows.
+    next: of factors f = h D + l and a limit H D + L, the sum of l is at most L + carry D, and the sum
+    of h, with the carry, at most H. O(digits) rows.
     """
     base = 1 << bits
     while row.low == -inf and max(row.factors.values(), default=0) >= base:

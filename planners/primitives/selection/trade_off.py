@@ -1,4 +1,4 @@
-"""Time against memory: every selection that no other improves on, by variable elimination.
+"""Time against memory: the Pareto front of the selections, by variable elimination.
 
 The layout in which a layer reads and that in which it writes are variables; a layer relates its
 two, a link those at its ends, each by a front of time and memory for every pair of layouts. A
@@ -71,7 +71,7 @@ class Decision(NamedTuple):
 class TradeOff(Shown):
     """The complete front of a problem: pairs of time and memory by growing memory.
 
-    relations: the layers, the links, the result of each decision. constants: numbers of those that
+    relations: the layers, the links, the result of each decision. constants: numbers of relations that
     were left in the end, without variables. They tell what gives a point of the front.
     """
 
@@ -270,7 +270,7 @@ def _contributions(
 
 
 def front_of(nanoseconds: Sequence[int] | Numbers, memory: Sequence[int] | Numbers) -> PairFront:
-    """Return the pairs that no other improves on, of equal ones one."""
+    """Return the pairs that no pair dominates; of equal pairs only the first."""
     times, sizes = (
         column
         if isinstance(column, np.ndarray)

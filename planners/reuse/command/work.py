@@ -174,7 +174,7 @@ def application_of(options: argparse.Namespace) -> Application:
 
 
 def _is_application(name: str) -> bool:
-    """Whether a name is that of a YAML file, or of a JSON file that is no network."""
+    """Whether a name ends as a YAML file does, or names a JSON file that is no network."""
     suffix = PurePath(name).suffix.lower()
     if suffix != ".json":
         return suffix in YAML_SUFFIXES
@@ -283,7 +283,7 @@ def concluded(
 ) -> ReusePlans:
     """Choose from the front, place the buffers, run the plan if asked to.
 
-    If the time was too short for any point, the plan is that of all layers whole.
+    If the time was too short for any point, the plan keeps all layers layer by layer.
     """
     application = evaluator.application
     front = replace(front, points=front.points or uniform_points(evaluator, ()))
@@ -390,8 +390,8 @@ def _is_answer(
         return False
     if fit.verdict[0] is not Status.FEASIBLE or (constraints.throughput and options.durations):
         return False
-    for member, each in zip(application.members, fit.fits, strict=True):
-        time = (each.best or each.least).nanoseconds
+    for member, member_fit in zip(application.members, fit.fits, strict=True):
+        time = (member_fit.best or member_fit.least).nanoseconds
         rate = constraints.throughput.get(member.name)
         if rate is not None and (time is None or time * rate > NANOSECONDS):
             return False
@@ -419,8 +419,8 @@ def _largest_difference(
     frames = [random_frames(member.network, 2, options.seed) for member in application.members]
     outputs_of_models = run_in_turn(models, plans_of(application, plan, options), frames)
     worst = 0.0
-    for model, given, outputs in zip(models, frames, outputs_of_models, strict=True):
-        for frame, ours in zip(given, outputs, strict=True):
+    for model, model_frames, outputs in zip(models, frames, outputs_of_models, strict=True):
+        for frame, ours in zip(model_frames, outputs, strict=True):
             for name, expected in run_layer_by_layer(model, frame).items():
                 worst = max(worst, difference(ours[name], expected).relative)
     return worst

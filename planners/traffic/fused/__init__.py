@@ -1,1 +1,1 @@
-"""Two and more layers that share a buffer: what stays between them, and what DRAM moves."""
+"""Fusion of two and more layers in one on-chip buffer: resident tensors, and DRAM traffic."""

@@ -128,8 +128,8 @@ def operations(schedule: FusedSchedule, tables: CutTables) -> int:
 def least_need(tiles: tuple[int, int], tables: CutTables) -> int:
     """Return bytes that the tile around the middle holds of the maps between layers, at least.
 
-    Whatever the halo, with all maps of a layer at a time: what a tile needs of a map is there
-    while a layer reads it, and nobody needs less than where each place is made once. A finer cut
+    Whatever the halo, with all maps of a layer at a time: the buffer holds the tile's part of a map
+    while a layer reads it. The minimum is the case where each position is computed once. A finer cut
     needs no more, for its tile around the middle is inside this one; a group with more layers in
     front of these needs no less.
     """
@@ -350,7 +350,7 @@ class CutTables:
     def _profiles(
         self, key: _AxisKey, of_map: Callable[[AxisCut, int, Halo], list[Profile]]
     ) -> list[tuple[Profile, ...]]:
-        """The tiles that differ, those that probably hold most in front."""
+        """The tiles that differ, the tiles that probably hold most first."""
         cut, numbers = self.cut(*key), range(self.group.length + 1)
         *_, halo, input_halo = key
         maps = [of_map(cut, number, halo if number else input_halo) for number in numbers]

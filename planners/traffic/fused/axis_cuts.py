@@ -67,7 +67,7 @@ def makes_what_it_writes(group: FusedGroup) -> bool:
 
 
 def weights_of(group: FusedGroup) -> tuple[int, ...]:
-    """Return the bytes of weights of each layer that a schedule brings in: those that participate."""
+    """Return the bytes of the weights of each layer that a schedule reads: the participating ones."""
     pairs = zip(group.layers, made_of(group)[1:], strict=True)
     return tuple(layer.weights(made) * layer.weight_bytes for layer, made in pairs)
 
@@ -91,7 +91,7 @@ def _fresh(needed: Cut) -> Cut:
 class AxisTotals(NamedTuple):
     """Positions of one map, over all tiles.
 
-    shared: those that several tiles need.
+    shared: positions that several tiles need.
     """
 
     needed: int
@@ -134,7 +134,7 @@ class Inner(NamedTuple):
 
     before, upto: made by earlier tiles; with this one. wanted, later: needed from this tile on;
     after it. old, left: of `before` those wanted; of `upto` those needed later. new: come now.
-    made: of the new those that this tile makes.
+    made: the new positions that this tile computes.
     """
 
     all: int

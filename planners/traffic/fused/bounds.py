@@ -112,8 +112,8 @@ def _seen(reach: ReceptiveField) -> int:
 def least_of_network(network: Network, stages: Sequence[TraversalStep], sizes: ElementSizes) -> int:
     """Return the bytes every schedule of a network moves: frames, weights and results, once.
 
-    Of frames and weights only those that the results depend on. Elements of a frame that a result
-    merely shows again are where they are.
+    Of frames and weights only the elements on which the results depend. Elements of a frame that a
+    result merely shows again are where they are.
     """
     read, shown = _needed_elements(network)
     weights = sum(

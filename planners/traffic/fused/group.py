@@ -68,7 +68,7 @@ class FusedLayer:
         return max(self.beside_bytes, default=0)
 
     def live_kernels(self, made: Boxes) -> int:
-        """Return the elements of a kernel over one map that participate in some of what is made.
+        """Return the elements of a kernel over one map that contribute to the computed output.
 
         made: rows and columns of the output. Elements that see padding alone take no tile.
         """
@@ -80,7 +80,7 @@ class FusedLayer:
         return count(union(live))
 
     def weights(self, made: Boxes) -> int:
-        """Return the elements of all filters that participate in some of what is made."""
+        """Return the elements of all filters that contribute to the computed output."""
         return self.live_kernels(made) * self.filters * self.channels // self.groups
 
     @property
@@ -111,7 +111,7 @@ class FusedGroup:
     sources: of each layer, the maps its window slides over, one behind the other where they are
     several; none given: each layer reads what the one before it makes. skips: maps that later
     layers read once more, element by element, and that wait for them in the buffer. written: maps
-    inside that others read from DRAM, so that they are written there too; those that no layer of
+    inside that others read from DRAM, so that they are written there too; the tensors that no layer of
     the group reads, its ends, always are, and have equally many rows and columns. operands: of each
     layer, which tensor each of those from beside is: INPUT, PART_OF_OTHERS, or a number from 1 on;
     none given: they all differ. maps_apart: maps of the input without those that are others of them
@@ -187,7 +187,7 @@ class FusedGroup:
 
     @property
     def last_readers(self) -> tuple[int, ...]:
-        """Of each map, the last layer that reads it in any way; of an end, the layer that makes it."""
+        """Of each map, the last layer that reads it, also in a view; of an end, its producer."""
         last = [max((number, *readers)) for number, readers in enumerate(self.readers)]
         for source, layer in self.skips:
             last[source] = max(last[source], layer)

@@ -67,7 +67,7 @@ def room_for_weights(
     level at which all those layers can keep their weights that would be above it otherwise. Only
     where weights have several sizes, which a rest may not be a multiple of, a higher level may keep
     more: then all are tried.
-    weights: bytes. sizes: of one weight of each layer, each of which divides the larger ones; none
+    weights: bytes. sizes: of one weight of each layer; each size divides the larger sizes; none
     given: 1.
     """
     sizes = sizes or (1,) * len(weights)

@@ -41,7 +41,7 @@ from planners.traffic.fused.reading import (
 class TraversalStep:
     """A step through a network.
 
-    layers: their names, the last of which names what the stage leaves. source: what its window
+    layers: their names; the last names the output of the stage. source: what its window
     slides over; sources: the tensors that this consists of, one behind the other. beside: what else
     it reads, element by element; in_views: tensors that views among those show. window: the layer
     as windows on maps, None where it is another kind; convolution: where it has weights. leaves:
@@ -133,7 +133,7 @@ def _with_in_place(
 
 
 def _depths(network: Network) -> dict[str, int]:
-    """Layers on the longest way from an input."""
+    """Layers on the longest path from an input."""
     depth: dict[str, int] = {}
     for layer in network.layers:
         depth[layer.name] = 1 + max((depth[name] for name in layer.inputs), default=0)
@@ -323,7 +323,7 @@ def _consumers(network: Network, name: str) -> Iterator[str]:
 
 
 def groups_of(stages: Sequence[TraversalStep], first: int, end: int) -> Iterator[FusedGroup]:
-    """Return the ways in which stages [first, end) can be one group; none where they cannot be.
+    """Return the fused groups that stages [first, end) can form; none where they cannot be fused.
 
     They differ in whether an input that is added later waits for that or is read twice.
     """
