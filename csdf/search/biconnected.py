@@ -39,6 +39,8 @@ def live_blocks(graph: Graph, together: Sequence[Collection[str]] = ()) -> list[
         """The part of the graph with these channels and actors, in the graph's own order."""
         names = {end for channel in block for end in (channel.producer, channel.consumer)}
         names.update(others)
+        # A self-loop limits its actor wherever the actor occurs, so every component of it gets a
+        # copy.
         kept = [*block, *(loop for name in names for loop in loops.get(name, ()))]
         return replace(
             graph,
@@ -92,14 +94,18 @@ def _blocks_from(
             if path:
                 above, begin = path[-1][0], begins.pop()
                 highest[above] = min(highest[above], highest[here])
+                # Hopcroft and Tarjan: `above` is an articulation point of this subtree, so that the
+                # channels on the stack since the subtree began are one component.
                 if highest[here] >= depth[above]:
                     yield stack[begin:]
                     del stack[begin:]
             continue
+        # Channels are marked, not actors: parallel channels form a cycle of two.
         used.add(channel.name)
         there = channel.consumer if channel.producer == here else channel.producer
         stack.append(channel)
         if there in depth:
+            # A back edge: it closes an undirected cycle up to the depth of its other end.
             highest[here] = min(highest[here], depth[there])
         else:
             begins.append(len(stack) - 1)

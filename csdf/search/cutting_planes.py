@@ -84,16 +84,20 @@ class CuttingPlanes:
         """
         self._is_sufficient, self._best = is_sufficient, None
         self._cycles.tighten(is_sufficient)
+        # Kelley's method needs a first sufficient point; its failed evaluations are the first
+        # constraints.
         for _ in self._grow(start or self._least):
             yield Bounds(self._bound, self._best)
         for _ in range(ROUNDS):
             relaxed = self._relaxed()
             yield Bounds(self._bound, self._best)
+            # The bound meets the best size: no linear program can improve either of them.
             if relaxed is None or self._best is None or self._size(self._best) <= self._bound:
                 return
             learned = self._learned
             for _ in self._round(self._rounded_up(relaxed)):
                 yield Bounds(self._bound, self._best)
+            # No new constraint: the next linear program would have the same solution.
             if self._learned == learned:
                 return
 
@@ -150,6 +154,7 @@ class CuttingPlanes:
                 }
                 self._raise_cheapest(capacities, steps)
         for group in holding:
+            # A demand may have raised a channel of this cut already; then the cut is left.
             if all(capacities[place] == before[place] for place in group):
                 self._raise_cheapest(capacities, dict.fromkeys(group, 1))
 
@@ -184,6 +189,7 @@ class CuttingPlanes:
                 self._keep(capacities)
             elif len(group) > 1:
                 middle = len(group) // 2
+                # Some channel of the group cannot be reduced to its target; halving isolates it.
                 groups += [group[:middle], group[middle:]]
             else:
                 for better in self._bisect(capacities, group[0], target[group[0]]):
@@ -196,6 +202,7 @@ class CuttingPlanes:
         step = self._steps[place]
         high = capacities[place]
         while high - low > step:
+            # Capacities less than `step` tokens apart behave alike.
             middle = low + (high - low) // (2 * step) * step
             trial = (*capacities[:place], middle, *capacities[place + 1 :])
             if self._evaluated(trial).holding:
@@ -228,6 +235,7 @@ class CuttingPlanes:
         relaxed = solved(program, self._seconds(), self._look)
         if relaxed is None:
             return None
+        # Prices are inexact, so that the bound of a later program can be lower.
         self._bound = max(self._bound, relaxed.lower_bound)
         return relaxed.columns
 
@@ -237,6 +245,8 @@ class CuttingPlanes:
             sum_of_least = self._sum_of_least(demand.terms)
             lacking = demand.least - sum_of_least
             if lacking > 0:
+                # Chvatal-Gomory rounding: the sum changes in multiples of the unit, so the demand
+                # may be rounded up to the next multiple without losing an integer solution.
                 useful = -(-lacking // demand.unit) * demand.unit
                 yield demand._replace(least=sum_of_least + useful)
         for number, cut in enumerate(self._cuts):

@@ -97,6 +97,8 @@ class CapacityEvaluator:
         self._fixed_copies = copies
         self._groups = [variable.channels for variable in variables]
         names = {channel.name for group in self._groups for channel in group}
+        # The searched channels get their bound as a space channel of the system, whose tokens are
+        # exchanged from evaluation to evaluation without building the system again.
         unbounded = tuple(
             replace(channel, capacity=None) if channel.name in names else channel
             for channel in graph.channels
@@ -123,6 +125,7 @@ class CapacityEvaluator:
         if evaluation is None:
             self.count += 1
             bounded = tuple(i for i, capacity in enumerate(capacities) if capacity is not None)
+            # Which channels are bounded determines the edges; how much only determines the tokens.
             if bounded not in self._systems:
                 self._systems[bounded] = self._system(bounded)
             evaluation = self._known[capacities] = self._systems[bounded].evaluate(capacities)
@@ -162,6 +165,7 @@ class CapacityEvaluator:
     def _look(self, nodes: int) -> None:
         if self._is_late and nodes > MOST_LATE:
             raise GaveUp(because(EvaluationWhy.NO_TIME, firings=nodes))
+        # Short schedules end before a look at the stop would pay.
         if nodes >= LONG and not self._is_late:
             self._look_at_stop()
 
@@ -204,6 +208,8 @@ class _System:
         """Return the exact period under these capacities and what holds it back."""
         self._place(capacities)
         needs_units = self._has_zero_times or self._only_live
+        # Without durations a cycle of zero time has no period, even if it has no token: unit times
+        # show the deadlock.
         solution = self._refined(unit_times=True) if needs_units else None
         if solution is None or (solution.period is not None and not self._only_live):
             solution = self._refined(unit_times=False)
@@ -294,4 +300,6 @@ class _System:
             is_enough = self._is_fixed or solution.is_exact
             if is_enough or (unit_times and solution.period is not None):
                 return solution
+            # K-periodic schedules: only the actors on obstructing circuits get more copies, until
+            # the period is exact.
             self._copies = self._problem.refined(solution)

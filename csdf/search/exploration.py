@@ -61,6 +61,8 @@ class Exploration:
         self.cycles = Cycles(self._steps, self._weights)
         least = tuple(variable.least for variable in variables)
         self.lower_bound = size_of(variables, least)
+        # Of equal bounds the largest size comes first: less is left to be added, so a sufficient
+        # distribution is near. The last number says with how much knowledge the bound was computed.
         self._queue = [(self.lower_bound, -self.lower_bound, least, 0)]
         self._seen = {least}
         self._learned: set[frozenset[tuple[int, int]]] = set()
@@ -87,10 +89,14 @@ class Exploration:
                 return None
             bound, negative_size, capacities, known_then = heapq.heappop(self._queue)
             cost, cut = self._leaving(capacities)
+            # Lazy evaluation of bounds: new cuts raise the bounds of queued candidates, and they
+            # are computed again only when a candidate reaches the head.
             if known_then < self._news and cost - negative_size > bound:
                 entry = (cost - negative_size, negative_size, capacities, self._news)
                 heapq.heappush(self._queue, entry)
                 continue
+            # Invariant: every sufficient distribution that is not yet returned costs at least the
+            # head's bound.
             self.lower_bound = max(self.lower_bound, bound)
             if cut is None:
                 evaluation = self.evaluate(capacities)
@@ -98,6 +104,8 @@ class Exploration:
                     entry = (bound, negative_size, capacities, self._news)
                     heapq.heappush(self._queue, entry)
                     return capacities
+                # A cut from a cycle's sum is larger than the box of the critical cycle, and costs
+                # no further evaluation.
                 _, cut = self.cycles.bound(capacities)  # by a cycle that is known from now on
                 if cut is None:
                     cut = self._cut(capacities, evaluation.holding, is_sufficient)
@@ -162,6 +170,8 @@ class Exploration:
             steps = (limit - capacities[place]) // self._steps[place] + 1
             larger = capacities[place] + steps * self._steps[place]
             candidate = self._chosen((*capacities[:place], larger, *capacities[place + 1 :]))
+            # Different cuts lead to the same distribution; without this test the queue would hold
+            # it several times.
             if candidate not in self._seen:
                 self._seen.add(candidate)
                 cost, _ = self._leaving(candidate)
@@ -175,11 +185,14 @@ class Exploration:
         self, capacities: Sequence[int], holding: Sequence[int], is_sufficient: Sufficient
     ) -> InsufficientRegion:
         """The region that a critical cycle excludes, enlarged where looking on costs more."""
+        # An enlarged cut takes evaluations. It pays only where the time goes into scanning many
+        # small cuts: both sides count elementary steps.
         if self._looked_at < self.evaluator.count * self.evaluator.firings:
             return InsufficientRegion({place: capacities[place] for place in holding})
         limits: list[int | None] = [None] * len(capacities)
         for place in holding:
             limits[place] = capacities[place]
+        # Expensive channels first: the limits found first become the largest.
         for place in sorted(
             holding, key=lambda variable: -self._steps[variable] * self._weights[variable]
         ):
@@ -203,6 +216,7 @@ class Exploration:
         if not suffices(None):
             return None
         low, high = 0, 1
+        # Galloping, then bisection: few evaluations where the limit is near.
         while not suffices(high):
             low, high = high, 2 * high
         while high - low > 1:

@@ -67,6 +67,8 @@ class Cuts:
         self._steps = list(steps)
         self._weights = list(weights)
         self._cuts: list[InsufficientRegion] = []
+        # The kernel visits cuts with few limits first: they leave the dual ascent the fewest
+        # choices.
         self._order: list[tuple[int, int]] = []  # number of limits, number of the cut
         self._dearest = max((0, *weights))  # no bound is more, with tokens that cost at least 1
         self._backend = compiler.backend(fits=True)
@@ -129,6 +131,7 @@ class _CutTable:
     ) -> None:
         self._backend = backend
         self._variables = len(steps)
+        # Doubling: copying costs amortised constant time a cut.
         self._room = 2 * len(cuts) + 16
         self._limits = backend.array([-1] * (self._room * self._variables))
         self._order = backend.array([0] * self._room)
@@ -146,6 +149,7 @@ class _CutTable:
         if number >= self._room:
             return False
         self._write(number, cut)
+        # Insertion in place keeps the kernel's table; a new table copies all limits.
         later = self._backend.array([number]) + self._order[place : self._count]
         self._order[place : self._count + 1] = later
         self._count += 1
@@ -243,6 +247,8 @@ class Cycles:
         turns = self._turns[cycle]
         for place, firings in enumerate(cycle.firings):
             turns[place] = _least_turns(cycle.time * firings, turns[place], is_sufficient)
+        # Around the cycle is a whole number of firings of each actor on it: each count that is
+        # rounded up is a bound, and the largest is the strongest.
         whole = max(map(Fraction, turns, cycle.firings)) - cycle.tokens
         scale = lcm(*(share.denominator for _, share in cycle.shares))
         terms = tuple((place, int(share * scale)) for place, share in cycle.shares)
@@ -251,6 +257,7 @@ class Cycles:
         least = -int(-whole * scale / shared // 1)
         previous = self._demands.get(terms)
         if previous is None or previous.least < least:
+            # The sum changes only in multiples of this unit, by which the kernel rounds up.
             unit = gcd(*(factor * self._steps[place] for place, factor in terms))
             row = len(self._rows) if previous is None else previous.row
             self._take(Demand(terms, least, unit, row))
@@ -342,6 +349,7 @@ def _least_turns(time: int, least: int, is_sufficient: Sufficient) -> int:
     if time == 0 or suffices(least):
         return least
     low, high = least, 2 * least
+    # Galloping from the previous count: tests only become stricter, so that the count never falls.
     while not suffices(high) and high < MOST_TURNS:
         low, high = high, 2 * high
     while high - low > 1:
@@ -387,6 +395,7 @@ class Rounds:
             return ()
         distinct: dict[tuple[Hop, ...], None] = {}
         rounds = chain((hops,), self._from_rarest(hops), _simple(hops))
+        # Parts of a critical cycle are cycles too, and often one of them has the stronger demand.
         for number, round_ in enumerate(rounds):
             if number % LONG == 0 or len(round_) > LONG:
                 stop.look()

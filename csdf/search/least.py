@@ -93,6 +93,8 @@ def narrowing(
         yield None
         for place in evaluation.holding:
             variable = variables[place]
+            # Doubling reaches sufficient capacities in few evaluations; the reduction takes the
+            # surplus back.
             grown = max(1, (capacities[place] - variable.least) // variable.step)
             capacities[place] += grown * variable.step
     yield tuple(capacities)
@@ -114,11 +116,13 @@ def reduced(
 
     capacities: some that suffice. is_close: few of them can be less, so one step less is tried first.
     """
+    # Expensive channels are reduced first, while the other channels still have surplus space.
     for place in sorted(range(len(variables)), key=lambda index: -variables[index].weight):
         variable = variables[place]
         low, first = -1, (capacities[place] - variable.least) // variable.step
         high = first
         while high - low > 1:
+            # Close to a minimum, one failed test with a step less settles a channel.
             middle = high - 1 if is_close and high == first else (low + high) // 2
             smaller = variable.least + middle * variable.step
             trial = (*capacities[:place], smaller, *capacities[place + 1 :])

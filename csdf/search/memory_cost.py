@@ -182,6 +182,7 @@ class StepSearch:
     ) -> None:
         self._evaluator, self._variables = evaluator, variables
         self._price, self._look = price, look
+        # Only the last capacity of each cost step is a candidate: the rest is for free.
         start = tuple(self.end(place, variable.least) for place, variable in enumerate(variables))
         self.lower_bound = self.total(start)
         self._queue = [(self.lower_bound, start)]
@@ -213,6 +214,7 @@ class StepSearch:
             self.lower_bound, capacities = self._queue[0]
             if limit is not None and self.lower_bound > limit:
                 return None
+            # A known cut replaces an evaluation.
             cut = next((cut for cut in self._cuts if cut.holds(capacities)), None)
             if cut is None:
                 evaluation = self._evaluator.evaluate(capacities)

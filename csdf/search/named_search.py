@@ -136,6 +136,8 @@ class NamedSearch:
         if is_large and self._asked is not None and self.evaluations >= self._asked.planes_after:
             self._planes = self._planes or self._cutting_planes()
             self._step_planes(self._planes, self._asked)
+        # Decomposition takes the cuts as evidence of independence, so it waits until there are
+        # enough.
         if self.evaluations >= PATIENCE and self._may_part:
             self._may_part = False
             self._symmetries = Symmetries(self.bare, self._variables)
@@ -143,8 +145,11 @@ class NamedSearch:
             if len(parts) > 1 or self._symmetries.generators:
                 raise _Impatient
         is_much = self.evaluations * self._evaluator.firings >= MUCH_WORK
+        # Bounds by markings load SciPy and solve linear programs; small searches end before that
+        # pays.
         if self._run is not None and is_much and not self.points:
             self._bound_by_markings(self._run)
+        # Interleaving: an early stop finds a sufficient distribution that is already narrowed.
         if self._narrowing is not None and self.evaluations >= self._turn:
             self._narrowed = next(self._narrowing, self._narrowed)
             self._turn = self.evaluations + SHARE
@@ -415,6 +420,7 @@ def independent_parts(variables: int, joined: Iterable[Collection[int]]) -> list
         for first, place in pairwise(places):
             if part[place] is not part[first]:
                 small, large = sorted((part[place], part[first]), key=len)
+                # Union by size: each position moves at most log2(variables) times.
                 large += small
                 for moved in small:
                     part[moved] = large
@@ -619,6 +625,7 @@ class PartedExploration:
         if len(touched) == 1:
             touched[0][0].learn(new)
             return
+        # Invariant: the bound never falls, although the joined part begins a new queue.
         self._floor = self.lower_bound
         before = _together(list({id(part): part for part, _ in touched}.values()))
         new = Known(before.cuts + new.cuts, before.cycles + new.cycles)

@@ -76,6 +76,8 @@ class SequentialRun:
                 for place, added in ways_out.items()
             }
             self.cuts.append(InsufficientRegion(limits))
+            # Parks grows the smallest full buffer; here the space with the least cost in the unit
+            # of the search grows, by the minimum that lets its actor fire.
             place = min(
                 ways_out, key=lambda variable: ways_out[variable] * self._variables[variable].weight
             )
@@ -185,6 +187,8 @@ class _WaitingChain:
     def go_back(self, changed: Sequence[int]) -> None:
         """Forget the walk from the actor on that waited for the first of these."""
         places = [self._place[actor] for actor in changed if self._place[actor] >= 0]
+        # The actor before the first changed actor may be able to fire now; earlier actors still
+        # wait for the same channels.
         keep = max(0, min(places, default=len(self._actors)) - 1)
         for actor in self._actors[keep:]:
             self._place[actor] = -1

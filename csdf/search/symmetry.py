@@ -73,10 +73,13 @@ class Symmetries:
         doubtful = [node for node, colour in enumerate(left) if len(where[colour]) > 1]
         if not doubtful:
             mapped = [where[colour][0] for colour in left]
+            # Equal colours are necessary, not sufficient, so the mapping is verified on all ties.
             return mapped if self._structure.is_symmetry(mapped) else None
+        # Individualisation: one node gets a colour of its own, then refinement starts again.
         node = doubtful[0]
         alike = sorted(where[left[node]], key=lambda node_: node_ != node)  # itself, if it can stay
         told_apart = _told_apart(left, node)
+        # Backtracking over the candidates on the right; MOST_WORK bounds it.
         tries = (self._matched(told_apart, _told_apart(right, candidate)) for candidate in alike)
         return next((match for match in tries if match is not None), None)
 

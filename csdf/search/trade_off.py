@@ -276,6 +276,7 @@ class FrontSearch:
         """
         search = self._search
         while True:
+            # With a gap the first point of a size need not be its fastest.
             faster = search.next_point(_better_than(period, Fraction(1)), size)
             if faster is None:
                 return period

@@ -109,6 +109,7 @@ class Branching:
         for part in self._rounds(_BoundedBox(box=box), FIRST_ROUNDS):
             queue = [] if part is None else [(part.bound, next(numbers), part)]
             yield self._branched(queue)
+        # Invariant of best-first branch and bound: the head's bound holds for all open boxes.
         while queue and queue[0][0] <= self._size and next(numbers) < MOST_PARTS:
             _, _, whole = heapq.heappop(queue)
             for half in self._halves(whole):
@@ -135,6 +136,8 @@ class Branching:
         firings, variables, look = self._firings, self._variables, self._look
         places = _named(part.demands)
         box = live_part(firings, variables, part.box, self._size, places, look=look)
+        # Bound tightening: a smaller box has fewer markings, so that the same moments give stronger
+        # demands.
         if box is not None and part.demands:
             box = self._programs.part(box, part.demands, self._size)
         if box is None:
@@ -147,6 +150,8 @@ class Branching:
             return None
         near = tuple(relaxed.columns[: len(self._variables)])
         moments = (*part.moments, *self._lacking(near, part.moments))
+        # Benders' cuts: each moment is a subproblem whose dual prices are a demand on the
+        # capacities.
         new = self._new_demands(box, moments, near)
         if new is None:
             return None
@@ -201,6 +206,8 @@ class Branching:
             place for place, (low, high) in enumerate(zip(*part.box, strict=True)) if low < high
         ]
         named = set(_named(part.demands)).intersection(wide)
+        # Strong branching: each split is tried by its linear programs, and the split with the
+        # larger minimum bound is taken. Capacities outside all demands do not change the bound.
         splits = [self._split(part, place) for place in sorted(named or wide)]
         return max(splits, key=lambda halves: self._gain(part, halves), default=())
 
@@ -289,6 +296,7 @@ class CapacityPrograms:
         program = LinearProgram()
         for cost, low, high in zip(costs, *box, strict=True):
             program.add_column(cost, low, high)
+        # Big-M column: the program stays feasible, so that the solver always returns prices.
         free = program.add_column(DEAR * (size + 1), 0, None)
         for demand in demands:
             terms = [(place, -factor) for place, factor in demand.terms]
@@ -356,6 +364,7 @@ class SingleMoment:
         if dual is None or dual.cost < LEAST:
             return None
         order, room = dual.prices[: self._order], dual.prices[self._order :]
+        # Any nonnegative integers are valid factors: rounding costs strength, not correctness.
         factors = [round(price * UNIT) for price in room]
         return self._exact(factors, [int(price * UNIT * SCALE) for price in order])
 

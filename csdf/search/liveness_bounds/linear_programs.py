@@ -69,6 +69,7 @@ def priced_bound(program: LinearProgram, prices: Sequence[int], scale: int) -> i
     total = 0
     for terms, limit, price in zip(program.rows, program.limits, prices, strict=True):
         if price:
+            # Weak duality: limits times prices plus the reduced costs at the bounds of the columns.
             total -= price * limit
             for column, factor in terms:
                 left[column] += price * factor
@@ -95,6 +96,8 @@ def solved(program: LinearProgram, seconds: float, look: Callable[[], None]) -> 
     dual = priced(program, program.limits, seconds, look)
     if dual is None:
         return None
+    # Slightly smaller prices keep reduced costs of basic columns nonnegative despite rounding
+    # errors.
     prices = [int(price * (1 - ROUNDING) * SCALE) for price in dual.prices]
     bound = priced_bound(program, prices, SCALE)
     return None if bound is None else Relaxed(lower_bound=bound, columns=dual.columns)

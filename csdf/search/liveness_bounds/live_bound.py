@@ -167,6 +167,8 @@ class _LiveBoundSearch:
 
         low, high, stride = -1, (live[place] - start) // step, 1
         while high - low > 1:
+            # Galloping downwards: after one exchange a capacity is usually within a few steps of
+            # its minimum.
             tried = max(high - stride, (low + high) // 2)
             if self._firings.is_live(with_steps(tried)):
                 high, stride = tried, 2 * stride
@@ -201,6 +203,7 @@ def exchanges(
         start = _reduced(variables, here, random)
         shrunk = None if start is None else regrown(start)
         if shrunk is not None and size(shrunk) <= size(here):
+            # Equal sizes are accepted too: the search moves along plateaus.
             here = shrunk
             best = min(best, here, key=size)
         yield best

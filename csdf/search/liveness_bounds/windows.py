@@ -110,6 +110,8 @@ class IterationFirings:
         while waiting:
             actor = waiting.popleft()
             is_waiting[actor] = False
+            # Dataflow graphs are persistent: a firing never disables another actor. So one order of
+            # firings decides liveness, and each actor may fire as often as it can.
             possible = self.each[actor]
             for channel in self._inputs[actor]:
                 there = channel.there(capacities) + channel.made[done[channel.producer]]
@@ -144,6 +146,8 @@ class IterationFirings:
                 starts = fewest[actor] + (actor == moment.actor)
                 needed = bisect_left(channel.made, channel.taken[starts] - channel.there(room))
                 if needed > fewest[channel.producer]:
+                    # The actor of the moment has fired exactly this often; a demand for more is a
+                    # contradiction.
                     if channel.producer == moment.actor or needed > self.each[channel.producer]:
                         return None
                     fewest[channel.producer] = needed
@@ -218,6 +222,7 @@ def live_part(
     most. look: called between runs; may end the work by raising.
     """
     smaller = affordable(variables, box, size)
+    # Liveness is monotonic in the capacities: where the upper corner deadlocks, the whole box does.
     if smaller is None or not firings.is_live(smaller.most):
         return None
     raised = smaller
