@@ -101,7 +101,8 @@ class _Allocation:
         self._portfolios = [_started(blocks, capacity) for blocks in self._blocks]
         self._best = min(self._portfolios, key=lambda portfolio: portfolio.peak)
         self._open = list(range(len(self._blocks)))
-        self._relaxed: tuple[Blocks, Bound] | None = None  # where there are choices beside these
+        # Some choices were left out: only the relaxation bounds those.
+        self._relaxed: tuple[Blocks, Bound] | None = None
         if not is_complete:
             blocks = blocks_of(relaxed(problem))
             self._relaxed = blocks, _started(blocks, capacity).bound
@@ -130,6 +131,7 @@ class _Allocation:
 
     def step(self) -> int:
         """Look a while for a better plan; return the effort of it, in microseconds."""
+        # Round robin over the choices of pairs: each proves or improves its own bound.
         number = self._open[self._turn % len(self._open)]
         self._turn += 1
         effort = self._portfolios[number].step(self._capacity)
@@ -246,6 +248,7 @@ def with_hints(plan: MemoryPlan) -> MemoryPlan:
         if all(end <= low or high <= begin for low, high in near):
             taken[number] = begin, end
     places = {single[number].name: begin for number, (begin, _) in taken.items()}
+    # Hints become fixed offsets of a second problem; its plan counts only if the peak stays.
     hinted = (replace(b, offset=places.get(b.name, b.offset)) for b in problem.buffers)
     blocks = blocks_of(replace(problem, buffers=tuple(hinted)))
     for offsets in islice(Greedy(blocks).standard_plans(), FOR_HINTS) if blocks.can_be else ():
@@ -265,6 +268,8 @@ def choices(problem: Problem) -> tuple[list[Groups], bool]:
     pairs = [
         pair for pair in problem.in_place if all(b.takes_bytes for b in _by_name(problem, pair))
     ]
+    # All subsets would be 2**pairs problems; beyond the limit two of them are searched, and the
+    # bound comes from the relaxation.
     if len(pairs) > MOST_PAIRS:
         chosen: list[Pair] = []  # as many as go together, taken one after another
         for pair in pairs:

@@ -74,6 +74,8 @@ def plan_banks(problem: Problem, *, budget: Budget = None) -> BankPlan:
     """
     if not problem.banks:
         raise InvalidPlan(f"{problem.name}: has no banks")
+    # Relaxation: all banks joined into one arena without alignments; what does not fit there fits
+    # nowhere.
     together = sum(bank.capacity for bank in problem.banks)
     anywhere = (
         replace(buffer, bank=None, offset=None, alignment=1, hint=None)
@@ -197,6 +199,8 @@ class Contents:
     def named(self, names: Iterable[str]) -> list[Buffer]:
         """Return the buffers of those names, in the order of the problem."""
         chosen = set(names)
+        # Every subset of the remaining buffers other than the failed one excludes a first buffer:
+        # the children are disjoint and complete.
         return [buffer for buffer in self._problem.buffers if buffer.name in chosen]
 
     def counts(self, buffer: Buffer) -> bool:
@@ -207,6 +211,7 @@ class Contents:
         """Return whether the buffers fit into the bank; None if that stayed undecided."""
         buffers = self.named(names)  # what may lie over another buffer is not counted as alive
         lives = [(b.start, b.end, b.size) for b in buffers if b.name not in self._yielding]
+        # The load at one time is a lower bound of any plan: such sets need no search.
         if max(loads(lives).values(), default=0) > bank.capacity:
             return False
         is_free = all(buffer.offset is None and buffer.alignment == 1 for buffer in buffers)
@@ -236,6 +241,7 @@ class Contents:
             reason = because(BankWhy.FIXED, error=str(error))
             status = Status.INFEASIBLE
             return MemoryPlan(problem=part, lower_bound=0, status=status, reason=reason)
+        # A budget in steps, not seconds: which sets are decided must not depend on the machine.
         steps = self._stop.part(steps=MOST_STEPS, reason=because(BankWhy.ENDED))
         plan, end = plan_and_end(part, capacity=bank.capacity, stop=steps)
         self._stop.end_whole(end)
@@ -295,12 +301,15 @@ class BankSearch:
         first, previous, current = 0, self._free[number - 1], self._free[number]
         is_paired = not self._paired.isdisjoint((previous.name, current.name))
         if number > 0 and not is_paired:
+            # Symmetry breaking: of two interchangeable buffers the later one goes into the same
+            # bank or a later bank.
             first = (
                 before if replace(previous, name=current.name, hint=current.hint) == current else 0
             )
         empty: set[int] = set()
         for bank, capacity in enumerate(bank.capacity for bank in self._banks):
             if not filling[bank]:
+                # Empty banks of one capacity are interchangeable.
                 if capacity in empty:
                     continue
                 empty.add(capacity)
@@ -394,7 +403,9 @@ class CostSearch:
         for bank, names in zip(self._banks, chosen, strict=True):
             fits = self._contents.can_fit(bank, names)
             if not fits:
-                is_dear = bank is self._banks[1]  # fewer have to go there: not looked for
+                # Moving more buffers there cannot help, and moving fewer is not searched: no proof
+                # then.
+                is_dear = bank is self._banks[1]
                 self.is_exact &= fits is not None and not is_dear
                 return False
         plans = [self._contents.plan(*both) for both in zip(self._banks, chosen, strict=True)]
@@ -415,6 +426,7 @@ class CostSearch:
             over -= self._banks[0].capacity
             if over <= 0:
                 continue
+            # Dantzig's bound of the knapsack: items by accesses a byte, the last item cut.
             loss = Fraction(0)
             items = [buffer for buffer in alive if self._is_open(buffer, inside, outside)]
             for buffer in sorted(
@@ -428,6 +440,7 @@ class CostSearch:
             if over:
                 return NO_NODE
             losses.append((ceil(loss), number, frozenset(buffer.name for buffer in items)))
+        # Greedy packing of disjoint times: their losses concern different buffers, so they add up.
         losses.sort(key=lambda loss: (-loss[0], loss[1]))
         total, counted = 0, set[str]()
         for bound, _, names in losses:

@@ -330,6 +330,7 @@ def cliques_of(blocks: Blocks) -> list[Clique]:
     for seed in seeds:  # the first of it stays if the rest conflicts with it
         kept: list[int] = []
         allowed = set(seed)
+        # Greedy clique: finding the heaviest clique is NP-hard, and any clique is a valid bound.
         for block in sorted(seed, key=lambda block: (-blocks.size[block], block)):
             if block in allowed:
                 kept.append(block)
@@ -359,6 +360,7 @@ def _stacked_bound(blocks: Blocks, cliques: Sequence[Clique], best: Bound) -> Bo
     Cliques come in the order of the height that a single order needs, which no bound is above, until
     that is no better or the states are used up.
     """
+    # Without alignments and fixed offsets a stack has no gaps: the sum of sizes is the height.
     if max(blocks.alignment, default=1) == 1 and not any(blocks.is_fixed):
         return best
     stacks: list[tuple[int, Clique, Counter[BlockKind]]] = []
@@ -433,6 +435,7 @@ def _least_height(stack: Mapping[BlockKind, int]) -> int:
                 continue
             after, raised = state + steps[number], kind.raised(height)
             lowest = least[after]
+            # Dominance: of two stacks with the same blocks only the lower one is kept.
             if raised is not None and (lowest is None or raised < lowest):
                 least[after] = raised
     return least[-1] or 0
@@ -464,6 +467,7 @@ def _live_sets(blocks: Blocks) -> Iterator[tuple[int, ...]]:
         for number, members in enumerate(blocks.members)
         for buffer in members
     ]
+    # Ends sort before starts of the same time, since lifetimes are half open.
     events = sorted(event for start, end, n in spans for event in ((start, 1, n), (end, 0, n)))
     live: dict[int, int] = {}  # how many of its buffers live
     has_grown = False
@@ -472,6 +476,7 @@ def _live_sets(blocks: Blocks) -> Iterator[tuple[int, ...]]:
             live[number] = live.get(number, 0) + 1
             has_grown = True
             continue
+        # Only a set to which a block was added since the last end is maximal.
         if has_grown:
             yield tuple(sorted(live))
             has_grown = False

@@ -57,12 +57,16 @@ class CornerSearch:
         outcome = self._search(self._tiles, self._filling, at_once)
         looked = int(self._filling.looked)
         self.effort += (looked - before) // LOOKED
+        # In a full plan some block fills each corner of a valley: only blocks that fit a corner in
+        # time and height are branches.
         if outcome == kernel.FOUND:
             return self._backend.take(self._offset, range(len(self._blocks)))
         self.is_over = outcome == kernel.NONE
         if not self.is_over and looked >= self._most:
             self._tries += 1
             if self._tries % TRIES == 0:
+                # Restarts with doubled limits: total effort is at most a small multiple of the best
+                # limit's.
                 self._most = min(2 * self._most, MOST_TRY)
             order = list(range(len(self._blocks)))
             self._random.shuffle(order)
@@ -100,6 +104,7 @@ def _twins(blocks: Iterable[tuple[int, int, int]]) -> list[int]:
     last: dict[tuple[int, int, int], int] = {}
     twins = []
     for number, alike in enumerate(blocks):
+        # Symmetry breaking: of blocks alike only the first unplaced one is tried.
         twins.append(last.get(alike, -1))
         last[alike] = number
     return twins

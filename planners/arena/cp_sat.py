@@ -39,12 +39,15 @@ def plan_with_cp_sat(problem: Problem, *, budget: Budget) -> MemoryPlan:
         for entry in range(blocks.neighbour_start[block], blocks.neighbour_start[block + 1]):
             upper = int(blocks.neighbour[entry])
             if upper > block:
+                # The disjunction of a pair is one Boolean: a 2D no-overlap constraint would allow
+                # only conflicts by lifetime.
                 is_above = model.new_bool_var(f"{upper}above{block}")
                 rise, lift = int(blocks.rise[entry]), int(blocks.lift[entry])
                 model.add(offsets[upper] >= offsets[block] + rise).only_enforce_if(is_above)
                 model.add(offsets[block] >= offsets[upper] + lift).only_enforce_if(~is_above)
     model.minimize(peak)
     solver = cp_model.CpSolver()
+    # Several workers race each other, and the plan would depend on the load.
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 1
     if (effort := stop.effort_left) is not None:

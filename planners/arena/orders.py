@@ -38,6 +38,7 @@ class Greedy:
             backend.blank(most),
             backend.blank(most),
         )
+        # Coordinate compression: only the order of times decides conflicts.
         times = {time: at for at, time in enumerate(sorted({*blocks.starts, *blocks.ends}))}
         self._starts = [
             times[time] for time in blocks.starts
@@ -104,11 +105,13 @@ class Greedy:
 
     def _usual_orders(self) -> Iterator[tuple[list[int], bool]]:
         """Yield the usual orders, and whether the smallest gaps are taken."""
+        # Best fit needs the gaps by time, which only the kernel for unlisted conflicts keeps.
         modes = (False,) if self._blocks.is_listed else (False, True)
         length, area, size, conflicts = _features(self._blocks)
         early = [-start for start in self._blocks.starts]
         for order in () if self._blocks.is_listed else self._peak_orders():
             yield from ((order, is_tight) for is_tight in modes)
+        # Greedy by size (Pisarchyk and Lee), by area, by length, by degree, by start.
         for columns in ((size, early), (area,), (length, size), (conflicts, size), (early, size)):
             order = sorted(self._free, key=ranks(*columns).__getitem__)
             yield from ((order, is_tight) for is_tight in modes)
@@ -163,13 +166,17 @@ class Greedy:
             if peak <= best:
                 failures = 0 if peak < best else failures
                 best, order = peak, list(current)
+            # Restart from the best order: after that many failures the walk is likely to have
+            # drifted away.
             current = list(order) if failures % TRIES == 0 else current
             highest = max(
                 current, key=lambda block: placed_offsets[block] * blocks.unit + blocks.room[block]
             )
             near = [block for block in blocks.neighbours(highest) if not blocks.is_fixed[block]]
+            # The peak falls only if the highest block moves, or a block it conflicts with.
             moved = highest if not near or random.randrange(2) else random.choice(near)
             place = current.index(int(moved))
+            # Earlier in the order means placed lower, so blocks are only moved forwards.
             current.insert(random.randrange(place + 1), current.pop(place))
 
 
@@ -179,6 +186,7 @@ def _windows(starts: Sequence[int], ends: Sequence[int]) -> tuple[int, list[int]
     A window is as long as the longest lifetime; the last number counts all entries.
     """
     lives = list(zip(starts, ends, strict=True))
+    # With windows as long as the longest lifetime each block meets at most two of them.
     width = max((end - start for start, end in lives), default=1)
     counts = [0] * (max(ends, default=1) // width + 1)
     for start, end in lives:
@@ -290,6 +298,7 @@ def random_order(field: Field, random: Random) -> TrialOrder:
     count = len(field.blocks)
     places = [ranks(of) for of in (*_features(field.blocks), field.cliques_each)]
     parts = [random.randrange(11) ** 2 * random.choice((0, 1, 1)) for _ in places]
+    # Some orders without noise, some almost random: neither is better on all problems.
     noise = random.choice((0, 5, 20, 50)) * count + 1
     less = [
         -sum(part * place[block] for part, place in zip(parts, places, strict=True))

@@ -78,8 +78,11 @@ class Attempt:
         turn = self._turn
         self._turn += 1
         if turn < len(self._searches):
+            # Restarts with a growing limit: the time of one order varies by orders of magnitude.
             search, limit = self._searches[turn], self._slice * (1 if turn else LONGER_FIRST)
         else:
+            # All random orders of this round had their slice; the next round gives each twice as
+            # much.
             if turn == len(self._searches) + RESTARTS * self._slice // self._least - 1:
                 self._turn = 0
                 self._slice = min(2 * self._slice, self._longest)
@@ -113,6 +116,7 @@ class ConnectedBlocks:
         self._may_push = True  # whether that was not long ago
         self._widening: WideningSearch | None = None
         self._improvements: Iterator[list[int]] = iter(())
+        # A perfect packing has no free byte: only then corners are the sole positions to try.
         may_fill = self._is_exact and len(blocks) > 1 and is_full(blocks)
         self._corners = CornerSearch(blocks, SEED) if may_fill else None
         self._spent = 0  # effort of one step, in microseconds
@@ -146,6 +150,8 @@ class ConnectedBlocks:
             if offsets:
                 self._take(offsets)
             return
+        # A fixed rotation, not the clock, divides the effort: the same problem has the same answer
+        # under any load.
         self._turn += 1
         if self._corners is not None and self._turn % 2 == 0:
             self._fill(self._corners)
@@ -172,6 +178,8 @@ class ConnectedBlocks:
         self._spent += attempt.effort - effort
         if outcome == FOUND:
             self._take(attempt.offsets)
+        # The search excluded every plan within the target, which is a proof; the bound rises to the
+        # next peak that offsets in whole units can have.
         elif outcome == NONE:
             # The smallest peak above: some block ends there, and begins at a whole unit.
             unit, above = self.blocks.unit, target + 1
@@ -214,6 +222,8 @@ class ConnectedBlocks:
             self._pushed = 0
         pushing, most = self._pushing, MOST_PUSHES if field.backend.is_compiled else PLAIN_PUSHES
         effort = pushing.effort
+        # The share grows with the cube of the turn: exact search proves easy problems before
+        # heuristics begin in earnest.
         end = pushing.tried + min(1 + self._turn**3 // PROOFS_FIRST, most)
         while pushing.tried < end and self.peak > (self.lower_bound if goal is None else goal):
             pushing.aim(self.peak - 1 if goal is None else goal)
@@ -233,7 +243,8 @@ class ConnectedBlocks:
         self._spent += limit * widening.entries // ENTRIES
         if widening.run(limit, wanted=wanted, peak=peak) == FOUND:
             self._take(widening.offsets)
-            self._pushing = None  # it begins again from there
+            # Ejection begins again from the better plan.
+            self._pushing = None
             self._may_push = True
 
     def _take(self, offsets: list[int]) -> None:
@@ -246,6 +257,7 @@ class ConnectedBlocks:
         blocks = self.blocks
         capacity = -(-self.peak // blocks.unit)  # no search asks for more
         lies = blocks.size, blocks.alignment
+        # The largest intermediate value decides between int64 kernels and Python integers.
         largest = max(
             ranges.placement_search(*lies, blocks.lowest, capacity),
             ranges.placement_beam(
@@ -305,6 +317,8 @@ class Portfolio:
 
 def _parts(blocks: Blocks) -> list[list[int]]:
     """Return the parts that no conflict connects, each in ascending order."""
+    # Intervals on a line: a sweep by start time finds connected components without the list of
+    # conflicts.
     if blocks.by_lifetime:  # what lives begins a new part where nothing else does
         parts: list[list[int]] = []
         latest = None
@@ -317,6 +331,7 @@ def _parts(blocks: Blocks) -> list[list[int]]:
         return sorted(map(sorted, parts))
     if blocks.is_large:  # what is too large to be searched exactly may as well stay whole
         return [list(range(len(blocks)))]
+    # Graph search over listed conflicts; a dict keeps the order the same in every run.
     unseen = dict.fromkeys(range(len(blocks)))
     parts = []
     while unseen:
@@ -409,6 +424,7 @@ class WideningSearch:
         if self._failed >= peak:
             self._failed = self._wanted
         unit = self.field.blocks.unit
+        # Bisection between the capacity that failed and the best plan, in whole units.
         half = (peak - self._failed) // 2 // unit * unit
         if half:
             self._begin(self._failed + half, max(1, self._width // NARROWER))
@@ -418,8 +434,11 @@ class WideningSearch:
     def _widen(self) -> None:
         """Begin within what is wanted, from the other side of time; then twice as wide."""
         self._side = 1 - self._side
+        # Both directions of time failed at this width, and states were dropped: a wider beam may
+        # succeed.
         if self._side == 0 and self._is_too_narrow:
             self._width *= 2
+        # The beam no longer fits memory: restart narrow, with ties broken at random.
         if self._width * len(self.field.blocks) > MOST_ROWS:
             self._width = 1
             for rank in self._ranks:
@@ -437,6 +456,8 @@ class WideningSearch:
             backend.array(self._ranks[self._side]),
             room,
         )
+        # Lost room counts by its reciprocal share of the remaining slack; `soft` avoids a division
+        # by zero.
         scale, soft = min(room << FINE, compiler.SAFE), max(1, room // SOFTNESS)
         self._guide = backend.kernel(beam_kernel.Guide)(
             self._share,
@@ -480,7 +501,8 @@ def _start(blocks: Blocks) -> tuple[list[int], list[int]]:
     base = [block for block, met in enumerate(blocks.conflicts_each) if met == count - 1]
     is_whole = blocks.room == [size * blocks.unit for size in blocks.size]
     if not (blocks.by_lifetime and is_whole) or any(blocks.is_fixed) or max(blocks.alignment) > 1:
-        base = []  # here it may matter which buffer lies at the top, or under another
+        # With alignments, fixed offsets or partial conflicts the order at the bottom matters.
+        base = []
     height = 0
     for block in base[: count - 1]:
         low[block] = height
@@ -499,6 +521,7 @@ def _twins(blocks: Blocks) -> list[int]:
     for block, members in enumerate(blocks.members):
         (buffer, *rest) = members
         alike = buffer.start, buffer.end, buffer.size, blocks.alignment[block]
+        # Symmetry breaking: interchangeable blocks are tried in one order only.
         may_change = blocks.by_lifetime and not rest and not blocks.is_fixed[block]
         twins.append(last.get(alike, -1) if may_change else -1)
         if may_change:

@@ -28,6 +28,8 @@ class PushingSearch:
         self._is_fixed = backend.array(int(fixed) for fixed in blocks.is_fixed)
         self._alignment = alignment
         self._begin = backend.blank(count)
+        # With few conflicts, gaps are found among the neighbours of a block; with many, a scan over
+        # all blocks in order is faster.
         self._is_sparse = FEW_CONFLICTS * blocks.neighbour_start[-1] < count**2
         self._shelf = backend.kernel(ejection_kernel.Shelf)(
             self._begin,

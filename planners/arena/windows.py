@@ -59,7 +59,10 @@ class WindowSearch:
         """
         blocks, best, turn, failures = self._blocks, list(offsets), 0, 0
         while (peak := blocks.peak(best)) > least:
+            # Large neighbourhood search: the peak falls only if the highest block does, so it is in
+            # the window.
             window = self._around(self._highest(best), LEAST_WINDOW << failures % SIZES)
+            # A share of the gap at a time: one window rarely reaches the bound alone.
             goal = max(least, peak - max(blocks.unit, (peak - least) // PARTS_OF_GAP))
             pushing = self._pushing(window, best, turn)
             turn += 1
@@ -94,6 +97,7 @@ class WindowSearch:
             ]
             held = len(live) - len(free)
             entries = sum(self._conflicts_each[block] for block in live)
+            # Where more blocks are held than free the window has little room to improve.
             is_enough = len(free) >= max(least, held) or entries >= MOST_ENTRIES
             if is_enough or len(live) == len(self._blocks):
                 inside = set(free)
@@ -102,6 +106,7 @@ class WindowSearch:
 
     def _live(self, begin: int, end: int) -> list[int]:
         """Return the blocks that live between two times."""
+        # A block that started earlier than the longest lifetime ago has ended.
         first = bisect_left(self._begun, begin - self._longest)
         last = bisect_left(self._begun, end)
         return [block for block in self._by_start[first:last] if self._ends[block] > begin]
