@@ -46,6 +46,7 @@ class CoreCost(NamedTuple):
 
 def whole_core(depth: int) -> tuple[FifoCore, ...]:
     """Return the core for a depth, rounded up; more than one only beyond the largest core."""
+    # One less, so that a depth of exactly one core does not need a second core.
     largest, rest = divmod(max(depth - 1, 0), MOST_VENDOR)
     largest_cores = (FifoCore(style="vivado", depth=MOST_VENDOR),) * largest
     if not depth:

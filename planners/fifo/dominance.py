@@ -89,8 +89,12 @@ class DepthExchanges:
                 continue
             possible = (_cheapest(moves, weights, source, free) for moves in self._directions)
             for fewer, targets in sorted(move for move in possible if move is not None):
+                # Storage may not move in a circle: then each FIFO of it would rely on the next to
+                # hold the excess.
                 if not any(reaches(target, source) for target in targets):
                     onward[source] = targets
+                    # With `fewer` words above the floor one exchange is possible, so some smallest
+                    # depths have less.
                     depths[source] = floor[source] + fewer - 1
                     break
         return Most(depths=tuple(depths), onward=onward)
@@ -108,9 +112,11 @@ def _cheapest(
         """The least cost of this many words when they are moved on, and where they are then."""
         if place not in moves:
             return None
+        # An exchange is only valid as a whole, so the number is rounded up.
         times = -(-words // moves[place].fewer)
         cost, where = 0, list[int]()
         for target, more in moves[place].targets:
+            # The words may move on from the target as well; the cheapest end of the chain counts.
             moves_possible = [moved(target, times * more)]
             if target not in shut:
                 moves_possible.append((times * more * weights[target], (target,)))
@@ -124,6 +130,7 @@ def _cheapest(
         return cost, tuple(where)
 
     amount, place = 1, source
+    # Candidates are the products along a chain of single targets, with which no exchange rounds up.
     amounts = [amount]
     while place in moves and len(moves[place].targets) == 1:
         amount *= moves[place].fewer
@@ -153,12 +160,15 @@ def _moves(design: Design, alone: Alone) -> Iterator[tuple[bool, DepthExchange]]
         cluster, period = layer.cluster, alone(number)
         if len(inputs) != len(cluster.inputs) or len(outputs) != len(cluster.outputs) or not inputs:
             continue  # the rest of its words come from outside or go there
+        # A locked writer breaks the proof of both rules (see `Lock`).
         is_locked = any(output.lock is not None for output in cluster.outputs)
         is_written_freely = all(
             design.ports(design.fifos[number])[0].lock is None for number in (*inputs, *outputs)
         )
         writes_fast = len(outputs) == 1 and _is_fast(cluster, cluster.outputs[0], period)
         reads_fast = len(inputs) == 1 and _is_fast(cluster, cluster.inputs[0], period)
+        # A layer that does the same for each unit of a frame has its rates per unit: smaller
+        # exchanges are possible.
         parts = units(cluster) if writes_fast or reads_fast else 1
         taken = [port.words // parts for port in cluster.inputs]
         made = [port.words // parts for port in cluster.outputs]
@@ -217,6 +227,8 @@ def _in_order(cluster: Cluster) -> int:
             return 0
         if (wait.events == NONE).any():
             return 0
+        # The next frame follows without a gap: the step from its last read to the first read of the
+        # next counts too.
         around = np.append(wait.events, wait.events[0] + written.words)
         least = min(least, int(np.diff(around).min()))
     return max(0, least)

@@ -122,7 +122,8 @@ class EventGraph:
         self.owner = [number for number, cluster in enumerate(clusters) for _ in cluster.sequences]
         sequences = [sequence for cluster in clusters for sequence in cluster.sequences]
         self._tables: list[Numbers] = [np.zeros(1, dtype=np.int64)]
-        self._table_at: dict[int, int] = {}  # by identity
+        # By identity: repeated layers share their tables.
+        self._table_at: dict[int, int] = {}
         self._largest = {-1: 0}  # absolute value in each table
         self.events = [sequence.events for sequence in sequences]
         gap_at = [self._table(sequence.gaps) for sequence in sequences]
@@ -274,6 +275,8 @@ class Subgraph:
         self._columns = active, base, enabled, shift, *whole.columns_of_sequences
         self._backend: compiler.Backend = compiler.PLAIN
         self._fixed: tuple[Any, ...] = ()  # arguments of the kernels, once there is a question
+        # A ring of frames: an event refers at most `_back` frames back; further slots serve the
+        # search for a repeated state.
         self._slots = max(
             FEWEST_SLOTS, self._back + 2, min(MOST_SLOTS, ROOM // max(1, self.events))
         )
@@ -291,6 +294,7 @@ class Subgraph:
         largest = ranges.event_times(
             frames, period.numerator, period.denominator, whole.longest, self._most_tokens
         )
+        # Times are scaled by the denominator of the period, which may exceed 64 bits.
         backend = compiler.backend(fits=largest <= compiler.SAFE)
         if backend is not self._backend or not self._fixed:
             self._backend = backend
@@ -312,6 +316,7 @@ class Subgraph:
 
     def deadlock(self, spend: Spend = spend_nothing) -> EventCycle | None:
         """Return the layers and FIFOs that wait for one another for ever, or None."""
+        # A deadlock shows in the first frame: later frames repeat its waits.
         times = self._begin(Fraction(0), 1)
         return self._stuck() if self._frame(0, Fraction(0), times, spend) else None
 
@@ -408,6 +413,7 @@ class Subgraph:
         place = int(self._answer[0]), int(self._answer[1])
         path = [self._blank(self.events + 1) for _ in range(4)]
         met = _array(self._backend, [-1] * self.events)
+        # Following the waits backwards from an event closes the critical cycle.
         status = self._backend.kernel(event_times.trace)(
             frame, period.denominator, self._slots, self.events, *self._fixed, times, *place,
             met, *path, self._answer,
@@ -443,12 +449,15 @@ def _infeasible(is_passing: Any, fifos: Any, depths: Sequence[int | None]) -> In
     found.
     """
     outside = np.flatnonzero(~is_passing)
-    if len(outside):  # else the whole cycle is one chain
+    # A cycle has no beginning: rotate it to a step outside a chain. Without such a step it is one
+    # chain.
+    if len(outside):
         is_passing, fifos = (np.roll(column, -int(outside[0])) for column in (is_passing, fifos))
     waits = np.flatnonzero(fifos >= 0)
     begins = np.flatnonzero(np.diff(np.cumsum(~is_passing)[waits], prepend=-1))
     lengths = np.diff(begins, append=len(waits))
-    groups = [*np.unique(fifos[waits][begins[lengths == 1]]).reshape(-1, 1)]  # most are single
+    # Chains of a single FIFO are the usual case and are found without a loop in Python.
+    groups = [*np.unique(fifos[waits][begins[lengths == 1]]).reshape(-1, 1)]
     for begin, length in zip(begins[lengths > 1], lengths[lengths > 1], strict=True):
         groups.append(fifos[waits][begin : begin + length])
     chains = set()
@@ -465,6 +474,8 @@ def _most_waiting(words: Numbers, put: Numbers, taken: Numbers, period: int) -> 
     """
     behind = max(0, -(-int(taken[-1] - put[0]) // period)) + 1
     shifts = np.arange(-behind, 1).astype(taken.dtype)[:, None] * period
+    # All earlier frames are the same events shifted by whole periods, so one search in the sorted
+    # times counts them.
     seen = np.searchsorted(np.ravel(taken[None, :] + shifts), put, side="right")
     return int((words + 1 + behind * len(taken) - seen).max())
 

@@ -89,12 +89,15 @@ class Parts:
         enough for its smallest. depths: some that suffice; they say where to begin.
         """
         self.sufficient = depths
+        # Disjoint parts add up to a lower bound at once; joining them later only raises it.
         self._begin(depths)
         effort = EFFORT
         yield from self._solved(effort)
         while short := self._short():
             for group in short:
                 self._join(group)
+            # Doubled effort: a part that needs long is searched again at most a logarithmic number
+            # of times.
             effort *= 2
             yield from self._solved(effort)
         yield dict(enumerate(self._together()))
@@ -115,6 +118,8 @@ class Parts:
             trial = (*depths[:place], self._least[place], *depths[place + 1 :])
             cycle = self._evaluator.critical_cycle(trial)
             group = () if cycle is None else self._fewest(cycle.fifos, trial)
+            # Parts must be disjoint, else the cost of a common FIFO would be counted twice in the
+            # bound.
             if group and not inside & set(group):
                 self._add(group, self._least_cost(group))
                 inside |= set(group)
@@ -136,6 +141,7 @@ class Parts:
 
     def _solved(self, effort: int) -> Iterator[dict[int, int]]:
         """Search in each part, for this many simulations; what is not found is searched on later."""
+        # Small parts first: their proofs are cheap and raise the bound early.
         for part in sorted(self._parts, key=lambda part: len(part.places)):
             if part.depths is None:
                 self._end = self._evaluator.simulations + effort
@@ -151,6 +157,7 @@ class Parts:
             free = tuple(
                 fifo
                 for fifo in cycle.fifos
+                # At its limit a FIFO need not grow: the dominance rules place the words elsewhere.
                 if _least_of(trial[fifo], self.most[fifo]) != self.most[fifo]
             )
             if not free:
@@ -178,6 +185,7 @@ class Parts:
         joined = [part for part in self._parts if short & set(part.places)]
         inside = {place for part in joined for place in part.places}
         self._parts = [part for part in self._parts if part not in joined]
+        # The bounds of disjoint parts stay valid for their union.
         bound = sum(part.lower_bound for part in joined) + self._least_cost(short - inside)
         self._add(inside | short, bound)
 
@@ -186,6 +194,8 @@ class Parts:
         kept, tried = list(group), set[int]()
         while left := [place for place in kept if place not in tried]:
             self._look()
+            # Deletion filter for a minimal infeasible set: expensive FIFOs go first, so that cheap
+            # FIFOs remain.
             removed = max(left, key=lambda place: self._weights[place])
             tried.add(removed)
             trial = list(self.most)
@@ -247,6 +257,7 @@ class _FifoCluster:
             if region is None:
                 self._sufficient.add(depths)
                 continue
+            # Each region costs simulations once and prunes all later proposals inside it.
             self._regions.append(self._enlarged(trial, region))
             self._learn()
         self.depths = min(self._sufficient, key=lambda depths_: (covering.cost(depths_), depths_))
@@ -286,6 +297,7 @@ class _FifoCluster:
                 inner = tuple(hop for hop in chain if hop[0] in self._inside)
                 outer = tuple(hop for hop in chain if hop[0] not in self._inside)
                 depth_outside = total_depth(outer, self._most)
+                # Outside FIFOs can leave the region by themselves: it says nothing about this part.
                 if depth_outside is None or (not inner and depth_outside > limit):
                     break
                 if inner:
@@ -299,6 +311,8 @@ class _FifoCluster:
     def _enlarged(self, depths: Trial, region: Infeasible) -> Infeasible:
         """A region with these depths that is as large as can be, of few chains."""
         holding, region = self._fewest(depths, region)
+        # A region that grows in all its FIFOs by equal cost excludes every way to spend that cost
+        # there.
         limits, region = self._grown(depths, holding, region)
         chains = self._chains(region)
         if len(chains) <= MOST_SINGLY:
@@ -334,10 +348,12 @@ class _FifoCluster:
             return {place: depths[place] + cost // self._weights[place] for place in holding}
 
         weights = [self._weights[place] for place in holding]
+        # At least one FIFO gets one word more; then doubling, then bisection.
         low, high = 0, max(weights)
         best = larger(0)
         while (wider := self._tried(trial := larger(high))) is not None:
             low, high, best, region = high, 2 * high, trial, wider
+        # A difference below the cheapest word is not worth a simulation.
         while high - low > min(weights):
             middle = (low + high) // 2
             wider = self._tried(trial := larger(middle))
@@ -362,7 +378,8 @@ class _FifoCluster:
                 high = middle
                 continue
             low, step, region = middle, 2 * step, wider
-            if high is None and step == 2:  # before going far: is there an end?
+            # Before a long gallop: if the FIFO may even be unbounded it drops out of the region.
+            if high is None and step == 2:
                 without = {number: limit for number, limit in limits.items() if number != place}
                 wider = self._tried(without)
                 if wider is not None:
@@ -423,6 +440,7 @@ class Covering:
             for chain, limit in region.items()
             if (most := total_depth(chain, self.most)) is None or most > limit
         }
+        # Subsumption: only maximal regions are kept, which keeps the linear programs small.
         if any(_is_within(region_inside, region) for region in self._regions):
             return
         self._regions = [
@@ -445,6 +463,7 @@ class Covering:
                 return None
             try:
                 solution = self._solved(node, look)
+            # An interrupted node stays open, else the lower bound would be wrong afterwards.
             except BaseException:
                 heapq.heappush(self._nodes, node)  # its part of the depths is still to be searched
                 raise
@@ -452,6 +471,7 @@ class Covering:
                 continue
             bound, depths, unsure = solution
             node = _DepthNode(max(bound, node.bound), node.number, node.decided)
+            # Best first: a node whose bound rose waits until it is the cheapest again.
             if self._nodes and node.bound > self._nodes[0].bound:
                 heapq.heappush(self._nodes, node)
                 continue
@@ -459,6 +479,7 @@ class Covering:
             if depths not in sufficient and not self._is_inside(depths):
                 heapq.heappush(self._nodes, node)
                 return depths
+            # Branching on one length of a chain: long enough, or shorter.
             for has in (True, False):
                 self._made += 1
                 decided = {**node.decided, unsure: has}
@@ -484,6 +505,8 @@ class Covering:
             least = tuple(self.least[place] for place in self.places)
             return node.bound, least, made.any_length()
         depths = tuple(ceil(column - CLOSE) for column in relaxed.columns[: len(self.places)])
+        # Costs are multiples of the greatest common divisor of the weights, so the bound may be
+        # rounded up.
         bound = -(-relaxed.lower_bound // self._step) * self._step
         return bound, depths, made.unsure(relaxed.columns)
 
@@ -524,6 +547,7 @@ class _Program:
         for region in regions:
             ways = [self._columns[chain, limit + 1] for chain, limit in region.items()]
             self.is_empty |= not any(program.most[way_column] for way_column in ways)
+            # Covering constraint: at least one chain of the region exceeds its limit.
             program.add_row([(way_column, -1) for way_column in ways], -1)
 
     def _add_chain(self, chain: Chain, lengths: Sequence[int], base: int) -> None:
@@ -543,6 +567,7 @@ class _Program:
             column = self.program.add_column(0, int(must), int(may))
             self.is_empty |= must and not may
             if before != base:
+                # Monotonic columns: a chain that reaches a length reaches all smaller lengths.
                 self.program.add_row([(column, 1), (column - 1, -1)], 0)
             self._columns[chain, length] = column
             terms.append((column, length - before))
@@ -552,6 +577,7 @@ class _Program:
     def unsure(self, columns: Sequence[float]) -> Length:
         """Return the length that is least decided in a solution, or a depth if all are decided."""
         doubt = {length: min(columns[at], 1 - columns[at]) for length, at in self._columns.items()}
+        # Most fractional branching.
         best = max(doubt, key=lambda column: doubt[column], default=None)
         if best is not None and doubt[best] > CLOSE:
             return best

@@ -337,6 +337,7 @@ def least_depth(
     low, high, step = above + 1, enough, 1
     if does(low):
         return low
+    # Galloping: without an upper bound the step doubles until a depth suffices.
     if high is None or high <= low or not does(high):
         while not does(low + step):
             low, step = low + step, 2 * step
@@ -365,6 +366,7 @@ def grown(
         groups: list[tuple[int, ...]] = []
         trial: list[int | None] = [*current]
         while (cycle := evaluator.critical_cycle(trial)) is not None:
+            # Unbounding the FIFOs of one cycle shows the next independent cycle at the same depths.
             groups.append(cycle.fifos)  # without a FIFO in common with those before
             trial = [None if at in cycle.fifos else capacity for at, capacity in enumerate(trial)]
         if not groups:
@@ -393,9 +395,13 @@ def _repair(
         trial[place] = None
         if evaluator.suffices(trial):
             break
+    # The FIFO that made the group suffice comes first; the earlier FIFOs may then stay small.
     for place in reversed(grow):
+        # The maximum occupancy without a bound is a depth that suffices: an upper end for
+        # bisection.
         enough = evaluator.max_occupancy(trial, place)
         if is_hurried and enough is not None:
+            # In a hurry at most three simulations replace a bisection of up to log2(depth).
             for depth in sorted((current[place], enough // 64, enough // 8, enough)):
                 trial[place] = depth
                 if depth >= enough or (depth >= LEAST_DEPTH and evaluator.suffices(trial)):
@@ -422,10 +428,13 @@ def narrowed(
         range(len(depths)), key=lambda place: (floor[place] - current[place]) * weights[place]
     ):
         low, high = floor[place] - 1, current[place]
+        # One step less first: most depths are minimal already, and one failure settles them.
         middle = high - 1
         while high - low > 1:
             trial = (*current[:place], middle, *current[place + 1 :])
             if evaluator.suffices(trial):
+                # Surplus space of all FIFOs is removed at once: unused words cannot change the
+                # timing.
                 current = evaluator.occupied(trial)
                 yield current
                 high = current[place]
@@ -446,6 +455,7 @@ def exchanged(
     First all depth above the least of a FIFO, the most expensive first, then half of it, and so on.
     """
     current = depths
+    # Large exchanges first; halved shares reach depths that large steps jump over.
     for share in SHARES:
         for place in sorted(
             range(len(depths)),
@@ -475,7 +485,9 @@ def _exchange(
     if cycle is None:
         return tuple(trial)
     for fifo in cycle.fifos:
+        # The largest growth that still makes the exchange cheaper by at least one unit of cost.
         more = (fewer * weights[place] - 1) // weights[fifo]
+        # By the dominance rules a FIFO with a limit need not exceed it in some smallest depths.
         if fifo == place or most[fifo] is not None or more < 1:
             continue
         exchange = list(trial)
@@ -525,6 +537,7 @@ class _Cheapest:
     def answer(self) -> Sizing:
         """Return the cheapest depths, or the best found with a bound if the stop ends the work."""
         is_proved = self._is_proved(self._stop.part(share=AT_ONCE))
+        # After a proof of the cost only ties are left to break, by bits.
         share = FINISH if is_proved else BEGINNING
         begin = smallest_depths(self._graph, self._period, stop=self._stop.part(share=share))
         if not begin.depths:
@@ -579,6 +592,7 @@ class _Cheapest:
 
     def _descend(self) -> None:
         """Take steps down from all depths found, each at first as large as it can be at its cost."""
+        # Depths of the fewest bits or elements are upper bounds that best-first search has not met.
         for start in sorted(self._found, key=self._search.total):
             depths = tuple(map(self._search.end, range(len(start)), start))
             while (less := self._stepped(depths)) is not None:
@@ -614,6 +628,7 @@ class _Cheapest:
         try:
             least = least_depths(self._evaluator)
             variables = variables_of(least, [fifo.bits for fifo in self._fifos])
+            # Within one cost step depths can still shrink; users read them as the minimum.
             for less in reduced(variables, depths, suffices, is_close=True):
                 self._found[-1] = less
         except ENDS:

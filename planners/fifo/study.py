@@ -191,7 +191,9 @@ def _written(
     if any(len(row) > 1 for row in cores):
         design, depths = with_cores(design, cores)
         graph = EventGraph(design)
-    elif sizing.period == least_period:  # which nothing beats
+    # Deeper cores cannot slow the design, and no period is below the bottleneck's: no simulation is
+    # needed.
+    elif sizing.period == least_period:
         cycle = EventCycle(period=least_period, fifos=(), layers=())
         return Depths(depths=depths, bits=design.bits(depths), cycle=cycle)
     return _timed(graph, depths, stop)
@@ -201,11 +203,13 @@ def _fix(
     graph: EventGraph, start: Depths, asked: Fraction | None, stops: Stops, sizing: Sizing
 ) -> Sizing | None:
     """The least that has to be added to some depths so that they do not deadlock."""
+    # A fix is asked for only where the present depths deadlock.
     is_dead = start.cycle is not None and start.cycle.period is None
     if not is_dead or not sizing.depths:
         return None
     if asked is None and max(start.depths, default=LEAST_DEPTH) == LEAST_DEPTH:
         return sizing
+    # The floor keeps every depth of the file, so that the answer is an addition to it.
     return smallest_depths(graph, None, stop=stops(), floor=start.depths)
 
 
