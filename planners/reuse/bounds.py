@@ -115,10 +115,12 @@ class OpenChoices:
                 size = edge.elements if inner is None else least[inner] * edges[inner].row_elements
                 sized.append((size, live))
             counted = 0
+            # Of edges that may share a tensor only the largest live edge counts at each step.
             for size, live in sorted(sized, reverse=True):
                 new = live & ~counted
                 counted |= live
                 while new:
+                    # Iterates over the set bits: layers are sparse in the mask.
                     lowest = new & -new
                     loads[lowest.bit_length() - 1] += size
                     new ^= lowest
@@ -144,10 +146,14 @@ class OpenChoices:
 
     def _block_rows(self, number: int, choices: Choices) -> tuple[int, ...]:
         block = self.model.blocks[number]
+        # All combinations give the exact minimum of each edge; beyond the limit pairs of layers
+        # give a weaker bound.
         if prod(map(len, choices)) <= MOST_COMBINED:
             capacities_of_rows = (
                 self.model.storage(number, rows).capacities for rows in product(*choices)
             )
+            # The minimum of each edge by itself is a relaxation: no single choice need reach all of
+            # them.
             return tuple(map(min, zip(*capacities_of_rows, strict=True)))
         alone = [
             CyclicBlock(
@@ -191,6 +197,7 @@ def begun_before_end(
         if written is not None and read is not None:
             needed = model.table.needed(number, written, read)
             forces[edge.consumer].append((edge.producer, needed))
+            # A buffer for the whole tensor never blocks its producer.
             if capacity is not None and capacity < edge.rows:
                 room = model.table.room(number, written, read, capacity)
                 forces[edge.producer].append((edge.consumer, room))
@@ -204,6 +211,7 @@ def begun_before_end(
                 if not ended >> layer_before & 1 and firings > fired.get(layer_before, 0):
                     fired[layer_before] = firings
         changed = [(layer, len(model.table.written(layer, count)))] if count is not None else []
+        # Fixed point by a work list: firing counts only grow and are bounded by the phases.
         while changed:
             now, often = changed.pop()
             for layer_before, forced_at in forces[now]:
@@ -240,11 +248,13 @@ class PartitionSearch:
             return
         self._steps += 1
         met: Sequence[Choices] = ()
+        # Alternation: which search is better depends on the distance between separators.
         if self._steps % 2 and not self._paths.is_done:
             self._paths.step()
             met = [self._paths.choices] if self._paths.is_done else []
         else:
             met = self._tree.split()[1:]  # the first is completed as before
+        # Upper bounds by completing open choices end the search as soon as both bounds meet.
         self.found = min([self.found, *map(self._completed, met)])
 
     def _completed(self, choices: Choices) -> int:
@@ -289,6 +299,8 @@ class PartitionBound:
                 units = [unit for unit in units if sum(search.found for search in unit) > least]
                 if not units:
                     return
+                # The joint bound is the maximum over the units: only the largest can raise or
+                # settle it.
                 largest = max(units, key=lambda unit: sum(search.bound for search in unit))
                 stop.look()
                 max(largest, key=lambda search: search.found - search.bound).step()
@@ -332,6 +344,7 @@ class SeparatorPaths:
         self._ending: dict[int, list[_Segment]] = {place: [] for place in self._places}
         for number, begin in enumerate(self._places):
             for end in self._places[number + 1 :]:
+                # All segments begin with the bound of no choice at all, valid for each of them.
                 self._ending[end].append(_Segment(begin, end, least))
                 if end < self._layers and len(left.all_open[end]) == 1:
                     break  # this separator works as a whole in all choices
@@ -362,9 +375,11 @@ class SeparatorPaths:
 
         By each end alone, then by both ends, then by the layers between them.
         """
+        # Only segments on the best path can raise the bound of the path.
         unknown = [segment for segment in self._path if not segment.is_known]
         segment = max(unknown, key=lambda segment_: segment_.bound)
         begin, end = segment.begin, segment.end
+        # Lazy refinement: one separator bounds many segments by one evaluation.
         separator = next((end_ for end_ in (begin, end) if end_ in self._separators_left), None)
         if separator is not None:
             self._separators_left.remove(separator)
@@ -428,6 +443,8 @@ class SeparatorPaths:
             if reached:
                 come[place] = min(
                     reached,
+                    # Minimax path by dynamic programming: a choice needs as much as its largest
+                    # segment.
                     key=lambda segment: (max(best[segment.begin], segment.bound), segment.begin),
                 )
                 best[place] = max(best[come[place].begin], come[place].bound)
@@ -487,11 +504,15 @@ class ChoiceTree:
         Wherever Ctrl-C ends it, the nodes are all choices.
         """
         node, *rest = self._nodes
+        # The open layers near the fullest step decide its load, so they are fixed first.
         layer = min(self._open(node), key=lambda layer_: (abs(layer_ - node.fullest), layer_))
         before, behind = node.choices[:layer], node.choices[layer + 1 :]
         parts = [(*before, (rows,), *behind) for rows in node.choices[layer]]
+        # The bound of a child is at least its parent's bound.
         rest += [self._node(choices, node.bound, node.fixed - 1) for choices in parts]
         heapify(rest)
+        # Assigned once, after all parts are made: an interrupt leaves a complete partition of the
+        # choices.
         self._nodes = rest
         return parts
 

@@ -182,10 +182,13 @@ def _in_buffers(
     stored: list[list[int]] = []
     for edge in order:
         size, conflict = sizes[edge], conflicts[edge]
+        # Algorithm 8: a new buffer counts as the last resort, after any buffer that grows.
         best, least = len(room), size + 1
         for place, (here, bits) in enumerate(zip(room, users, strict=True)):
+            # One AND of bit sets tests an edge against all users of a buffer.
             if not bits & conflict:
                 growth = size - here
+                # The first buffer that need not grow is optimal, so the scan ends there.
                 if growth <= 0:
                     best = place
                     break
@@ -206,6 +209,7 @@ def _in_buffers(
 
 def best_shared(sizes: Sequence[int], conflicts: Sequence[int]) -> list[SharedBuffer]:
     """Return the smaller of Algorithm 8's buffers and those shared largest first."""
+    # Neither order is better on all networks.
     either = [shared_buffers(sizes, conflicts), shared_largest_first(sizes, conflicts)]
     return min(either, key=lambda buffers: sum(buffer.size for buffer in buffers))
 
@@ -219,6 +223,7 @@ def overlaps(first: Sequence[int], last: Sequence[int], bits: Sequence[int]) -> 
     )
     start_steps, end_steps = [step for step, _ in starts], [step for step, _ in ends]
     return [
+        # Intervals that start no later than this one ends, less those that end before it starts.
         started[bisect_right(start_steps, end)] & ~ended[bisect_left(end_steps, start)]
         for start, end in zip(first, last, strict=True)
     ]

@@ -210,6 +210,7 @@ class ChromosomeEvaluator:
         if evaluation is None:
             self.count += 1
             if len(self._known) >= MOST_EVALUATIONS:
+                # First in, first out: dicts keep the order of insertion.
                 del self._known[next(iter(self._known))]
             states = self._states(genes)
             evaluation = self._known[genes] = ChromosomeCosts(

@@ -100,9 +100,12 @@ def load_front(
                 )
                 for point, also in product(front, fronts[second])
             )
+            # Pareto filter after each partition: dominated combinations cannot become optimal
+            # later.
             front = improving(both, _load_and_time)
         joined.append(front[::-1])  # from the largest load on
     chosen: dict[tuple[LoadPoint, ...], None] = {}
+    # The largest load decides in sequence, so below each limit every unit takes its fastest point.
     for limit in sorted({point.load for front in joined for point in front}, reverse=True):
         within = [next((point for point in front if point.load <= limit), None) for front in joined]
         points = tuple(point for point in within if point is not None)
@@ -167,6 +170,8 @@ def partition_front(found: Segments) -> list[LoadPoint]:
         ]  # None for each separator
         time = sum(segment.nanoseconds for segment in path)
         front.append(LoadPoint(load, time, (tuple(genes[:-1]),)))
+        # Epsilon constraint: the next path has to need less, so each turn yields one point of the
+        # front.
         limit = load - 1
     return improving(front, _load_and_time)
 
@@ -179,6 +184,8 @@ def _fastest(ending: dict[int, list[Segment]], limit: int | None) -> list[Segmen
         for segment in ending[place]:
             if segment.begin in best and (limit is None or segment.load <= limit):
                 time, load = best[segment.begin]
+                # Shortest path in a directed acyclic graph of separators; of equal times the
+                # smaller load.
                 candidate = (time + segment.nanoseconds, max(load, segment.load))
                 if place not in best or candidate < best[place]:
                     best[place], come[place] = candidate, segment
@@ -237,9 +244,12 @@ def segments(model: PartitionModel, genes: Sequence[Gene], *, floor: int, stop: 
             if apart:
                 fastest[begin, end] = min(apart)
                 last = 0 if end == layers else model.nanoseconds(end, _rows(model, end, None))
+                # Dominated: a whole separator in between is as fast as this segment could be at
+                # best, and needs no more.
                 if min(apart) <= sum(quickest[begin + 1 : end]) + last:
                     continue
             choices = inner[begin + 1 : end]
+            # The number of choices grows exponentially with the layers of a segment.
             is_all = prod(map(len, choices)) <= MOST_CHOICES
             is_complete &= is_all
             tried = product(*choices) if is_all else _uniform(choices)
@@ -262,6 +272,7 @@ def _rows(model: PartitionModel, layer: int, gene: Gene) -> int:
 def _segment(model: PartitionModel, begin: int, end: int, genes: tuple[Gene, ...]) -> Segment:
     """A segment with everything outside of it whole."""
     layers, edges = len(model.heights), model.table.edges
+    # Layers outside are whole: what is live inside does not depend on them.
     rows = model.part_rows((*(None,) * (begin + 1), *genes, *(None,) * (layers - end)))
     done = range(begin + 1, min(end + 1, layers))
     capacities = model.capacities(model.storages(rows))

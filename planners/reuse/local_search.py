@@ -192,12 +192,17 @@ class LocalSearch:
     def _searched(self, seeds: Iterable[Chromosome], stop: Stop) -> Reason:
         """Search; return why it is at its end."""
         alleles = self._problem.alleles
+        # Exhaustive search proves the front of a small problem.
         if self._problem.size <= ENUMERATED:
             self._look_at(product(*alleles), stop)
             return because(SearchEnd.EVERY_ONE)
         whole = tuple(values[0] for values in alleles)
+        # Both extremes bound the front: the fastest chromosome, and all layers in their smallest
+        # parts.
         self._look_at([whole, tuple(values[len(values) > 1] for values in alleles)], stop)
         self._look_at(seeds, stop)
+        # Memory first: random walks rarely reach the smallest memory, where all large buffers have
+        # to shrink together.
         self.climb_smallest(stop)
         self.descend(whole, min(allele for values in alleles for allele in values[1:]), stop)
         idle = 0
@@ -205,6 +210,7 @@ class LocalSearch:
             before = self._executor.evaluations
             self.walk(stop)
             self._rounds += 1
+            # A round without a new chromosome is evidence that the neighbourhood is exhausted.
             idle = 0 if self._executor.evaluations > before else idle + 1
         return because(SearchEnd.NOTHING_NEW, rounds=IDLE_ROUNDS)
 
@@ -216,6 +222,7 @@ class LocalSearch:
             points: list[Point] = []
             try:
                 evaluated_points(self._executor, batch, points, stop)
+            # Workers may be interrupted in a batch: the points that are evaluated already count.
             finally:
                 self.archive.add(points)
             evaluated += points
@@ -228,6 +235,7 @@ class LocalSearch:
         """
         genes = self._problem.free_genes
         end = self._executor.evaluations
+        # Without a limit the effort grows with the problem, not with the clock.
         end += self._executor.share(CLIMBS) or UNLIMITED * len(genes)
 
         def memory(chromosome: Chromosome) -> Number:
@@ -257,6 +265,7 @@ class LocalSearch:
         while True:
             nearby: dict[Chromosome, None] = {}
             for width in WIDTHS:
+                # Runs overlap by half: a good run that straddles two runs is still tried.
                 for begin in range(0, len(free) - width + 1, max(1, width // 2)):
                     genes = list(now.chromosome)
                     _set(self._problem, genes, free[begin : begin + width], allele)
@@ -266,6 +275,7 @@ class LocalSearch:
             smaller = [point for point in evaluated if point.score.objectives[0] < least]
             if not smaller:
                 return
+            # Steepest descent by the ratio of lost time to saved memory.
             now = min(smaller, key=price)
 
     def walk(self, stop: Stop) -> None:
@@ -275,17 +285,21 @@ class LocalSearch:
         periods = len(front[0].score.objectives) - 1
         walks = []
         for number in range(settings.walks):
+            # Some walks aim at memory alone; the rest spread over the front by random weights.
             if number < settings.memory_walks:
                 weights = [MEMORY_ALONE, *(1 for _ in range(periods))]
             else:
                 weights = [self._random.randint(1, HEAVIEST) for _ in range(periods + 1)]
             walks.append(
+                # Every second walk begins at a random point: diversity along the front.
                 _WalkPosition(front, weights, self._random.choice(front) if number % 2 else None)
             )
         free = self._problem.free_genes
         met: list[Point] = []
         try:
             for step in range(settings.steps):
+                # Dueck and Scheuer: the threshold falls linearly to zero, a fraction so that no
+                # rounding decides.
                 threshold = settings.threshold * Fraction(settings.steps - step - 1, settings.steps)
                 offers = [
                     neighbour(self._problem, free, walk.chromosome, self._random) for walk in walks
@@ -304,6 +318,7 @@ class _WalkPosition:
     def __init__(self, front: Sequence[Point], weights: Sequence[int], begin: Point | None) -> None:
         columns = list(zip(*(point.score.objectives for point in front), strict=True))
         self._factors = [
+            # Objectives have different units: each is normalised by its range over the front.
             Fraction(weight, sum(weights)) / ((max(column) - min(column)) or 1)
             for weight, column in zip(weights, columns, strict=True)
         ]
@@ -318,6 +333,7 @@ class _WalkPosition:
     def offer(self, chromosome: Chromosome, found: Score, threshold: Fraction) -> None:
         """Go there, if it is not too much worse."""
         cost = self._cost_of(found)
+        # Threshold accepting: unlike simulated annealing the decision needs no random number.
         if cost <= self._cost + threshold:
             self.chromosome, self._cost = chromosome, cost
 
@@ -332,7 +348,8 @@ def neighbour(
     kind = random.randrange(MOVES)
     if kind < 3:
         _change(problem, genes, random.choice(free), random)
-    elif kind < 5:  # a gene beside a border between different alleles
+    # Borders between alleles: memory changes most where parts meet whole layers.
+    elif kind < 5:
         borders = [
             gene for pair in pairwise(free) for gene in pair if genes[pair[0]] != genes[pair[1]]
         ]
@@ -389,15 +406,20 @@ def climbed(
     idle = 0
     while genes and idle < most_idle:
         is_better = False
+        # Random order of genes with equal gain: a fixed order would bias towards early layers.
         left = random.sample(genes, len(genes))
         first = gains(now)
         while left:
+            # The gene with the largest possible gain is tried first: fewer evaluations until the
+            # first success.
             gene = max(left, key=lambda gene_: first.get(gene_, 0))
             left.remove(gene)
             changed = list(now)
             if idle == 0:
                 _change(problem, changed, gene, random)
-            elif random.random() < 0.5:  # a run, or a handful, of other genes
+            # After an idle sweep single changes are exhausted: a run, or a handful, of genes
+            # changes.
+            elif random.random() < 0.5:
                 _change_run(problem, changed, genes, random)
             else:
                 for changed_gene in random.sample(genes, min(len(genes), random.randint(2, FEW))):
@@ -407,6 +429,8 @@ def climbed(
             if memory_now < least:
                 is_better = True
                 yield chromosome
+            # Equal memory is accepted: with several buffers of the largest size no single change
+            # gains.
             if memory_now <= least:
                 now, least, first = chromosome, memory_now, gains(chromosome)
         idle = 0 if is_better else idle + 1
@@ -427,6 +451,7 @@ def gains(evaluator: ChromosomeEvaluator, buffers: Buffers) -> dict[int, int]:
         ]
         gain = buffer.size - max(smaller, default=0)
         filling = [evaluator.edges[n] for n in buffer.edges if buffers.sizes[n] == buffer.size]
+        # A cut edge is always stored whole, so that a buffer it fills cannot shrink.
         if buffer.size and all(edge.inner is not None for edge in filling):
             for edge in filling:
                 name = evaluator.application.members[edge.member].name
@@ -528,12 +553,15 @@ class _Climbs:
         with suppress(Enough):
             while idle < IDLE_CLIMBS and self._left:
                 needs = [self._least(member, self.found) for member in range(len(self._own))]
+                # Networks in sequence share memory: only the largest network decides, so the
+                # remaining calls go to it.
                 largest = needs.index(max(needs))
                 if not self._genes[largest]:
                     return
                 before = self._left
                 start = list(self.found)  # layers work by parts, a few as a whole
                 for gene in self._genes[largest]:
+                    # A new start near "all by parts", where memory is small.
                     is_whole = self._random.randrange(WHOLE_OF) == 0
                     start[gene] = self._problem.alleles[gene][0 if is_whole else 1]
                 climbed = self._climbed(largest, tuple(start), most_idle=AGAIN_IDLE)
@@ -561,6 +589,7 @@ class _Climbs:
     def _least(self, member: int, chromosome: Chromosome) -> int:
         """Return what the network needs: a call, unless it is known. Raises Enough after the last."""
         own_genes = tuple([chromosome[gene] for gene in self._own[member]])
+        # Genes of other networks do not change the buffers of this network.
         memory = self._known[member].get(own_genes)
         if memory is None:
             if self._stop.is_over() or not self._left:

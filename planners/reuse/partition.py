@@ -248,9 +248,12 @@ class PartitionModel:
         last: list[int] = []
         count = 0
         for begin, end in self._segments(rows):
+            # Steps of a segment depend only on its own rows: a mutation of one gene misses the
+            # cache once.
             key = (begin, tuple(rows[begin:end]))
             segment = self._segments_known.get(key)
             if segment is None:
+                # Clearing all is simpler than a least-recently-used order, and rare.
                 if len(self._segments_known) >= MOST_SEGMENTS:
                     self._segments_known.clear()
                 _, segment = self._turns(begin, end, rows, capacities)
@@ -291,6 +294,7 @@ class PartitionModel:
                     waits.start.append(self.table.needed_at(number, rows[producer], rows[layer]))
             for number, consumer in self._outputs[layer]:
                 capacity = capacities[number]
+                # Waits for room only where the buffer is smaller than the tensor.
                 if consumer < end and capacity < self.table.edges[number].rows:
                     start = self.table.room_at(number, rows[layer], rows[consumer], capacity)
                     waits.source.append(consumer - begin)
@@ -304,6 +308,7 @@ class PartitionModel:
 def _reached(layers: int, edges: Sequence[PartitionEdge]) -> tuple[list[int], list[int]]:
     """For each layer, as bits, the layers it depends on, and the layers that depend on it."""
     above, below = [0] * layers, [0] * layers
+    # Transitive closure in one pass, since layers are numbered in topological order.
     for edge in sorted(edges, key=lambda edge: edge.consumer):
         above[edge.consumer] |= above[edge.producer] | 1 << edge.producer
     for edge in sorted(edges, key=lambda edge: -edge.producer):

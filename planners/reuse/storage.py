@@ -240,6 +240,8 @@ def held_rows(rates: BlockRates) -> tuple[Rows, Rows]:
         for edge in rates.edges:
             if edge.consumer == layer:
                 wait(layer, edge.producer, edge.needed)
+                # Longest chains of waits: the bound of a later layer follows from the layers it
+                # waits for.
                 for above, firings in waits[edge.producer].items():
                     # The last of the firings that are needed waits in its turn.
                     before = [firings[count - 1] if count else 0 for count in edge.needed]
@@ -269,6 +271,7 @@ def _rows_deepest_first(rates: BlockRates) -> tuple[int, ...]:
         return True
 
     for _ in range(sum(phases)):
+        # Deepest first: consumers fire as soon as they can, which keeps buffers small.
         layer = len(phases) - 1
         while not can_fire(layer):
             layer -= 1
@@ -299,6 +302,7 @@ def block_storage(
     def size(capacities: Sequence[int]) -> int:
         return sum(map(mul, capacities, row_elements))
 
+    # The lower bound is reached by one schedule: nothing is left to search.
     if least == used:
         return BlockStorage(used, size(used), size(used))
     graph = _graph(rates, row_elements)
@@ -306,6 +310,7 @@ def block_storage(
     if storage.reason.has(Ended.INTERRUPTED):
         raise KeyboardInterrupt  # it ends all the work around the search
     bound = max(size(least), storage.lower_bound)
+    # The search may end early with more than the simple schedule needs.
     if storage.point is None or storage.point.size > size(used):
         return BlockStorage(used, size(used), bound)
     capacities = tuple(storage.point.capacities[str(number)] for number in range(len(rates.edges)))
