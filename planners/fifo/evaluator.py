@@ -99,6 +99,8 @@ class DesignEvaluator:
         """Return what holds a design back: above the required period, or at all if there is none."""
         self.count += 1
         worst: EventCycle | None = None
+        # Small groups first: a deadlock or a slow cycle found there saves the simulation of the
+        # large ones.
         for group in sorted(self.graph.components(depths), key=len):
             evaluation = self._of_group(group, depths)
             if evaluation is not None and (evaluation.period is None or self._required is not None):
@@ -132,8 +134,10 @@ class DesignEvaluator:
     def _above(self, layers: Sequence[int], own: Depths, depths: Depths) -> EventCycle | None:
         """A cycle that must not be, by what is known of other depths or by simulation."""
         sufficient = self._sufficient.setdefault(tuple(layers), deque(maxlen=LATEST))
+        # Monotonicity: at least as much depth everywhere as depths that suffice is enough.
         if any(_is_within(depths_known, own) for depths_known in sufficient):
             return None
+        # A known cycle answers for all depths in its infeasible region, without a simulation.
         for cycle in self._cycles:
             if cycle.infeasible.holds(depths) and set(cycle.layers) <= set(layers):
                 return cycle
@@ -159,6 +163,7 @@ class DesignEvaluator:
         if self._required is None:
             return None
         bounded = list(depths)
+        # Any bound joins the two ends of the FIFO in one group, which has to be simulated together.
         bounded[place] = 1
         end = self.graph.design.fifos[place].producer
         group = next(component for component in self.graph.components(bounded) if end in component)
@@ -213,6 +218,7 @@ class DesignEvaluator:
             )
             part = self.graph.restricted([layer], [None] * len(self.graph.design.fifos))
             slowest = _slowest_cycle(part, least, self.spend)
+            # Periods of layers alone do not depend on depths: each is computed once for a design.
             periods[layer] = (None if slowest is None else slowest.period) or least
         return periods[layer]
 
@@ -231,6 +237,8 @@ def _slowest_cycle(part: TimedPart, period: Fraction, spend: Spend) -> EventCycl
         slowest = slower
         if slower.period is None:
             break
+        # Howard-like iteration: each cycle found is slower than the last, so it ends at the
+        # slowest.
         period = slower.period
     return slowest
 

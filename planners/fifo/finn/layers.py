@@ -123,7 +123,8 @@ def _global_pool(node: FinnNode, options: TimingOptions) -> Cluster:
     sum_bits = bits + (max(1, node.vectors) - 1).bit_length()
     latency, _ = options.latency(node.operator, node.name)
     require_short(read + latency + folds)
-    begin = read + latency  # the second loop begins when the first has ended
+    # The second loop writes after the last read has passed the pipeline of the first.
+    begin = read + latency
     writes = [(begin + counting(folds), lanes * sum_bits)]
     return _loop(node, options, begin + folds, [(counting(read), lanes * bits)], writes)
 
@@ -157,7 +158,8 @@ def _max_pool(node: FinnNode, options: TimingOptions) -> Cluster:
     reads = np.ravel(rows + counting(reading))[:total]
     writes = np.ravel(rows + reading + counting(writing))
     bits = lanes * node.bits("dataType" if node.has("dataType") else "inputDataType")
-    left = max(0, total - len(reads))  # rows below the last whole window
+    # Rows below the last whole window are read and dropped at the end of the frame.
+    left = max(0, total - len(reads))
     end = made[0] * (reading + writing)
     reads = np.concatenate((reads, end + counting(left)))
     return _loop(node, options, end + left, [(reads, bits)], [(writes, bits)])
@@ -252,6 +254,7 @@ def _matrix_unit(node: FinnNode, options: TimingOptions) -> Cluster:
         cluster = rtl.matrix_vector(vectors, folds, core, bits=(taken, bits_out))
         return replace(cluster, assumed=(f"pipeline {core}",))
     steps = counting(vectors * synapse * neuron)
+    # Input vectors are read in the first neuron fold and replayed in the others.
     reads = steps[steps % (synapse * neuron) < synapse]
     writes = steps[synapse - 1 :: synapse]
     return _loop(node, options, len(steps), [(reads, taken)], [(writes, bits_out)])
@@ -264,6 +267,7 @@ def _thresholding(node: FinnNode, options: TimingOptions) -> Cluster:
     if not node.is_rtl:
         starts = counting(words)
         return _loop(node, options, words, [(starts, bits[0])], [(starts, bits[1])])
+    # Binary search over the thresholds: a stage for each bit of the number of steps.
     stages = node.whole("numSteps").bit_length() * (2 if node["deep_pipeline"] else 1)
     return rtl.pipeline(words, stages + 2, stages + 3, bits=bits)
 
@@ -334,7 +338,7 @@ def converter_cluster(
         return rtl.narrowing(read, taken // bits_out, bits=taken)
     if read == written:
         return rtl.pipeline(read, 1, 2, bits=widths)
-    # Bits are taken as soon as they are needed: as two converters through a common width do.
+    # Bits are taken as soon as they are needed, as two converters through a common width take them.
     step = gcd(taken, bits_out)
     begin = counting(read) * (taken // step)
     end = (counting(written) + 1) * (bits_out // step)
@@ -435,6 +439,8 @@ class SlidingWindow:
         rows = counting(self.kernel[0]) * down * self.image[1] * self.folds
         pixels = np.ravel(rows[:, None] + counting(self.kernel[1]) * across * self.folds)
         folds, starts = counting(self.folds), self.starts()
+        # A depthwise unit takes all pixels of a channel fold in sequence, others all folds of a
+        # pixel.
         order = folds[:, None] + pixels if self.is_depthwise else pixels[:, None] + folds
         fetched = np.ravel(starts[:, None] + np.ravel(order))
         following = np.append(starts[1:], starts[-1] + self.span - 1)

@@ -63,6 +63,8 @@ def cost(depth: int, bits: int, kind: str, objective: str) -> int:
 
 def block_rams(depth: int, bits: int) -> int:
     """Return the block RAMs of 18 kbit of a FIFO in memory."""
+    # Greedy slicing of the width: the widest aspect ratio of a block RAM first (18 x 1024, then 9 x
+    # 2048, 4 x 4096, 2 x 8192, 1 x 16384).
     count, rest = bits // 18 * -(-depth // 1024), bits % 18
     if depth <= 1024:
         return count + (rest > 0)
@@ -214,6 +216,7 @@ class CallModel:
         ends = [int(end) for end in run["end"]]
         last = max(range(len(ends)), key=ends.__getitem__)
         cycles = ends[last]
+        # The limit was passed: the remaining stages of that process bound its end from below.
         if status == stage_times.LATE:
             last = int(run["late"])
             stages = self.design.processes[last].stages
@@ -259,10 +262,13 @@ class CallModel:
         """The most words between a write and the read that frees its place."""
         ring, words = int(fifos["ring"][fifo]), int(fifos["written"][fifo])
         size = int(fifos["size"][fifo])
-        if size < words:  # only the latest words of a bounded FIFO are still in its ring
+        # Only the latest words of a bounded FIFO are still in its ring; it was full, or the size is
+        # an upper bound.
+        if size < words:
             return size
         put = np.asarray(fifos["write_time"][ring : ring + words])
         taken = np.asarray(fifos["read_time"][ring : ring + int(fifos["released"][fifo])])
+        # Words written so far less words freed before this write: both time lists are sorted.
         held = np.arange(1, words + 1) - np.searchsorted(taken, put)
         return max(1, int(held.max(initial=1)))
 
@@ -296,7 +302,9 @@ class CallModel:
             latency.append(2 if is_slow else 1)
             size.append(max(1, words if depth is None or is_open else depth))
         ring, total, kept_words = [0] * len(size), 0, 0
-        for number in sorted(range(len(size)), key=size.__getitem__):  # the small ones come first
+        # Small FIFOs come first: a snapshot keeps only a prefix of the rings, with as many FIFOs as
+        # fit.
+        for number in sorted(range(len(size)), key=size.__getitem__):
             ring[number], total = total, total + size[number]
             if total * KEPT_SHARE <= self.events:
                 kept_words = total
@@ -320,6 +328,7 @@ class CallModel:
         run.waiting = processes
         if limit is not None:
             run.limit = limit
+        # Skipping repeated states loses the path and the occupancies, and pays only in long calls.
         is_skipping = int(not has_path and not is_whole and self.events >= MANY)
         snapshot = backend.kernel(stage_times.Snapshot)(
             is_skipping,
@@ -367,6 +376,8 @@ class CallModel:
             predecessor = ends.reader if is_writing else ends.writer
             waits[process] = predecessor, BlockedProcess(process, fifo, is_writing=is_writing)
         way: list[int] = []
+        # Following the waits from any blocked process ends in a cycle, or at a process that has
+        # ended.
         here = min(waits)
         while here in waits and here not in way:
             way.append(here)

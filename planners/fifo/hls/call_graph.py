@@ -69,6 +69,7 @@ def call_graph(model: CallModel, depths: Sequence[int]) -> Graph:
             continue
         source, production = writer, tuple(put)
         size = -(-fifo.bits // 8)
+        # The latency of a memory is an actor in the data path; space is freed without it.
         if is_memory(depth, fifo.bits, fifo.kind):
             source, production = f"{fifo.name}: memory", (1,)
             actors.append(Actor(name=source, durations=(1,)))

@@ -212,9 +212,13 @@ def _for_all(
     if len(sizings) == 1 or any(not sizing_of_run.depths for sizing_of_run in sizings):
         return next((sizing_of_run for sizing_of_run in sizings if not sizing_of_run.depths), best)
     depths = tuple(
-        max(row) for row in zip(*(sizing_of_run.depths for sizing_of_run in sizings), strict=True)
+        # The maximum over the runs suffices by monotonicity, but memories can be slower: it is
+        # simulated again below.
+        max(row)
+        for row in zip(*(sizing_of_run.depths for sizing_of_run in sizings), strict=True)
     )
     cost = total_cost(models[0], depths, question.objective)
+    # Depths for all runs are depths for each run: the largest bound holds.
     bound = max(sizing_of_run.lower_bound for sizing_of_run in sizings)
     outcomes = [model.outcome(depths) for model in models]
     is_enough = all(

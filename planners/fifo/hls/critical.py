@@ -78,9 +78,12 @@ def _repeated(
     if not keys:
         return (), None
     key, count = Counter(keys).most_common(1)[0]
+    # Two visits can be coincidence; three show a period.
     if count < 3:
         return (), None
     places = [number for number, key_at in enumerate(keys) if key_at == key]
+    # The middle of the path is far from the start and the end of the call, where the pattern may
+    # differ.
     middle = len(places) // 2
     first, last = places[middle - 1], places[middle]
     steps = [

@@ -108,7 +108,8 @@ def sized(
     if cheapest is not None:
         best = _reduced_in_time(model, cheapest, goal, stop)
     cost = total_cost(model, best, objective)
-    if cost == total_cost(model, begin.depths, objective):  # of these the fewest bits
+    # Costs in steps leave ties: of these the fewest bits.
+    if cost == total_cost(model, begin.depths, objective):
         best = min(best, begin.depths, key=lambda depths: total_cost(model, depths, "bits"))
     return CallSizing(
         goal=goal, status=status, reason=reason, depths=best, cost=cost,
@@ -195,6 +196,8 @@ class _FewestBits:
         they reach.
         """
         model, spend = self._model, self._spend_whatever
+        # Room for all words of a call: the depths without any wait for space, whatever the kind of
+        # memory.
         ample = tuple(max(LEAST_DEPTH, words) for words in model.words)
         for depths in (occupied_depths(model, spend), ample, model.given):
             if self._begin:
@@ -216,6 +219,8 @@ class _FewestBits:
             for depths in self._begin:
                 self._take(depths)
             self._take(self._with_few_memories())
+            # Places that are memories in every answer may be treated so in the relaxation: a
+            # tighter bound.
             forced = _forced_memories(model, self._goal, self._stop.part(share=FIRST))
             fewest = self._fewest_with(forced)
             if not self._is_enough(fewest):
@@ -223,11 +228,14 @@ class _FewestBits:
                     return False
                 self._goal = fewest
                 continue
+            # Relaxation: shift registers are faster than memories, so these bits are a lower bound.
             bounding = self._sized_with(forced, SHARE)
             self._bound, self._reason = bounding.lower_bound, bounding.reason
+            # The relaxed answer also holds with its true memories: it is optimal.
             if self._take(bounding.depths):
                 break
             deep = model.memories(bounding.depths) if bounding.depths else memories
+            # Memories are only added, so the rounds end.
             memories = [old or new for old, new in zip(memories, deep, strict=True)]
             fewest = self._fewest_with(memories)
             if self._is_enough(fewest):
@@ -323,6 +331,7 @@ def _forced_memories(model: CallModel, goal: int | None, stop: Stop) -> tuple[bo
             before = list(memories_found)
             for place in range(len(memories_found)):
                 shallow = model.first_memory(place) - 1
+                # A FIFO whose words all fit a shift register never has to be a memory.
                 if memories_found[place] or shallow >= model.words[place]:
                     continue
                 trial: list[int | None] = [None] * len(memories_found)
@@ -334,6 +343,7 @@ def _forced_memories(model: CallModel, goal: int | None, stop: Stop) -> tuple[bo
             if memories_found == before:
                 return tuple(memories_found)
     except ENDS:
+        # The set of the last complete round: each member was proved under forced memories only.
         return tuple(before)
 
 
@@ -362,6 +372,7 @@ class _CallSearch:
 
     def _price(self, place: int, depth: int) -> int:
         """Cost of a place; more than it ever holds costs more, so that nothing grows without end."""
+        # Words beyond those of a call are never used, but a rising price keeps the queue finite.
         most = max(LEAST_DEPTH, self._model.words[place])
         return self._model.price(place, min(depth, most), self._objective) + max(0, depth - most)
 
@@ -370,6 +381,8 @@ class _CallSearch:
         depths = tuple(capacity or 0 for capacity in capacities)
         if depths not in self._known:
             outcome = self._model.outcome(depths, limit=self._goal, spend=self._stop.charge)
+            # A reason that rests on a memory's latency holds only from the depth on at which it is
+            # a memory.
             deep = tuple((place, self._model.first_memory(place)) for place in outcome.slowed)
             period = None if outcome.cycles is None else Fraction(outcome.cycles)
             self._known[depths] = PeriodEvaluation(period, outcome.holding, deep=deep)

@@ -129,6 +129,8 @@ def staged(
     for array in trace.arrays:
         for reader in array.readers:
             for writer in array.writers:
+                # Arrays are PIPO buffers: only a writer earlier in program order starts the reader
+                # of the same call.
                 if owner[writer] < owner[reader]:
                     after[owner[reader]].add(owner[writer])
     processes = []
@@ -280,7 +282,8 @@ class _Builder:
         ]
         self._pipelines: dict[Key, _Pipeline | None] = {}  # by loop that begins the nest
         self._items: dict[tuple[int, int], tuple[tuple[Item, ...], int]] = {}
-        self._kept: list[object] = []  # so that identities stay those of their objects
+        # Tables are keyed by identity, which holds only as long as the object lives.
+        self._kept: list[object] = []
         self._straight = _Pipeline(
             loop=("", 0, ""), is_nest=False,
             reported=ReportedLoop(
@@ -465,6 +468,8 @@ class _Builder:
         for (fifo, writes), count in most.items():
             if writes:
                 for number in range(count):
+                    # The last write is in the last stage; earlier writes of the same FIFO precede
+                    # it, one a cycle.
                     stage = max(0, last - (count - 1 - number))
                     pipeline.offsets[fifo, WRITE, number] = stage
                 continue
@@ -478,6 +483,8 @@ class _Builder:
                 later = room if self._skew is None else min(self._skew, room)
             for number in range(count):
                 if later:
+                    # Both ends of the unknown stage: needed in the earliest, freed after the
+                    # latest. No real schedule is slower.
                     pipeline.offsets[fifo, NEED, number] = first + number
                     pipeline.offsets[fifo, RELEASE, number] = first + number + later
                 else:

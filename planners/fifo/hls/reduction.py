@@ -32,6 +32,7 @@ def occupied_depths(model: CallModel, spend: Spend = spend_nothing) -> Depths:
         depths = tuple(max(LEAST_DEPTH, words) for words in held)
         deep = model.memories(depths)
         added = tuple(old or new for old, new in zip(memories, deep, strict=True))
+        # Fixed point: memories are only added, so there are at most as many rounds as places.
         if added == memories:
             return depths
         memories = added
@@ -63,6 +64,7 @@ def reductions(
         least = _least_of_place(model, current, place, goal, spend)
         if least < current[place]:
             current = (*current[:place], least, *current[place + 1 :])
+            # A change of one place can make others reducible: all are tried again.
             tried = 1
             yield current
 
@@ -81,6 +83,8 @@ def _least_of_place(
         return cycles is not None and (goal is None or cycles <= goal)
 
     high, shallow = depths[place], model.first_memory(place) - 1
+    # Times are monotone within each kind only: the largest shift register is tried before bisection
+    # among memories.
     if high > shallow >= LEAST_DEPTH and suffices(shallow):
         high = shallow
     low = LEAST_DEPTH - 1 if high <= shallow else max(shallow, LEAST_DEPTH - 1)

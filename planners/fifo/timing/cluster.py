@@ -133,6 +133,7 @@ def units(cluster: Cluster) -> int:
         *(port.words for port in (*cluster.inputs, *cluster.outputs)),
     )
     small = [divisor for divisor in range(1, isqrt(common) + 1) if common % divisor == 0]
+    # The largest number of parts first: the smallest repeated unit gives the finest exchanges.
     divisors = sorted({*small, *(common // divisor for divisor in small)}, reverse=True)
     return next(parts for parts in divisors if is_repeated(cluster, parts))
 
@@ -203,9 +204,11 @@ def is_thinning(cluster: Cluster) -> bool:
     if not rows:
         return False
     waits = np.concatenate(rows)
+    # By waiting event, then by the event waited for.
     waits = waits[np.lexsort((waits[:, 1], waits[:, 0]))]
     last = len(waits)
     frame = np.array([read.words, written.words, 0])
+    # The frame before is put in front, since the first waits may refer back to it.
     reads, writes, delays = np.concatenate([waits - frame, waits]).T
     if (np.diff(writes) < 0).any():
         return False
@@ -256,11 +259,13 @@ class TimingOptions:
                 return self.latencies[key], ""
         guess = LATENCIES.get(operator, COPYING) + self.more
         if operator in ADDER_TREES:
+            # A balanced adder tree has one register level for each halving.
             guess += ceil(log2(simd)) if simd > 1 else 0
         return guess, f"latency {guess}"
 
     def core(self, simd: int, weight_bits: int, input_bits: int, *, is_vvau: bool) -> int:
         """Return the pipeline of the computing core of an MVAU or VVAU in RTL, in cycles."""
+        # Products packed side by side into the 27-bit operand of one DSP.
         lanes = 1 + (27 - 1 - weight_bits) // max(1, weight_bits + input_bits - 1)
         small = weight_bits <= 8 and input_bits <= 9
         if self.dsp == 58 and small and (is_vvau or lanes <= DSP58_LANES):

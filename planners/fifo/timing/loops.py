@@ -50,6 +50,7 @@ def loop_cluster(
     require_short(max(frame, latency + interval))
     starts = reads[0][0]
     if not all(np.array_equal(starts_of_port, starts) for starts_of_port, _ in reads):
+        # Ports that read in different iterations share one sequence: iterations start in order.
         starts = np.unique(np.concatenate([starts_of_port for starts_of_port, _ in reads]))
     at = starts * interval
     sequences, waits = [_sequence("read", at, frame)], list[Wait]()
@@ -66,6 +67,7 @@ def loop_cluster(
             write_at = starts_of_port * interval
             sequences.append(_sequence(f"write {place}" if place > 1 else "write", write_at, frame))
             # A write comes after its reads, and a read after the write that held up the pipeline.
+            # The pipeline is full when this many cycles lie between a read and the oldest write.
             held = latency + interval
             source, source_at = _latest(at, write_at, frame)
             behind, behind_at = _latest(write_at, at - held, frame)

@@ -50,6 +50,7 @@ def padding(read: Numbers, written: int, *, bits: int) -> Cluster:
     Source: fmpadding.sv.
     """
     needed = waiting_for_nothing(written)
+    # Written words that are padding wait for no read.
     needed[read] = counting(len(read))
     moved = np.roll(read, 1) - 1
     moved[0] -= written  # of the frame before
@@ -88,12 +89,14 @@ def _fetches_before_reading(fetched: Numbers, first: Numbers, room: int, read: i
 
     The least q with j - room < first[q - 1], or q = 0, and j - room < fetched[q]: all later words.
     """
-    oldest = counting(read) - min(room, read)  # more room is of no use
+    # The word that this read overwrites in the circular buffer; more room than words has no effect.
+    oldest = counting(read) - min(room, read)
     kept = np.concatenate(([0], np.maximum.accumulate(first)))  # still needed before fetch q
     written = len(fetched)
     allowed = np.minimum(np.searchsorted(kept, oldest, side="right"), written).astype(np.int64)
     nearer = np.append(fetched, read)  # after the last fetch nothing is in the way
     run = np.concatenate(([0], np.cumsum(np.diff(nearer) <= 0)))  # fetches that go forwards
+    # One sorted key for run and word lets a binary search replace a scan within each run.
     ordered = run * (read + 1) + nearer
     while len(late := np.flatnonzero(oldest >= nearer[allowed])):
         sought = run[allowed[late]] * (read + 1) + oldest[late]
@@ -142,6 +145,7 @@ def narrowing(words: int, ratio: int, *, bits: int) -> Cluster:
     """
     made = words * ratio
     firsts = waiting_for_nothing(made)
+    # Only the first part of a word waits for its read; the others follow in order.
     firsts[::ratio] = counting(words)
     waits = [
         Wait(waiter=1, source=0, events=firsts, delay=2),
@@ -195,6 +199,7 @@ def matrix_vector(
 
 def _replay(step: Numbers, synapse: int, neuron: int, read: int) -> list[Wait]:
     """Return the waits of the memory of replayed words: data before use, and room before data."""
+    # The replay memory has a power of two of words (replay_buffer.sv).
     room = 1 << (synapse - 1).bit_length() if synapse > 1 else 2
     fold = step % (synapse * neuron) // synapse
     needed = np.where(
