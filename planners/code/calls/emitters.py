@@ -1,6 +1,7 @@
 """Registry of the functions that write C calls: one emitter for an operator class and an arithmetic.
 
-Modules of calls register their emitters when they are imported; `LayerCalls` looks them up.
+Each module of calls registers its emitters on import. `LayerCalls` looks up the emitter of a
+layer by its operator and its arithmetic.
 """
 
 from __future__ import annotations
