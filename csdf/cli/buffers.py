@@ -142,7 +142,7 @@ def command_parser() -> argparse.ArgumentParser:
         "--throughput",
         type=answers.above_zero,
         metavar="RATE",
-        help="at least so many iterations per time unit",
+        help="minimum number of iterations per time unit",
     )
     parser.add_argument(
         "--latency",

@@ -132,7 +132,7 @@ def work(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:  # between two files, or where processes compare them
         code = answers.UNKNOWN
     if code == answers.UNKNOWN:
-        remark(options.program, "interrupted; what was compared by then is shown")
+        remark(options.program, "interrupted; the comparisons so far are shown")
     verdicts = [verdict for rows in verdicts_of.values() for verdict in rows]
     listed = [
         {"file": path, **verdict.to_json()}

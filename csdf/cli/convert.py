@@ -139,7 +139,7 @@ def add_abstraction(parser: argparse._ActionsContainer) -> None:
         type=_names,
         metavar="A,B",
         default=[],
-        help="these actors as one that does their firings one after the other: never faster",
+        help="merge these actors into one that executes their firings sequentially: never faster",
     )
     parser.add_argument(
         "--abstract",

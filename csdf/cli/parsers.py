@@ -261,13 +261,13 @@ def add_effort(parser: argparse._ActionsContainer, what: str, default: float) ->
         type=answers.seconds,
         metavar="TIME",
         default=None,
-        help="end after this time of the clock, with the best by then; the exit code is then 3. "
+        help="end after this wall-clock time, with the best answer so far; the exit code is then 3. "
         "Default: 20 times the effort, 60s at least",
     )
     parser.add_argument(
         "--best-effort",
         action="store_true",
-        help="take the best by then as the answer where the time limit ends the search",
+        help="accept the best answer so far where the time limit ends the search",
     )
     _add_memory_limit(parser)
 

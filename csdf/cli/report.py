@@ -93,7 +93,7 @@ def command_parser() -> argparse.ArgumentParser:
     readers = _readers()
     parser = parsers.new_parser(
         "csdf report",
-        "One HTML page about a graph or a network, with nothing to load from anywhere: what limits "
+        "One self-contained HTML page about a graph or a network: what limits "
         "it and what to change, a drawing, the schedule, how full channels are, storage against "
         "throughput, and for networks the answer of csdf fit: RAM, flash and time by layer, and the "
         "arena over time. For a FIFO design see csdf fifo --help.",
@@ -121,7 +121,7 @@ def command_parser() -> argparse.ArgumentParser:
         "--time-limit",
         type=answers.seconds,
         metavar="TIME",
-        help="for all of the page, such as 30s; what is not finished by then is marked. Default: "
+        help="for all of the page, such as 30s; unfinished sections are marked. Default: "
         f"{SECONDS:g}s for the analyses of the graph; the plan of a network counts its steps, as in "
         "csdf fit",
     )

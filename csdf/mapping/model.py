@@ -48,7 +48,7 @@ class Core:
             )
         if not 0 <= self.offset <= (self.wheel or 0) - (self.slice or 0):
             raise InvalidMapping(
-                f"processor {self.name!r}: offset {self.offset}; the slice has to lie in the wheel"
+                f"processor {self.name!r}: offset {self.offset}; the slice has to fit the TDMA wheel"
             )
 
     def to_json(self) -> dict[str, Any]:

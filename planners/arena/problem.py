@@ -135,7 +135,7 @@ class Problem:
                         raise InvalidPlan(f"{what} names the unknown buffer {name!r}")
                 kind = told.setdefault(frozenset(pair), what)
                 if kind != what:
-                    raise InvalidPlan(f"the pair {pair} stands in {kind} and in {what}")
+                    raise InvalidPlan(f"the pair {pair} is listed in both {kind} and {what}")
         for buffer in self.buffers:
             if buffer.bank is not None and buffer.bank not in banks:
                 raise InvalidPlan(f"buffer {buffer.name!r} wants the unknown bank {buffer.bank!r}")

@@ -121,7 +121,7 @@ def parse_traces(text: str, name: str) -> list[Problem]:
         if len(words) != WORDS[words[0]]:
             raise line.refusal(f"found {counted(len(words) - 1, 'value')} after {words[0]}")
         if not traces:
-            raise line.refusal(f"{words[0]} stands before the first MODEL")
+            raise line.refusal(f"{words[0]} comes before the first MODEL")
         traces[-1].take(words, line)
     return [trace.problem() for trace in traces]
 

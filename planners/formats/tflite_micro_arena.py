@@ -430,7 +430,7 @@ def with_offline_plan(content: bytes, plan: bytes) -> bytes:
     model = root_record(content)
     buffers = model.records(BUFFERS)
     if any(buffer.integer(1, "Q") > 1 for buffer in buffers):
-        raise UnreadableFile("has weights behind its tables; a plan cannot be put into such a file")
+        raise UnreadableFile("has weights after its tables; a plan cannot be put into such a file")
     metadata = [(entry, entry.integer(1, "I")) for entry in model.records(METADATA)]
     foreign = [entry for entry, _ in metadata if entry.text(0) != NAME]
     earlier = [number for entry, number in metadata if entry.text(0) == NAME]

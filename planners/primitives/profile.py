@@ -242,7 +242,7 @@ def parsed_profile(text: str, *, name: str) -> Profile:
         )
         if way in seen:
             raise UnreadableFile(
-                f"{row.place}: the same as line {seen[way]}; expected each way once"
+                f"{row.place}: the same as line {seen[way]}; expected each variant once"
             )
         seen[way] = row.line
         if is_change:

@@ -304,7 +304,7 @@ def _partitions(found: JsonValue, layers: Sequence[str]) -> tuple[Partition, ...
         elif "last" in partition.value:
             last = partition["last"].text()
             if last not in rest:
-                raise partition["last"].refusal("expected a layer behind the partition before")
+                raise partition["last"].refusal("expected a layer after the previous partition")
             here = rest[: rest.index(last) + 1]
         partitions.append(Partition(name=partition["name"].text(), layers=tuple(here)))
         rest = rest[len(here) :]

@@ -50,7 +50,7 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf completion fish -o csdf.fish",
         work=work,
         notes='For bash put eval "$(csdf completion bash)" into ~/.bashrc, for zsh the same with '
-        "zsh into ~/.zshrc behind compinit, for fish write the script to "
+        "zsh into ~/.zshrc after compinit, for fish write the script to "
         "~/.config/fish/completions/csdf.fish.",
     )
     parser.add_argument("shell", choices=tuple(HEADS), metavar="SHELL", help=", ".join(HEADS))

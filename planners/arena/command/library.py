@@ -14,7 +14,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="library", description="Write csdf_arena.h and csdf_arena.c."
     )
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="made if there is none")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="created if it does not exist")
     try:
         for path in write_library(parser.parse_args(words).folder):
             print(f"wrote {path}")

@@ -37,10 +37,10 @@ def add_sizing(
     """
     goal = parser.add_mutually_exclusive_group()
     goal.add_argument(
-        "--fps", type=answers.above_zero, metavar="N", help="at least so many frames per second"
+        "--fps", type=answers.above_zero, metavar="N", help="minimum number of frames per second"
     )
     goal.add_argument(
-        "--period", type=answers.above_zero, metavar="CYCLES", help="at most so many cycles/frame"
+        "--period", type=answers.above_zero, metavar="CYCLES", help="maximum number of cycles/frame"
     )
     goal.add_argument(
         "--deadlock-free", action="store_true", help="the smallest memory without deadlock"

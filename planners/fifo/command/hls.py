@@ -49,7 +49,9 @@ def command_parser() -> argparse.ArgumentParser:
         "--testbench", metavar="TB.cpp", nargs="+", default=None,
         help="test bench whose main calls the top function; default: the function is called with zeros",
     )  # fmt: skip
-    parser.add_argument("--top", metavar="NAME", help="top function; default: that of the report")
+    parser.add_argument(
+        "--top", metavar="NAME", help="top function; default: the top of the report"
+    )
     parser.add_argument(
         "-I",
         dest="include",
@@ -70,11 +72,11 @@ def command_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     goal = parser.add_mutually_exclusive_group()
     goal.add_argument(
-        "--cycles", type=answers.positive, metavar="N", help="at most so many cycles for a call"
+        "--cycles", type=answers.positive, metavar="N", help="maximum number of cycles of a call"
     )
     goal.add_argument(
         "--fps", type=answers.above_zero, metavar="N",
-        help="at least so many calls per second, one after another, at the clock of the report",
+        help="minimum number of calls per second, without overlap, at the clock of the report",
     )  # fmt: skip
     goal.add_argument(
         "--deadlock-free", action="store_true", help="the smallest memory without deadlock"

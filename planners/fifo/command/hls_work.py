@@ -223,7 +223,7 @@ class _Told:
         if self._trace is not None:
             said += self._trace.remarks
             said.append(
-                "loop counts and branches are those of this run; if they depend on data, add test "
+                "loop counts and branches come from this run; if they depend on data, add test "
                 "benches with --runs"
             )
         return list(dict.fromkeys(said))

@@ -225,7 +225,7 @@ def _front(design: Design, builder: Builder, options: argparse.Namespace) -> Non
     points = front(design, **_question(design, builder, options))
     if not points:
         raise CsdfError(
-            f"{design.name} deadlocks whatever its FIFOs hold, or nothing was found in time"
+            f"{design.name} deadlocks for any FIFO depths, or no depths were found in time"
         )
     text = front_text(design, points, options.clock, objective)
     _print(front_json(design, points, objective), text, options)

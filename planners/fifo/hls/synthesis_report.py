@@ -163,7 +163,7 @@ def _parsed(file: Path) -> ElementTree.Element:
         raise UnreadableFile(f"{file}: not a synthesis report: {error}") from error
     if root.tag != "profile":
         raise UnreadableFile(
-            f"{file}: its root is <{root.tag}>, but that of a synthesis report is <profile>"
+            f"{file}: its root is <{root.tag}>; the root of a synthesis report is <profile>"
         )
     return root
 

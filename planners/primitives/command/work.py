@@ -243,7 +243,7 @@ def _baselines(
             if selection is not None:
                 baselines.append(Baseline(name=name, selection=selection))
     except ENDS:
-        output.remark(PROGRAM, "not all of what others choose was found")
+        output.remark(PROGRAM, "not all selections for comparison were found")
     return baselines
 
 

@@ -46,7 +46,7 @@ class SelectionWhy(Why):
     NONE_SMALLER = "none within the limit is smaller"
     TIME = "no selection takes less than {milliseconds:.4g} ms ({nanoseconds} ns)"
     MEMORY = "no selection needs less than {least} bytes"
-    LEAST_UNKNOWN = "nothing is within the limit; the least that would do was not found in time"
+    LEAST_UNKNOWN = "no selection is within the limit; the minimum was not found in time"
 
 
 @public

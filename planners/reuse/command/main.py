@@ -142,7 +142,7 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
         "--checkpoint",
         type=parsers.output_file(),
         metavar="FILE",
-        help="of scores, kept as the search goes on; resumed if it is there",
+        help="of scores, saved during the search; resumed if the file exists",
     )
     parsers.add_time_limit(parser, "for the search; then the front found by then")
 

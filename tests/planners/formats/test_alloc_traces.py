@@ -33,7 +33,7 @@ def test_time_counts_instructions():
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("ALLOC 1 2\n", "t.txt:1: ALLOC stands before the first MODEL"),
+        ("ALLOC 1 2\n", "t.txt:1: ALLOC comes before the first MODEL"),
         ("MODEL m\nGRAB 1\n", "t.txt:2: found 'GRAB'; expected one of MODEL"),
         ("MODEL\n", "t.txt:1: MODEL without a name"),
         ("MODEL m\nALLOC 1\n", "t.txt:2: found 1 value after ALLOC"),

@@ -133,7 +133,7 @@ def test_without_pyyaml_the_message_says_how_to_get_it(monkeypatch):
         ('{"networks": [{"model": "resnet8"}], "parallel": [["x"]]}', "there is no partition 'x'"),
         (
             '{"networks": [{"model": "resnet8", "partitions": [{"name": "P", "last": "x"}]}]}',
-            "expected a layer behind the partition before",
+            "expected a layer after the previous partition",
         ),
         (
             '{"networks": [{"model": "resnet8", "partitions": [{"name": "P", "last": "input"}]}]}',
