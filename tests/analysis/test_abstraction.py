@@ -129,7 +129,7 @@ def test_the_smallest_storage_lies_between_theirs(some):
 
 
 @each_range
-def test_merged_actors_are_those_that_take_turns_on_one_processor(some):
+def test_actors_that_alternate_on_one_processor_are_merged(some):
     slower = 0
     for seed in some:
         shape = [one for one in SHAPES.values() if one.actors > 1][seed % (len(SHAPES) - 1)]

@@ -74,7 +74,7 @@ def test_compiled_and_plain_kernels_leave_identical_arrays(monkeypatch, shape, m
 
 @needs_compiled
 @pytest.mark.parametrize("method", KERNELS)
-def test_rings_grow_alike(monkeypatch, method):
+def test_ring_buffers_grow_alike_in_compiled_and_plain_kernels(monkeypatch, method):
     graph = random_graph(
         7, GraphShape(actors=4, max_repetitions=60, max_rate=60, max_extra_initial_tokens=2000)
     )

@@ -41,7 +41,7 @@ def test_the_period_bends_where_another_cycle_becomes_critical():
     assert found.slack == 0
 
 
-def test_a_scale_is_1_today():
+def test_the_nominal_scale_of_a_parameter_is_1():
     found = parametric_period(turns(), time_scale(turns(), ["a", "b"]))
     # max(6, 8 s): the two pieces meet at 3/4.
     assert [(one.start, one.slope) for one in found.segments] == [(0, 0), (Fraction(3, 4), 8)]
@@ -255,7 +255,7 @@ def test_three_corners_on_a_line_leave_an_area_if_another_is_off_it():
     assert not _has_area([(0, 0), (1, 1), (3, 3)])
 
 
-def test_a_parameter_of_a_path_is_refused_with_the_way_to_read_one():
+def test_a_path_as_a_parameter_is_refused_with_the_function_that_reads_it():
     with pytest.raises(NotRead, match="read_graph"):
         added_time("graph.xml", {"a": 1})
 

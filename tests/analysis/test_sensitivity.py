@@ -87,7 +87,7 @@ def test_a_deadlock_is_an_answer():
     assert found.actors == ()
 
 
-def test_a_budget_leaves_the_rows_known_by_then():
+def test_a_budget_keeps_the_rows_computed_so_far():
     graph = random_graph(3, GraphShape(actors=40, extra_channels=40))
     found = sensitivity(graph, budget=Stop(steps=20))
     assert not found.is_complete

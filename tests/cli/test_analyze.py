@@ -55,7 +55,7 @@ def test_json_has_all_keys_in_a_fixed_order(answer):
     assert list(answer("analyze", GRAPHS / "inconsistent.xml")[1]) == [*KEYS, "inconsistency"]
 
 
-def test_json_of_the_example(answer):
+def test_analyze_prints_the_json_of_the_example(answer):
     code, found = answer("analyze", GRAPHS / "csdf_example.xml")
     assert code == 0
     assert found.pop("seconds") > 0
@@ -129,7 +129,7 @@ def test_a_graph_that_nothing_limits_has_period_0(run, answer, tmp_path):
 
 
 @pytest.mark.parametrize("method", ["periodic", "execution"])
-def test_both_methods_agree(answer, method):
+def test_both_throughput_methods_give_period_12(answer, method):
     code, found = answer("analyze", GRAPHS / "csdf_example.xml", "--method", method)
     assert (code, found["method"], found["period"]) == (0, method, "12")
 
@@ -197,7 +197,7 @@ def test_giving_up_says_so_in_the_table(run, monkeypatch):
     assert output.splitlines()[1].endswith("unknown: lower bound 3, upper bound 7")
 
 
-def test_a_budget_ends_the_search_with_the_bounds_proved_by_then(answer, run, tmp_path):
+def test_a_budget_ends_the_search_with_the_bounds_proved_so_far(answer, run, tmp_path):
     path = tmp_path / "ring.json"
     graph = (
         GraphBuilder("ring")

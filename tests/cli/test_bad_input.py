@@ -209,7 +209,7 @@ def test_a_network_in_another_encoding_is_refused_with_its_byte(run, tmp_path, s
     assert f"{path}: not text in UTF-8: found 0xe9 at byte 2\n" in remarks
 
 
-def test_a_network_behind_a_byte_order_mark_is_read(run, tmp_path):
+def test_a_network_after_a_byte_order_mark_is_read(run, tmp_path):
     # Editors on Windows begin a text so.
     path = tmp_path / "net.cfg"
     path.write_bytes(

@@ -84,7 +84,7 @@ def test_workers_answer_in_the_order_of_the_files(run):
     assert parallel[2].count("missing.xml") == 1
 
 
-def test_ctrl_c_ends_a_batch_after_the_graph_under_way(run, monkeypatch):
+def test_ctrl_c_ends_a_batch_after_the_current_graph(run, monkeypatch):
     from csdf.cli import pareto
 
     monkeypatch.setattr(pareto, "_front", lambda *_: signal.raise_signal(signal.SIGINT))

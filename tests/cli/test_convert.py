@@ -88,7 +88,7 @@ def test_phases_are_refused_in_an_sdf_file(run, tmp_path):
     assert not target.exists()
 
 
-def test_fewer_phases_say_which_way_their_period_errs(run, answer, tmp_path):
+def test_fewer_phases_say_whether_the_period_is_a_bound_from_above_or_below(run, answer, tmp_path):
     source, path = GRAPHS / "csdf_example.xml", tmp_path / "g.json"
     code, _, remarks = run("convert", source, path, "--abstract", "1", "--abstract", "a=2")
     assert code == 0

@@ -42,7 +42,7 @@ def test_what_is_written_compiles_and_gives_the_outputs_of_the_network(
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
-def test_json_tells_the_files(run, tmp_path):
+def test_json_lists_the_written_files(run, tmp_path):
     code, output, _ = run("deploy", NETWORK, "-o", tmp_path / "c", "--name", "two words", "--json")
     found = json.loads(output)
     assert code == 0

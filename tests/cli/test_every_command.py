@@ -201,13 +201,13 @@ def test_what_is_no_size_is_refused(text):
         answers.size(text)
 
 
-def test_short_work_is_silent(capsys):
+def test_a_short_computation_shows_no_progress(capsys):
     with pytest.raises(CsdfError), answers.working("counting"):
         raise CsdfError("no")
     assert capsys.readouterr().err == ""
 
 
-def test_converting_takes_its_output_either_way(run, tmp_path):
+def test_convert_accepts_the_output_as_argument_or_option(run, tmp_path):
     graph = ROOT / "models" / "graphs" / "csdf_example.xml"
     assert run("convert", graph, tmp_path / "a.json")[0] == 0
     assert run("convert", graph, "-o", tmp_path / "b.json")[0] == 0

@@ -182,7 +182,7 @@ def test_flash_is_a_limit_of_its_own(run):
     assert re.match(r"resnet8: does not fit: [\d.]+ kB of flash needed, limit 10 kB\n", output)
 
 
-def test_a_platform_that_nobody_chose_is_named(run):
+def test_a_default_platform_is_named(run):
     _, _, remarks = run("fit", "resnet8", *INT8)
     assert remarks == "csdf fit: times are predicted for cortex-m7; --platform chooses\n"
     _, _, chosen = run("fit", "resnet8", *INT8, "--platform", "cortex-m7")

@@ -55,7 +55,7 @@ def test_quiet_keeps_refusals(run):
     assert "not allowed with argument" in run("analyze", EXAMPLE, "-q", "-v")[2]
 
 
-def test_a_library_logs_to_those_who_listen_and_prints_nothing(caplog, capsys):
+def test_a_library_logs_to_handlers_and_prints_nothing(caplog, capsys):
     graph = csdf.read_graph(EXAMPLE)
     with caplog.at_level(logging.INFO, logger="csdf"):
         csdf.pareto_front(graph)

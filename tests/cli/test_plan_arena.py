@@ -49,7 +49,7 @@ def test_a_buffer_that_ends_where_it_starts_is_remarked_upon(run, answer, tmp_pa
     assert answer("plan", "arena", path)[1]["problems"][0]["dead"] == ["a"]
 
 
-def test_the_table_says_why(run, small):
+def test_the_table_names_time_and_buffers_of_the_bound(run, small):
     code, output, remarks = run("plan", "arena", small)
     assert (code, remarks) == (0, "")
     assert "live at step 1: buffers 'a', 'b': 12 bytes" in output

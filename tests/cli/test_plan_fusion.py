@@ -128,7 +128,7 @@ def test_ram_is_for_the_arena_and_flash_for_parameters(fuse, limits, does_fit):
         assert "the tables of parameters are 310824 bytes, more than the flash of 310823" in remarks
 
 
-def test_some_of_the_layers(fuse):
+def test_a_range_of_layers_is_fused_alone(fuse):
     code, output, _ = fuse("yolo_v2", "--layers", "0:3", "--ram", "1GB", "--json")
     groups = json.loads(output)["plan"]["groups"]
     assert code == 0

@@ -107,7 +107,7 @@ def test_layers_alone_have_no_groups(move):
     assert [group["layers"] for group in groups] == [["conv1"], ["conv2"], ["pool3"]]
 
 
-def test_one_layer_of_a_model(move):
+def test_a_layer_that_fits_moves_each_tensor_once(move):
     code, output, _ = move("resnet18", "--layer", "conv1", "--buffer", "1MB", "--json")
     found = json.loads(output)
     assert code == 0
@@ -125,7 +125,7 @@ def test_the_text_says_what_layers_move_one_by_one(move):
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "html"])
 @pytest.mark.parametrize("asked", [("--buffer", "4KiB"), ("--sweep", "2KiB:8KiB")])
-def test_pictures(move, tmp_path, suffix, asked):
+def test_traffic_is_plotted_into_a_file(move, tmp_path, suffix, asked):
     target = tmp_path / f"traffic.{suffix}"
     assert move(SMALL, *asked, "--plot", target)[0] == 0
     assert target.stat().st_size > 1000

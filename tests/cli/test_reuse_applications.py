@@ -23,7 +23,7 @@ QUICK = ("--generations", "3", "--population", "12", "--seed", "4")
 TABLE = SHARED / "networks" / "applications.json"
 
 
-def test_an_application_file(answer, tmp_path):
+def test_an_application_file_has_partitions_and_parallel_sets(answer, tmp_path):
     path = tmp_path / "app.json"
     partitions = [{"name": "A", "last": "n2"}, {"name": "B"}]
     networks = [{"model": "samos_example", "partitions": partitions}]

@@ -207,7 +207,7 @@ def test_a_size_in_a_comment_is_none(answer, tmp_path):
     assert "buffer_sizes" not in answer("analyze", path)[1]
 
 
-def test_a_size_changed_beside_its_capacity_is_refused_and_the_way_out_is_told(run, tmp_path):
+def test_a_size_that_contradicts_its_capacity_is_refused_with_advice(run, tmp_path):
     path = tmp_path / "sized.xml"
     run("convert", EXAMPLE, path, "--capacity", "alpha=8")
     path.write_text(path.read_text().replace('bufferSize sz="8"', 'bufferSize sz="9"'))

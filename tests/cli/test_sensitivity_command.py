@@ -16,7 +16,7 @@ def test_the_table_has_each_actor_and_phase(run):
     assert rows["a"][0] == "0"
 
 
-def test_json_has_exact_texts(answer):
+def test_fractions_in_json_are_exact_strings(answer):
     code, found = answer("sensitivity", EXAMPLE)
     row = next(one for one in found["actors"] if (one["actor"], one["phase"]) == ("c", None))
     assert (code, found["period"], row["slack"]) == (0, "12", "7/2")

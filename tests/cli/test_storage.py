@@ -212,7 +212,7 @@ def test_depths_that_deadlock_are_answered_with_the_cycle(run, tmp_path):
     assert "or more capacity for (space)" in output
 
 
-def test_more_capacity_is_no_advice_where_nobody_waits_for_space(run):
+def test_more_capacity_is_no_advice_where_no_actor_waits_for_space(run):
     output = run("analyze", GRAPHS / "deadlocked.xml")[1]
     assert "more initial tokens on one of these channels" in output
     assert "capacity" not in output

@@ -72,7 +72,7 @@ def test_lines_of_a_pipe_are_whole(monkeypatch):
     assert list(terminal.wrapped(["word " * 100])) == ["word " * 100]
 
 
-def test_a_cut_table_says_so(monkeypatch):
+def test_a_truncated_table_is_marked_as_truncated(monkeypatch):
     monkeypatch.setenv("COLUMNS", "50")
     assert " ".join(terminal.aligned(TABLE, texts=(0, 1))[3:]).split() == terminal.CUT.split()
     monkeypatch.setenv("COLUMNS", "100")

@@ -62,7 +62,7 @@ def test_what_acts_in_a_name_is_quoted_in_progress_too():
     assert stream.getvalue() == terminal.CLEAR + "analysing \\x1b[2J"
 
 
-def test_no_progress_in_a_log():
+def test_progress_is_not_written_to_a_log():
     stream = io.StringIO()
     Remarks(stream).show_in_place("csdf: one")
     assert stream.getvalue() == ""

@@ -171,7 +171,7 @@ def test_same_padding_gives_one_place_for_each_stride(shape, height):
     st.sampled_from(["nearest", "linear"]),
     st.sampled_from(["asymmetric", "half pixel", "pytorch half pixel", "align corners"]),
 )
-def test_a_resized_map_never_needs_rows_before_those_of_the_row_above(rows, wanted, kind, places):
+def test_rows_of_a_resized_map_need_input_rows_in_order(rows, wanted, kind, places):
     operator = op.Resize(size=(wanted, 8), function=kind, coordinates=places)
     rates = rates_of(operator, rows)
     assert sum(rates.consumed) == rows
@@ -188,7 +188,7 @@ def test_space_to_depth_takes_a_block_of_rows():
     assert rates_of(op.SpaceToDepth(block=2), 6).consumed == (2, 2, 2)
 
 
-def test_a_concatenation_of_rows_reads_one_input_after_the_other():
+def test_a_concatenation_of_rows_reads_its_inputs_sequentially():
     shapes = [Shape(dims=(1, 2, 3)), Shape(dims=(1, 3, 3))]
     operator = op.Concatenation(axis=1)
     layer = Layer(

@@ -210,7 +210,7 @@ def test_an_invalid_schedule_is_refused_by_the_checker(run, methods):
     assert code == 1
 
 
-def test_an_unknown_method_names_those_there_are(run, methods):
+def test_an_unknown_method_is_refused_with_the_known_methods(run, methods):
     code, _, remarks = run("analyze", EXAMPLE, "--method", "round")
     assert code == 2
     assert "rounds, wrong" in remarks

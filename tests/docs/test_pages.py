@@ -117,7 +117,7 @@ def test_a_page_names_files_that_exist(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_a_page_has_no_block_that_nobody_looks_at(page):
+def test_every_code_block_of_a_page_is_tested(page):
     for block in blocks_of(page):
         if block.kind == "console":
             assert block.body.startswith("$ ")

@@ -24,7 +24,7 @@ def test_table_4_1():
 
 
 @pytest.mark.slow
-def test_the_sweep():
+def test_the_page_of_the_sweep_is_up_to_date():
     assert mafat_sweep.page() == kept(mafat_sweep)
 
 

@@ -26,7 +26,7 @@ def test_every_link_leads_to_a_page():
         assert (ROOT / path).exists()
 
 
-def test_nothing_is_left_open():
+def test_every_table_on_the_page_of_papers_is_measured():
     assert "not at hand" not in PAGE
     assert "not measured |" not in PAGE
 

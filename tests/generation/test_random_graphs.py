@@ -71,7 +71,7 @@ def test_numbers_stay_within_the_shape(shape):
 
 
 @each_shape
-def test_limits_are_reached(shape):
+def test_random_graphs_reach_every_duration_and_number_of_phases(shape):
     made = graphs(shape)
     durations = {d for graph in made for actor in graph.actors for d in actor.durations}
     phases = {len(actor.durations) for graph in made for actor in graph.actors}

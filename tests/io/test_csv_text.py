@@ -19,7 +19,7 @@ def test_a_name_like_a_formula_is_a_text_in_a_spreadsheet(name):
 
 
 @pytest.mark.parametrize("value", [-3, Fraction(-3, 2), -1.5, 2e-7, "-3", "+4", "-3/2", "-1.5e-7"])
-def test_numbers_stay_numbers(value):
+def test_numbers_are_written_unquoted_into_csv(value):
     assert csv_text([[value, "it's", "a=b"]]) == f"{value},it's,a=b\n"
 
 

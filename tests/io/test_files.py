@@ -48,7 +48,7 @@ def test_a_forbidden_folder_is_refused(tmp_path):
         write_text(tmp_path / "out", "x")
 
 
-def test_a_failed_replacement_leaves_nothing_behind(tmp_path, monkeypatch):
+def test_a_failed_replacement_leaves_no_temporary_file(tmp_path, monkeypatch):
     path = tmp_path / "out"
     path.write_text("old")
 

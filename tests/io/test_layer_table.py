@@ -35,7 +35,7 @@ def test_times_may_be_rational():
     assert graph.time_unit * 2 == 1
 
 
-def test_the_table_balances():
+def test_the_graph_of_a_layer_table_is_consistent():
     # A cycle of conv takes 5 rows of in, as a cycle of add does.
     graph = parse_layer_table(TABLE, "net.csv")
     assert repetition_vector(graph) == {"in": 5, "conv": 4, "add": 4}

@@ -69,7 +69,7 @@ def test_what_is_not_said_has_the_default_of_the_model():
     assert (channel.initial_tokens, channel.capacity, channel.release) == (0, None, None)
 
 
-def test_units_may_be_texts():
+def test_time_units_of_networkx_graphs_may_be_strings():
     found = built(production=1, consumption=2)
     found.graph.update(time_unit="1/2", throughput_constraint=Fraction(1, 3))
     graph = from_networkx(found)

@@ -47,7 +47,7 @@ def test_both_parsers_read_the_same(monkeypatch):
         ("</sdf3>", "</sdf4>"),
     ],
 )
-def test_both_parsers_answer_alike_where_xml_has_many_ways(monkeypatch, old, new):
+def test_both_parsers_agree_on_equivalent_spellings_of_xml(monkeypatch, old, new):
     text = sdf3_texts.FULL.replace(old, new).encode()
     assert new.encode() in text
     quick = answer_to(text)

@@ -202,7 +202,7 @@ def chain_of(*durations):
 
 
 @pytest.mark.parametrize("latency", [2, 10**9, 10**30])
-def test_a_latency_of_any_size_shifts_the_order_behind_it(latency):
+def test_a_latency_of_any_size_shifts_the_order_after_it(latency):
     # No channel leads back, so that only the load counts: a alone, b and c on the other processor.
     found = best_mapping(chain_of(5, 3, 2), platform(2, latency), budget=BUDGET)
     assert (found.period, found.status) == (5, Status.OPTIMAL)

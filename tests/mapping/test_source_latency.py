@@ -30,7 +30,7 @@ def pipeline():
     )
 
 
-def test_a_slow_source_is_answered_after_the_work_on_its_way():
+def test_a_slow_source_has_the_latency_of_the_path_to_the_sink():
     found = source_latency(pipeline(), "a", "c", 10)
     assert (found.latency, found.max_release_delay, found.jitter) == (8, 0, 0)
 

@@ -50,7 +50,7 @@ def test_a_graph_without_capacities_is_its_own_bounded_form():
     assert bound_channels(graph) is graph
 
 
-def test_capacities_are_set_by_name_and_the_others_stay():
+def test_capacities_are_set_by_name_and_all_others_kept():
     graph = pair(capacity=4).channel("b", (1, 2), "a", 3, capacity=9).graph()
     changed = with_capacities(graph, {"a to b": 6})
     assert {channel.name: channel.capacity for channel in changed.channels} == {

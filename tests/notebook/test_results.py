@@ -301,7 +301,7 @@ def test_a_value_without_a_view_shows_its_text():
     assert html("<b>") == "<pre>&#x27;&lt;b&gt;&#x27;</pre>"
 
 
-def test_another_package_shows_its_values_in_the_same_way(tmp_path, monkeypatch):
+def test_values_of_other_packages_are_shown_alike(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "acme_shown").mkdir()
     (tmp_path / "acme_shown" / "values.py").write_text(

@@ -41,7 +41,7 @@ def test_public_methods_say_what_they_do(package, name):
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_all_names_are_listed_for_those_who_look_around(package):
+def test_dir_lists_all_public_names(package):
     module = importlib.import_module(package)
     assert set(dir(module)) >= set(module.__all__)
     with pytest.raises(AttributeError, match="no_such_name"):

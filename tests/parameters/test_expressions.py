@@ -53,7 +53,7 @@ def test_a_text_that_is_no_expression_is_refused(text):
 
 
 @pytest.mark.parametrize("text", ["9**9**9**9", "2**(0 - 1)", "n/(n - 5)", "k + 1", "2**m"])
-def test_a_value_that_nobody_can_compute_is_refused(text):
+def test_a_value_that_cannot_be_computed_is_refused(text):
     with pytest.raises(MalformedText):
         Expression(text).value(N)
 

@@ -90,7 +90,7 @@ def test_a_frame_takes_as_long_as_its_slowest_port(gap):
 
 
 @pytest.mark.parametrize("depth", [10**4, 2**62, 2**70])
-def test_a_fifo_deeper_than_all_frames_holds_nobody_up(depth):
+def test_a_fifo_deeper_than_all_frames_blocks_no_layer(depth):
     part = EventGraph(chain(layer(1), layer(3))).restricted([0, 1], [depth])
     assert part.cycle_above(Fraction(6)) is None
 

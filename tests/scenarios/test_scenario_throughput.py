@@ -231,7 +231,7 @@ def test_a_slow_run_through_several_tokens_names_its_state_once():
     assert (found.period, found.critical_states) == (5, ("q",))
 
 
-def test_a_path_in_place_of_scenarios_is_refused_with_the_way_to_read_one():
+def test_a_path_as_scenarios_is_refused_with_the_function_that_reads_it():
     with pytest.raises(NotRead, match="read_scenarios"):
         scenario_throughput("scenarios.json")
 

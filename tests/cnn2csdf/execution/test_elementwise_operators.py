@@ -78,7 +78,7 @@ def test_an_activation_is_that_of_onnx(function):
     assert_near(row_by_row(single), expected)
 
 
-def test_clip_is_that_of_onnx():
+def test_clip_agrees_with_the_onnx_reference():
     low, high = np.array(-1, np.float32), np.array(2, np.float32)
     single = activated("clip", (-1.0, 2.0))
     assert_near(single.whole(), node_output("Clip", single.tensors[0], low, high))

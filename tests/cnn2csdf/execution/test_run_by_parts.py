@@ -56,7 +56,7 @@ def test_the_order_in_which_the_schedule_lists_firings_does_not_matter():
     assert found.worst.relative < 1e-6
 
 
-def test_firings_without_duration_run_one_after_the_other_at_one_time():
+def test_firings_without_duration_run_sequentially_at_one_time():
     model = blurred()
     at_once = [replace(firing, start=Fraction(0), end=Fraction(0)) for firing in FLOWING]
     run = run_row_by_row(model, blurring_graph(capacity=3 * 8), at_once, frames(model, 2))

@@ -54,7 +54,7 @@ def test_a_folder_and_a_missing_file_are_told_apart(tmp_path):
         read_onnx(str(tmp_path / "none.onnx"))
 
 
-def test_a_cycle_is_named(tmp_path):
+def test_a_cycle_of_onnx_nodes_is_refused_with_their_names(tmp_path):
     nodes = [
         helper.make_node("Add", ["x", "b"], ["a"], name="first"),
         helper.make_node("Relu", ["a"], ["b"], name="second"),

@@ -127,14 +127,14 @@ def test_a_gate_that_another_node_reads_stays_a_layer(tmp_path):
 
 
 @pytest.mark.parametrize("dims", [(4, 1, 1), (1, 4, 1, 1), ()])
-def test_a_constant_a_channel_behind_a_convolution_is_its_bias(dims, tmp_path):
+def test_a_constant_per_channel_after_a_convolution_is_its_bias(dims, tmp_path):
     nodes = [node("Conv", "x w", "c", name="conv"), node("Add", "c b", "y")]
     found = single_operator(nodes, tmp_path, w=numbers((4, 6, 1, 1)), b=numbers(dims, 2))
     assert found == op.Convolution(filters=4, window=op.Window(kernel=(1, 1)))
 
 
 @pytest.mark.parametrize("product", ["Gemm", "MatMul"])
-def test_a_constant_behind_a_product_is_its_bias(product, tmp_path):
+def test_a_constant_added_to_a_product_is_its_bias(product, tmp_path):
     nodes = [node(product, "x w", "p", name="fc"), node("Add", "b p", "y")]
     constants = {"w": numbers((6, 5)), "b": numbers(5, 1)}
     model = graph_model(nodes, inputs={"x": (1, 6)}, constants=constants)

@@ -164,7 +164,7 @@ def test_a_lambda_adds_its_inputs():
     assert found["sum"].operator == op.Elementwise(function="add")
 
 
-def test_layers_are_put_behind_what_they_read():
+def test_layers_are_sorted_after_their_inputs():
     found = made(GEMM, POOL, CONV, connections=[(2, 1), (1, 0)])
     assert list(found) == ["input", "conv", "pool", "gemm", "output"]
 
@@ -175,7 +175,7 @@ def test_every_end_gets_its_own_input_or_output():
     assert list(found) == ["input_conv", "conv", "input_twin", "twin", "output_conv", "output_twin"]
 
 
-def test_an_added_name_avoids_those_of_the_file():
+def test_an_added_name_avoids_names_of_the_file():
     assert list(made({**CONV, "name": "input"})) == ["input_", "input", "output"]
 
 

@@ -59,7 +59,7 @@ def test_the_policy_of_the_page_forbids_the_network():
     assert policies[0].startswith("default-src 'none'")
 
 
-def test_names_are_only_text():
+def test_markup_in_names_stays_text_on_the_page():
     calm = ReadPage(report_page(findings(ring())))
     wild = ReadPage(
         report_page(findings(ring(first=HARMFUL, second='"><img src=x onerror=alert(1)>')))

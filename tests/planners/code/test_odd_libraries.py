@@ -120,7 +120,7 @@ def tiny(dims, kernel):
 
 
 @needs_compiler
-def test_all_ways_to_work_maps_of_one_place_or_one_row_run(tmp_path):
+def test_all_variants_run_on_maps_of_one_pixel_or_one_row(tmp_path):
     cases = []
     for dims in ((1, 1, 1), (3, 1, 6), (3, 6, 1)):
         for kernel in ((1, 1), (3, 3)):

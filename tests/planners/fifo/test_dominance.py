@@ -187,7 +187,7 @@ def test_wide_words_behind_a_pipeline_are_moved_before_it():
     st.integers(1, 3), st.sampled_from([2, 4, 6]), st.integers(1, 3),
     st.lists(st.integers(2, 7), min_size=3, max_size=3), st.integers(1, 6),
 )  # fmt: skip
-def test_a_word_may_wait_behind_a_layer_that_drops_words(rows, pixels, channels, depths, words):
+def test_a_word_may_wait_after_a_layer_that_drops_words(rows, pixels, channels, depths, words):
     # Between a burst of words and a reader with pauses: words are moved one by one, any number.
     window = strided(pixels, channels, rows)
     read, written = window.inputs[0].words, window.outputs[0].words

@@ -44,7 +44,7 @@ def test_the_last_word_of_a_plain_pipe_is_read_as_soon_as_it_is_there():
     assert small.model(small.pipe(10)).outcome([2]).cycles == 2 + 9 + 5
 
 
-def test_loops_that_are_not_flattened_run_one_after_the_other():
+def test_loops_that_are_not_flattened_run_sequentially():
     # The inner loop takes stages 0 to 5, and begins again 2 after its last: 0, 7 and 14, to 19.
     inner = small.loop("inner", [RepeatedIterations(4, ((small.write(0),),))], line=3)
     outer = small.loop("outer", [RepeatedIterations(3, ((inner,),))], line=2)

@@ -232,7 +232,7 @@ def test_memories_cost_no_more_than_those_of_other_objectives(words, more):
     assert DesignEvaluator(graph, required=asked).critical_cycle(found.depths) is None
 
 
-def test_among_memories_of_the_same_cost_those_with_the_fewest_bits_are_taken():
+def test_of_equally_expensive_memories_the_fewest_bits_win():
     graph = EventGraph(fork())
     full, _ = max_rate(graph)
     found = cheapest_depths(graph, full, lambda depth, bits: depth // 100)
@@ -318,7 +318,7 @@ def test_no_smaller_depths_of_a_fork_run():
             assert period_of(graph, depths).period is None
 
 
-def test_a_deadlock_names_the_short_way_of_a_fork():
+def test_a_deadlock_names_the_short_branch_of_a_fork():
     design = fork()
     cycle = period_of(EventGraph(design), [2] * 5)
     assert cycle.period is None

@@ -117,7 +117,7 @@ def test_tiles_with_cached_halos_compute_no_place_twice_and_miss_none(group):
 
 @pytest.mark.slow
 @given(group=groups())
-def test_ranges_never_go_back(group):
+def test_input_ranges_of_tiles_are_monotonic(group):
     for held in (group.rows, group.columns):
         for ranges in held.values():
             assert list(ranges) == sorted(ranges)

@@ -45,7 +45,7 @@ SQUARES = [(side, side) for side in range(1, 6)]
         ("resnet18:resolution=64", (10, 9, 7)),
     ],
 )
-def test_cuts_lie_behind_strides_of_networks_with_a_head(name, cuts):
+def test_separators_follow_strides_in_networks_with_a_head(name, cuts):
     chain = chain_of(simplified(Model(network=from_catalogue(name))).network)
     end, *places = cuts_of(chain)
     assert (end, *places) == cuts

@@ -77,7 +77,7 @@ def test_measured_times_decide_which_plan_is_fast_enough():
 
 
 @pytest.mark.parametrize("ram", [None, "1MB"])
-def test_flash_that_is_short_has_a_way_out(ram):
+def test_too_little_flash_is_reported_with_advice(ram):
     network = from_catalogue("samos_example")
     found = fit_with_alternatives(network, ram=ram, flash="2kB")
     needed = fit(network, element_bytes=1).flash_bytes

@@ -118,7 +118,7 @@ def test_inputs_results_and_readers_of_contiguous_rows_keep_tensors_by_themselve
     assert places(builder.network()) == {one: (joined, 0, 0, 2)}
 
 
-def test_an_activation_behind_a_concatenation_keeps_its_inputs_apart():
+def test_an_activation_after_a_concatenation_keeps_its_inputs_separate():
     drawing = drawn()
     one, other = drawing.point(drawing.last), drawing.point(drawing.last)
     relu = (op.Activation(function="relu"),)

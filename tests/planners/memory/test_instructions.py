@@ -183,7 +183,7 @@ def test_a_file_that_describes_no_core_is_refused(tmp_path, text, message):
         platform_named(str(path))
 
 
-def test_a_name_that_is_no_platform_is_refused_with_those_that_are():
+def test_an_unknown_platform_is_refused_with_the_known_platforms():
     with pytest.raises(CsdfError, match=r"no platform 'm4'; expected one of .*cortex-m4"):
         platform_named("m4")
 

@@ -158,7 +158,7 @@ def with_two_images(*, late_first):
     return builder.network()
 
 
-def test_a_layer_of_another_image_comes_behind_the_separators_that_do_not_need_it():
+def test_a_layer_of_another_image_follows_the_separators_that_do_not_read_it():
     for late_first in (False, True):
         network = with_two_images(late_first=late_first)
         assert depth_first_order(network) == ("wide", "narrow", "last", "a late layer", "sum")

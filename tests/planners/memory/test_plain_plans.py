@@ -111,7 +111,7 @@ WAYS = (
 )
 
 
-def test_a_reduction_is_measured_against_the_least_way_of_whole_layers():
+def test_a_reduction_is_relative_to_the_smallest_layer_by_layer_plan():
     assert least_method(WAYS).title == ROWS_ARENA
     assert reduction(WAYS) == Fraction(1, 4)  # 300 of 400, not of 1000
 

@@ -82,7 +82,7 @@ def test_a_network_without_partitions_is_one_partition_of_its_own_name():
     assert found.members == (single_partition(found.members[0].network),)
 
 
-def test_a_model_file_is_found_beside_the_application(tmp_path):
+def test_a_model_file_is_found_in_the_folder_of_the_application(tmp_path):
     entry = {"op": "conv", "subop": "conv", "fs": 1, "stride": 1, "pads": [0, 0, 0, 0]}
     size = {"ifm": 2, "ih": 8, "iw": 8, "ofm": 3, "oh": 8, "ow": 8, "fused_ops": []}
     network = {

@@ -71,7 +71,7 @@ def test_plans_in_the_best_order_have_no_clash_and_cost_what_was_evaluated():
         assert plan.elements >= plan.live_load
 
 
-def test_only_memory_changes():
+def test_the_order_of_edges_changes_memory_and_no_period():
     application = alone(residual())
     best, published = (
         ChromosomeEvaluator(application, share=best_shared),

@@ -141,7 +141,7 @@ def test_traffic_scales_with_the_bytes_of_an_element():
     assert wide.nest == narrow.nest
 
 
-def test_groups_add_up():
+def test_the_minimum_traffic_of_groups_is_a_sum():
     group = published_layer(maps=8, size=14)
     grouped = replace(group, filters=32, channels=32, groups=4)
     one, all_four = (

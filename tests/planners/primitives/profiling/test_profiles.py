@@ -179,7 +179,7 @@ def test_a_profile_of_a_layer_is_valid_from_birth(changes, message):
         replace(small_profile().layers[0], **changes)
 
 
-def test_a_way_is_listed_once():
+def test_a_duplicate_entry_of_a_profile_is_refused():
     profile = small_profile()
     with pytest.raises(InvalidPlan, match="from CHW to CHW is listed twice"):
         replace(profile, layers=profile.layers * 2)
@@ -338,7 +338,7 @@ def test_ways_take_turns_and_hopeless_ones_are_timed_once():
     assert log == [*names, *names, *2 * ["fast", "translated first"]]
 
 
-def test_a_long_way_stops_when_its_time_is_over():
+def test_a_slow_variant_is_timed_until_its_minimum_time():
     clock, log = Clock(), []
     effort = Effort(repetitions=9, least=2, nanoseconds=250)
     take_turns([clock.candidate(count(100, 0), log)], effort, look=lambda _: None, clock=clock)

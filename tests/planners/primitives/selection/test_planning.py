@@ -127,7 +127,7 @@ def test_an_interrupt_leaves_the_front_that_the_solver_has_found(monkeypatch):
     assert len(solved_front(problem, Objective.NETWORK, 5, Stop(report=report))) == 2
 
 
-def test_one_limit_at_a_time():
+def test_a_constraint_limits_memory_or_time_but_not_both():
     with pytest.raises(InvalidPlan, match="limit one"):
         Constraint(objective=Objective.NETWORK, memory=1, nanoseconds=1)
 

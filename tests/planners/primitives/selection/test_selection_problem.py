@@ -109,7 +109,7 @@ def test_memory_of_the_network_is_the_sum_and_a_workspace_is_the_largest():
     assert plain.memory(Objective.WORKSPACE) == 7
 
 
-def test_maps_alive_at_once():
+def test_memory_is_the_largest_sum_of_live_maps():
     # While right runs: the input (18 elements), left (36) and right (36) itself; while the sum
     # does: left, right and the sum, 36 each.
     assert alive_map_bytes(network()) == 108 * 4

@@ -133,7 +133,7 @@ def test_a_plan_that_forgets_the_pipeline_is_not_deployed():
         deployment(EVALUATOR, plan, plan_arena(replace(PROBLEM, conflicts=())))
 
 
-def test_the_checker_is_asked():
+def test_a_deployment_with_overlapping_offsets_is_refused():
     plan = EVALUATOR.plan(WHOLE)
     memory = whole_buffers(EVALUATOR, plan)
     wrong = replace(memory, offsets=dict.fromkeys(memory.offsets, 0))

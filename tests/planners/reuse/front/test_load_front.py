@@ -73,7 +73,7 @@ def test_what_is_too_much_to_try_is_not_called_exact(monkeypatch):
     assert loads == list(found.loads)
 
 
-def test_a_watch_ends_it():
+def test_a_stop_ends_the_front_of_live_bytes():
     def watch(_):
         raise GaveUp("enough")
 

@@ -26,7 +26,7 @@ def planned(*parallel):
     return application, plan
 
 
-def test_networks_take_turns():
+def test_networks_in_sequence_have_no_concurrent_partitions():
     _, plan = planned()
     assert concurrent_partitions(plan) == {}
 
