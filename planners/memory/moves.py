@@ -76,6 +76,15 @@ class OrderSection(NamedTuple):
         """Return the channels of the first layer of a stage, which are those that parts share."""
         return self.table.network.layer(stage.layers[0]).shape.channels
 
+    def partitions(self, begin: int = 0) -> Iterator[tuple[tuple[str, ...], ...]]:
+        """Yield all partitions of the layers from a place on into runs that can be stages."""
+        if begin == len(self.layers):
+            yield ()
+            return
+        for end in self.table.stage_ends(self.layers)[begin]:
+            for rest in self.partitions(end):
+                yield (self.layers[begin:end], *rest)
+
     def move(self, stages: Iterable[Stage]) -> GroupMove:
         """Return the move of some stages."""
         return GroupMove(self.begin, self.end, tuple(stages), self.span)
@@ -154,7 +163,7 @@ class GroupMoves:
                 yield GroupMove(begin, end, (Stage(layers=layers, mode=Mode.ACCUMULATING),))
             if entry == WHOLE and self.table.can_go_by_channels(layers):
                 yield GroupMove(begin, end, (Stage(layers=layers, mode=Mode.CHANNELS),))
-            if self._is_stage(layers, self.table) and len(layers) <= self.longest_stage:
+            if len(layers) <= self.longest_stage and self.table.can_be_stage(layers):
                 for stage in self._stages(layers):
                     yield GroupMove(begin, end, (stage,))
             if end == begin + 1 and len(layers) > 1:
@@ -176,17 +185,14 @@ class GroupMoves:
                             accumulating_layer=accumulating_layer,
                         )
 
-    def _is_stage(self, layers: Sequence[str], table: StageTable) -> bool:
-        return not self.course.results & set(layers[:-1]) and table.can_be_stage(layers)
-
     def partitions(self, section: OrderSection) -> Iterator[GroupMove]:
         """Yield the moves whose stages, several of them, share a section."""
-        found = list(islice(self._runs(section.layers, section.table), self.most_partitions + 1))
-        if len(found) > self.most_partitions:
+        partitions = list(islice(section.partitions(), self.most_partitions + 1))
+        if len(partitions) > self.most_partitions:
             yield section.move(section.stage((name,), 1) for name in section.layers)
             yield from self.around_attention(section)
             return
-        for runs in sorted(found, key=len):
+        for runs in sorted(partitions, key=len):
             if len(runs) > 1:
                 yield from self._with_rows(section, runs)
 
@@ -203,6 +209,7 @@ class GroupMoves:
             for operator in operators
         ]
         is_end = [operator.filter_bank is not None for operator in operators]
+        stage_ends = section.table.stage_ends(layers)
         for variant in ("scores", "products", "all"):
             runs: list[tuple[str, ...]] = []
             begin = 0
@@ -211,24 +218,11 @@ class GroupMoves:
                 if variant == "products":
                     inner = range(begin + 1, len(layers))
                     last = next((n for n in inner if is_end[n - 1] or is_score[n]), last)
-                ends = range(last, begin + 1, -1)
-                fitting = (end for end in ends if self._is_stage(layers[begin:end], section.table))
-                end = next(fitting, begin + 1)
+                end = max(end for end in stage_ends[begin] if end <= last)
                 runs.append(layers[begin:end])
                 begin = end
             if len(runs) < len(layers):
                 yield section.move(section.stage(run, 1) for run in runs)
-
-    def _runs(
-        self, layers: tuple[str, ...], table: StageTable
-    ) -> Iterator[tuple[tuple[str, ...], ...]]:
-        """All partitions of layers into runs that can be stages."""
-        if not layers:
-            yield ()
-        for end in range(1, len(layers) + 1):
-            if self._is_stage(layers[:end], table):
-                for rest in self._runs(layers[end:], table):
-                    yield (layers[:end], *rest)
 
     def _with_rows(
         self, section: OrderSection, runs: Sequence[tuple[str, ...]]

@@ -78,6 +78,7 @@ class StageTable:
         self._sizes: dict[str, tuple[int, int, int]] = {}
         self._weights_read: dict[Stage, dict[str, int]] = {}
         self._groups: dict[tuple[tuple[Stage, ...], str | None], GroupRows] = {}
+        self._ends: dict[tuple[str, ...], tuple[tuple[int, ...], ...]] = {}
 
     @property
     def aliases(self) -> Mapping[str, Alias]:
@@ -157,6 +158,36 @@ class StageTable:
         return all(map(self._can_be_tiled, layers)) and all(
             set(self._readers[name]) <= inside and self._readers[name] for name in layers[:-1]
         )
+
+    def stage_ends(self, layers: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
+        """Return for each of some layers in order the ends of the stages that begin with it.
+
+        Ends grow; a stage has the layers before its end. Only runs whose inner tensors
+        have their last reader inside are looked at in full.
+        """
+        if layers not in self._ends:
+            place = {name: number for number, name in enumerate(layers)}
+            beyond = len(layers)
+            last_reads = [
+                max((place.get(reader, beyond) for reader in self._readers[name]), default=beyond)
+                for name in layers
+            ]
+            self._ends[layers] = tuple(
+                tuple(self._ends_from(layers, begin, last_reads)) for begin in range(len(layers))
+            )
+        return self._ends[layers]
+
+    def _ends_from(
+        self, layers: tuple[str, ...], begin: int, last_reads: Sequence[int]
+    ) -> Iterator[int]:
+        """Yield the ends of the stages that begin with a layer. last_reads: places of last readers."""
+        last_read = 0  # of the tensors inside
+        for end in range(begin + 1, len(layers) + 1):
+            if last_read < end and self.can_be_stage(layers[begin:end]):
+                yield end
+            last_read = max(last_read, last_reads[end - 1])
+            if last_read == len(layers):
+                return
 
     def _is_one_place(self, tensor: str) -> bool:
         shape = self.network.layer(tensor).shape
