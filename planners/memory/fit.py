@@ -48,7 +48,12 @@ from planners.memory.answer import (
 from planners.memory.memories import InMemories, planned_in_memories
 from planners.memory.moved_weights import layout_of
 from planners.memory.order import topological_order
-from planners.memory.orders import SEARCHED_ORDER, canonical_orders, is_chain
+from planners.memory.orders import (
+    SEARCHED_ORDER,
+    CanonicalOrders,
+    canonical_orders,
+    is_chain,
+)
 from planners.memory.plain_plans import ends_of, layer_by_layer
 from planners.memory.request import FitRequest, fit_request, plan_times
 from planners.memory.search import WIDTHS, Finding
@@ -61,6 +66,7 @@ from planners.plan.ram import RamBeside, state_bytes
 NEARLY_AS_FAST = Fraction(1, 100)  # no difference that a model of a platform can tell
 NEARLY_AS_SMALL = Fraction(1, 20)  # of the RAM of the method that is taken without a limit
 ORDER_SHARE = 0.1  # of the effort, for the order of the layers; most take some milliseconds
+OTHERS_SHARE = 0.2  # of the effort, for canonical orders besides the first two
 STAGES_SHARE = 0.25  # of the effort, for orders of the stages of the methods found
 
 
@@ -106,8 +112,8 @@ def fit(
     of weights there counts, and they may be copied.
     beside: stack and reserve that `ram` has to hold as well, with the execution state of the C library;
     None: `ram` is for the arena alone.
-    order: of ORDERS; of the layers: that of the network alone, or also those of the lowest peak of
-    whole tensors and of a depth-first search. In memories, and with a state, it is that of the network.
+    order: of ORDERS; of the layers: that of the network alone, or also canonical ones, such as that of
+    the lowest peak of whole tensors. In memories, and with a state, it is that of the network.
     budget: a stop, seconds, or a text such as "60s"; where it or Ctrl-C ends the search, the best way
     found by then stands, marked in the reason.
     """
@@ -214,42 +220,53 @@ def _methods_of_orders(
     """Return the methods of all orders of the layers that are searched; why searches ended.
 
     Canonical orders come first, so that of equal methods those that do not depend on the order of the
-    file are taken. Orders of stages are improved in canonical orders alone, for the same reason.
+    file are taken. Orders of stages are improved in canonical orders alone, for the same reason. The
+    order of the file comes last, so that no plan is larger than its plan.
     """
     network = request.network
-    is_searched = request.order == SEARCHED_ORDER and not is_hopeless and not is_chain(network)
-    orders = [network]
-    if is_searched:
-        orders = canonical_orders(
-            network,
-            element_bytes=request.element_bytes,
-            external=external,
-            stop=stop.question(ORDER_SHARE),
-        )
-    canonical = len(orders) if is_searched else 0
-    if all(ordered.layers != network.layers for ordered in orders):
-        orders = [*orders, network]
+    terms = {"is_streamed": is_streamed, "is_hopeless": is_hopeless}
+    if request.order != SEARCHED_ORDER or is_hopeless or is_chain(network):
+        finding = _searched(request, external, network, stop, **terms)
+        return finding.methods, finding.ended
+    orders = canonical_orders(
+        network,
+        element_bytes=request.element_bytes,
+        external=external,
+        stop=stop.question(ORDER_SHARE),
+    )
     findings: list[Finding] = []
-    for number, ordered in enumerate(orders):
-        findings.append(
-            _searched(
-                request,
-                external,
-                ordered,
-                stop.question(1.0) if number else stop,
-                is_streamed=is_streamed,
-                is_hopeless=is_hopeless,
-            )
-        )
-        ended = findings[-1].ended
-        if ended is not None and not ended.has(Ended.EFFORT):
+    ended: Reason | None = None
+    for ordered, stop_of_order in _with_stops(orders, stop):
+        finding = _searched(request, external, ordered, stop_of_order, **terms)
+        findings.append(finding)
+        if len(findings) <= len(orders.first):
+            ended = ended or finding.ended
+        is_cut_short = finding.ended is not None and not finding.ended.has(Ended.EFFORT)
+        if is_cut_short and stop.is_over():
             break
-        if number + 1 == canonical:
-            _improve_stages(findings, stop.question(STAGES_SHARE))
+    else:
+        _improve_stages(findings, stop.question(STAGES_SHARE))
+        if all(ordered.layers != network.layers for ordered in orders.first):
+            finding = _searched(request, external, network, stop.question(1.0), **terms)
+            findings.append(finding)
+            ended = ended or finding.ended
     methods: list[FitMethod] = []
     for finding in findings:
         methods = _of_both_orders(methods, finding.methods)
-    return methods, next((each.ended for each in findings if each.ended is not None), None)
+    return methods, ended
+
+
+def _with_stops(orders: CanonicalOrders, stop: Stop) -> Iterator[tuple[Network, Stop]]:
+    """Yield the network in canonical orders, each with the stop of its search.
+
+    The first orders are searched with the whole effort each; the others share a part of it, and an end
+    of that is not an end of the search.
+    """
+    for number, ordered in enumerate(orders.first):
+        yield ordered, stop.question(1.0) if number else stop
+    shared = stop.question(OTHERS_SHARE)
+    for number, ordered in enumerate(orders.others):
+        yield ordered, shared.part(share=1 / (len(orders.others) - number))
 
 
 def _improve_stages(findings: Sequence[Finding], stop: Stop) -> None:

@@ -23,6 +23,7 @@ from planners.memory.making import smaller_plan
 from planners.memory.moves import GroupWay, PlanWay
 from planners.memory.order import TopologicalOrder
 from planners.memory.stages import StageTable
+from planners.order.heuristics import random_order
 from planners.plan.plan import Kind, Mode, Stage, StreamingPlan
 
 SEED = 1
@@ -225,26 +226,6 @@ def _predecessors(stages: Sequence[Stage], network: Network) -> list[set[int]]:
         {writer[source] for source in names if source in writer} - {number}
         for number, names in enumerate(sources)
     ]
-
-
-def random_order(before: Sequence[set[int]], random: Random) -> list[int]:
-    """Return a random topological order; every other one goes depth first.
-
-    before: the predecessors of each number.
-    """
-    is_depth_first = random.random() < 0.5
-    order: list[int] = []
-    ready: dict[int, int] = {}  # numbers, and the length of the order when they became ready
-    while len(order) < len(before):
-        for number, sources in enumerate(before):
-            if number not in ready and sources <= set(order):
-                ready[number] = len(order)
-        waiting = [number for number in ready if number not in order]
-        if is_depth_first:
-            latest = max(ready[number] for number in waiting)
-            waiting = [number for number in waiting if ready[number] == latest]
-        order.append(random.choice(waiting))
-    return order
 
 
 def shifted(before: Sequence[set[int]], random: Random) -> list[int]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from random import Random
 
 from planners.order.problem import NumberedGraph
 
@@ -65,4 +66,31 @@ def file_order(graph: NumberedGraph) -> list[int]:
             if not is_met[step]:
                 is_met[step] = True
                 order.append(step)
+    return order
+
+
+def random_order(before: Sequence[Collection[int]], random: Random) -> list[int]:
+    """Return a random topological order; every other one goes depth first.
+
+    before: the predecessors of each number, each once.
+    """
+    is_depth_first = random.random() < 0.5
+    after: list[list[int]] = [[] for _ in before]
+    for number, sources in enumerate(before):
+        for source in sources:
+            after[source].append(number)
+    missing = list(map(len, before))
+    ready = {number: 0 for number, count in enumerate(missing) if not count}  # since which length
+    order: list[int] = []
+    while ready:
+        waiting = list(ready)
+        if is_depth_first:
+            latest = max(ready.values())
+            waiting = [number for number, since in ready.items() if since == latest]
+        order.append(random.choice(waiting))
+        del ready[order[-1]]
+        for later in after[order[-1]]:
+            missing[later] -= 1
+            if not missing[later]:
+                ready[later] = len(order)
     return order

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
@@ -119,6 +119,10 @@ class OrderProblem:
     def numbered(self) -> NumberedGraph:
         """The graph as numbers."""
         return NumberedGraph.of(self)
+
+    def named(self, order: Iterable[int]) -> list[str]:
+        """Return the names of steps in an order of their numbers."""
+        return [self.steps[number].name for number in order]
 
 
 class NumberedGraph(NamedTuple):

@@ -131,8 +131,8 @@ def add_order_option(parser: argparse.ArgumentParser) -> None:
         "--order",
         choices=("search", "file"),
         default="search",
-        help="of the layers: also those of the lowest peak of whole tensors and depth first, or that "
-        "of the file alone; default: search",
+        help="of the layers: also canonical ones, such as that of the lowest peak of whole tensors, or "
+        "that of the file alone; default: search",
     )
 
 

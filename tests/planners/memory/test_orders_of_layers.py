@@ -87,7 +87,9 @@ def shuffled_branches():
 
 def canonical(network):
     orders = canonical_orders(network, element_bytes=1, external=frozenset(), stop=Stop(effort=1))
-    return [tuple(layer.name for layer in ordered.layers) for ordered in orders]
+    return [
+        tuple(layer.name for layer in ordered.layers) for ordered in (*orders.first, *orders.others)
+    ]
 
 
 def test_the_orders_do_not_depend_on_the_order_of_the_file():
@@ -177,6 +179,32 @@ def test_the_methods_of_all_orders_do_not_depend_on_the_order_of_the_file():
     assert figures[0] == figures[1] == figures[2]
 
 
+def long_branches():
+    """Three branches of five layers each, and their concatenation: 16 layers without a separator."""
+    builder = NetworkBuilder("long branches")
+    image = builder.input((2, 8, 8), name="image")
+    ends = []
+    for k in range(3):
+        last = image
+        for step in range(5):
+            operator = op.Activation(function="relu" if (k + step) % 2 else "tanh")
+            last = builder.add(operator, last, name=f"layer{k}{step}")
+        ends.append(last)
+    builder.output(builder.add(op.Concatenation(axis=0), *ends, name="joined"))
+    return builder.network()
+
+
+def test_random_and_breadth_first_orders_of_a_long_section_do_not_depend_on_the_file():
+    network = long_branches()
+    breadth_first = [f"layer{k}{step}" for step in range(5) for k in range(3)] + ["joined"]
+    first, second = canonical(network), canonical(in_order(network, breadth_first))
+    assert first == second
+    # Three branches of five layers have 15! / (5!)^3 = 756,756 orders; depth first there are six.
+    assert len(set(first)) == len(first) >= 1 + 5 + 1
+    levels = [[name[-1] for name in order if name.startswith("layer")] for order in first]
+    assert sorted("01234" * 3) in levels
+
+
 def test_a_chain_has_no_other_order():
     builder = NetworkBuilder("chain")
     last = builder.input((1, 8, 8))
@@ -184,7 +212,7 @@ def test_a_chain_has_no_other_order():
         last = builder.add(op.Activation(function="relu"), last)
     builder.output(last)
     options = {"element_bytes": 1, "external": frozenset(), "stop": Stop(steps=0)}
-    assert canonical_orders(builder.network(), **options) == [builder.network()]
+    assert canonical_orders(builder.network(), **options) == ([builder.network()], [])
 
 
 def test_an_unknown_order_is_refused():

@@ -12,7 +12,8 @@ from csdf.time_limit import Stop
 from planners.memory.fit import fit
 from planners.memory.orders import FILE_ORDER, in_order
 from planners.memory.several import run_plan
-from planners.memory.stage_orders import random_order, shifted
+from planners.memory.stage_orders import shifted
+from planners.order.heuristics import random_order
 from planners.plan.carried_out import require_carried_out
 from tests.planners.memory.streamed import random_frame
 from tests.planners.memory.test_streamed_runs import require_equal
