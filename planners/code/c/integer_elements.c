@@ -151,6 +151,29 @@ static void square_cell(const combining *p, element *to, const element *one, con
 
 LAYER(square_difference, combine, square_cell)
 
+/* Both operands are compared as they are stored. */
+static void larger_cell(const combining *p, element *to, const element *one, const element *other,
+                        const int32_t *steps, int32_t count)
+{
+    int32_t c;
+    for (c = 0; c < count; c++) {
+        to[c] = limited_to(p, larger(one[c * steps[0]], other[c * steps[1]]));
+    }
+}
+
+LAYER(larger_of_tensors, combine, larger_cell)
+
+static void smaller_cell(const combining *p, element *to, const element *one, const element *other,
+                         const int32_t *steps, int32_t count)
+{
+    int32_t c;
+    for (c = 0; c < count; c++) {
+        to[c] = limited_to(p, smaller(one[c * steps[0]], other[c * steps[1]]));
+    }
+}
+
+LAYER(smaller_of_tensors, combine, smaller_cell)
+
 typedef struct {
     cube axes; /* first, as for all functions over axes */
     averaging to;
@@ -170,6 +193,26 @@ static void average_fold(const cube *c, const view *in, const view *out, const i
 }
 
 LAYER(average, for_each_fold, average_fold)
+
+/* The largest of integers, or with a sign of -1 the smallest. */
+typedef struct {
+    cube axes;
+    int32_t sign;
+} extreme_over;
+
+static void extreme_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+                         range rows)
+{
+    int32_t inner[3], sign = ((const extreme_over *)(const void *)c)->sign, found = INT32_MIN;
+    (void)rows;
+    begin_fold(c, place, inner);
+    do {
+        found = larger(found, sign * *from_cell(c, in, inner));
+    } while (next_inside(c, inner) != 0);
+    *to_cell(c, out, place) = (element)(sign * found);
+}
+
+LAYER(reduce_extreme, for_each_fold, extreme_fold)
 
 /* e ** x for x <= 0 with 5 bits before the point, as a fraction of 2 ** 31. */
 static int32_t exponential(int32_t value)

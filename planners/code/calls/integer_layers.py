@@ -76,6 +76,8 @@ KERNELS = {
     "subtract": "add_tensors",
     "multiply": "multiply_tensors",
     "squared difference": "square_difference",
+    "maximum": "larger_of_tensors",
+    "minimum": "smaller_of_tensors",
 }
 POWERS = range(-30, 3)  # of two: scales of cells whose steps have room in 32 bits
 OTHER_SCALES = "with other scales before than behind it"
@@ -198,7 +200,7 @@ def _pooling(one: Described, operator: op.Pooling) -> KernelCall:
 def _summing(one: Described) -> str:
     source, operator = one.inputs[0], one.layer.operator
     window, function = operator.sliding_window, operator.reduction
-    if function not in ("max", "mean"):
+    if function not in ("max", "mean", "sum") or (function == "sum" and _is_single(one)):
         raise one.refusal("of quantised integers, row by row")
     if window is not None and (function == "max" or not _is_single(one)):
         size, count = window.extent, prod(window.extent)
@@ -208,19 +210,27 @@ def _summing(one: Described) -> str:
         ends = (mean_offset(operator), 0)
         return one.structure("summing", *size, kind, (count, 0, 0, *ends))
     size = (source.height, source.width) if window is None else window.extent
-    if function == "mean":
-        return one.structure("summing", *size, "SUM_AVERAGE", averaging(one, prod(size)))
-    if operator.picks_elements:
+    if function != "max":
+        numbers = averaging(one, prod(size), is_sum=function == "sum")
+        return one.structure("summing", *size, "SUM_AVERAGE", numbers)
+    if operator.picks_elements or not _is_single(one):
         return one.structure("summing", *size, "SUM_LARGEST", (1, 0, 0, 0, 0))
     raise one.refusal("of quantised integers, row by row")
 
 
 def _reduction(one: Described, operator: op.Reduction) -> KernelCall:
-    if operator.function != "mean":
-        raise one.refusal(f"of quantised integers: {operator.in_words()}")
     axes = tuple(sorted(operator.axes))
-    count = prod(one.inputs[0].dims[axis] for axis in axes)
-    return mean_call(one, axes, count, keeps=operator.keeps)
+    if _is_single(one) and operator.function != "mean":
+        raise one.refusal(f"of quantised integers: {operator.in_words()}")
+    match operator.function:
+        case "mean" | "sum" as function:
+            count = prod(one.inputs[0].dims[axis] for axis in axes)
+            is_sum = function == "sum"
+            return mean_call(one, axes, count, keeps=operator.keeps, is_sum=is_sum)
+        case "max" | "min" as function:
+            over = cube(one, axes, reduced_to(one, axes, keeps=operator.keeps))
+            return one.call("reduce_extreme", "extreme_over", over, 1 if function == "max" else -1)
+    raise one.refusal(f"of quantised integers: {operator.in_words()}")
 
 
 def _softmax(one: Described, operator: op.Softmax) -> KernelCall:

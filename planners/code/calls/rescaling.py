@@ -180,10 +180,10 @@ def _folded(one: Described, role: str, counts: Array) -> str:
     return symbol
 
 
-def averaging(one: Described, count: int) -> tuple[object, ...]:
-    """Return how the sum of so many integers becomes their mean.
+def averaging(one: Described, count: int, *, is_sum: bool = False) -> tuple[object, ...]:
+    """Return how the sum of so many integers becomes their mean, or the sum in other steps.
 
-    In fixed point the multiplier was divided by their number.
+    In fixed point the multiplier of a mean was divided by their number.
     """
     input_types, result = given_types(one), result_types(one)
     if count > 2 ** (31 - 8 * input_types.element.bytes):
@@ -192,7 +192,8 @@ def averaging(one: Described, count: int) -> tuple[object, ...]:
     if result.is_fixed_point:
         integer, exponent = multiplier(input_types.scale / result.scale)
         shift = min(count.bit_length() - 1, 32, 31 + exponent)
-        ratio = ((integer << shift) // count, exponent - shift)
+        divided = ((integer << shift) // count, exponent - shift)
+        ratio = (integer, exponent) if is_sum else divided
     return (count, *ratio, input_types.zero_point, result.zero_point)
 
 
@@ -287,10 +288,12 @@ def _global_pooling(one: Described, operator: op.GlobalPooling) -> KernelCall:
     return mean_call(one, (1, 2), one.inputs[0].height * one.inputs[0].width, keeps=True)
 
 
-def mean_call(one: Described, axes: Sequence[int], count: int, *, keeps: bool) -> KernelCall:
-    """Return the call for sums along axes, over a number."""
+def mean_call(
+    one: Described, axes: Sequence[int], count: int, *, keeps: bool, is_sum: bool = False
+) -> KernelCall:
+    """Return the call for sums along axes, over their number or as they are."""
     over = cube(one, axes, reduced_to(one, axes, keeps=keeps))
-    return one.call("average", "mean_over", over, averaging(one, count))
+    return one.call("average", "mean_over", over, averaging(one, count, is_sum=is_sum))
 
 
 def _softmax(one: Described, operator: op.Softmax) -> KernelCall:

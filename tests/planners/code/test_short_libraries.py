@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 WINDOW = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))
 KINDS = [kind for kind, dtype in NAMES if dtype == "int16"]
-REFUSED = {"ABS", "BATCH_MATMUL", "FULLY_CONNECTED of vectors", "SUM"}
+REFUSED = {"ABS", "BATCH_MATMUL", "FULLY_CONNECTED of vectors"}
 SEEDS = 1
 CURVES = ("sigmoid", "tanh")
 
