@@ -103,7 +103,7 @@ def _is_in_c(kind: type[Operator], attributes: Attributes, element: Element) -> 
     if element is Element.FLOAT32:
         return kind in kinds_in(Numbers.REAL)
     is_moved = kind.moves and kind in kinds_in(Numbers.REAL)
-    return is_moved or kind in kinds_in(Numbers.FIXED, Numbers.TO_REAL)
+    return is_moved or kind.converts or kind in kinds_in(Numbers.FIXED, Numbers.TO_REAL)
 
 
 def _is_called(kind: type[Operator], attributes: Attributes, element: Element) -> bool:

@@ -23,6 +23,7 @@ class Numbers(Enum):
     FIXED = "integers, rescaled in fixed point"
     SINGLE = "integers, rescaled in single precision"
     TO_REAL = "integers in, floating point out"
+    MIXED = "integers beside floating point, such as indices"
     WIDE = "integers of 8 and of 16 bits"
     RUN_TIME = "integers whose scale is found in the frame"
 

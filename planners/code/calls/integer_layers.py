@@ -99,6 +99,9 @@ def integer_call(one: Described, packed: Array | None = None) -> KernelCall:
         return look_up_call(one, operator)
     if packed is not None:
         return _convolution(one, operator, packed)
+    mixed = emitter_of(operator, Numbers.MIXED)
+    if mixed is not None:
+        return mixed(one, operator)
     to_real = emitter_of(operator, Numbers.TO_REAL)
     if to_real is not None and one.layer.quantization is None:
         if one.layer.epilogue:
@@ -110,8 +113,7 @@ def integer_call(one: Described, packed: Array | None = None) -> KernelCall:
     emitter = emitter_of(operator, *arithmetics)
     if emitter is None:
         raise one.refusal("of quantised integers")
-    if not operator.converts:
-        result_types(one)
+    result_types(one)
     return emitter(one, operator)
 
 
@@ -128,13 +130,13 @@ def _moved(one: Described, operator: Any) -> KernelCall:
 
 
 def _gather_points(one: Described, _operator: op.GatherPoints) -> KernelCall:
-    if one.given != (one.layer.quantization, None):
+    if one.given != (one.layer.quantization, None) or one.layer.quantization is None:
         raise one.refusal("of integers with another scale than the result")
     return call_of(one)
 
 
 def _embedding(one: Described, operator: op.Embedding) -> KernelCall:
-    if one.given != (None,):
+    if one.given != (None,) or not _is_single(one):
         raise one.refusal("of quantised integers")
     table = one.symbol("table", one.weights["table"])
     return one.call("look_up_integers", "embedding", operator.entries, table)
@@ -539,10 +541,8 @@ _TO_REAL: dict[type, Emitter] = {
 _FIXED: dict[type, Emitter] = {
     op.Activation: _activation,
     op.AttentionProduct: _attention,
-    op.Conversion: _conversion,
     op.Convolution: _convolution,
     op.Elementwise: _elementwise,
-    op.GatherPoints: _gather_points,
     op.FullyConnected: lambda one, operator: fully_connected_call(
         one, operator, packed_rows, scaling
     ),
@@ -562,5 +562,14 @@ _FIXED: dict[type, Emitter] = {
 }
 register(Numbers.TO_REAL, _TO_REAL)
 register(Numbers.FIXED, _FIXED)
-register(Numbers.SINGLE, {op.Conversion: single_conversion, op.Embedding: _embedding})
+register(
+    Numbers.MIXED,
+    {
+        op.Conversion: lambda one, operator: (
+            single_conversion if _is_single(one) else _conversion
+        )(one, operator),
+        op.Embedding: _embedding,
+        op.GatherPoints: _gather_points,
+    },
+)
 register(Numbers.WIDE, {op.Conversion: _wide_conversion, op.Softmax: _wide_softmax})

@@ -1,10 +1,16 @@
 """The registry of emitters of C calls."""
 
 import inspect
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.dtypes import Arithmetic, Element, Quantization
+from cnn2csdf.weights import Model
+from planners.code.c_text import Tables
 from planners.code.calls import by_data_type, emitters
 from planners.code.calls.emitters import Numbers, emitter_of, kinds_in
 
@@ -39,3 +45,36 @@ def test_emitters_are_of_operators_of_the_package(numbers):
     assert by_data_type.LayerCalls  # imports all modules that register
     assert kinds_in(numbers)
     assert kinds_in(numbers) <= {*KINDS}
+
+
+def function_of(operator, sources, types, weights=None):
+    """The C function of a layer that reads tensors of these dims and types, and writes `types`."""
+    builder = NetworkBuilder()
+    names = [
+        builder.input(dims, f"input{number}", element=Element.INT8, quantization=read)
+        if read
+        else builder.input(dims, f"input{number}")
+        for number, (dims, read) in enumerate(sources)
+    ]
+    name = builder.add(operator, *names, quantization=types)
+    builder.output(name)
+    network = builder.network()
+    calls = by_data_type.LayerCalls(
+        Model(network=network, weights={name: weights or {}}), Tables("tried")
+    )
+    (call,) = calls.of_stage("BY_ROWS", [calls.described(network.layer(name))], {})
+    return call.function
+
+
+INT8 = Quantization(element=Element.INT8, scales=(0.5,))
+SINGLE = replace(INT8, arithmetic=Arithmetic.SINGLE_PRECISION)
+
+
+def test_a_table_of_integers_is_looked_up_by_real_indices():
+    table = {"table": np.zeros((5, 3), np.int8)}
+    rows = function_of(op.Embedding(entries=5, width=3), [((1, 4, 1), None)], SINGLE, table)
+    assert rows == "look_up_integers"
+
+
+def test_integers_are_gathered_at_real_positions():
+    assert function_of(op.GatherPoints(), [((6, 2), INT8), ((3, 1), None)], INT8) == "gather_points"
