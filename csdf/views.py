@@ -11,10 +11,12 @@ from csdf.errors import GaveUp, InconsistentGraph, counted
 from csdf.model.graph import Graph
 from csdf.model.shown import Shown, drawn, html
 from csdf.notebook import facts, facts_and_rows, svg, table
-from csdf.search.pareto import ParetoFront
+from csdf.search.pareto import ParetoFront, ParetoPoint
 
 DRAWING = 10.0  # seconds for the critical cycle
 GLANCE = 1.0  # seconds, where a graph is the value of a cell
+MOST_COLUMNS = 8  # channels of a front with a column each
+TIME = "time units"
 
 html.register(Shown, facts_and_rows)
 
@@ -56,11 +58,33 @@ def _graph_picture(value: Graph) -> str:
 
 @html.register
 def _pareto_front(value: ParetoFront) -> str:
-    """Return the points as picture and table; as a table alone where a speed is no float above 0."""
-    if not (value.points and all(float(point.throughput or 0) for point in value.points)):
-        return facts_and_rows(value)
-    charts = import_module("csdf.draw.charts")  # with Matplotlib, which is slow to import
-    return svg(charts.front_picture, "front", value, "tokens") + facts_and_rows(value)
+    """Return the points as picture and tables; as tables alone where a speed is no float above 0."""
+    is_drawn = value.points and all(float(point.throughput or 0) for point in value.points)
+    picture = ""
+    if is_drawn:
+        charts = import_module("csdf.draw.charts")  # with Matplotlib, which is slow to import
+        picture = svg(charts.front_picture, "front", value, value.unit)
+    known = {
+        "complete": value.is_complete,
+        "reason": value.reason,
+        f"lower bound ({value.unit})": value.lower_bound,
+        f"min. period ({TIME})": value.best_period,
+        "distributions evaluated": value.evaluations,
+    }
+    points = [_point(point, value.unit) for point in value.points]
+    return picture + facts("Pareto front", known) + (table("points", points) if points else "")
+
+
+def _point(point: ParetoPoint, unit: str) -> dict[str, object]:
+    """Return a point as a row of a table; many capacities share a cell."""
+    row: dict[str, object] = {
+        f"size ({unit})": point.size,
+        f"period ({TIME})": point.period,
+        "throughput (iterations per time unit)": point.throughput,
+    }
+    if len(point.capacities) > MOST_COLUMNS:
+        return row | {"capacities (tokens)": point.capacities}
+    return row | {f"{name} (tokens)": tokens for name, tokens in point.capacities.items()}
 
 
 @html.register

@@ -324,6 +324,11 @@ def memory_front(
     point is the sum over all channels. Points that are not proved are left out.
     """
     extent = extent_of(max_size, points, gap)
+    unit = next((UNITS[name] for name, counted in OBJECTIVES.items() if counted is cost), "cost")
     return FrontSearch(
-        graph, extent, stop_of(budget), lambda stop: MemorySearch(graph, space, cost, stop)
+        graph,
+        extent,
+        stop_of(budget),
+        lambda stop: MemorySearch(graph, space, cost, stop),
+        unit=unit,
     ).front()

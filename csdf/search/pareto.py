@@ -71,7 +71,7 @@ class ParetoFront(Tabular):
     may be missing from size `lower_bound` on, and `reason` says why the search ended; is_at_limit:
     whether it ended at a limit that was given. best_period: of the graph without any bound; the last
     point of a complete front has it, but for the gap. start: where no point was proved, live
-    capacities all the same, if there are any.
+    capacities all the same, if there are any. unit: of the sizes.
     """
 
     JSON: ClassVar[tuple[str, ...]] = (
@@ -89,6 +89,7 @@ class ParetoFront(Tabular):
     gap: Fraction = Fraction(0)
     is_at_limit: bool = False
     start: ParetoPoint | None = None
+    unit: str = "tokens"
 
     def rows(self) -> list[dict[str, Any]]:
         """Return an exact row for each point."""

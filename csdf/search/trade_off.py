@@ -49,7 +49,11 @@ def pareto_front(
     """
     extent = extent_of(max_size, points, gap)
     return FrontSearch(
-        graph, extent, stop_of(budget), lambda stop: NamedSearch(graph, space, stop)
+        graph,
+        extent,
+        stop_of(budget),
+        lambda stop: NamedSearch(graph, space, stop),
+        unit=space.unit,
     ).front()
 
 
@@ -202,13 +206,19 @@ def sufficient_capacities(
 class FrontSearch:
     """The search for the front of one graph, to the extent that is asked for.
 
-    search: makes of a stop the search for its points.
+    search: makes of a stop the search for its points. unit: of the sizes.
     """
 
     def __init__(
-        self, graph: Graph, extent: Extent, stop: Stop, search: Callable[[Stop], NamedSearch]
+        self,
+        graph: Graph,
+        extent: Extent,
+        stop: Stop,
+        search: Callable[[Stop], NamedSearch],
+        *,
+        unit: str,
     ) -> None:
-        self._graph, self._extent = graph, extent
+        self._graph, self._extent, self._unit = graph, extent, unit
         self._is_endless = False
         self._search = search(stop.part(report=self._look))
 
@@ -249,6 +259,7 @@ class FrontSearch:
             gap=gap,
             is_at_limit=is_at_limit,
             start=start,
+            unit=self._unit,
         )
 
     def _follow(self) -> bool:

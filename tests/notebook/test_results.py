@@ -177,6 +177,19 @@ def test_numbers_beyond_floats_are_told_but_not_drawn():
         assert "<svg" not in one._repr_html_()
 
 
+def test_the_table_of_a_front_has_units():
+    text = RESULTS["front"]._repr_html_()
+    heads = re.findall("<th[^>]*>([^<]*)</th>", text.partition("points")[2])
+    assert heads[:2] == ["size (tokens)", "period (time units)"]
+    assert "alpha (tokens)" in heads
+    assert "lower bound (tokens)" in text
+    sized = csdf.GraphBuilder("sized").actor("a", 1, overlap=False).actor("b", 2, overlap=False)
+    graph = sized.channel("a", 1, "b", 1, name="c", token_size=4).graph()
+    front = csdf.pareto_front(graph, csdf.SearchSpace(unit="bytes"))
+    assert front.points[0].size == 4
+    assert "size (bytes)" in front._repr_html_()
+
+
 def test_a_long_table_says_how_many_rows_it_leaves_out():
     text = table("many", [{"n": i} for i in range(MOST_ROWS + 5)])
     assert text.count("<tr>") == 1 + MOST_ROWS + 1  # the head and the remark
