@@ -106,7 +106,7 @@ def test_an_iteration_of_more_firings_than_memory_holds_is_not_expanded(run, fil
     assert not list(tmp_path.iterdir())
 
 
-def test_a_graph_of_nothing_is_refused(run, tmp_path):
+def test_an_empty_graph_is_refused(run, tmp_path):
     graph = json.loads(graph_to_json(CASES["chain"].make(1)))
     path = tmp_path / "empty.json"
     path.write_text(json.dumps(graph | {"actors": [], "channels": []}))

@@ -13,7 +13,7 @@ def random_successors(random, actors):
     return successors
 
 
-def test_components_are_those_of_networkx():
+def test_components_agree_with_networkx():
     random = Random(1)
     for _ in range(300):
         successors = random_successors(random, random.randrange(1, 12))

@@ -115,7 +115,7 @@ def test_the_table_shows_what_limits_the_graph(run):
     ]
 
 
-def test_a_graph_that_nothing_limits_has_period_0(run, answer, tmp_path):
+def test_an_unlimited_graph_has_period_0(run, answer, tmp_path):
     path = tmp_path / "free.json"
     write_graph(path, GraphBuilder().actor("a", 1).actor("b", 1).channel("a", 1, "b", 1).graph())
     code, found = answer("analyze", path)

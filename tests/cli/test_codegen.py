@@ -59,7 +59,7 @@ def test_the_smallest_buffers_are_those_of_csdf_buffers(run, tmp_path):
 
 
 @pytest.mark.parametrize(("name", "expected"), [("deadlocked", 1), ("inconsistent", 1)])
-def test_a_graph_that_cannot_run_is_told_and_nothing_is_written(run, tmp_path, name, expected):
+def test_a_deadlocked_graph_is_reported_and_no_file_written(run, tmp_path, name, expected):
     code, output, remarks = run("codegen", f"{GRAPHS}/{name}.xml", "-o", tmp_path / "c")
     assert (code, output) == (expected, "")
     assert name in remarks

@@ -138,7 +138,7 @@ def test_an_answer_of_no_is_not_followed_by_an_error(answer):
     assert (code, found["deadlock"], "error" in found) == (1, True, False)
 
 
-def test_help_beside_json_is_help(run):
+def test_help_together_with_json_prints_help(run):
     code, output, _ = run("analyze", "--help", "--json")
     assert code == 0
     assert output.startswith("usage: csdf analyze")

@@ -8,7 +8,7 @@ MODELS = sorted(path.name for path in GRAPHS.glob("*.xml"))
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_from_xml_to_json_and_back_nothing_is_lost(run, tmp_path, name):
+def test_xml_to_json_and_back_preserves_a_graph(run, tmp_path, name):
     assert run("convert", GRAPHS / name, tmp_path / "g.json")[0] == 0
     assert run("convert", tmp_path / "g.json", tmp_path / "g.xml")[0] == 0
     assert (tmp_path / "g.xml").read_bytes() == (GRAPHS / name).read_bytes()
@@ -103,7 +103,7 @@ def test_fewer_phases_say_whether_the_period_is_a_bound_from_above_or_below(run,
     assert int(answer("analyze", path)[1]["period"]) <= 12
 
 
-def test_merged_actors_take_turns(run, answer, tmp_path):
+def test_merged_actors_fire_sequentially(run, answer, tmp_path):
     path = tmp_path / "g.json"
     code, _, remarks = run("convert", GRAPHS / "csdf_example.xml", path, "--abstract-actors", "a,c")
     assert (code, "never below" in remarks) == (0, True)

@@ -107,7 +107,7 @@ def lines_at(home, monkeypatch):
         entries._own_lines.cache_clear()
 
 
-def test_an_installed_copy_reads_the_metadata_beside_it(tmp_path, monkeypatch):
+def test_an_installed_copy_reads_its_package_metadata(tmp_path, monkeypatch):
     about = tmp_path / "csdf-9.dist-info"
     about.mkdir()
     text = "[console_scripts]\ncsdf = a:b\n\n[csdf.commands]\nAnalyze.it = csdf.cli.analyze\n"

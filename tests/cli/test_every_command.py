@@ -176,7 +176,7 @@ def test_times_have_units(text, seconds):
     assert answers.seconds(text) == seconds
 
 
-def test_a_time_may_be_exact_and_nothing():
+def test_a_time_may_be_an_exact_fraction_or_zero():
     assert answers.exact_seconds("5us") * 200_000 == 1
     assert answers.exact_seconds("0") == 0
 
@@ -270,27 +270,27 @@ def test_a_size_below_zero_is_refused_as_one(run):
     ("wrong", "meant"),
     [("--perod=3", "--period"), ("--jsno", "--json"), ("--count-self-loop", "--count-self-loops")],
 )
-def test_a_mistyped_option_is_told_which_may_be_meant(run, wrong, meant):
+def test_a_mistyped_option_gets_a_suggestion(run, wrong, meant):
     code, _, remarks = run("buffers", "graph.xml", wrong)
     assert code == 2
     assert f"did you mean {meant}? See csdf buffers --help" in remarks
 
 
 @pytest.mark.parametrize("wrong", ["m4", "Cortex-M4", "cortexm4", "cortex-m4f"])
-def test_a_mistyped_choice_is_told_which_may_be_meant(run, wrong):
+def test_a_mistyped_choice_gets_a_suggestion(run, wrong):
     code, _, remarks = run("fit", "samos_example", "--platform", wrong)
     assert code == 2
     assert f"--platform: found {wrong!r}; expected one of jetson-tx2, " in remarks
     assert remarks.endswith("; did you mean 'cortex-m4'? See csdf fit --help\n")
 
 
-def test_a_choice_like_no_other_is_told_all(run):
+def test_an_unknown_choice_lists_all_choices(run):
     code, _, remarks = run("fit", "samos_example", "--input", "tape")
     assert code == 2
     assert "found 'tape'; expected one of resident, rows, external; see csdf fit --help" in remarks
 
 
-def test_an_option_like_no_other_has_no_suggestion(run):
+def test_an_unknown_option_without_a_similar_option_has_no_suggestion(run):
     assert "did you mean" not in run("buffers", "graph.xml", "--frobnicate")[2]
 
 

@@ -118,7 +118,7 @@ def test_a_fifo_that_the_skew_needs_deep_is_not_too_deep(folder, answer):
     "folder",
     shared_designs("polybench__2560_DSPs__opt4__bicg", "transformers__opt5__FeedForward"),
 )
-def test_cycles_of_a_real_design_are_those_of_its_rtl(folder, answer):
+def test_cycles_of_a_real_design_agree_with_its_rtl(folder, answer):
     expected = json.loads((HLS / "expected.json").read_text())[folder.name]["rtl_cycles"]
     source = next(one for one in folder.glob("*.cpp") if not one.name.endswith("_tb.cpp"))
     bench = next(folder.glob("*_tb.cpp"))

@@ -169,7 +169,7 @@ def test_predicted_times_in_json_have_four_digits(answer):
             assert len(str(way[key]).rstrip("0")) <= 4
 
 
-def test_below_what_comes_in_nothing_is_searched_any_more(answer):
+def test_an_arena_below_the_input_is_infeasible_without_a_search(answer):
     # 3 maps of 32 x 32 places come in, a byte each: 3072 bytes, and more than 3000.
     code, found = answer("fit", "resnet8", *INT8, "--ram", "3000")
     assert (code, found["lower_bound_bytes"]) == (1, 3072)

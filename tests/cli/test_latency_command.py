@@ -9,7 +9,7 @@ BUS = GRAPHS.parent / "platforms" / "two_with_a_bus.json"
 ENDS = ("--source", "a", "--sink", "c")
 
 
-def test_latency_by_iteration_and_by_dependency_are_told(answer):
+def test_latency_is_printed_by_iteration_and_by_dependency(answer):
     code, found = answer("latency", EXAMPLE, *ENDS)
     assert (code, found["distance"], found["period"]) == (0, 0, None)
     # Tokens are where they were: no initial ones, so both pair the same iterations.

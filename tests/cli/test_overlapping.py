@@ -147,7 +147,7 @@ SAYING = {  # command: where it says why, and the exit code
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FREE)
 @pytest.mark.parametrize("words", SAYING)
-def test_every_command_names_the_switch_where_nothing_limits_a_graph(run, name, words, tmp_path):
+def test_every_command_names_the_switch_for_an_unlimited_graph(run, name, words, tmp_path):
     bare = without_loops(name, tmp_path)
     page = ["-o", tmp_path / "page.html"] if words.startswith("report") else []
     code, output, remarks = run(*words.split(), bare, *page)
@@ -160,7 +160,7 @@ def test_every_command_names_the_switch_where_nothing_limits_a_graph(run, name, 
 
 
 @pytest.mark.parametrize("name", FREE)
-def test_buffers_of_a_graph_that_nothing_limits_are_finite(answer, name, tmp_path):
+def test_buffers_of_an_unlimited_graph_are_finite(answer, name, tmp_path):
     code, found = answer("buffers", without_loops(name, tmp_path), "--time-limit", "5s")
     assert (code, found["status"]) == (0, "optimal")
     assert Fraction(found["period"]) > 0  # the capacities are what limits it

@@ -297,7 +297,7 @@ def test_an_import_is_done_before_an_interrupt_of_it_counts(tmp_path):
     [("generate", "1"), ("--help",), ("plan", "--help"), ("analyze", "--help")],
     ids=" ".join,
 )
-def test_a_reader_that_goes_away_is_no_error(words):
+def test_a_closed_output_pipe_is_no_error(words):
     reader, writer = os.pipe()
     os.close(reader)
     ended = subprocess.run(

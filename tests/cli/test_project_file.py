@@ -165,7 +165,7 @@ def test_a_report_of_two_networks_asks_which(run, folder):
     assert "line 1: models: csdf report takes one of these 2 networks" in run("report")[2]
 
 
-def test_no_model_and_no_file_is_told_both(run, folder):
+def test_a_name_that_is_neither_model_nor_file_is_refused_as_both(run, folder):
     code, _, remarks = run("deploy", "-o", "firmware")
     assert code == 2
     assert "a MODEL is missing, and no csdf.toml; csdf init writes one" in remarks
@@ -200,7 +200,7 @@ def test_init_leaves_a_file_as_it_is(run, folder):
     assert "samos_example" in (folder / "csdf.toml").read_text()
 
 
-def test_init_takes_the_only_model_of_the_folder(run, folder):
+def test_init_chooses_the_only_model_of_the_folder(run, folder):
     code, _, remarks = run("init")
     assert (code, "no .tflite or .onnx file in this folder" in remarks) == (2, True)
     (folder / 'a"b.tflite').touch()
@@ -236,7 +236,7 @@ def test_the_action_prints_the_table_for_a_comment_and_fails(folder):
             Path(path).unlink()
 
 
-def test_an_answer_as_json_is_json_beside_the_remark(answer, folder):
+def test_a_note_leaves_json_output_parsable(answer, folder):
     (folder / "csdf.toml").write_text(SETTINGS)
     code, found = answer("fit")
     assert (code, json.dumps(found) != "{}") == (0, True)

@@ -459,7 +459,7 @@ def test_what_is_too_large_to_search_is_left_out_with_the_reason(report, tmp_pat
     assert f"{10**25 + 3} firings; at most" in " ".join(page.texts.values())
 
 
-def test_a_graph_that_nothing_limits_has_no_front(report, tmp_path):
+def test_an_unlimited_graph_has_no_front(report, tmp_path):
     graph = GraphBuilder("free").actor("a", 1).actor("b", 2)
     write_graph(tmp_path / "free.json", graph.channel("a", 1, "b", 1).graph())
     code, page, _, _ = report(tmp_path / "free.json")

@@ -79,7 +79,7 @@ def test_models_are_read_as_the_options_say(answer):
     assert whole["methods"]["no_reduction"] > fused["methods"]["no_reduction"]
 
 
-def test_an_application_stands_alone(run, tmp_path):
+def test_an_application_excludes_further_networks(run, tmp_path):
     path = tmp_path / "app.json"
     path.write_text(json.dumps({"networks": [{"model": "samos_example"}]}))
     for words, message in (

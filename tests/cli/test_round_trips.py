@@ -164,7 +164,7 @@ def test_every_answer_says_whether_foreign_buffer_sizes_count(answer, run, tmp_p
     assert "buffer_sizes" not in answer(command, EXAMPLE, *rest)[1]
 
 
-def test_formats_for_programs_stay_so_and_the_remark_stands_beside(run, tmp_path):
+def test_notes_never_enter_machine_readable_output(run, tmp_path):
     path = foreign(tmp_path)
     for words in (
         ("analyze", path, "--csv"),

@@ -59,7 +59,7 @@ def test_a_row_of_a_name_and_a_text_goes_on_below_the_text(monkeypatch):
     ]
 
 
-def test_a_number_stays_beside_its_unit_and_its_name(monkeypatch):
+def test_a_number_is_not_wrapped_away_from_its_unit(monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     # Broken at the fortieth character, each of these would part 36.11 from kB, or in from 16.
     for line in ("net: the smallest that was found is 36.11 kB", f"{'x' * 32} filter 16, deci 1"):

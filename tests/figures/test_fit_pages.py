@@ -55,7 +55,7 @@ def test_at_each_work_of_msf_cnn_three_quarters_of_its_bytes_do():
 
 
 @pytest.mark.slow
-def test_a_row_of_the_page_comes_out_again():
+def test_documented_rows_are_reproduced():
     subject = msf_cnn.SUBJECTS[1]
     network = msf_cnn.network_of(subject)
     theirs = next(plan for plan in subject.plans if plan.ram == 17_760)
@@ -87,6 +87,6 @@ def test_a_quarter_of_the_interpreters_arena_is_enough_and_less_than_tinyts_has(
 
 
 @pytest.mark.slow
-def test_a_line_of_the_networks_comes_out_again():
+def test_documented_rows_of_networks_are_reproduced():
     line = " | ".join(fit_networks.cells(fit_networks.row_of(fit_networks.SUBJECTS[0])))
     assert f"| {line} |" in kept(fit_networks)

@@ -111,7 +111,7 @@ def test_table_1_is_of_these_networks(name):
 
 
 @pytest.mark.slow
-def test_measured_times_are_within_15_percent_of_those_predicted():
+def test_measured_times_are_within_15_percent_of_the_prediction():
     rows = [
         [cell.strip() for cell in line.split("|")[1:-1]]
         for line in Path(taso_measured.__file__).with_suffix(".md").read_text().splitlines()

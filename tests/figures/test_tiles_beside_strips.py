@@ -52,7 +52,7 @@ def kept():
 
 
 @pytest.mark.slow
-def test_a_line_of_the_page_comes_out_again():
+def test_documented_lines_are_reproduced():
     network = network_of(Subject("keyword_spotting", "keyword_spotting"))
     found = tiles.compared("keyword_spotting", network, is_outside=True)
     assert tiles.cells(found) in kept()

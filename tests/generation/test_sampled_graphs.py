@@ -82,7 +82,7 @@ def test_every_graph_is_connected_consistent_and_live(shape):
 
 
 @pytest.mark.parametrize("shape", [ACYCLIC, STRONG], ids=["acyclic", "strong"])
-def test_means_of_graphs_are_those_that_were_asked_for(shape):
+def test_random_graphs_have_the_requested_means(shape):
     made = graphs(shape)
     channels = [channel for graph in made for channel in between_actors(graph)]
     degrees = [Fraction(2 * len(between_actors(graph)), shape.actors) for graph in made]

@@ -93,6 +93,6 @@ def test_a_table_with_widths_is_the_same_graph():
     assert parse_layer_table(WIDE, "net.csv") == parse_layer_table(TABLE, "net.csv")
 
 
-def test_a_width_of_nothing_is_refused_with_its_line():
+def test_a_width_of_zero_is_refused_with_its_line():
     with pytest.raises(UnreadableFile, match=r"net\.csv:2: width 0"):
         layer_widths(WIDE.replace(",8\n", ",0\n"), "net.csv")

@@ -17,12 +17,12 @@ from tests.io.graph_strategies import graphs
 
 @pytest.mark.slow
 @given(graph=graphs())
-def test_a_graph_comes_back_as_it_was(graph):
+def test_a_graph_survives_writing_and_reading(graph):
     assert from_networkx(to_networkx(graph)) == graph
 
 
 @pytest.mark.parametrize("path", sorted(GRAPHS.glob("*.xml")), ids=lambda path: path.stem)
-def test_graphs_of_files_come_back_with_their_origin(path):
+def test_graphs_keep_their_origin_through_files(path):
     graph = read_graph(path)
     found = from_networkx(to_networkx(graph))
     assert found == graph

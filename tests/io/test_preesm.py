@@ -117,7 +117,7 @@ def test_a_project_is_found_by_its_own_name_or_from_its_folder(tmp_path):
         read_graph(scenario)
 
 
-def test_names_of_parameters_are_those_of_ports_and_else_of_the_graph():
+def test_parameter_names_are_looked_up_in_ports_then_in_the_graph():
     graph = parsed(
         param("width", "6"), param("half", "width/2"), dependency("width", "half"),
         node("a", inner='<port kind="cfg_input" name="width"/>', ports="out o width"),

@@ -96,7 +96,7 @@ def test_one_processor_for_a_graph_from_a_file_is_written(tmp_path):
         ({"delays": {"ab": 3}}, "channel 'ab' has a delay of its own"),
     ],
 )
-def test_mappings_that_sdf3_cannot_say_are_told(tmp_path, change, message):
+def test_mappings_without_an_sdf3_form_are_refused(tmp_path, change, message):
     path = tmp_path / "mapped.xml"
     with pytest.raises(UnwritableFile, match=message):
         write_nsoc(path, graph(), platform(), mapping(**change))

@@ -28,7 +28,7 @@ def test_the_functions_of_graphs_are_found():
 
 @pytest.mark.parametrize("path", ["graph.xml", Path("graph.xml")], ids=["text", "path"])
 @pytest.mark.parametrize(("name", "wanted"), functions_of("Graph"))
-def test_a_path_for_a_graph_is_told_how_to_be_read(name, wanted, path):
+def test_a_path_instead_of_a_graph_is_refused_with_the_reading_function(name, wanted, path):
     with pytest.raises(NotRead) as refusal:
         getattr(csdf, name)(**{wanted: path})
     assert str(refusal.value) == (
@@ -36,7 +36,7 @@ def test_a_path_for_a_graph_is_told_how_to_be_read(name, wanted, path):
     )
 
 
-def test_a_path_for_scenarios_is_told_how_to_be_read():
+def test_a_path_instead_of_scenarios_is_refused_with_the_reading_function():
     with pytest.raises(NotRead, match=r"read it first: csdf\.read_scenarios\('modes\.json'\)"):
         csdf.scenario_throughput("modes.json")
 

@@ -52,7 +52,7 @@ def with_cuts(cuts, steps, weights):
     return known
 
 
-def test_no_cut_costs_nothing():
+def test_without_cuts_the_bound_is_zero():
     assert Cuts([1, 1], [1, 1]).bound((0, 0)) == (0, None)
 
 
@@ -63,7 +63,7 @@ def test_a_cut_is_left_by_its_cheapest_capacity():
     assert with_cuts([cut], [2, 3], [5, 1]).bound((3, 2)) == (5, cut)
 
 
-def test_a_cut_that_does_not_hold_costs_nothing():
+def test_a_cut_that_does_not_contain_the_distribution_costs_zero():
     assert with_cuts([InsufficientRegion({0: 3})], [1], [1]).bound((4,)) == (0, None)
 
 

@@ -53,7 +53,7 @@ def test_the_bounds_enclose_the_minimum_of_brute_force_for_each_period(shape):
 
 
 @each_shape
-def test_fronts_are_those_of_brute_force_where_cutting_planes_help(shape, monkeypatch):
+def test_fronts_by_cutting_planes_agree_with_brute_force(shape, monkeypatch):
     monkeypatch.setattr(named_search, "PLANES_CHANNELS", 0)
     monkeypatch.setattr(named_search, "PLANES_WORK", 0)
     monkeypatch.setattr(named_search.NamedSearch, "_patience_for_planes", lambda _: 0)

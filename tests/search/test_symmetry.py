@@ -248,7 +248,7 @@ def test_a_cut_is_learned_with_its_images():
     ]
 
 
-def test_least_capacities_are_those_of_the_variables_that_are_alike():
+def test_symmetric_variables_share_their_minimum_capacity():
     _, variables = symmetries_of(sides(joined=False))
     more = [replace(variables[0], least=9), *variables[1:]]
     assert [one.least for one in evened(more, [(2, 3, 0, 1)])] == [9, 1, 9, 1]

@@ -31,7 +31,7 @@ def test_joined_parts_stay_html():
 
 @pytest.mark.slow
 @given(text=st.text())
-def test_any_text_comes_back_from_an_element_and_opens_no_other(text):
+def test_any_text_is_escaped_within_its_element(text):
     page = ReadPage(element("div", text, id="x"))
     assert [tag for tag, _ in page.tags] == ["div"]
     assert page.problems == []

@@ -119,7 +119,7 @@ def test_a_front_that_is_not_complete_says_from_where_on():
     assert "from 7 tokens on" in text
 
 
-def test_capacities_of_a_front_are_told_as_changes():
+def test_capacities_of_a_front_are_printed_as_changes():
     data = front_data(front((5, 9), (6, 8)), "tokens")
     assert data["names"] == ["a to b", "c"]
     assert [point["d"] for point in data["points"]] == [{0: 4, 1: 1}, {0: 5}]

@@ -78,7 +78,7 @@ def test_fixed_offsets_that_collide_are_an_error_not_an_answer():
         plan_arena(problem_of(*rows))
 
 
-def test_a_hint_is_followed_where_it_costs_nothing():
+def test_a_hint_is_followed_where_the_arena_does_not_grow():
     rows = [("a", 4, 0, 2), ("b", 4, 1, 3), ("c", 2, 2, 4)]
     hints = {"a": 4, "b": 0, "c": 6}
     buffers = [Buffer(name=n, size=s, start=b, end=e, hint=hints[n]) for n, s, b, e in rows]

@@ -98,7 +98,7 @@ def test_c_and_python_give_the_same_answers(sanitized, capacity):
             assert (found.peak, found.status) == (expected.peak, Status.OPTIMAL)
 
 
-def test_a_lack_of_memory_is_an_answer_and_loses_nothing(sanitized):
+def test_failing_allocations_do_not_change_the_plan(sanitized):
     problem = drawn(Random(3), 40)
     (found,) = answers_of(sanitized, [problem], "fail")  # each allocation fails in turn
     assert found.peak == plan_arena(problem).peak
@@ -164,7 +164,7 @@ def test_shared_problems_get_the_same_answers(tmp_path):
     assert all(found.peak <= 2**20 for found in answers_of(program, hard, capacity=2**20))
 
 
-def test_a_folder_that_cannot_be_made_is_told_in_one_line(tmp_path, capsys):
+def test_a_folder_that_cannot_be_created_is_one_line_of_error(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert library.main([str(tmp_path / "file" / "folder")]) == 2
     assert capsys.readouterr().err.count("\n") == 1

@@ -131,7 +131,7 @@ def test_a_capacity_below_a_plan_with_nothing_above_is_found_at_once():
 @pytest.mark.slow
 @needs_compiled
 @pytest.mark.parametrize(("name", "bound"), [("D", 986_112)])
-def test_hard_problems_come_within_five_percent_of_their_loads(name, bound):
+def test_hard_problems_are_solved_within_five_percent_of_their_load(name, bound):
     # Their largest live loads. Exact search alone ends 5.2% and 4.1% above, after 60 s.
     path = MINIMALLOC / f"{name}.1048576.csv"
     if not path.exists():

@@ -159,7 +159,7 @@ def test_fixed_blocks_stay_where_they_are():
 @pytest.mark.slow
 @needs_compiled
 @pytest.mark.parametrize(("name", "bound"), [("D", 986_112), ("J", 989_184)])
-def test_narrow_beams_alone_come_near_the_loads_of_hard_problems(name, bound):
+def test_narrow_beams_alone_approach_the_load_of_hard_problems(name, bound):
     # Their largest live loads. The usual orders alone end 31% and 32% above.
     path = MINIMALLOC / f"{name}.1048576.csv"
     if not path.exists():

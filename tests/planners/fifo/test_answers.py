@@ -155,7 +155,7 @@ def test_what_was_assumed_is_in_the_order_of_its_numbers():
     ]  # fmt: skip
 
 
-def test_a_gap_is_never_said_to_be_nothing():
+def test_a_positive_gap_is_never_printed_as_zero():
     graph = EventGraph(read_design(str(RESIDUAL), TimingOptions(), {}))
     proved = smallest_depths(graph, None)
     open_ = replace(proved, status=Status.FEASIBLE, bits=4832, lower_bound=4830)
@@ -230,7 +230,7 @@ def test_a_chain_of_shift_registers_is_proved_to_need_no_block_ram():
     assert point.period == period_of(EventGraph(built), depths).period
 
 
-def test_hls4ml_takes_the_goals_and_objectives_of_finn(capsys):
+def test_hls4ml_accepts_the_goals_and_objectives_of_finn(capsys):
     project = str(ROOT / "models" / "fifo" / "small_hls4ml")
     assert main(["fifo", "hls4ml", project, "--fps", "900000", "--clock", "200", "--json"]) == 0
     asked = json.loads(capsys.readouterr().out)["smallest"]

@@ -170,7 +170,7 @@ def test_a_whole_core_holds_a_power_of_two_beyond_256():
     assert sum(core.depth for core in whole_core(40000)) >= 40000
 
 
-def test_costs_are_those_of_finn():
+def test_costs_agree_with_finn():
     # ceil(64 / 32) * ceil(16 / 2) LUTs and 2 * ceil(log2 64) for the address.
     assert cost(FifoCore(style="rtl", depth=64), 12).luts == 2 * 8 + 12
     assert blocks(512, 36) == 1

@@ -150,7 +150,7 @@ def brute_force(model, goal, most):
 
 
 @pytest.mark.parametrize("is_live", [False, True])
-def test_no_depths_below_those_found_suffice(is_live):
+def test_no_smaller_depths_suffice(is_live):
     model = small.model(small.branch(3, 5))
     goal = None if is_live else fewest_cycles(model).cycles
     found = sized(model, goal, stop=Stop(20))
@@ -219,7 +219,7 @@ def test_depths_for_several_runs_suffice_for_each():
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_state_that_comes_back_is_skipped_with_the_same_times(seed, monkeypatch):
+def test_skipping_a_recurrent_state_keeps_all_times(seed, monkeypatch):
     rng = random.Random(seed)
     pairs = [small.branch(40, rng.randint(2, 9)), small.pipe(400, rng.randint(1, 3))]
     pairs.append(small.random_design(rng, words=rng.randint(100, 300)))
@@ -282,7 +282,7 @@ def first_iteration(graph):
     return max(ends.values())
 
 
-def test_block_rams_are_those_of_the_published_rule():
+def test_block_rams_follow_the_published_rule():
     # 32 bits: a slice of 18 and the rest up to 1024 words; 9 and a rest of 5 beyond, then 9, 4 and 1.
     assert [block_rams(depth, 32) for depth in (33, 1024, 1025, 2048, 2049, 4096)] == [
         2,
@@ -434,7 +434,7 @@ SOURCE = """void top() {
 """
 
 
-def test_depths_are_written_into_pragmas_and_new_ones_behind_declarations():
+def test_depths_are_written_into_pragmas_and_new_pragmas_after_declarations():
     lane, other = small.fifos(("lane", 1), ("other", 1))
     lane, other = replace(lane, line=2), replace(other, line=4)
     text = with_pragmas(SOURCE, "design.cpp", [(lane, 20), (other, 3)])

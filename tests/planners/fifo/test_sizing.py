@@ -215,7 +215,7 @@ def without_proof(*_):
 
 @settings(max_examples=8, deadline=None)
 @given(st.integers(2, 5), st.integers(0, 20))
-def test_memories_cost_no_more_than_those_of_other_objectives(words, more):
+def test_memories_cost_no_more_than_under_another_objective(words, more):
     def cost(depth, bits):
         return -(-depth // words) * (bits + 1)
 

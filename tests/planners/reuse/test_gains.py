@@ -15,7 +15,7 @@ def named(evaluator, found):
     return {layers[place]: gain for place, gain in found.items()}
 
 
-def test_gains_are_those_of_the_edges_that_fill_the_buffers_of_table_6_2():
+def test_only_edges_that_fill_the_buffers_of_table_6_2_have_gains():
     # {e12, e34, e12'} 8192: without e34, 3072 are left. {e23, e45, e23'(1)} 8192 and
     # {e24, e23'(2)} 8192: without the edges of CNN1 6272 are left. {e34'} 10: nothing is left.
     evaluator = ChromosomeEvaluator(EXAMPLE)
@@ -39,7 +39,7 @@ def test_a_buffer_that_a_cut_edge_fills_gains_nothing():
     }  # fmt: skip
 
 
-def test_buffers_are_those_of_the_plan():
+def test_buffers_of_the_evaluator_agree_with_the_plan():
     evaluator = ChromosomeEvaluator(together())
     for genes in list(all_genes(together()))[:200:9]:
         plan, found = evaluator.plan(genes), evaluator.buffers(genes)

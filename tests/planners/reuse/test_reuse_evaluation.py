@@ -114,7 +114,7 @@ def test_whole_layers_fire_in_the_order_of_the_partition():
     assert [edge.channel for edge in plan.edges][:2] == ["a to c", "a to b"]
 
 
-def test_lifetimes_are_those_of_the_schedule():
+def test_lifetimes_agree_with_the_schedule():
     application = alone(RESIDUAL)
     evaluator = ChromosomeEvaluator(application)
     for genes in chromosomes(application, 10):
@@ -213,7 +213,7 @@ def test_what_is_outside_takes_neither_time_nor_memory():
     assert self_timed_periods(rest, genes) <= self_timed_periods(whole, all_genes)
 
 
-def test_bytes_of_nothing_are_refused():
+def test_zero_bytes_are_refused():
     with pytest.raises(InvalidPlan, match="an element of 0 bytes"):
         ElementCosts(element_bytes=0)
 

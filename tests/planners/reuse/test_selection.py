@@ -38,7 +38,7 @@ def test_of_those_that_are_fast_enough_the_smallest_is_taken():
     assert chosen(throughput={"CNN1": Fraction(10)}) == 2
 
 
-def test_demands_that_nothing_meets():
+def test_constraints_that_no_point_meets_give_no_choice():
     assert chosen(memory=9) is None
     assert chosen(memory=20, throughput={"CNN1": Fraction(10)}) is None
 

@@ -160,7 +160,7 @@ def cut(whole, outer, inner):
 
 @pytest.mark.parametrize("cuts", [one_level, two_levels])
 @pytest.mark.parametrize("seed", range(5))
-def test_input_reads_of_all_tiles_are_those_of_sets_of_places(seed, cuts):
+def test_input_reads_of_all_tiles_agree_with_sets_of_pixels(seed, cuts):
     axis = random_axis(Random(seed))
     places, taps = cuts(axis.outputs), cuts(max(1, len(axis.live)))
     largest, moved = all_input_reads(axis, places, taps)

@@ -203,7 +203,7 @@ def test_parameters_are_counted_with_bias_and_fused_ones():
 
 
 @pytest.mark.parametrize("dims", [(1, 1, 1), (3, 17, 40), (40, 5, 1), (16, 16, 16)])
-def test_a_change_of_layout_and_back_is_nothing(dims):
+def test_a_layout_transformation_and_its_inverse_cancel(dims):
     array = np.arange(np.prod(dims), dtype=np.float32).reshape(dims)
     changed = np.empty(map_dims(dims, HWC), np.float32)
     again = np.empty_like(array)

@@ -100,7 +100,7 @@ def test_a_table_from_elsewhere_needs_the_documented_columns_only():
     assert found.transforms == ()
 
 
-def test_columns_may_stand_in_any_order():
+def test_columns_are_accepted_in_any_order():
     text = "# network: n\nnanoseconds,layer,primitive,parameter_bytes,input_layout,output_layout,"
     found = parsed_profile(f"{text}workspace_bytes\n7,a,mec,1,CHW,HWC,2\n", name="t.csv")
     assert found.layers[0].nanoseconds == 7
@@ -346,12 +346,12 @@ def test_a_slow_variant_is_timed_until_its_minimum_time():
 
 
 @pytest.mark.parametrize("what", ["repetitions", "least", "hopeless"])
-def test_an_effort_of_nothing_is_refused(what):
+def test_an_effort_of_zero_is_refused(what):
     with pytest.raises(InvalidPlan, match=f"{what} is 0; expected at least 1"):
         Effort(**{what: 0})
 
 
-def test_allocated_bytes_are_those_at_the_peak():
+def test_allocated_bytes_are_counted_at_the_peak():
     def run():
         one = bytearray(1_000_000)
         del one

@@ -51,7 +51,7 @@ def test_a_cluster_finds_the_same_front_as_one_process(cluster):
 
 
 @pytest.mark.slow
-def test_a_worker_that_dies_of_a_task_loses_nothing(cluster, tmp_path):
+def test_tasks_of_a_crashed_worker_are_repeated(cluster, tmp_path):
     evaluate = Deadly(tmp_path / "marker")
     with cluster_executor(evaluate, cluster.scheduler_address) as place:
         front = search(place)
@@ -60,7 +60,7 @@ def test_a_worker_that_dies_of_a_task_loses_nothing(cluster, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_from_outside_loses_nothing():
+def test_tasks_of_a_killed_worker_are_repeated():
     with started(2) as own:
         victim = own.workers[0].pid
         looks = iter(range(5))
@@ -133,7 +133,7 @@ def test_a_task_that_ends_every_worker_ends_the_search_with_a_reason():
 
 
 @pytest.mark.slow
-def test_a_scheduler_that_goes_away_ends_the_search_with_a_reason():
+def test_a_lost_dask_scheduler_ends_the_search_with_a_reason():
     with started(1) as own:
         looks = iter(range(3))
 

@@ -53,7 +53,7 @@ def test_a_watch_ends_a_pool_that_works_and_leaves_it_usable(pool):
     assert len(list(pool.scores(CHROMOSOMES, none))) == len(CHROMOSOMES)
 
 
-def test_a_lost_process_loses_nothing(tmp_path):
+def test_evaluations_of_a_lost_process_are_repeated(tmp_path):
     evaluate = Deadly(tmp_path / "marker")
     with process_pool(evaluate, workers=2) as place:
         front = search(place)

@@ -239,7 +239,7 @@ def test_pools_and_activations_take_part_in_groups():
     assert found.total_bytes == found.bound_bytes
 
 
-def test_concatenations_move_nothing():
+def test_concatenations_cause_no_traffic():
     builder = NetworkBuilder("branches")
     frame = builder.input((2, 5, 5))
     left = builder.add(convolution(3, 1), frame, name="left")
