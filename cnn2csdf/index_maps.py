@@ -62,7 +62,7 @@ def size_of(dim: Sequence[Digits]) -> int:
 
 def cut_up(digits: Sequence[Digits], dims: Dims) -> Form:
     """Return the same elements in order under other dims. Raises NoForm where digits are torn."""
-    left, found = list(digits), []
+    left, form = list(digits), []
     for size in dims:
         dim: list[Digits] = []
         while size > 1:
@@ -77,8 +77,8 @@ def cut_up(digits: Sequence[Digits], dims: Dims) -> Form:
                 size = 1
             else:
                 raise NoForm
-        found.append(joined(dim))
-    return tuple(found)
+        form.append(joined(dim))
+    return tuple(form)
 
 
 def axis_digits(axis: str, digits: Sequence[Digits], shape: Shape) -> list[Digits]:
@@ -152,10 +152,10 @@ def laid_out(array: Array, form: Form, shape: Shape) -> Array:
     digits = [digit for dim in form for digit in dim]
     torn = [digit for axis in AXES for digit in axis_digits(axis, digits, shape)]
     order = [digits.index(digit) for digit in torn]
-    found: Array = (
+    laid_out_array: Array = (
         array.reshape([digit.size for digit in digits]).transpose(order).reshape(shape.dims)
     )
-    return found
+    return laid_out_array
 
 
 def digits_of(axis: str, form: Form) -> list[Digits]:
@@ -168,7 +168,7 @@ def widest_form(forms: Sequence[Form], dims: Dims) -> Form:
 
     Raises NoForm where sizes do not agree.
     """
-    found: list[Dim] = []
+    widest: list[Dim] = []
     for place, size in enumerate(dims, -len(dims)):
         dims_at = (form[place] for form in forms if len(form) >= -place)
         dim = next((dim_ for dim_ in dims_at if dim_), ())
@@ -176,8 +176,8 @@ def widest_form(forms: Sequence[Form], dims: Dims) -> Form:
             dim = of_axis("C", size)
         if size_of(dim) != size:
             raise NoForm
-        found.append(dim)
-    return tuple(found)
+        widest.append(dim)
+    return tuple(widest)
 
 
 def varying_dims(constant: Dims, form: Form, shape: Shape) -> Dims:

@@ -31,24 +31,24 @@ class Model:
         if self.weights is not None:
             network = self.network
             for layer in network.layers:
-                found = self.weights.get(layer.name, {})
+                arrays = self.weights.get(layer.name, {})
                 for role, dims in parameter_shapes(layer, network.input_shapes(layer)).items():
-                    if role not in found:
+                    if role not in arrays:
                         raise InvalidNetwork(f"layer {layer.name!r} has no weights {role!r}")
-                    if found[role].shape != dims:
+                    if arrays[role].shape != dims:
                         raise InvalidNetwork(
-                            f"layer {layer.name!r}: weights {role!r} of shape {found[role].shape}, "
+                            f"layer {layer.name!r}: weights {role!r} of shape {arrays[role].shape}, "
                             f"expected {dims}"
                         )
 
     def __repr__(self) -> str:
         network = self.network
-        known = "without weights: random_weights(network, seed) makes some"
+        summary = "without weights: random_weights(network, seed) makes some"
         if self.weights is not None:
             arrays = [array for layer in self.weights.values() for array in layer.values()]
             size = bytes_in_words(sum(array.nbytes for array in arrays))
-            known = f"{sum(array.size for array in arrays):,} weights, {size}"
-        return f"Model({network.name}: {counted(len(network.layers), 'layer')}, {known})"
+            summary = f"{sum(array.size for array in arrays):,} weights, {size}"
+        return f"Model({network.name}: {counted(len(network.layers), 'layer')}, {summary})"
 
     def __hash__(self) -> int:
         return hash((self.network.name, len(self.network.layers)))

@@ -127,12 +127,12 @@ class Stop:
     def _log(self, progress: Progress, before: Progress) -> None:
         """Log bounds and answers that are new, not each step."""
         if progress._replace(done=before.done, total=before.total) != before:
-            known = [
+            changes = [
                 f"{name.replace('_', ' ')} {value}"
                 for name, value in progress._asdict().items()
                 if value not in (None, "", 0)
             ]
-            LOG.debug("%s", ", ".join(known))
+            LOG.debug("%s", ", ".join(changes))
             self._logged = progress
 
     def _look_outside(self, progress: Progress) -> None:

@@ -29,18 +29,18 @@ def _graph(value: Graph) -> str:
     """
     size = {"actors": len(value.actors), "channels": len(value.channels)}
     try:
-        found = throughput(value, budget=GLANCE)
-        picture = graph_svg(value, found)
+        answer = throughput(value, budget=GLANCE)
+        picture = graph_svg(value, answer)
     except (GaveUp, InconsistentGraph, OverflowError):
         return _actors_and_channels(value)
-    known: dict[str, object] = {"period": found.period}
+    facts_of_graph: dict[str, object] = {"period": answer.period}
     if value.time_unit != 1:
-        known["times"] = f"in units of {value.time_unit}"
-    if found.deadlock is not None:
-        known = {"deadlock": " -> ".join(one.actor for one in found.deadlock.cycle)}
-    elif found.critical_cycle is not None:
-        known["critical cycle"] = found.critical_cycle.actors
-    return picture + facts(f"{value.name}: {value.kind}", size | known)
+        facts_of_graph["times"] = f"in units of {value.time_unit}"
+    if answer.deadlock is not None:
+        facts_of_graph = {"deadlock": " -> ".join(step.actor for step in answer.deadlock.cycle)}
+    elif answer.critical_cycle is not None:
+        facts_of_graph["critical cycle"] = answer.critical_cycle.actors
+    return picture + facts(f"{value.name}: {value.kind}", size | facts_of_graph)
 
 
 def _actors_and_channels(value: Graph) -> str:

@@ -100,7 +100,7 @@ def _fusion_plan(value: FusionPlan) -> str:
 @html.register
 def _fusion_answer(value: FusionAnswer) -> str:
     """Return the front as picture and table."""
-    places = ((one.memory, one.cost.nanoseconds) for one in value.front)
+    places = ((candidate.memory, candidate.cost.nanoseconds) for candidate in value.front)
     return _front(places, "arena (bytes)") + table(
         f"{value.status}: {value.reason}", value.to_records()
     )
@@ -109,7 +109,7 @@ def _fusion_answer(value: FusionAnswer) -> str:
 @html.register
 def _selection(value: Selection) -> str:
     """Return the choice for each layer as a table."""
-    network, workspace = (value.memory(one) for one in Objective)
+    network, workspace = (value.memory(objective) for objective in Objective)
     time, size = nanoseconds_in_words(value.nanoseconds), bytes_in_words(network)
     title = f"{time}, {size}, largest workspace {bytes_in_words(workspace)}"
     return table(f"{value.problem.name}: {title}", value.to_records())

@@ -135,7 +135,7 @@ class Computation:
     """
 
     shape: Shape
-    own: OperatorStep
+    first_step: OperatorStep
     epilogue: tuple[OperatorStep, ...]
 
     def rows(
@@ -150,7 +150,7 @@ class Computation:
         May be a view of an input. kept: of a layer that keeps something from frame to frame, changed.
         Raises ExecutionError where an input row does not exist.
         """
-        rows_computed = self.own.rows(inputs, self.shape, begin, end, kept)
+        rows_computed = self.first_step.rows(inputs, self.shape, begin, end, kept)
         for step in self.epilogue:
             held = HeldRows(shape=self.shape, array=rows_computed, begin=begin)
             rows_computed = step.rows((held,), self.shape, begin, end)
@@ -190,4 +190,4 @@ def computation(model: Model, layer: Layer) -> Computation:
                 tuple(types_given) or (result,), result if is_last else None, weight_types
             )
         steps.append(OperatorStep(operator, step_weights, types))
-    return Computation(shape=layer.shape, own=steps[0], epilogue=tuple(steps[1:]))
+    return Computation(shape=layer.shape, first_step=steps[0], epilogue=tuple(steps[1:]))

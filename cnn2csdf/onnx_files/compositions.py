@@ -159,7 +159,7 @@ def _function(node: OnnxNode, values: GraphValues) -> list[OnnxNode] | None:
         for attribute in schema.attributes.values()
         if attribute.default_value.type
     }
-    given = defaults | dict(node.attributes)
+    attributes = defaults | dict(node.attributes)
     nodes: list[OnnxNode] = []
     for inner in function.node:
         proto = onnx.NodeProto()
@@ -167,7 +167,7 @@ def _function(node: OnnxNode, values: GraphValues) -> list[OnnxNode] | None:
         for tensors in (proto.input, proto.output):
             tensors[:] = [names.get(name, f"{node.name}/{name}") for name in tensors]
         proto.name = f"{node.name}/{inner.op_type} {len(nodes)}"
-        _bind(proto, given)
+        _bind(proto, attributes)
         nodes.append(node_of(proto, opsets))
     return nodes
 

@@ -52,7 +52,7 @@ def work(options: argparse.Namespace) -> int:
     if options.unit != "tokens" and options.minimize != "buffers":
         options.refuse("--unit is for --minimize buffers")
     answer = _answer(options)
-    is_live = answer.found is not None and answer.found.deadlock is None
+    is_live = answer.throughput is not None and answer.throughput.deadlock is None
     is_aligned = is_live and options.tdma_start == "aligned"
     aligned = _aligned_execution(answer, options) if is_aligned else None
     answers.show(as_json(answer, aligned), _lines(answer, aligned), options)
@@ -67,9 +67,9 @@ def work(options: argparse.Namespace) -> int:
         else:
             write_mapping(options.output, answer.mapping)
         remark(PROGRAM, f"wrote {options.output}: the mapping")
-    if options.plot and is_live and answer.found is not None:
+    if options.plot and is_live and answer.throughput is not None:
         execution = _executed(answer, options, _drawn_iterations(answer))
-        about = (f"{answer.graph.name}: period {answer.found.period}", execution)
+        about = (f"{answer.graph.name}: period {answer.throughput.period}", execution)
         loading.plot(options, "csdf.draw.charts", "gantt_picture", *about)
     is_unknown = is_aligned and aligned is None
     return answers.UNKNOWN if is_unknown else answer.exit_code
@@ -278,7 +278,7 @@ Least = FewestProcessors | LeastBuffers
 class MapAnswer(NamedTuple):
     """The answer of `csdf map` and what it rests on.
 
-    mapping, found: None where no mapping is known that is fast enough. best: what a search for the
+    mapping, throughput: None where no mapping is known that is fast enough. best: what a search for the
     least period says; least: what one for the fewest processors or the least buffers says, in
     which `required` is the period asked for.
     """
@@ -286,7 +286,7 @@ class MapAnswer(NamedTuple):
     graph: Graph
     platform: Platform
     mapping: Mapping | None
-    found: MappedThroughput | None
+    throughput: MappedThroughput | None
     best: BestMapping | None = None
     least: Least | None = None
     required: Fraction | None = None
@@ -294,7 +294,7 @@ class MapAnswer(NamedTuple):
     @property
     def is_slow(self) -> bool:
         """Whether the period is longer than the required one."""
-        period = None if self.found is None else self.found.period
+        period = None if self.throughput is None else self.throughput.period
         return self.required is not None and period is not None and period > self.required
 
     @property
@@ -302,7 +302,7 @@ class MapAnswer(NamedTuple):
         """0 for a mapping that is as asked, 1 for none, 3 for a search that ended without an answer."""
         if self.least is not None and self.least.status == Status.UNKNOWN:
             return answers.UNKNOWN
-        if self.found is None or self.found.deadlock is not None or self.is_slow:
+        if self.throughput is None or self.throughput.deadlock is not None or self.is_slow:
             return answers.NO
         return answers.ANSWERED
 
@@ -314,7 +314,7 @@ def as_json(answer: MapAnswer, execution: MappedExecution | None) -> dict[str, A
         "graph": answer.graph.name,
         "processors": [core.name for core in answer.platform.cores],
         "utilization": {},
-        **(nothing if answer.found is None else answer.found.to_json()),
+        **(nothing if answer.throughput is None else answer.throughput.to_json()),
         "mapping": None if answer.mapping is None else answer.mapping.to_json(),
     }
     if answer.best is not None:
@@ -335,10 +335,10 @@ def as_json(answer: MapAnswer, execution: MappedExecution | None) -> dict[str, A
 def _lines(answer: MapAnswer, execution: MappedExecution | None) -> list[str]:
     count = answers.counted(len(answer.platform.cores), "processor")
     verdict, rows = "; ".join(_verdicts(answer)), list(_rows(answer, execution))
-    cycle = None if answer.found is None else answer.found.critical_cycle
+    cycle = None if answer.throughput is None else answer.throughput.critical_cycle
     over = [] if cycle is None else [("critical over", answers.some(cycle.channels, 6))]
     lines = answers.table(f"{answer.graph.name} on {count}: {verdict}", rows, over)
-    if answer.mapping is None or answer.found is None:
+    if answer.mapping is None or answer.throughput is None:
         return lines
     orders = [("processor", "busy", "static order: once; (repeated)*")]
     for core in answer.platform.cores:
@@ -348,7 +348,7 @@ def _lines(answer: MapAnswer, execution: MappedExecution | None) -> list[str]:
             first = f"{_runs(order.prefix)}; " if order.prefix else ""
             shown = f"{first}({_runs(order.periodic)})*"
         orders.append(
-            (core.name, f"{float(answer.found.utilization.get(core.name, 0)):.1%}", shown)
+            (core.name, f"{float(answer.throughput.utilization.get(core.name, 0)):.1%}", shown)
         )
     width = max(len(row[0]) for row in orders)
     return [*lines, *(f"  {name:<{width}} {use:>7}  {shown}" for name, use, shown in orders)]
@@ -356,7 +356,7 @@ def _lines(answer: MapAnswer, execution: MappedExecution | None) -> list[str]:
 
 def _verdicts(answer: MapAnswer) -> Iterator[str]:
     """Yield the parts of the answer in one line: the minimum that was asked for, and the period."""
-    least, best, result = answer.least, answer.best, answer.found
+    least, best, result = answer.least, answer.best, answer.throughput
     if least is not None:
         proved = "minimum (proved)"
         size: str | None = None
@@ -388,7 +388,7 @@ def _verdicts(answer: MapAnswer) -> Iterator[str]:
 
 
 def _rows(answer: MapAnswer, execution: MappedExecution | None) -> Iterator[tuple[str, str]]:
-    least, result = answer.least, answer.found
+    least, result = answer.least, answer.throughput
     if result is not None and result.period is not None:
         if any(core.wheel for core in answer.platform.cores):
             yield "TDMA", "the period is an upper bound, for TDMA wheels that start at any time"

@@ -61,14 +61,14 @@ class ParametricChannel:
 class ParametricGraph:
     """Actors and channels whose numbers may be expressions in parameters.
 
-    actors: their durations in the units of the user. others: the expressions that are neither rates
+    actors: their durations in the units of the user. further_expressions: neither rates
     nor durations. `at` gives the graph at values of the parameters.
     """
 
     name: str
     actors: Mapping[str, Terms]
     channels: tuple[ParametricChannel, ...]
-    others: tuple[Expression, ...]
+    further_expressions: tuple[Expression, ...]
     _filled: Callable[[Values], Graph]
 
     @property
@@ -80,7 +80,7 @@ class ParametricGraph:
 
     def is_only_in_durations(self, parameter: str) -> bool:
         """Whether nothing but durations depends on a parameter."""
-        elsewhere = [*self.others, *_expressions_of(self._rates)]
+        elsewhere = [*self.further_expressions, *_expressions_of(self._rates)]
         return not any(parameter in expression.names for expression in elsewhere)
 
     def at(self, values: Mapping[str, Exact] | None = None, **more: Exact) -> Graph:
@@ -136,7 +136,7 @@ class ParametricGraph:
 
     @property
     def _expressions(self) -> list[Expression]:
-        return [*self.others, *_expressions_of([*self._rates, *self.actors.values()])]
+        return [*self.further_expressions, *_expressions_of([*self._rates, *self.actors.values()])]
 
 
 def sorted_by_sum(tried: Iterable[tuple[int, ...]]) -> Iterable[tuple[int, ...]]:
@@ -221,11 +221,13 @@ def _from_xml(content: bytes, name: str, options: Mapping[str, Any]) -> Parametr
             raise document.refusal(element, f"{what} {error}") from None
 
     times = {}
-    for actor, found in texts.items():
-        marked = [processor.is_default for processor in found.processors]
+    for actor, actor_text in texts.items():
+        marked = [processor.is_default for processor in actor_text.processors]
         chosen = actor_texts.chosen_processor(marked)
-        sequence = "0" if chosen is None else found.processors[chosen].sequence
-        times[actor] = terms(found.element, f"actor {actor!r}: time", sequence, found.phases)
+        sequence = "0" if chosen is None else actor_text.processors[chosen].sequence
+        times[actor] = terms(
+            actor_text.element, f"actor {actor!r}: time", sequence, actor_text.phases
+        )
     listed = []
     for channel in channels.values():
         made, taken = (
@@ -255,7 +257,7 @@ def _from_xml(content: bytes, name: str, options: Mapping[str, Any]) -> Parametr
     return ParametricGraph(
         name=import_module("csdf.io.sdf3.document").graph_name(document),
         actors=times, channels=tuple(listed), _filled=filled,
-        others=tuple(expression for expression in gaps.listed if expression not in shown_ones),
+        further_expressions=tuple(term for term in gaps.listed if term not in shown_ones),
     )  # fmt: skip
 
 
@@ -347,7 +349,7 @@ def _from_json(text: str, name: str) -> ParametricGraph:
         )  # fmt: skip
     return ParametricGraph(
         name=document["name"].text(), actors=actors, channels=tuple(channels),
-        others=tuple(_expressions_of([tuple(scalars)])),
+        further_expressions=tuple(_expressions_of([tuple(scalars)])),
         _filled=lambda values: _filled_json(document, values),
     )  # fmt: skip
 

@@ -281,14 +281,14 @@ def best_plan(
     stop, or seconds; it ends the search with what was found by then, as Ctrl-C does.
     """
     memory = byte_count(memory)
-    found: list[GroupOption] = []
+    group_options: list[GroupOption] = []
     ended: Reason | None = None
     try:
         for option in options(chain, terms, stop_of(budget)):
-            found.append(option)
+            group_options.append(option)
     except ENDS as end:
         ended = reason_of(end)
-    points = tuple(front(found, chain.sections))
+    points = tuple(front(group_options, chain.sections))
     bound = least_memory(chain, terms) if ended else points[0].memory if points else 0
     plan, limit = None, memory
     while plan is None and (point := best_under(points, limit)) is not None:

@@ -130,13 +130,13 @@ def require_covering(course: TopologicalOrder, groups: Sequence[SearchedGroup]) 
 
 def merged(groups: Configuration) -> Configuration:
     """Return the configuration with neighbouring groups that work layer by layer made one."""
-    found: list[SearchedGroup] = []
+    joined: list[SearchedGroup] = []
     for group in groups:
-        if found and group.mode is found[-1].mode is GroupMode.WHOLE:
-            first = found.pop().first
+        if joined and group.mode is joined[-1].mode is GroupMode.WHOLE:
+            first = joined.pop().first
             group = SearchedGroup(first=first, upto=group.upto, mode=group.mode, tiles=group.tiles)
-        found.append(group)
-    return tuple(found)
+        joined.append(group)
+    return tuple(joined)
 
 
 class TimeAndWork(NamedTuple):

@@ -124,7 +124,7 @@ class ModelComputing:
         source = self._model.network.input_shapes(layer)[0]
         operator, window = layer.operator, layer.operator.window_over(source)
         if operator.dense_units is not None:
-            weights = computation(self._model, layer).own.weights
+            weights = computation(self._model, layer).first_step.weights
             matrix = weights["matrix"].reshape(-1, *source.dims)
             sums += np.einsum("ucw,wc->u", matrix[:, :, row], values)
             return
@@ -141,7 +141,7 @@ class ModelComputing:
         if layer.quantization is not None:
             return self._finished_integers(layer)
         source = self._model.network.input_shapes(layer)[0]
-        weighted = computation(self._model, layer).own
+        weighted = computation(self._model, layer).first_step
         means = sums.reshape(layer.shape.dims)
         if layer.operator.dense_units is not None and "bias" in weighted.weights:
             means = means + weighted.weights["bias"]
@@ -149,7 +149,7 @@ class ModelComputing:
             window = layer.operator.window_over(source)
             rows, columns = window.kernel if window else (source.height, source.width)
             means = means / np.float32(rows * columns)
-        rest = replace(computation(self._model, layer), own=OperatorStep(op.Identity(), {}))
+        rest = replace(computation(self._model, layer), first_step=OperatorStep(op.Identity(), {}))
         whole = HeldRows(shape=layer.shape, array=means.astype(np.float32))
         return _placed(rest.rows([whole], 0, layer.shape.rows))
 

@@ -227,7 +227,7 @@ def begun_before_end(
 
 
 class PartitionSearch:
-    """The search in one partition; found: live elements of the best choice that was met."""
+    """The search in one partition; upper_bound: live elements of the best choice so far."""
 
     def __init__(self, left: OpenChoices) -> None:
         self._left = left
@@ -235,16 +235,16 @@ class PartitionSearch:
         self._tree = ChoiceTree(left, left.all_open, layers=layers, moments=layers)
         self._paths = SeparatorPaths(left)
         self._steps = 0
-        self.found = self._completed(left.all_open)
+        self.upper_bound = self._completed(left.all_open)
 
     @property
     def bound(self) -> int:
         """No choice has fewer live elements."""
-        return min(self.found, max(self._tree.bound, self._paths.bound))
+        return min(self.upper_bound, max(self._tree.bound, self._paths.bound))
 
     def step(self) -> None:
         """Take a step of one of the searches, unless the bound is met."""
-        if self.bound == self.found:
+        if self.bound == self.upper_bound:
             return
         self._steps += 1
         met: Sequence[Choices] = ()
@@ -255,7 +255,7 @@ class PartitionSearch:
         else:
             met = self._tree.split()[1:]  # the first is completed as before
         # Upper bounds by completing open choices end the search as soon as both bounds meet.
-        self.found = min([self.found, *map(self._completed, met)])
+        self.upper_bound = min([self.upper_bound, *map(self._completed, met)])
 
     def _completed(self, choices: Choices) -> int:
         """Live elements of the choice in which each open layer has the smallest parts."""
@@ -296,14 +296,16 @@ class PartitionBound:
                 units = [
                     [self.searches[number] for number in unit] for unit in self._evaluator.units
                 ]
-                units = [unit for unit in units if sum(search.found for search in unit) > least]
+                units = [
+                    unit for unit in units if sum(search.upper_bound for search in unit) > least
+                ]
                 if not units:
                     return
                 # The joint bound is the maximum over the units: only the largest can raise or
                 # settle it.
                 largest = max(units, key=lambda unit: sum(search.bound for search in unit))
                 stop.look()
-                max(largest, key=lambda search: search.found - search.bound).step()
+                max(largest, key=lambda search: search.upper_bound - search.bound).step()
 
 
 class _Segment:

@@ -484,7 +484,7 @@ def smallest_of_each(
     climbs = _Climbs(evaluator, problem, memory, gained, random, stop)
     climbs.climb_each(limited.share(CLIMBS * members))
     climbs.climb_largest()
-    yield climbs.found
+    yield climbs.best
 
 
 def least_live(
@@ -500,13 +500,13 @@ def least_live(
 
     climbs = _Climbs(evaluator, problem, memory, lambda _, __: {}, random, stop)
     climbs.climb_each(None)
-    return climbs.found
+    return climbs.best
 
 
 class _Climbs:
     """Climbs of the genes of one network at a time, from all layers by parts.
 
-    found: the chromosome so far. memory, gained: as in `climbed`, of the network with that number.
+    best: the chromosome so far. memory, gained: as in `climbed`, of the network with that number.
     """
 
     def __init__(
@@ -518,7 +518,7 @@ class _Climbs:
         random: Random,
         stop: Stop,
     ) -> None:
-        self.found: Chromosome = tuple(values[len(values) > 1] for values in problem.alleles)
+        self.best: Chromosome = tuple(values[len(values) > 1] for values in problem.alleles)
         self._problem = problem
         self._memory = memory
         self._gained = gained
@@ -543,7 +543,7 @@ class _Climbs:
         kept = 0
         for member, genes in enumerate(self._genes):
             self._left = UNLIMITED * len(genes) if most is None else most
-            self.found = self._climbed(member, self.found)
+            self.best = self._climbed(member, self.best)
             kept += self._left
         self._left = kept
 
@@ -552,21 +552,21 @@ class _Climbs:
         idle = 0
         with suppress(Enough):
             while idle < IDLE_CLIMBS and self._left:
-                needs = [self._least(member, self.found) for member in range(len(self._own))]
+                needs = [self._least(member, self.best) for member in range(len(self._own))]
                 # Networks in sequence share memory: only the largest network decides, so the
                 # remaining calls go to it.
                 largest = needs.index(max(needs))
                 if not self._genes[largest]:
                     return
                 before = self._left
-                start = list(self.found)  # layers work by parts, a few as a whole
+                start = list(self.best)  # layers work by parts, a few as a whole
                 for gene in self._genes[largest]:
                     # A new start near "all by parts", where memory is small.
                     is_whole = self._random.randrange(WHOLE_OF) == 0
                     start[gene] = self._problem.alleles[gene][0 if is_whole else 1]
                 climbed = self._climbed(largest, tuple(start), most_idle=AGAIN_IDLE)
-                if self._least(largest, climbed) < self._least(largest, self.found):
-                    self.found = climbed
+                if self._least(largest, climbed) < self._least(largest, self.best):
+                    self.best = climbed
                 idle = 0 if self._left < before else idle + 1
 
     def _climbed(self, member: int, start: Chromosome, *, most_idle: int = IDLE) -> Chromosome:

@@ -188,7 +188,7 @@ def _convolution(model: Model, layer: Layer, way: Way) -> Computed:
     sizes = convolution_sizes(layer, model.network.input_shapes(layer)[0])
     if not primitive.applies(sizes):
         raise InvalidPlan(f"layer {layer.name!r}: {primitive.name!r} cannot compute it")
-    weights = primitive.prepare(sizes, computation(model, layer).own.weights["kernel"])
+    weights = primitive.prepare(sizes, computation(model, layer).first_step.weights["kernel"])
 
     def run(inputs: Sequence[Array], workspace: Array, output: Array) -> None:
         primitive.run(sizes, inputs[0], weights, workspace, output)
@@ -238,7 +238,7 @@ def _computed(model: Model, layer: Layer, layout: str) -> Computed:
 
 def _executed(model: Model, layer: Layer) -> Computed:
     """As the executor of cnn2csdf computes it, without what is fused behind."""
-    layer_computation = computation(model, layer).own
+    layer_computation = computation(model, layer).first_step
     shapes = model.network.input_shapes(layer)
 
     def run(inputs: Sequence[Array], _: Array, output: Array) -> None:
@@ -404,7 +404,7 @@ def _finish_of(model: Model, layer: Layer) -> Finish:
     """Return what follows the layer's own operator."""
     computed = computation(model, layer)
     is_biased = layer.operator.bias_axis == 0
-    bias = computed.own.weights.get("bias") if is_biased else None
+    bias = computed.first_step.weights.get("bias") if is_biased else None
     bend = PLAIN
     match [step.operator for step in computed.epilogue[:1]]:
         case [op.Activation(function="relu")]:

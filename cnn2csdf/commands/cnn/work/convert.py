@@ -68,13 +68,15 @@ def _overlap(options: argparse.Namespace) -> Overlap:
 def _bounded(graph: Graph, options: argparse.Namespace) -> Graph:
     if not options.bounded:
         return graph
-    found = smallest_storage(graph, budget=stop_after(options.time_limit, storage.in_words))
-    if found.point is None:
-        raise GaveUp(f"no capacities: {found.reason}")
-    if found.status is not Status.OPTIMAL:
-        above = f"{float(found.gap or 0):.2%} above the lower bound"
-        remark(PROGRAM, f"capacities at most {above}: {found.reason}")
-    return with_capacities(graph, found.point.capacities)
+    storage_answer = smallest_storage(
+        graph, budget=stop_after(options.time_limit, storage.in_words)
+    )
+    if storage_answer.point is None:
+        raise GaveUp(f"no capacities: {storage_answer.reason}")
+    if storage_answer.status is not Status.OPTIMAL:
+        above = f"{float(storage_answer.gap or 0):.2%} above the lower bound"
+        remark(PROGRAM, f"capacities at most {above}: {storage_answer.reason}")
+    return with_capacities(graph, storage_answer.point.capacities)
 
 
 def _write_onnx(options: argparse.Namespace) -> int:

@@ -97,10 +97,10 @@ def _kept(total: dict[str, Any]) -> str:
 def _scales_in_words(quantization: dict[str, Any]) -> str:
     """Return the value of a step and the integer of zero; of several scales the extremes."""
     said = []
-    for role, one in quantization.items():
-        low, high = min(one["scales"]), max(one["scales"])
+    for role, scaling in quantization.items():
+        low, high = min(scaling["scales"]), max(scaling["scales"])
         scale = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
-        zero = f" (zero is {one['zero_point']})" if one["zero_point"] else ""
+        zero = f" (zero is {scaling['zero_point']})" if scaling["zero_point"] else ""
         said.append(f"{role} {scale}{zero}")
     return ", ".join(said)
 
