@@ -216,14 +216,17 @@ def _twice(written: Written, checks: str) -> str:
 def _saving(written: Written, vectors: Sequence[TestVector]) -> str:
     """C that works the frames again from the beginning, each but the first from a saved state."""
     name, capitals = written.name, written.name.upper()
+    spoilt = "".join(
+        f"    memset({array}, 85, sizeof *{array} * {capitals}_{memory.upper()}_ELEMENTS);\n"
+        for array, memory in zip(written.arrays, written.memories, strict=True)
+    )
     again = f"""
     failed |= {name}_reset(&state) != {capitals}_OK;
 """
     for number, vector in enumerate(vectors):
         if number:
             again += f"""    failed |= {name}_save(&state, saved) != {capitals}_OK;
-    memset(arena, 85, sizeof(*arena) * {capitals}_ARENA_ELEMENTS);
-    failed |= {_begun(written)};
+{spoilt}    failed |= {_begun(written)};
     failed |= {name}_restore(&state, saved) != {capitals}_OK;
 """
         again += f"{_check(written, number, vector)}\n"

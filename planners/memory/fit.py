@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from math import ceil
 from typing import Any
 from warnings import warn
 
@@ -19,6 +20,9 @@ from cnn2csdf.instructions import uncounted
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.platforms import (
+    NANOSECONDS,
+    SCRATCH,
+    TENSORS,
     USUAL_PLATFORM,
     BoardMemory,
     Platform,
@@ -44,8 +48,10 @@ from planners.memory.answer import (
     Fit,
     FitMethod,
     FitWhy,
+    SlowTraffic,
 )
 from planners.memory.memories import InMemories, planned_in_memories
+from planners.memory.memory_plans import in_fast_memory
 from planners.memory.moved_weights import layout_of
 from planners.memory.order import topological_order
 from planners.memory.orders import (
@@ -62,6 +68,7 @@ from planners.memory.stateful import stateful_plan
 from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import Kind, Memory, StreamingPlan
 from planners.plan.ram import RamBeside, state_bytes
+from planners.plan.weights import weight_bytes
 
 NEARLY_AS_FAST = Fraction(1, 100)  # no difference that a model of a platform can tell
 NEARLY_AS_SMALL = Fraction(1, 20)  # of the RAM of the method that is taken without a limit
@@ -142,7 +149,8 @@ def fit(
 def answer(request: FitRequest, budget: Budget = None) -> Fit:
     """Return the answer to a request of `fit`. budget: as there."""
     if request.network.keeps_state:
-        return _fit_with_state(request, budget)
+        has_memories = bool(request.memories)
+        return (_state_in_memories if has_memories else _fit_with_state)(request, budget)
     if request.memories:
         return _fit_in_memories(request, budget)
     return _fit_in_one_memory(request, stop_of(budget))
@@ -562,6 +570,65 @@ def _fit_with_state(request: FitRequest, budget: Budget) -> Fit:
         reason=reason,
         beside=beside,
         **_cycles(network, platform, durations, element_bytes),
+    )
+
+
+def _state_in_memories(request: FitRequest, budget: Budget) -> Fit:
+    """Return the answer for a network with a state whose arena lies in one of several fast memories.
+
+    The nearest that has room is taken. A plan with tensors in slow memory is not looked for.
+    """
+    network, layout = request.network, layout_of(request.memories)
+    beside = None if layout.stack is None else request.beside
+    alone = _fit_with_state(replace(request, memories=(), nanoseconds=None, beside=beside), budget)
+    (method,) = alone.methods
+
+    def has_room(memory: BoardMemory) -> bool:
+        needed = alone.needed_ram(method) if memory == layout.stack else method.ram_bytes
+        return {TENSORS, SCRATCH} <= set(memory.holds) and needed <= memory.size
+
+    home = next(filter(has_room, layout.fast), None)
+    table = StageTable(network, element_bytes=request.element_bytes)
+    weights = sum(
+        weight_bytes(network, layer, request.element_bytes) or 0
+        for layer in (network.layers if layout.flash else ())
+    )
+    traffic = SlowTraffic(layout.all, None, 0, weights, weights, weights)
+    if home is None:
+        reason = because(FitWhy.STATE_TOO_LARGE, least=alone.needed_ram(method))
+        status = Status.UNKNOWN if alone.best else alone.status
+        method = replace(method, nanoseconds=None)
+        return replace(
+            alone,
+            methods=(method,),
+            best=None,
+            status=status,
+            reason=reason,
+            slow=traffic,
+            platform=None,
+        )
+    plan = in_fast_memory(method.plan, table, layout, home.name)
+    time = method.nanoseconds
+    if not layout.has_rates(request.platform) or time is None or request.platform is None:
+        time = None
+    elif layout.flash is not None and layout.flash.read:
+        rate = layout.flash.read * (request.platform.hertz or 1)
+        time += ceil(plan.slow_bytes * NANOSECONDS / rate)
+    method = replace(method, plan=plan, nanoseconds=time)
+    traffic = traffic._replace(moved=plan.slow_bytes, nanoseconds=time)
+    status, reason = alone.status, alone.reason
+    if request.nanoseconds is not None and (time or 0) > request.nanoseconds and alone.best:
+        status, reason = Status.INFEASIBLE, _too_slow([time], request)
+    is_best = status is Status.FEASIBLE
+    return replace(
+        alone,
+        methods=(method,),
+        best=method if is_best else None,
+        status=status,
+        reason=reason,
+        slow=traffic,
+        platform=None if time is None else alone.platform,
+        uncounted=() if time is None else alone.uncounted,
     )
 
 

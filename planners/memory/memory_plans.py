@@ -466,6 +466,45 @@ class Chain:
         )
 
 
+def in_fast_memory(
+    plan: StreamingPlan, table: StageTable, layout: BoardMemories, home: str
+) -> StreamingPlan:
+    """Return a plan of one arena as one of several memories, with its arena in the one named `home`.
+
+    Nothing moves but what layers read of their weights, where these lie in a flash that counts.
+    """
+    unit = max(map(table.bytes_of, (layer.name for layer in table.network.layers)))
+    size = -(-plan.arena_bytes // unit) * unit
+    shift = size - plan.arena_bytes
+    read = sum(
+        bytes_read
+        for group in plan.groups
+        for planned in group.stages
+        for bytes_read in table.weight_reads(table.geometry(planned.stage)).values()
+    )
+    slow = [memory.name for memory in layout.slow]
+    flash = None if layout.flash is None else layout.flash.name
+    return replace(
+        plan,
+        buffers=tuple(
+            replace(buffer, offset=buffer.offset + (shift if buffer.kind is Kind.EXTERNAL else 0))
+            for buffer in plan.buffers
+        ),
+        arena_bytes=size,
+        memories=tuple(
+            Memory(
+                name=memory.name, size=size if memory.name == home else 0, is_slow=memory.is_slow
+            )
+            for memory in (*layout.fast, *layout.slow)
+        ),
+        flash=flash,
+        traffic=(
+            *(MemoryTraffic(memory=name, read=0, written=0) for name in slow),
+            *([] if flash is None else [MemoryTraffic(memory=flash, read=read, written=0)]),
+        ),
+    )
+
+
 def cost_of_tensors(group: MemoryGroup, fast: Names, table: StageTable, costs: MoveCosts) -> int:
     """Return the cost of the rows of a group that come from slow memory, and of those that go there."""
     total = 0

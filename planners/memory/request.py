@@ -18,9 +18,8 @@ from cnn2csdf.platforms import (
     platform_named,
 )
 from csdf.arguments import Bytes, Positive, byte_count, one_of, public
-from csdf.errors import InvalidArgument, InvalidNetwork
+from csdf.errors import InvalidArgument
 from csdf.model.exact import Exact, MalformedText, exact
-from csdf.units import bytes_in_words
 from planners.memory.answer import (
     INPUTS,
     OUTPUT_MEMORIES,
@@ -94,8 +93,7 @@ def fit_request(
 ) -> FitRequest:
     """Return the request of these arguments of `fit`, which describes them.
 
-    Raises InvalidArgument for arguments that are none or do not belong together; InvalidNetwork for a
-    network with a state in several memories.
+    Raises InvalidArgument for arguments that are none or do not belong together.
     """
     ram_bytes = None if ram is None else byte_count(ram)
     flash_bytes = None if flash is None else byte_count(flash)
@@ -121,11 +119,6 @@ def fit_request(
     chosen = _memories_given(memories, board)
     if ram is None:
         chosen = chosen or board
-    if network.keeps_state and chosen:
-        raise InvalidNetwork(
-            f"network {network.name!r} keeps a state, which lies in one memory; give ram (--ram "
-            f"{bytes_in_words(chosen[0].size).replace(' ', '')}) in place of memories (--memory)"
-        )
     if chosen and ram is not None:
         raise InvalidArgument("fit: memories stand in the place of ram; leave out one of both")
     if chosen and longest is not None and not layout_of(chosen).has_rates(platform):

@@ -5,6 +5,11 @@ import re
 
 import pytest
 
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.onnx_files.writer import onnx_bytes
+from cnn2csdf.weights import Model, random_weights
+
 TWO = ("--memory", "tcm=2kB", "--memory", "ram=1MB:slow")
 SMALL = ("keyword_spotting:rows=25", "--element-bytes", "1")
 
@@ -124,6 +129,23 @@ def test_inputs_by_rows_or_in_other_memory_are_planned_beside_slow_memory(answer
     assert (code, found["input"]) == (0, ends)
     assert found["verified"]["equal"]
     assert found["verified"]["slow_bytes"] == found["slow_bytes"]
+
+
+def test_a_hop_keeps_its_rows_in_fast_memory(answer, tmp_path):
+    builder = NetworkBuilder("words")
+    rows = builder.input((1, 12, 4))
+    window = op.Window(kernel=(3, 3), padding=(0, 1, 0, 1))  # rows as they slide: no padding
+    rows = builder.add(op.Convolution(filters=2, window=window), rows)
+    rows = builder.add(op.GlobalPooling(function="average"), rows)
+    builder.output(rows)
+    path = tmp_path / "words.onnx"
+    network = builder.network()
+    path.write_bytes(onnx_bytes(Model(network=network, weights=random_weights(network, 0))))
+    code, found = answer("fit", path, "--hop", "2", "--verify", *TWO)
+    assert (code, found["hop"]["rows"]) == (0, 2)
+    assert found["kept_bytes"] > 0
+    assert found["slow_bytes"] == 0
+    assert found["verified"]["equal"]
 
 
 def test_several_networks_in_turn_have_one_memory(run, tmp_path):

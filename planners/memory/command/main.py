@@ -210,7 +210,6 @@ def memories_of_options(options: argparse.Namespace) -> tuple[BoardMemory, ...]:
         )
     options_stated = {
         "--ram": options.ram,
-        "--hop": options.hop,
         "--plan": options.plan,
     }
     for name, value in options_stated.items():

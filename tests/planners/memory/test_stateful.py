@@ -12,11 +12,13 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.execution.compare import random_frames
 from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
+from cnn2csdf.platforms import BoardMemory
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.rings import with_states
 from cnn2csdf.weights import Model
 from csdf.cli.main import main
 from csdf.errors import ExecutionError, InvalidPlan
+from csdf.status import Status
 from csdf.units import bytes_in_words
 from planners.code.library import write_library
 from planners.code.several import Member, together
@@ -25,10 +27,12 @@ from planners.memory.alternatives import fit_with_alternatives
 from planners.memory.fit import fit, fit_of
 from planners.memory.several import run_frames, with_states_apart
 from planners.memory.stateful import stateful_plan
+from planners.plan.carried_out import require_carried_out
 from planners.plan.checker import require_apart
 from planners.plan.ram import RamBeside
 from planners.plan.text import format_plans, parse_plans
 from tests.cnn2csdf.readers.test_states import FOLDER, NAMES, as_frame, as_in_file, golden_runs
+from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.shared_data import each
 
 OF_EACH_KIND = (  # channels of two heights, sums that stay, filters in low rank, an LSTM by rows
@@ -266,3 +270,44 @@ def test_a_report_leads_with_the_bytes_that_stay(name, tmp_path, capsys):
     assert f": {bytes_in_words(found.needed_ram(shown))} of RAM, of which " in first
     assert f"{bytes_in_words(shown.plan.kept_bytes)} stay between frames, " in first
     assert first.split(" (")[0] in page.read_text()
+
+
+def boards(fast):
+    """A fast memory of some bytes, a larger one, slow memory, and flash that counts."""
+    return (
+        BoardMemory(name="dtcm", size=fast),
+        BoardMemory(name="axi", size=10**6),
+        BoardMemory(name="sdram", size=10**6, is_slow=True),
+        BoardMemory(name="flash", size=10**6, is_slow=True, holds=("weights",)),
+    )
+
+
+@each("name", SMALL)
+def test_a_state_lies_in_the_nearest_fast_memory_that_has_room(name):
+    model = model_of(name)
+    alone = fit(model.network).best.plan
+    for fast, home in ((alone.arena_bytes, "dtcm"), (alone.arena_bytes - 1, "axi")):
+        found = fit(model.network, memories=boards(fast))
+        plan = found.best.plan
+        assert [one.name for one in plan.memories if one.size] == [home]
+        require_carried_out(model.network, plan)
+        assert found.slow.moved == plan.slow_bytes > 0  # weights that are read in flash
+        inputs, outputs = next(golden_runs(name, 4))
+        runs = run_frames(model, plan, [as_frame(model, one) for one in inputs])
+        for run, wanted in zip(runs, outputs, strict=True):
+            assert as_in_file(run.outputs).tolist() == wanted.reshape(-1).tolist()
+            assert run.slow_bytes == plan.slow_bytes
+    small = fit(model.network, memories=(*boards(9)[:1], boards(9)[2]))
+    assert (small.best, small.status) == (None, Status.UNKNOWN)
+
+
+@pytest.mark.slow
+@needs_compiler
+@each("name", SMALL)
+def test_c_keeps_a_state_beside_slow_memory(name, tmp_path):
+    model = model_of(name)
+    plan = fit(model.network, memories=boards(10**5)).best.plan
+    assert run_all(libraries([(model, plan)]), tmp_path) == []
+    far = fit(model.network, memories=boards(9)).best.plan
+    with pytest.raises(InvalidPlan, match="no C code for a state outside of the first memory"):
+        library_sources(model, far, "net")
