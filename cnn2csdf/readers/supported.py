@@ -235,6 +235,6 @@ RESTRICTIONS = {
     "SVDF": "int8, a state of int8 or int16, which stays where it is a variable tensor",
     "TRANSPOSE": "the batch stays first",
     "TRANSPOSE_CONV": "constant weights",
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": "1 x frames x elements; states of integers that are variable "
-    "tensors stay from frame to frame; no peepholes, projections or normalised gates",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": "1 x frames x elements; states that are variable tensors "
+    "stay from frame to frame; no peepholes, projections or normalised gates",
 }

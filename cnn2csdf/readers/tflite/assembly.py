@@ -148,6 +148,35 @@ class TfliteAssembly:
         self._require_alike(node, name, self.tensor(node, 1))
         self._variables[name] = self.source(node, 1)
 
+    def written(self, node: TfliteNode) -> str:
+        """Return the layer that writes the output of a node."""
+        return self._layers[node.outputs[0]]
+
+    def state_before(self, node: TfliteNode, index: int, dims: Dims) -> str:
+        """Add what a variable tensor of real numbers holds before the frame: zeros at first."""
+        name = self.tensor(node, index).name or f"{node} state {index}"
+        operator = op.Previous(dims=dims, variable=name, begin=0)
+        layer = self.builder.add(operator, name=self.builder.free_name(name))
+        self._variables[name] = layer
+        return layer
+
+    def state_after(
+        self,
+        before: str,
+        step: op.Operator,
+        sources: Sequence[str],
+        trained: Sequence[Trained] = (),
+    ) -> None:
+        """Add the layer that writes a state for the next frame; before: the state of this frame."""
+        operator = self.builder.layer(before).operator
+        assert isinstance(operator, op.Previous)
+        name = self.builder.free_name(f"{operator.variable} after")
+        stored = tuple(array.stored for array in trained)
+        layer = self.builder.add(step, *sources, name=name, stored=stored)
+        if trained:
+            self.weights[layer] = {array.stored.role: array.array for array in trained}
+        self._variables[operator.variable] = layer
+
     def _variable(self, node: TfliteNode) -> str:
         handle = node.inputs[0] if node.inputs else -1
         if handle not in self.graph.handles:

@@ -7,6 +7,7 @@ begins with a state of zero.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import log2, prod
 
 import numpy as np
@@ -56,8 +57,6 @@ def lstm(node: TfliteNode, assembly: TfliteAssembly) -> None:
             node, "one of hidden state and cells stays from invocation to invocation only"
         )
     if quantization_of(assembly.tensor(node, 0)) is None:
-        if is_kept(node, assembly, HIDDEN):
-            raise refusal(node, "a state of real numbers that stays from invocation to invocation")
         # As the LSTM of ONNX: gates one behind another, a sequence of its own as second axis.
         frames = assembly.shape(node, 0).dims[0]
         places = [CELL_GATES.index(gate) for gate in ONNX_ORDER]
@@ -75,10 +74,25 @@ def lstm(node: TfliteNode, assembly: TfliteAssembly) -> None:
             ),
         ]
         limit = options_of(node).real(1)
-        operator = op.Recurrence(kind="lstm", units=units, cell_limit=limit if limit > 0 else None)
-        assembly.add(
-            node, operator, op.Reshape(dims=(frames, units)), sources=[wide], trained=trained
+        states = []
+        if is_kept(node, assembly, HIDDEN):
+            states = [assembly.state_before(node, i, (1, 1, units)) for i in (HIDDEN, CELL)]
+        operator = op.Recurrence(
+            kind="lstm",
+            units=units,
+            cell_limit=limit if limit > 0 else None,
+            given=("state", "cell") if states else (),
         )
+        sources = [wide, *states]
+        assembly.add(
+            node, operator, op.Reshape(dims=(frames, units)), sources=sources, trained=trained
+        )
+        if states:
+            hidden, cells = states
+            last = op.Slice(axis=0, start=frames - 1, stop=frames)
+            output = assembly.prepared(node, assembly.written(node), last)
+            assembly.state_after(hidden, op.Reshape(dims=(1, 1, units)), [output])
+            assembly.state_after(cells, replace(operator, gives="cell"), sources, trained)
     else:
         _add_quantized(node, assembly, units)
 

@@ -8,8 +8,10 @@ import pytest
 from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
 from cnn2csdf.lowering import lower
 from cnn2csdf.readers.model_files import read_model
+from cnn2csdf.readers.tflite.reader import parse_tflite
 from cnn2csdf.rings import rings_of
 from csdf.analysis.consistency import repetition_vector
+from tests.cnn2csdf.readers.tflite_models import Node, Tensor, constant, tflite_bytes
 from tests.shared_data import SHARED, each
 
 FOLDER = SHARED / "networks" / "stateful"
@@ -30,6 +32,35 @@ def as_frame(model, tensor):
 def as_in_file(outputs):
     (output,) = outputs.values()
     return (np.moveaxis(output, 0, 2) if output.ndim == 3 else output).reshape(-1)
+
+
+def lstm_file(frames, *, keeps):
+    """An LSTM of real numbers over so many frames; keeps: whether its states are variables."""
+    random, units, elements = np.random.default_rng(0), 3, 4
+    shapes = [(units, elements)] * 4 + [(units, units)] * 4 + [(units,)] * 4
+    weights = [
+        constant(f"w{place}", random.standard_normal(shape).astype(np.float32))
+        for place, shape in enumerate(shapes)
+    ]
+    states = [Tensor(name, (1, units), is_variable=keeps) for name in ("hidden", "cells")]
+    tensors = [Tensor("x", (1, frames, elements)), *weights, *states]
+    tensors.append(Tensor("y", (1, frames, units)))
+    inputs = [*range(9), -1, -1, -1, *range(9, 13), -1, -1, 13, 14]
+    node = Node("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, [15], [(0, "b", 4)])
+    return tflite_bytes(tensors, [node], [0], [15])
+
+
+def test_an_lstm_of_real_numbers_goes_on_where_the_frame_before_ended():
+    frames = np.random.default_rng(1).standard_normal((6, 4)).astype(np.float32)
+    whole = parse_tflite(lstm_file(6, keeps=False), "whole.tflite", with_weights=True)
+    (expected,) = run_layer_by_layer(whole, {"x": frames}).values()
+    model = parse_tflite(lstm_file(2, keeps=True), "parts.tflite", with_weights=True)
+    states = first_states(model)
+    outputs = [
+        next(iter(run_layer_by_layer(model, {"x": frames[at : at + 2]}, states).values()))
+        for at in (0, 2, 4)
+    ]
+    np.testing.assert_allclose(np.concatenate(outputs), expected, atol=1e-6)
 
 
 def golden_runs(name, most):
