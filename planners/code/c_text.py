@@ -114,6 +114,8 @@ def wrapped(items: Iterable[str]) -> str:
 
 TYPES = {  # of parameters
     "float32": "float",
+    "uint8": "uint8_t",
+    "uint16": "uint16_t",
     "int8": "int8_t",
     "int16": "int16_t",
     "int32": "int32_t",

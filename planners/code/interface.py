@@ -62,9 +62,13 @@ class LibraryPort:
     unit: int  # elements of the arena that one of them takes
     stored: StoredAs
     outside: int | None = None  # its place among the tensors in memory of the caller
-    is_shifted: bool = (
-        False  # unsigned integers in the file, which are less a half of their range in C
-    )
+    is_shifted: bool = False  # unsigned for the caller, and less a half of their range in the arena
+    is_signed_outside: bool = False  # unsigned in the file, and less a half in memory of the caller
+
+    @property
+    def copying(self) -> str:
+        """The C function that copies elements between the caller and the arena, where they differ."""
+        return "copy_shifted_bytes" if self.stored.element.bytes == 1 else "copy_shifted_halves"
 
     @property
     def array(self) -> str:
@@ -327,6 +331,10 @@ const void *{name}_output(const instance *state, int number)
 
     def _taken(self, number: int, port: LibraryPort) -> str:
         """C that takes an input."""
+        if port.is_shifted:
+            tensor = f"tensor_in(state, {self._numbers(self.inputs)[number]})"
+            given = f"({port.parameter} != NULL) ? (const void *){port.parameter} : {tensor}"
+            return f"    {port.copying}({tensor}, {given}, {port.elements});\n"
         if port.outside is not None:
             deed = self._pointed([port]).strip()
         else:
@@ -351,6 +359,23 @@ const void *{name}_output(const instance *state, int number)
                 copy = f"if ({port.parameter} != NULL) {{\n        {copy}    }}\n"
             text += f"    {copy}"
         return text
+
+    def _unsigned_outputs(self, indent: str) -> str:
+        """C that makes outputs of a frame unsigned, where they are in the arena or with the caller."""
+        numbers = zip(self._numbers(self.outputs), self.outputs, strict=True)
+        places = {number: port for number, port in numbers if port.is_shifted}
+        return "".join(
+            f"{indent}{port.copying}(tensor_in(state, {number}), tensor_in(state, {number}),\n"
+            f"{indent}    {port.elements});\n"
+            for number, port in places.items()
+        )
+
+    def _finished(self) -> str:
+        """C behind a step that makes outputs unsigned after the last group; empty where none are."""
+        deeds = self._unsigned_outputs(" " * 12)
+        return (
+            f"        if ((int32_t)state->group >= GROUPS) {{\n{deeds}        }}\n" if deeds else ""
+        )
 
     def _begin_parameters(self) -> str:
         """Return the parameters of NAME_begin: inputs, and outputs that the caller holds."""
@@ -392,7 +417,7 @@ APART {name}_status {name}_step(instance *state)
 {{
 {require_state(name)}    if ((int32_t)state->group < GROUPS) {{
         (void)ADVANCE(state, NULL, (int32_t)state->group + 1);
-    }}
+{self._finished()}    }}
     return ((int32_t)state->group < GROUPS) ? {capitals}_OK : {capitals}_DONE;
 }}
 
@@ -408,6 +433,18 @@ APART {name}_status {name}_step(instance *state)
     }}
 {self._copied_outputs()}    return {capitals}_OK;
 }}
+"""
+
+    def _row_taken(self) -> str:
+        """C that goes on with a row, and makes outputs unsigned after the last."""
+        done, deeds = f"{self.name.upper()}_DONE", self._unsigned_outputs("    ")
+        if not deeds:
+            advanced = "ADVANCE(state, (const element *)row, GROUPS) != 0"
+            return f"    return ({advanced}) ? {done} : status;\n"
+        return f"""    if (ADVANCE(state, (const element *)row, GROUPS) == 0) {{
+        return status;
+    }}
+{deeds}    return {done};
 """
 
     def _streamed(self) -> str:
@@ -433,8 +470,7 @@ APART {name}_status {name}_step(instance *state)
 {require_state(name)}{row_missing}    if (state->group >= GROUPS) {{
         begin_frame(state);
     }}
-    return (ADVANCE(state, (const element *)row, GROUPS) != 0) ? {capitals}_DONE : status;
-}}
+{self._row_taken()}}}
 
 {name}_status {name}_run({self.parameters()})
 {{
@@ -483,7 +519,8 @@ def _stored(library: str, port: LibraryPort) -> str:
     if port.stored.quantization is None:
         return f"(({port.kind} *)elements)[i] = ({port.kind})values[i];"
     name, bits = f"{library}_{port.parameter.upper()}", 8 * port.stored.element.bytes - 1
-    limits = f"{-(2**bits) + 1} - 1, {2**bits - 1}"
+    is_unsigned = port.kind.startswith("u")
+    limits = f"0, {2 ** (bits + 1) - 1}" if is_unsigned else f"{-(2**bits) + 1} - 1, {2**bits - 1}"
     converted = f"as_stored(values[i], {name}_SCALE, {name}_ZERO_POINT, {limits})"
     return f"(({port.kind} *)elements)[i] =\n                ({port.kind}){converted};"
 

@@ -37,7 +37,7 @@ from planners.code.parts import (
 )
 from planners.code.schedule import Schedule
 from planners.code.status import init_declared, status_declared, with_checksum
-from planners.code.unsigned_as_signed import SIGNED, as_signed
+from planners.code.unsigned_as_signed import SIGNED, as_signed, can_change_in_place
 from planners.plan.plan import Memory, StreamingPlan
 from planners.plan.ram import CMSIS_STACK_BYTES, STACK_BYTES, state_bytes_of
 from planners.plan.rematerialisation import worked_model
@@ -171,15 +171,10 @@ class _SourceWriter:
         taken = [*reserved(self.name), *memories]
         self._read = {layer.name for layer in self.network.inputs}
         self._written: set[str] = set()  # tensors with a port
+        self._results = {self._result(output) for output in self.network.outputs}
         self.inputs = [self._port(layer, layer.name, taken) for layer in self.network.inputs]
-        # The tensor that goes out at an output: its own, where a stage writes it row by row.
         self.outputs = [
-            self._port(
-                output,
-                output.name if output.name in self.schedule.tensors else output.inputs[0],
-                taken,
-            )
-            for output in self.network.outputs
+            self._port(output, self._result(output), taken) for output in self.network.outputs
         ]
         self.interface = Interface(
             name=self.name,
@@ -189,6 +184,10 @@ class _SourceWriter:
             inputs=self.inputs,
             outputs=self.outputs,
         )
+
+    def _result(self, output: Layer) -> str:
+        """The tensor that goes out at an output: its own, where a stage writes that row by row."""
+        return output.name if output.name in self.schedule.tensors else output.inputs[0]
 
     def _port(self, layer: Layer, tensor: str, taken: list[str]) -> LibraryPort:
         if self.network.layer(tensor).is_input and tensor == self.streamed_input:
@@ -202,6 +201,11 @@ class _SourceWriter:
                 "the end; end with real numbers"
             )
         outside = self.schedule.outside.index(tensor) if tensor in self.schedule.outside else None
+        in_file = self._given.layer(layer.name)
+        is_unsigned = kind != "float" and in_file.element in SIGNED
+        is_shifted = is_unsigned and can_change_in_place(
+            self.plan, self.network, tensor, self._results
+        )
         if layer.name != tensor and (tensor in self._written or tensor in self._read):
             outside = None  # a copy of that tensor
         self._written.add(tensor)
@@ -210,11 +214,12 @@ class _SourceWriter:
             layer=layer.name,
             tensor=tensor,
             elements=layer.shape.elements,
-            kind=kind,
-            stored=stored_as(layer),
+            kind=TYPES[in_file.element.value] if is_shifted else kind,
+            stored=stored_as(in_file if is_shifted else layer),
             unit=self.schedule.width_of(tensor),
             outside=outside,
-            is_shifted=kind != "float" and self._given.layer(layer.name).element in SIGNED,
+            is_shifted=is_shifted,
+            is_signed_outside=is_unsigned and not is_shifted,
         )
 
     def written(self, version: str) -> Written:
@@ -458,7 +463,8 @@ void {name}_end_copies(void);
 
     def _shifted(self) -> str:
         """Return a sentence on unsigned integers at the ends; none where there are none."""
-        names = [port.parameter for port in (*self.inputs, *self.outputs) if port.is_shifted]
+        ports = (*self.inputs, *self.outputs)
+        names = [port.parameter for port in ports if port.is_signed_outside]
         bits = 16 if self.schedule.calls.is_short else 8
         verb = "are" if len(names) > 1 else "is"
         return (
@@ -486,6 +492,8 @@ void {name}_end_copies(void);
         wanted |= {"in_block"} if blocks else set()
         moved = ["copy_weights", "with_copies"] if self.schedule.moved.lines else []
         wanted |= {"weights_copy"} if moved else set()
+        ports = (*self.inputs, *self.outputs)
+        wanted |= {"copy_elements", *(port.copying for port in ports if port.is_shifted)}
         functions = [self._advance(), "begin_group", *copies, *tiles, *blocks, *kept, *moved]
         scheduler = used(functions, SCHEDULER)
         reals = self._reals()
@@ -591,6 +599,7 @@ typedef slot element;
 #define BASE(from, tensor) {self._base()}
 #define AT(from, offset) {self._at()}
 #define ADVANCE {self._advance()}
+#define TAKE_ROW(to, from, count) {self._take_row()}
 #define CAN_STAGE {0 if schedule.order.turns else 1}
 #define TURNS {len(schedule.order.turns)}
 #define DUPLICATES {schedule.duplicates}
@@ -623,6 +632,15 @@ typedef slot element;
 #else
 #define YIELD() ((void)0)
 #endif{self._counts()}"""
+
+    def _take_row(self) -> str:
+        """C that copies a row of the caller into the arena."""
+        streamed = [port for port in self.inputs if port.layer == self.streamed_input]
+        shifted = [port for port in streamed if port.is_shifted]
+        if not shifted:
+            return "copy_elements(to, from, count)"
+        elements = "count" if shifted[0].unit == 1 else f"(count) / {shifted[0].unit}"
+        return f"{shifted[0].copying}(to, from, {elements})"
 
     def _scratch_at(self) -> str:
         """C for where layers keep what they work with."""

@@ -6,15 +6,16 @@ the same one less 128. Of integers of 16 bits the number is 32768.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from cnn2csdf.dtypes import Arithmetic, Element, Quantization, Stored
-from cnn2csdf.network import Layer
+from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array, Model
 from csdf.errors import UnsupportedOperator
+from planners.plan.plan import Kind, StreamBuffer, StreamingPlan
 
 SIGNED = {Element.UINT8: Element.INT8, Element.UINT16: Element.INT16}
 
@@ -46,6 +47,42 @@ def as_signed_array(array: Array) -> Array:
 def less_of(element: Element) -> int:
     """Return what unsigned integers are less by in C."""
     return 1 << (8 * element.bytes - 1)
+
+
+def can_change_in_place(
+    plan: StreamingPlan, network: Network, tensor: str, results: Collection[str]
+) -> bool:
+    """Return whether an unsigned input or output can change its first bits in its own bytes.
+
+    results: the tensors of all outputs. An input in memory of the caller is read there, and is not to
+    be changed. Bytes that stay in the arena for the next frame, or that outputs share, keep the form
+    that kernels read.
+    """
+    own = [buffer for buffer in plan.buffers if buffer.tensor == tensor]
+    if network.layer(tensor).is_input:
+        return all(buffer.kind is not Kind.EXTERNAL for buffer in own)
+    others = set(results) - {tensor}
+    if any(alias.host == tensor and alias.tensor in others for alias in plan.aliases):
+        return False
+    last = len(plan.groups) - 1
+    places = [buffer for buffer in own if buffer.begin <= last < buffer.end]
+    fixed = [
+        buffer
+        for buffer in plan.buffers
+        if buffer.stays or (buffer.begin <= last < buffer.end and buffer.tensor in others)
+    ]
+    return bool(places) and not any(
+        _overlap(place, buffer)
+        for place in places
+        for buffer in fixed
+        if Kind.EXTERNAL not in (place.kind, buffer.kind)
+    )
+
+
+def _overlap(first: StreamBuffer, second: StreamBuffer) -> bool:
+    """Return whether two buffers of the arena have a byte in common."""
+    begin = max(first.offset, second.offset)
+    return begin < min(first.offset + first.size, second.offset + second.size)
 
 
 def _is_unsigned(types: Quantization | None) -> bool:

@@ -285,7 +285,8 @@ _TESTS = {
 
 
 def _array(port: LibraryPort, number: int, array: Array) -> str:
-    values = placed(as_signed_array(np.asarray(array)))
+    values = np.asarray(array)
+    values = placed(as_signed_array(values) if port.is_signed_outside else values)
     is_plain = values.dtype.kind == "f" and bool(np.isfinite(values).all())
     items = numbers(values) if is_plain else map(_shown, values)
     head = f"static const {port.kind} {port.array}_{number}[{port.elements}]"
@@ -293,7 +294,7 @@ def _array(port: LibraryPort, number: int, array: Array) -> str:
 
 
 def _shown(value: np.generic) -> str:
-    if value.dtype.kind == "i":
+    if value.dtype.kind in "iu":
         return str(value)
     single = np.float32(value)
     return "NAN" if np.isnan(single) else number_text(float(single))

@@ -389,6 +389,32 @@ static void copy_elements(element *to, const element *from, int32_t count)
     }
 }
 
+/* Copy unsigned bytes as signed ones less 128, or back: the first bit of each changes. `to` may be
+   `from`. */
+static void copy_shifted_bytes(void *to, const void *from, int32_t count)
+{
+    const uint8_t *values = from;
+    uint8_t *results = to;
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        results[i] = (uint8_t)(values[i] ^ 0x80U);
+    }
+}
+
+/* The same for 16 bits and 32768; numbers begin at any byte. */
+static void copy_shifted_halves(void *to, const void *from, int32_t count)
+{
+    const uint8_t *values = from;
+    uint8_t *results = to;
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        uint16_t value;
+        (void)memcpy(&value, values + (2 * i), sizeof value);
+        value ^= 0x8000U;
+        (void)memcpy(results + (2 * i), &value, sizeof value);
+    }
+}
+
 /* Apply what is fused behind a layer to the elements of one place from a channel on. */
 static void finish(const layer *l, element *place, int32_t count, int32_t channel, int32_t column)
 {

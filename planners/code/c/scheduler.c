@@ -171,7 +171,7 @@ static void work(const run *r, const element *row)
     if (s->course == ARRIVING) {
         view out = tensor_view(r, s->result);
         if (row != NULL) {
-            copy_elements(row_at(&out, r->firing), row, s->result->stride);
+            TAKE_ROW(row_at(&out, r->firing), row, s->result->stride);
         }
         return;
     }

@@ -14,9 +14,10 @@ from cnn2csdf.network import Network
 from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
+from planners.code.building import MAIN
 from planners.code.library import library
 from planners.code.unsigned_as_signed import as_signed
-from planners.code.vectors import random_frame
+from planners.code.vectors import placed, random_frame
 from planners.memory.answer import INPUTS
 from planners.memory.fit import fit
 from tests.planners.code.compiling import needs_compiler, run_all
@@ -215,8 +216,23 @@ def test_unsigned_integers_as_signed_ones_are_the_same_less_128():
         assert array.dtype == np.uint8
         assert np.array_equal(array.astype(int) - 128, found[name])
     made = library(model, fit(model.network, budget=0).least.plan, name="net", frames=[frame])
-    words = "uint8 in the file, int8 here, which is the value minus 128, are"
-    assert (
-        f"{words} {', '.join(one.parameter for one in made.written.inputs)}"
-        in made.files["include/net.h"]
-    )
+    ports = (*made.written.inputs, *made.written.outputs)
+    assert {port.kind for port in ports} == {"uint8_t"}
+    header = made.files["include/net.h"]
+    name = ports[0].parameter
+    zero_point = model.network.inputs[0].quantization.zero_point
+    assert f"#define NET_{name.upper()}_ZERO_POINT {zero_point}\n" in header
+    assert f"const uint8_t *{name}" in header
+    assert "int8 here" not in header
+    first = ", ".join(map(str, placed(frame[ports[0].layer])[:5]))
+    assert f"{first}," in made.files[MAIN]
+
+
+def test_unsigned_integers_that_are_read_with_the_caller_are_signed_there():
+    model = quantised(everything(), 3, Element.UINT8)
+    plan = fit(model.network, budget=0, input="external").least.plan
+    made = library(model, plan, name="net", frames=[])
+    assert {port.kind for port in made.written.inputs} == {"int8_t"}
+    (name,) = (port.parameter for port in made.written.inputs)
+    words = "uint8 in the file, int8 here, which is the value minus 128"
+    assert f"{words}, is {name}" in made.files["include/net.h"]
