@@ -169,6 +169,8 @@ def parametric_period(
     end = max(parameter.nominal, least) + 1
     slope = search.last_slope()
     last = search.line(end)
+    # The period is convex and ends with the largest slope: doubling finds a value in the last
+    # segment.
     while last.slopes[0] != slope:
         end = least + 2 * (end - least)
         last = search.line(end)
@@ -226,6 +228,7 @@ class _Pieces:
         while waiting:
             begin, left, end, right = waiting.pop()
             self.explored = begin
+            # Convexity: where the left line holds at both ends it holds in between.
             if left.period(end) == right.period(end):
                 self.known.append((begin, left))
             elif right.period(begin) == left.period(begin):
@@ -233,6 +236,8 @@ class _Pieces:
             else:
                 zero = Fraction(0)
                 rise = left.period(zero) - right.period(zero)
+                # Newton-like step: if no line is above the crossing of the two lines, both meet
+                # there; else a new line splits the interval.
                 meeting = rise / (right.slopes[0] - left.slopes[0])
                 middle = self._search.line(meeting)
                 if middle.period(meeting) == left.period(meeting):

@@ -129,6 +129,8 @@ class PeriodicProblem:
             largest = max(largest, nearby.scale, max(told, default=0))
         fits = largest <= compiler.SAFE and self._fits(copies, tokens)
         stop = stop_of(budget)
+        # int64 first; where a sum overflows the kernel says so and Python integers repeat the
+        # search.
         for backend in dict.fromkeys((compiler.backend(fits=fits), compiler.PLAIN)):
             has_others = durations is not None  # the graph's own may be too large for the backend
             layout = self._layout(copies, backend, unit_times=unit_times or has_others)
@@ -174,6 +176,7 @@ class PeriodicProblem:
         if status == periodic.OVERFLOW:
             return None
         # Edges come from consumer to producer; in the order of time they read backwards.
+        # Edges lead from consumer to producer; reversed they follow time.
         critical = [int(edge) for edge in cycle[: policy.length]][::-1]
         circuit = self._circuit_of(critical, layout, edges, backend)
         exact = self.is_exact(copies, circuit)
@@ -315,6 +318,8 @@ class PeriodicProblem:
             listed = make(start, source, height, channel)
             while not expand(layout.columns, initial_tokens, listed, backend.fuel):
                 stop.look()
+            # The room is a guess; where it is too small the kernel has counted the edges, and the
+            # second run fits.
             if listed.number <= layout.room[0]:
                 return EdgeArrays(listed.number, start, source, height, channel, listed)
             layout.room[0] = listed.number
@@ -327,6 +332,8 @@ class PeriodicProblem:
         """Copies with which a cycle through these actors is exact."""
         distinct = set(actors)
         shared = gcd(*(self.cycles[actor] for actor in distinct))
+        # A cycle through actors with a common divisor of their cycle counts repeats that often in
+        # an iteration.
         return {actor: self.cycles[actor] // shared for actor in distinct}
 
     def is_exact(self, copies: Sequence[int], circuit: Circuit) -> bool:
@@ -370,6 +377,7 @@ def _rounded_choice(edges: EdgeArrays, times: Sequence[int], stop: Stop) -> list
     backend = compiler.backend(fits=True)
     nodes, end, array = len(times), edges.number, backend.array
     graph = [array(numbers) for numbers in (edges.start, edges.source[:end], edges.channel[:end])]
+    # Fewer bits in each attempt, until no sum overflows; the policy need not be exact, only near.
     for bits in range(LONGEST, LESS, -LESS) if backend.is_compiled else ():
         time, height = (array(_rounded(numbers, bits)) for numbers in (times, edges.height[:end]))
         listed = backend.kernel(periodic.Edges)(graph[0], graph[1], height, graph[2])

@@ -135,6 +135,8 @@ def _slowest_by_refinement(
         )
         if candidate.period is not None:
             return candidate
+        # Lazy maximum: a component whose upper bound is below the largest known period is never
+        # solved exactly.
         candidate.refine(may_execute=may_execute)
         if candidate.is_stuck:
             return candidate

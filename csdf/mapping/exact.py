@@ -109,6 +109,7 @@ class _Model:
         stage = model.new_int_var(0, self.horizon // self.period, f"k{firing}")
         offset = model.new_int_var(0, self.period - 1, f"o{firing}")
         start = model.new_int_var(0, self.horizon + self.period, f"s{firing}")
+        # Modulo scheduling: the resource constraint concerns the offset, the precedence the start.
         model.add(start == stage * self.period + offset)
         self.starts.append(start)
         durations = {c: problem.duration(firing, c) * self.scale for c in self.bound[actor]}
@@ -124,6 +125,7 @@ class _Model:
                 )
 
     def _add_loads(self) -> None:
+        # Redundant with no-overlap, but it gives the linear relaxation the load of each processor.
         for core in self.intervals:
             self.model.add(
                 sum(
@@ -158,6 +160,7 @@ class _Model:
         for actor, row in enumerate(self.bound):
             for core in cores:
                 if core > actor:
+                    # Of equal processors number c can only be opened by actor c or a later one.
                     self.model.add(row[core] == 0)
                 elif core:
                     earlier = [self.bound[predecessor][core - 1] for predecessor in range(actor)]

@@ -99,6 +99,8 @@ class _Schedule:
         lost = []
         if start is None:
             last = self.latest[firing]
+            # Rau's iterative modulo scheduling: a forced firing moves on by at least one, so that
+            # two firings do not evict each other for ever.
             start = earliest if last is None or earliest > last else last + 1
             lost = self._in_the_way(firing, start)
             for firing_lost in lost:
@@ -199,6 +201,7 @@ def _static_order(
 def shortest_order(prefix: Sequence[str], periodic: Sequence[str]) -> StaticOrder:
     """Return the same endless list of firings with the shortest prefix."""
     kept, turned, count = len(prefix), 0, len(periodic)
+    # Rotating the periodic list back by one absorbs the last firing of the prefix.
     while kept and prefix[kept - 1] == periodic[(turned - 1) % count]:
         kept, turned = kept - 1, turned - 1
     start = turned % count

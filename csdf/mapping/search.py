@@ -157,6 +157,7 @@ def largest_below(value: Fraction, denominator: int) -> Fraction:
     a, b = value.numerator, value.denominator
     if b > denominator:
         return max(Fraction(ceil(value * q) - 1, q) for q in range(1, denominator + 1))
+    # aq - bp = 1 means q = a^-1 (mod b): the largest such q within the limit is the neighbour.
     inverse = pow(a, -1, b) if b > 1 else 0
     q = denominator - (denominator - inverse) % b
     return Fraction(a * q - 1, b * q)
@@ -229,6 +230,7 @@ class _MappingSearch(ABC):
         choices = [self.allowed(actor, cores) for actor in range(len(binding))]
         work = {a: min(problem.load(a, c) for c in choices[a]) for a in range(len(binding))}
         for actor in sorted(work, key=lambda actor_: (-work[actor_], actor_)):
+            # List scheduling, longest processing time first, for heterogeneous processors.
             core = min(choices[actor], key=lambda c: (loads[c] + problem.load(actor, c), c))
             binding[actor] = core
             loads[core] += problem.load(actor, core)

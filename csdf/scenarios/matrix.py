@@ -83,12 +83,15 @@ class MaxPlusMatrix:
         if self.eigenvalue is None:
             return {}
         stop = stop_of(budget)
+        # A common denominator keeps the Bellman-Ford sums in integers.
         scale = lcm(*(time.denominator for row in self.rows.values() for time in row.values()))
         edges = self._edges(scale)
         mean = self.eigenvalue * scale
         numbers = range(len(self.rows))
         reversed_edges = [edge._replace(source=edge.target, target=edge.source) for edge in edges]
         projector: dict[int, dict[int, Fraction]] = {number: {} for number in numbers}
+        # One root of each critical component is enough: within it all columns are multiples (max-
+        # plus) of one another.
         for root in _critical_roots(len(self.rows), edges, mean, stop):
             after = _longest_paths([root], edges, mean, stop)
             before = _longest_paths([root], reversed_edges, mean, stop)
@@ -188,6 +191,7 @@ def _critical_roots(
     as the path to its source and the edge. A cycle of tight edges is critical.
     """
     length = _longest_paths(range(nodes), edges, mean, stop)
+    # Complementary slackness: critical cycles consist of tight edges only.
     tight = [
         edge for edge in edges if length[edge.source] + edge.weight - mean == length[edge.target]
     ]

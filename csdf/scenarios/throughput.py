@@ -122,6 +122,7 @@ def _worst(
 
 def _primitive(cycle: tuple[str, ...]) -> tuple[str, ...]:
     """Return the shortest sequence whose repetition is the cycle."""
+    # The critical cycle runs over tokens; its states may repeat several times in one round.
     for length in range(1, len(cycle) + 1):
         if len(cycle) % length == 0 and cycle[:length] * (len(cycle) // length) == cycle:
             return cycle[:length]
@@ -151,6 +152,7 @@ def _require_rewards(
     """Refuse a cycle of states that all have no reward: its time per reward has no end."""
     idle = {name for name in reachable if not scenarios[name].reward}
     while idle:
+        # Greatest fixed point: states from which a run can stay without reward for ever.
         going_on = {name for name in idle if not idle.isdisjoint(reachable[name])}
         if going_on == idle:
             names = ", ".join(repr(name) for name in sorted(idle))
@@ -200,6 +202,7 @@ def _better_cycle(
     nodes: int, edges: Sequence[WeightedEdge], ratio: Fraction | None, stop: Stop
 ) -> RatioCycle | None:
     """Return the best of the cycles that the longest paths close first, if above the ratio."""
+    # Below every ratio, so that the first search finds any cycle.
     low = -1 - sum(abs(edge.weight) for edge in edges)  # below the ratio of any cycle
     ratio_now = Fraction(low) if ratio is None else ratio
     costs = [
@@ -207,11 +210,13 @@ def _better_cycle(
     ]
     value = [0] * nodes
     into: list[WeightedEdge | None] = [None] * nodes
+    # Bellman-Ford: without a positive cycle paths end after `nodes` rounds.
     for _ in range(nodes + 1):
         stop.look()
         if not _lengthen(edges, costs, value, into):
             return None
         cycles = _cycles(into)
+        # Cycles are looked for after each round: most close long before the last round.
         if cycles:
             return max(cycles, key=lambda cycle: cycle.ratio)
     raise AssertionError("longer paths without end and without a cycle")
