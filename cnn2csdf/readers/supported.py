@@ -222,6 +222,7 @@ RESTRICTIONS = {
     "L2_NORMALIZATION": "over the last axis",
     "MEAN": "constant axes without the batch",
     "MIRROR_PAD": "rows and columns, with the border itself or without",
+    "ONE_HOT": "ones along the last axis, zeros elsewhere; a constant depth",
     "PAD": "any axis but the batch",
     "PADV2": "any axis but the batch",
     "SELECT": "a condition of the shape of the result, or one for all elements",

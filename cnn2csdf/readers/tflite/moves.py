@@ -8,13 +8,14 @@ from math import prod
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.dtypes import Element
+from cnn2csdf.dtypes import Element, Stored
 from cnn2csdf.operators.operator import constant_role
 from cnn2csdf.readers.tflite.assembly import (
     TO_MAP,
     TO_MATRIX,
     Converter,
     TfliteAssembly,
+    Trained,
     frame_dims,
     layer_axes,
     refusal,
@@ -23,6 +24,8 @@ from cnn2csdf.readers.tflite.model_file import Dims, TfliteNode
 from cnn2csdf.readers.tflite.options import fused_behind, options_of, our_axis
 from cnn2csdf.shape import Shape
 from csdf.errors import UnreadableFile
+
+DEEPEST_ONE_HOT = 2**20
 
 
 def reshape_steps(
@@ -161,6 +164,31 @@ def embedding(
     if assembly.is_map(node.outputs[0]):
         steps.append(op.Transpose(permutation=TO_MAP))
     trained = [assembly.trained(node, table, "table", rows.reshape(entries, width))]
+    assembly.add(node, *steps, sources=[source], trained=trained, turns=False)
+
+
+def one_hot(node: TfliteNode, assembly: TfliteAssembly) -> None:
+    """Add a one where a number of the frame is the place along a new last axis, zeros elsewhere."""
+    depths, dims = assembly.integers(node, 1), assembly.tensor(node, 0).dims
+    arrays = [assembly.constant(node, index).reshape(-1) for index in (2, 3)]
+    if len(depths) != 1 or any(len(array) != 1 for array in arrays):
+        raise UnreadableFile(f"{node}: a depth of {depths}, and values of {[*map(len, arrays)]}")
+    depth, values = depths[0], [float(array[0]) for array in arrays]
+    if not 0 < depth <= DEEPEST_ONE_HOT:
+        raise refusal(node, f"a depth of {depth}, expected 1 to {DEEPEST_ONE_HOT}")
+    if values != [1.0, 0.0]:
+        raise refusal(node, f"values of {values[0]:g} and {values[1]:g}, expected 1 and 0")
+    if options_of(node).integer(0, "i") not in (-1, len(dims)):
+        raise refusal(node, "a new axis that is not the last one")
+    numbers = assembly.as_in_file(node, 0)
+    count = assembly.builder.shape(numbers).elements
+    source = assembly.prepared(node, numbers, op.Reshape(dims=(count, 1)))
+    steps: list[op.Operator] = [op.Elementwise(function="equal", constant=(1, depth))]
+    steps.append(op.Reshape(dims=frame_dims(assembly.output(node).dims, is_map=False)))
+    if assembly.is_map(node.outputs[0]):
+        steps.append(op.Transpose(permutation=TO_MAP))
+    places = np.arange(depth, dtype=np.float32).reshape(1, depth)
+    trained = [Trained(array=places, stored=Stored(role="constant"))]
     assembly.add(node, *steps, sources=[source], trained=trained, turns=False)
 
 
@@ -366,6 +394,7 @@ CONVERTERS: Mapping[str, Converter] = {
     "BROADCAST_TO": broadcast,
     "CONCATENATION": concatenation,
     "EMBEDDING_LOOKUP": embedding,
+    "ONE_HOT": one_hot,
     "EXPAND_DIMS": reshape,
     "GATHER": gather,
     "GATHER_ND": gather_points,

@@ -5,7 +5,7 @@ import pytest
 
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.readers.tflite.reader import parse_tflite
-from csdf.errors import UnreadableFile
+from csdf.errors import UnreadableFile, UnsupportedOperator
 from tests.cnn2csdf.readers.tflite_models import Node, Tensor, constant, one_node, tflite_bytes
 
 
@@ -50,6 +50,47 @@ def case(kind, seed):
         for place, result in enumerate(results)
     ]
     return one_node(kind, [source, *constants], outputs, options), values, results
+
+
+def one_hot_file(values, depth, on=1.0, width=None):
+    """A file of ones along a new last axis; width: of the output, by default the depth."""
+    constants = [
+        constant("depth", np.array(depth, np.int32)),
+        *(constant(name, np.array(value, np.float32)) for name, value in (("on", on), ("off", 0))),
+    ]
+    source, output = (
+        Tensor("x", values.shape, "int32"),
+        Tensor("y", (*values.shape, width or depth)),
+    )
+    return one_node("ONE_HOT", [source, *constants], output, [(0, "i", -1)])
+
+
+@pytest.mark.parametrize("dims", [(1, 5), (1, 3, 4), (1, 2, 3, 2)], ids=str)
+def test_numbers_become_ones_along_a_new_axis(dims):
+    depth = 6
+    # Numbers beyond both ends mark nothing.
+    values = np.random.default_rng(0).integers(-2, depth + 2, dims).astype(np.int32)
+    model = parse_tflite(one_hot_file(values, depth), "one.tflite", with_weights=True)
+    (source,) = model.network.inputs
+    frame = np.moveaxis(values[0], 2, 0) if len(dims) == 4 else values[0]
+    (result,) = run_layer_by_layer(model, {"x": frame.reshape(source.shape.dims)}).values()
+    expected = (values[0][..., None] == np.arange(depth)).astype(np.float32)
+    if len(dims) == 3:
+        expected = np.moveaxis(expected, 2, 0)
+    assert np.array_equal(result, expected.reshape(result.shape))
+
+
+def test_ones_of_another_value_are_refused():
+    content = one_hot_file(np.zeros((1, 3), np.int32), 4, on=2.0)
+    with pytest.raises(UnsupportedOperator, match="values of 2 and 0, expected 1 and 0"):
+        parse_tflite(content, "one.tflite")
+
+
+@pytest.mark.parametrize("depth", [0, -3, 2**31 - 1])
+def test_a_depth_beyond_all_tables_ends_in_one_message(depth):
+    content = one_hot_file(np.zeros((1, 3), np.int32), depth, width=4)
+    with pytest.raises(UnsupportedOperator, match=f"a depth of {depth}"):
+        parse_tflite(content, "one.tflite")
 
 
 KINDS = (
