@@ -205,6 +205,18 @@ def test_random_and_breadth_first_orders_of_a_long_section_do_not_depend_on_the_
     assert sorted("01234" * 3) in levels
 
 
+def test_a_long_section_with_one_branch_has_no_random_order():
+    builder = NetworkBuilder("passthrough")
+    image = builder.input((2, 8, 8), name="image")
+    last = image
+    for _ in range(20):
+        last = builder.add(op.Activation(function="relu"), last)
+    side = builder.add(op.Activation(function="tanh"), image)
+    builder.output(builder.add(op.Concatenation(axis=0), side, last, name="joined"))
+    options = {"element_bytes": 1, "external": frozenset(), "stop": Stop(effort=1)}
+    assert canonical_orders(builder.network(), **options).others == []
+
+
 def test_a_chain_has_no_other_order():
     builder = NetworkBuilder("chain")
     last = builder.input((1, 8, 8))
