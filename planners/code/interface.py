@@ -15,7 +15,8 @@ from planners.code.status import checks_defined, init_defined, require, require_
 from planners.plan.plan import Memory
 
 WORDS = (  # of the functions that this module writes: a parameter of that name would hide them
-    *("advance", "advance_in_order", "begin_frame", "element", "int8_t", "int16_t", "int32_t"),
+    *("advance", "advance_in_order", "begin_frame", "copy_shifted_bytes", "copy_shifted_halves"),
+    *("element", "int8_t", "int16_t", "int32_t"),
     *("int64_t", "memcpy", "number", "row", "size_t", "state", "state_bytes"),
     *(
         "state_status",
