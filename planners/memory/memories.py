@@ -158,7 +158,7 @@ def planned_in_memories(
     once = sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers)
     best: tuple[PlacedPlan, Chain] | None = None
     reason = because(MemoriesWhy.LEAST)
-    terms = Terms(course, table, fast, stop, costs, arriving)
+    terms = GroupTerms(course, table, fast, stop, costs, arriving)
     for groups in _spaces(terms, network):
         if best is not None and costs.scale is None:
             if best[0].rank <= (bound, once):
@@ -239,7 +239,7 @@ def slow_front(request: FitRequest, stop_for: Callable[[int], Stop]) -> list[Slo
     ]
 
 
-def _spaces(terms: Terms, network: Network) -> Iterator[Groups]:
+def _spaces(terms: GroupTerms, network: Network) -> Iterator[Groups]:
     """More and more groups: single layers, rows, strips; and tiles; in one order after the other."""
     yield Groups(terms, longest=1)
     yield Groups(terms, longest=LONGEST_RUN)
@@ -292,7 +292,7 @@ def _planned_within(
     return best, reason
 
 
-class Terms(NamedTuple):
+class GroupTerms(NamedTuple):
     """A network in an order, the bytes of fast memory, the stop of the search, and what bytes cost.
 
     arriving: the input that comes row by row; None where no input does.
@@ -310,7 +310,7 @@ class Groups:
     """The groups that begin at each place of the order, and need no more than so many bytes."""
 
     def __init__(
-        self, terms: Terms, *, longest: int | None = None, untiled: Groups | None = None
+        self, terms: GroupTerms, *, longest: int | None = None, untiled: Groups | None = None
     ) -> None:
         """Take bytes of fast memory. longest: layers of a group, if they are limited.
 
