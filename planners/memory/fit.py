@@ -253,7 +253,9 @@ def _methods_of_orders(
         if is_cut_short and stop.is_over():
             break
     else:
-        _improve_stages(findings, stop.question(STAGES_SHARE))
+        # A plan of another order may be smaller at first, and larger once both are improved.
+        _improve_stages(findings[: len(orders.first)], stop.question(STAGES_SHARE))
+        _improve_stages(findings[len(orders.first) :], stop.question(STAGES_SHARE))
         if all(ordered.layers != network.layers for ordered in orders.first):
             finding = _searched(request, external, network, stop.question(1.0), **terms)
             findings.append(finding)
