@@ -64,7 +64,7 @@ def _pareto_front(value: ParetoFront) -> str:
     if is_drawn:
         charts = import_module("csdf.draw.charts")  # with Matplotlib, which is slow to import
         picture = svg(charts.front_picture, "front", value, value.unit)
-    known = {
+    entries = {
         "complete": value.is_complete,
         "reason": value.reason,
         f"lower bound ({value.unit})": value.lower_bound,
@@ -72,7 +72,7 @@ def _pareto_front(value: ParetoFront) -> str:
         "distributions evaluated": value.evaluations,
     }
     points = [_point(point, value.unit) for point in value.points]
-    return picture + facts("Pareto front", known) + (table("points", points) if points else "")
+    return picture + facts("Pareto front", entries) + (table("points", points) if points else "")
 
 
 def _point(point: ParetoPoint, unit: str) -> dict[str, object]:

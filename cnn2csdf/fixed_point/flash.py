@@ -68,10 +68,10 @@ def _parameters(network: Network) -> Arrays:
             place, _, kind = role.rpartition(".")
             operator = chain[int(place) + 1 if place else 0]
             stored = layer.stored_as(role)
-            each = stored.element.bytes if stored.element.is_integer else SINGLE_BYTES
-            each = SINGLE_BYTES if _stays_real(operator, layer) else each
+            element_size = stored.element.bytes if stored.element.is_integer else SINGLE_BYTES
+            element_size = SINGLE_BYTES if _stays_real(operator, layer) else element_size
             size = _elements_in_c(operator, kind, layer, prod(dims))
-            size *= SINGLE_BYTES if is_float else each
+            size *= SINGLE_BYTES if is_float else element_size
             key = stored.name or (layer.name, role)
             first, before = arrays.get(key, (layer.name, 0))
             arrays[key] = first, max(before, size)
@@ -101,24 +101,24 @@ def rescaling_bytes(network: Network) -> int:
 
 
 def _rescaling(network: Network) -> Arrays:
-    found: Arrays = {}
+    arrays_by_key: Arrays = {}
     for layer in network.layers:
         if layer.operator.weight_scales:
             scales = np.array(layer.operator.weight_scales, np.float32)
-            found.setdefault(scales.tobytes(), (layer.name, scales.nbytes))
+            arrays_by_key.setdefault(scales.tobytes(), (layer.name, scales.nbytes))
         result = layer.quantization
         sources = [network.layer(name).quantization for name in layer.inputs]
-        given = sources[0] if sources else None
-        if given is None or result is None:
+        input_types = sources[0] if sources else None
+        if input_types is None or result is None:
             continue
         sizes = _sizes(layer, sources, result)
         if not result.is_fixed_point:
             sizes |= _sizes_in_single(network, layer, result)
-        if given.element in (Element.INT16, Element.UINT16):
+        if input_types.element in (Element.INT16, Element.UINT16):
             sizes |= _sizes_of_short(layer)
         for key, size in sizes.items():
-            found[key] = found.get(key, (layer.name, 0))[0], size
-    return found
+            arrays_by_key[key] = arrays_by_key.get(key, (layer.name, 0))[0], size
+    return arrays_by_key
 
 
 def _beginnings(network: Network) -> Arrays:
@@ -130,20 +130,20 @@ def _beginnings(network: Network) -> Arrays:
     kinds = [layer.quantization for layer in network.layers if layer.quantization is not None]
     is_short = bool(kinds) and all(kind.element is Element.INT16 for kind in kinds)
     unit = (2 if is_short else 1) if stores_integers(network) else SINGLE_BYTES
-    found: Arrays = {}
+    arrays_by_key: Arrays = {}
     initial_states = network.initial_states
     for layer in network.layers:
         if layer.name in initial_states:
             begins = [(initial_states[layer.name].begin, layer.array_type)]
         else:
             kept = layer.operator.kept(network.input_shapes(layer)).values()
-            begins = [(one.begin, one.element.value) for one in kept]
+            begins = [(state.begin, state.element.value) for state in kept]
         for begin, kind in begins:
             number = b"" if begin is None else np.array(begin, kind).tobytes()
             if number == number[:unit] * (len(number) // unit):
                 number = number[:unit]
-            found.setdefault(number, (layer.name, len(number)))
-    return found
+            arrays_by_key.setdefault(number, (layer.name, len(number)))
+    return arrays_by_key
 
 
 def is_limit(operator: op.Operator, given: Quantization, result: Quantization) -> bool:
@@ -174,19 +174,19 @@ def _sizes(
     A factor takes 32 bits and an exponent of 8; a function of one integer is a table, and so is the
     curve of an LSTM. In single precision a factor takes 32 bits, and a softmax has a table of powers.
     """
-    operator, given = layer.operator, sources[0]
-    assert given is not None
+    operator, input_types = layer.operator, sources[0]
+    assert input_types is not None
     if goes_by_table(layer):
-        names = tuple(one.name for one in layer.stored)
-        return {(operator, layer.epilogue, given, result, names): TABLE_BYTES}
+        names = tuple(tensor.name for tensor in layer.stored)
+        return {(operator, layer.epilogue, input_types, result, names): TABLE_BYTES}
     match operator:
         case op.Activation(function=function):
-            is_computed = given.element is Element.INT16 or function == "prelu"
-            is_table = not (is_computed or is_limit(operator, given, result))
-            return {(operator, given, result): TABLE_BYTES} if is_table else {}
+            is_computed = input_types.element is Element.INT16 or function == "prelu"
+            is_table = not (is_computed or is_limit(operator, input_types, result))
+            return {(operator, input_types, result): TABLE_BYTES} if is_table else {}
         case op.Concatenation() if result.element is Element.UINT8:
-            others = set(sources) - {result} if result.is_fixed_point else ()
-            return {("rescaled", each, result): TABLE_BYTES for each in others}
+            rescaled = set(sources) - {result} if result.is_fixed_point else ()
+            return {("rescaled", types, result): TABLE_BYTES for types in rescaled}
         case op.QuantizedLstm():
             return {"curve": sigmoid_table().size * 4}
         case op.QuantizedSvdf():  # of its filters the places that count, in two bytes
@@ -195,11 +195,11 @@ def _sizes(
             filters = operator.units * operator.rank
             return {(layer.name, "filters"): filters * (2 * counted - places)}
         case op.Softmax() if not result.is_fixed_point:
-            return {(operator, given.scale): POWERS * 4}
+            return {(operator, input_types.scale): POWERS * 4}
         case op.MatrixProduct() if not result.is_fixed_point:
             return {}
     is_once = any(map(rounds_once, layer.stored))
-    return _sizes_of_factors(sum_ratios(layer, given, result), result, is_once=is_once)
+    return _sizes_of_factors(sum_ratios(layer, input_types, result), result, is_once=is_once)
 
 
 def _sizes_of_factors(
@@ -262,14 +262,16 @@ def _sizes_in_single(network: Network, layer: Layer, result: Quantization) -> di
             first, second = (*kinds, types)[:2]
             if first is None or second is None:
                 return {}
-            arrays = [each.astype(np.float32) for each in product_factors(first, second, result)]
+            arrays = [
+                factors.astype(np.float32) for factors in product_factors(first, second, result)
+            ]
             return {array.tobytes(): array.nbytes for array in arrays}
     sources = set(kinds)
     if not (layer.operator.picks_elements or layer.operator.converts):
         return {}
     if result.element.bytes > 1:  # computed, without a table
         return {}
-    return {("scale", one, result): TABLE_BYTES for one in sources - {result} if one}
+    return {("scale", types, result): TABLE_BYTES for types in sources - {result} if types}
 
 
 def _elements_in_c(operator: op.Operator, role: str, layer: Layer, elements: int) -> int:

@@ -211,11 +211,11 @@ class UnitLength(SameDims):
         return result
 
     def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
-        given, result = quantized_types(self, types)
+        input_types, result = quantized_types(self, types)
         if not result.is_fixed_point or result.element.bytes > 1:
             return super(UnitLength, self).computed_in_integers(part, types)
         by_rows = self.rows_needed(0, [part.inputs[0].shape], part.shape) is not None
-        whole = centred(same_rows(part) if by_rows else whole_tensor(part.inputs[0]), given)
+        whole = centred(same_rows(part) if by_rows else whole_tensor(part.inputs[0]), input_types)
         squares = np.sum(whole * whole, axis=self.axis, keepdims=True)
         roots = [inverse_root(max(int(square), 1)) for square in squares.reshape(-1)]
         integers, exponents = (
@@ -228,8 +228,10 @@ class UnitLength(SameDims):
             steps = rescaled(whole * 128, integers, exponents)
         else:
             steps = rescaled(whole, integers, exponents + 7)  # 128ths too, rounded at other bits
-        found: Array = np.clip(steps + middle, limits.min, limits.max).astype(result.element.value)
-        return found if by_rows else cut(found, part)
+        normalized: Array = np.clip(steps + middle, limits.min, limits.max).astype(
+            result.element.value
+        )
+        return normalized if by_rows else cut(normalized, part)
 
     def in_words(self) -> str:
         return "unit length"

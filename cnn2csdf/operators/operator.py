@@ -159,8 +159,8 @@ class Operator(ABC):
             return self.computed(part)
         if not any(types_of_operand.is_fixed_point for types_of_operand in types_known):
             readers = [
-                reader if given is None else RealRows(reader, given)
-                for reader, given in zip(part.inputs, types.inputs, strict=True)
+                reader if input_types is None else RealRows(reader, input_types)
+                for reader, input_types in zip(part.inputs, types.inputs, strict=True)
             ]
             result_values = self.computed(part._replace(inputs=readers))
             return result_values if types.output is None else quantized(result_values, types.output)

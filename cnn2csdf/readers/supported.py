@@ -50,8 +50,8 @@ def of_constants() -> list[str]:
 
 def refused() -> dict[str, str]:
     """Return why each of the other builtin operators of TensorFlow Lite is refused, by its name."""
-    known = {*CONVERTERS, *EVALUATORS, "CUSTOM", "IF"}
-    names = sorted(name for name in NAMES.values() if name not in known)
+    read_names = {*CONVERTERS, *EVALUATORS, "CUSTOM", "IF"}
+    names = sorted(name for name in NAMES.values() if name not in read_names)
     return {name: REASONS.get(name, NO_LAYER) for name in names}
 
 

@@ -156,7 +156,7 @@ def piecewise(
     if best is None:
         return None
     return Formula(
-        parameter=parameter, pieces=tuple(sorted(best, key=lambda one: (one.first, one.last)))
+        parameter=parameter, pieces=tuple(sorted(best, key=lambda piece: (piece.first, piece.last)))
     )
 
 

@@ -55,7 +55,7 @@ def makefile(
     here = " build/cmsis-nn.a" if cmsis_nn else ""
     benched = _bench(bench, here) if bench else ""
     benched += _proof(sources[0], proved) if proved else ""
-    objects = " ".join(f"$(BUILD)/{PurePath(one).stem}.o" for one in sources)
+    objects = " ".join(f"$(BUILD)/{PurePath(file).stem}.o" for file in sources)
     return f"""# make test: run the test program; make qemu: on an emulated Cortex-M4
 # make qemu-m55: on an emulated Cortex-M55; make size: flash and static RAM of the library
 # make instructions: those of a frame, counted by QEMU; TARGET=m55: of the Cortex-M55
@@ -193,7 +193,7 @@ example-qemu:
 def _proof(source: str, text: str) -> str:
     """The target that proves a library free of memory errors. text: of its source."""
     words = frozenset(re.findall(r"\w+", text))
-    together = ",".join(f"{one}:0" for one in TOGETHER if one in words)
+    together = ",".join(f"{word}:0" for word in TOGETHER if word in words)
     by_contract, products, first = "", "", ""
     if BY_CONTRACT in words:
         by_contract, first = f" -eva-use-spec {BY_CONTRACT}", " prove-products"
@@ -309,8 +309,10 @@ firing of a stage, with `-D{capitals}_YIELD` your `{name}_yield()` after each. F
 
 def _projects(name: str, package: Package) -> str:
     """Return what the folder is to build systems."""
-    listed = [_FOLDERS[one].format(name=name) for one in package.projects if one in _FOLDERS]
-    return "".join(f"- The folder is {one}.\n" for one in listed)
+    listed = [
+        _FOLDERS[project].format(name=name) for project in package.projects if project in _FOLDERS
+    ]
+    return "".join(f"- The folder is {folder_name}.\n" for folder_name in listed)
 
 
 _FOLDERS = {
@@ -339,8 +341,8 @@ def ports_table(networks: Sequence[tuple[Model, Written]]) -> str:
         f"| {port.parameter}{f' of {written.name}' if len(networks) > 1 else ''} | {kind} "
         f"| {port.kind} | {_layout(model, port)} | {_scaled(port)} |"
         for model, written in networks
-        for kind, found in (("input", written.inputs), ("output", written.outputs))
-        for port in found
+        for kind, ports in (("input", written.inputs), ("output", written.outputs))
+        for port in ports
     )
     return f"""| parameter | kind | type | elements | real number of an integer |
 |---|---|---|---|---|
@@ -396,22 +398,24 @@ def _scaled(port: LibraryPort) -> str:
 
 def _outside(written: Written) -> str:
     """Return the tensors that are read or written in memory of the caller."""
-    found = [
-        one.parameter for one in (*written.inputs, *written.outputs) if one.outside is not None
+    outside = [
+        port.parameter for port in (*written.inputs, *written.outputs) if port.outside is not None
     ]
-    if not found:
+    if not outside:
         return ""
-    return f"Outside the arena, in memory that you give: {', '.join(found)}; nothing is copied.\n"
+    return f"Outside the arena, in memory that you give: {', '.join(outside)}; nothing is copied.\n"
 
 
 def _memories(plan: StreamingPlan) -> str:
     """Return rows of a table: the bytes of the arena, or of each memory."""
-    sizes = [(one.name, one.size) for one in plan.memories] or [("arena", plan.arena_bytes)]
+    sizes = [(memory.name, memory.size) for memory in plan.memories] or [
+        ("arena", plan.arena_bytes)
+    ]
     rows = [f"| RAM: {name} | {size:,} bytes |" for name, size in sizes]
     if plan.memories:
         rows += [
-            f"| from and to {one.memory} | {one.read:,} and {one.written:,} bytes per frame |"
-            for one in plan.traffic
+            f"| from and to {flow.memory} | {flow.read:,} and {flow.written:,} bytes per frame |"
+            for flow in plan.traffic
         ]
     return "\n".join(rows)
 
@@ -421,31 +425,33 @@ def _placing(written: Written, plan: StreamingPlan) -> str:
     if len(written.memories) == 1:
         return ""
     name, capitals = written.name, written.name.upper()
-    sections = {one.name: "slow" if one.is_slow else "fast" for one in plan.memories[1:]}
+    sections = {memory.name: "slow" if memory.is_slow else "fast" for memory in plan.memories[1:]}
     slow = [
         word
-        for word, one in zip(written.memories[1:], plan.memories[1:], strict=True)
-        if one.is_slow
+        for word, memory in zip(written.memories[1:], plan.memories[1:], strict=True)
+        if memory.is_slow
     ]
     text = "".join(
         f"""
-`{capitals}_IN_{one.upper()}` is `EXT_RAM_BSS_ATTR` under ESP-IDF and the section `.ext_ram.bss` under
+`{capitals}_IN_{word.upper()}` is `EXT_RAM_BSS_ATTR` under ESP-IDF and the section `.ext_ram.bss` under
 Zephyr."""
-        for one in slow
+        for word in slow
     )
-    listed = ", ".join(f"`.{speed}.{identifier(one)}`" for one, speed in sections.items())
+    listed = ", ".join(f"`.{speed}.{identifier(memory)}`" for memory, speed in sections.items())
     text += f"""
 With GNU ld, compile with `-D{capitals}_SECTIONS` and place {listed} in your linker script, as
 `target/target_m4.ld` does; or define the names behind the arrays yourself, or give any pointers to
 those memories. The core copies bytes, or with `-D{capitals}_COPY` your `{name}_copy`, which may use
 DMA.
 """
-    kinds = {one.kind for one in plan.buffers}
+    kinds = {buffer.kind for buffer in plan.buffers}
     if Kind.RESIDENT in kinds:
         text += f"""
 `{name}_init` copies weights that stay: leave the memories alone between frames.
 """
-    if any(one.kind is Kind.WEIGHTS and one.end - one.begin > 1 for one in plan.buffers):
+    if any(
+        buffer.kind is Kind.WEIGHTS and buffer.end - buffer.begin > 1 for buffer in plan.buffers
+    ):
         text += f"""
 Weights that are copied ahead come while other layers compute with `-D{capitals}_COPY_AHEAD`: your
 `{name}_begin_copy` begins a copy by DMA, and `{name}_end_copies` waits for all that have begun.
@@ -480,22 +486,22 @@ as the training did. Shapes, types, scales and zero points are macros in `{name}
 
 def _taken(written: Written) -> list[str]:
     """Return C that takes the first output from the arena."""
-    port, found = written.outputs[0], f"{written.name}_output(&state, 0)"
+    port, call = written.outputs[0], f"{written.name}_output(&state, 0)"
     if port.unit == 1:
-        return [f"    const {port.kind} *result = {found};"]
+        return [f"    const {port.kind} *result = {call};"]
     return [
         f"    {port.kind} result[{port.elements}];",
-        f"    memcpy(result, {found}, sizeof result); /* which begins at any byte */",
+        f"    memcpy(result, {call}, sizeof result); /* which begins at any byte */",
     ]
 
 
 def _usage(written: Written) -> str:
     name = written.name
     arguments = ", ".join(
-        ["&state", *(one.parameter for one in (*written.inputs, *written.outputs))]
+        ["&state", *(port.parameter for port in (*written.inputs, *written.outputs))]
     )
     verb = "invoke" if written.keeps_state else "run"
-    memories = ", ".join(f"{one}, sizeof {one}" for one in written.arrays)
+    memories = ", ".join(f"{array}, sizeof {array}" for array in written.arrays)
     lines = [
         f"if ({name}_init(&state, {memories}) != {name.upper()}_OK) {{",
         "    /* a memory is too small or misaligned, or the header is of another version */",
@@ -503,7 +509,7 @@ def _usage(written: Written) -> str:
         f"{name}_{verb}({arguments}); /* {name.upper()}_OK */",
     ]
     if written.is_streamed:
-        outside = [one.parameter for one in written.outputs if one.outside is not None]
+        outside = [port.parameter for port in written.outputs if port.outside is not None]
         lines += ["", "/* or row by row, as they come: */"]
         lines += [f"{name}_results({', '.join(['&state', *outside])});"] if outside else []
         lines += [

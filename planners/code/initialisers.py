@@ -25,7 +25,7 @@ _OF_REALS = "_of_reals"  # behind the names of types for real numbers beside int
 @cache
 def _structures() -> dict[str, tuple[str, ...]]:
     """The fields of each structure of the C files; types that differ between files are left out."""
-    found: dict[str, tuple[str, ...]] = {}
+    fields_of_kind: dict[str, tuple[str, ...]] = {}
     unclear: set[str] = set()
     for path in files("planners.code").joinpath("c").iterdir():
         if not path.name.endswith(".c"):
@@ -33,9 +33,9 @@ def _structures() -> dict[str, tuple[str, ...]]:
         for part in parts_of(path.name):
             if match := _STRUCTURE.search(_COMMENT.sub("", part.text)):
                 fields = tuple(_fields(match[1]))
-                if found.setdefault(match[2], fields) != fields or "#" in match[1]:
+                if fields_of_kind.setdefault(match[2], fields) != fields or "#" in match[1]:
                     unclear.add(match[2])
-    return {kind: fields for kind, fields in found.items() if kind not in unclear}
+    return {kind: fields for kind, fields in fields_of_kind.items() if kind not in unclear}
 
 
 def _fields(body: str) -> Iterator[str]:
@@ -79,7 +79,7 @@ def designated_row(kind: str, text: str) -> str:
     """Return a row of a table, `{...}, /* comment */`, with the names of fields, 100 columns wide."""
     if not text.startswith("{"):
         return text
-    depths = accumulate((one == "{") - (one == "}") for one in text)
+    depths = accumulate((character == "{") - (character == "}") for character in text)
     end = next(place for place, depth in enumerate(depths) if depth == 0) + 1
     comment = text[end:].removeprefix(",").strip()
     row = designated(kind, split_values(text[:end])) + ","

@@ -176,7 +176,7 @@ class Interface:
     @property
     def has_integers(self) -> bool:
         """Whether an input or output is of integers that stand for real numbers."""
-        return any(one.stored.quantization for one in (*self.inputs, *self.outputs))
+        return any(port.stored.quantization for port in (*self.inputs, *self.outputs))
 
     def macros(self) -> str:
         """Return what the header says of each input and output."""
@@ -268,12 +268,12 @@ void *{name}_input({name}_state *state, int number);
         """Return the functions."""
         name, numbers = self.name, self._numbers(self.outputs)
         begins = "    begin_kept(state);\n" if self.schedule.beginnings else ""
-        others = "".join(
+        resets = "".join(
             f"    state->outside[{number}] = {memory};\n"
             for number, memory in enumerate(self.memories[1:])
         )
-        others += "    copy_weights(state, -1);\n" if self.schedule.moved.is_resident else ""
-        body = f"    state->arena = {self.memories[0]};\n{others}{begins}    begin_frame(state);\n"
+        resets += "    copy_weights(state, -1);\n" if self.schedule.moved.is_resident else ""
+        body = f"    state->arena = {self.memories[0]};\n{resets}{begins}    begin_frame(state);\n"
         is_wide = not self.schedule.calls.is_integer or self.schedule.calls.is_short
         init = init_defined(name, self.memories, body, is_wide=is_wide)
         text = f"""{checks_defined(name)}
@@ -334,8 +334,8 @@ const void *{name}_output(const instance *state, int number)
         """C that takes an input."""
         if port.is_shifted:
             tensor = f"tensor_in(state, {self._numbers(self.inputs)[number]})"
-            given = f"({port.parameter} != NULL) ? (const void *){port.parameter} : {tensor}"
-            return f"    {port.copying}({tensor}, {given}, {port.elements});\n"
+            address = f"({port.parameter} != NULL) ? (const void *){port.parameter} : {tensor}"
+            return f"    {port.copying}({tensor}, {address}, {port.elements});\n"
         if port.outside is not None:
             deed = self._pointed([port]).strip()
         else:
@@ -397,7 +397,7 @@ const void *{name}_output(const instance *state, int number)
         capitals, results = name.upper(), self._results()
         taken = "".join(self._taken(number, port) for number, port in enumerate(self.inputs))
         copied = [] if self.schedule.plan.memories else self.outputs
-        given = ", ".join(["state", *(port.parameter for port in (*self.inputs, *results))])
+        arguments = ", ".join(["state", *(port.parameter for port in (*self.inputs, *results))])
         return f"""
 void *{name}_input(instance *state, int number)
 {{
@@ -425,7 +425,7 @@ APART {name}_status {name}_step(instance *state)
 {name}_status {name}_{self.verb}({self.parameters()})
 {{
     {name}_status status;
-{self._required(copied)}    status = {name}_begin({given});
+{self._required(copied)}    status = {name}_begin({arguments});
     while (status == {capitals}_OK) {{
         status = {name}_step(state);
     }}
@@ -487,18 +487,18 @@ APART {name}_status {name}_step(instance *state)
 
 def _macros(library: str, number: int, port: LibraryPort) -> str:
     """Return the macros of an input or output."""
-    found, name = port.stored, f"{library}_{port.parameter.upper()}"
+    stored, name = port.stored, f"{library}_{port.parameter.upper()}"
     text = f"""#define {name}_NUMBER {number}
 #define {name}_TYPE {port.kind}
 #define {name}_ELEMENTS {port.elements}
-#define {name}_RANK {len(found.shape)}
-#define {name}_SHAPE {{{", ".join(map(str, found.shape))}}}
-#define {name}_LAYOUT "{found.layout}"
+#define {name}_RANK {len(stored.shape)}
+#define {name}_SHAPE {{{", ".join(map(str, stored.shape))}}}
+#define {name}_LAYOUT "{stored.layout}"
 """
-    if found.quantization is None:
+    if stored.quantization is None:
         return text
-    zero = found.quantization.zero_point
-    return f"""{text}#define {name}_SCALE {number_text(found.quantization.scale)}
+    zero = stored.quantization.zero_point
+    return f"""{text}#define {name}_SCALE {number_text(stored.quantization.scale)}
 #define {name}_ZERO_POINT {zero if zero >= 0 else f"({zero})"}
 """
 

@@ -191,7 +191,7 @@ class KernelFiles:
         for name, use in self._uses.items():
             if not use.reals:
                 continue
-            places = {one for one in reachable(use.reals, parts) if is_of_reals(parts[one])}
+            places = {part for part in reachable(use.reals, parts) if is_of_reals(parts[part])}
             for place in places | reachable(use.conversions, conversions):
                 texts[place] = as_real(parts[place].text)
                 users.setdefault(place, set()).add(name)
@@ -222,8 +222,8 @@ class KernelFiles:
     ) -> Iterator[str]:
         """Yield texts in order; those that not all networks use only for the networks that do."""
         everyone = set(self._uses)
-        for own, group in groupby(order, key=lambda place: users[place]):
-            yield from _for_users([texts[place] for place in group], own, everyone)
+        for users_of_group, group in groupby(order, key=lambda place: users[place]):
+            yield from _for_users([texts[place] for place in group], users_of_group, everyone)
 
 
 class _Split:
@@ -233,23 +233,29 @@ class _Split:
         self, reached: Mapping[Machine | None, Mapping[str, set[Place]]], target: Target
     ) -> None:
         self._reached = reached
-        places = set().union(*(places for own in reached.values() for places in own.values()))
+        places = set().union(
+            *(places for by_name in reached.values() for places in by_name.values())
+        )
         places = {place for place in places if place.file not in SHARED}
         needs = {
             machine: _dependencies(
-                {place for place in places if any(place in own for own in names.values())},
+                {
+                    place
+                    for place in places
+                    if any(place in places_of_use for places_of_use in names.values())
+                },
                 target,
                 machine,
             )
             for machine, names in reached.items()
         }
         dependent = {place for place in places if self._differs(place, target)}
-        behind = set().union(*(_closure(dependent, _reversed(own)) for own in needs.values()))
-        before = set().union(*(_closure(dependent, own) for own in needs.values()))
+        behind = set().union(*(_closure(dependent, _reversed(edges)) for edges in needs.values()))
+        before = set().union(*(_closure(dependent, edges) for edges in needs.values()))
         self.inner = dependent | (behind & before)
-        needed = set().union(*(_closure(self.inner, own) for own in needs.values()))
+        needed = set().union(*(_closure(self.inner, edges) for edges in needs.values()))
         early = {place for place in places - behind if place.file in ARITHMETIC}
-        early = set().union(*(_closure(early, own) for own in needs.values()))
+        early = set().union(*(_closure(early, edges) for edges in needs.values()))
         self.arithmetic = (needed | early) - self.inner
         self.layers = places - self.inner - self.arithmetic
 
@@ -265,7 +271,7 @@ class _Split:
     def _differs(self, place: Place, target: Target) -> bool:
         """Whether a part has another text, or other users, on another machine."""
         variants = list(self._reached)
-        if any(self.users(place, one) != self.users(place, None) for one in variants):
+        if any(self.users(place, machine) != self.users(place, None) for machine in variants):
             return True
         texts = {_part_of(place, target, machine).text for machine in variants}
         return len(texts) > 1
@@ -321,8 +327,8 @@ def _dependencies(
 def _reversed(needs: Mapping[Place, set[Place]]) -> dict[Place, set[Place]]:
     users: dict[Place, set[Place]] = {}
     for place, needed in needs.items():
-        for other in needed:
-            users.setdefault(other, set()).add(place)
+        for dependency in needed:
+            users.setdefault(dependency, set()).add(place)
     return users
 
 

@@ -245,7 +245,10 @@ def _require_own(folder: Path, files: Mapping[str, str]) -> None:
     files_allowed = {*USERS, PROOF, *files, *map(str, folders)}
     files_allowed |= {path.relative_to(folder).as_posix() for path in folder.glob(KERNEL_HEADERS)}
     files_present = (
-        file for own in folders if (folder / own).is_dir() for file in (folder / own).iterdir()
+        file
+        for subfolder in folders
+        if (folder / subfolder).is_dir()
+        for file in (folder / subfolder).iterdir()
     )
     names = (file.relative_to(folder).as_posix() for file in files_present)
     foreign = sorted(name for name in names if name not in files_allowed)

@@ -146,18 +146,18 @@ def with_banners(files: Mapping[str, str], package: Package) -> dict[str, str]:
     Headers and sources of the library say all, files of tests and build systems the licence. Formats
     without comments (JSON) and the README stay as they are.
     """
-    found = {}
+    marked = {}
     for path, text in files.items():
         is_code = PurePath(path).suffix in (".c", ".h", ".ld")
         if is_code:
             is_library = path.startswith(("include/", "src/"))
             lines = package.lines() if is_library else [SPDX]
-            found[path] = f"{_block(lines)}\n{text}"
+            marked[path] = f"{_block(lines)}\n{text}"
         elif PurePath(path).suffix in (".json", ".md"):
-            found[path] = text
+            marked[path] = text
         else:
-            found[path] = f"# {SPDX}\n{text}"
-    return {**found, "LICENSE": source("license.txt")}
+            marked[path] = f"# {SPDX}\n{text}"
+    return {**marked, "LICENSE": source("license.txt")}
 
 
 def _block(lines: Sequence[str]) -> str:
@@ -165,7 +165,7 @@ def _block(lines: Sequence[str]) -> str:
     texts = [comment(line) for line in lines]
     if len(texts) == 1:
         return f"/* {texts[0]} */"
-    return "\n".join([f"/* {texts[0]}", *(f" * {one}".rstrip() for one in texts[1:]), " */"])
+    return "\n".join([f"/* {texts[0]}", *(f" * {line}".rstrip() for line in texts[1:]), " */"])
 
 
 def version_macro(library: str, version: str) -> str:
@@ -195,8 +195,8 @@ def package_files(
         files["library.json"] = _platformio(name, about, headers, package)
     if ARDUINO in package.projects:
         files |= {
-            f"src/{PurePath(one).name}": f'#include "../{one}" /* where Arduino looks for it */\n'
-            for one in headers
+            f"src/{PurePath(header).name}": f'#include "../{header}" /* where Arduino looks for it */\n'
+            for header in headers
         }
         files["library.properties"] = f"""name={name}
 version={package.version}
@@ -207,7 +207,7 @@ paragraph=C99 without malloc, in an arena that the sketch gives.
 category=Data Processing
 url={package.url}
 architectures=*
-includes={",".join(PurePath(one).name for one in headers)}
+includes={",".join(PurePath(header).name for header in headers)}
 """
     if ESP_IDF in package.projects:
         described = {
@@ -235,7 +235,7 @@ def _platformio(name: str, about: str, headers: Sequence[str], package: Package)
         **({"homepage": package.url} if package.url is not None else {}),
         "frameworks": "*",
         "platforms": "*",
-        "headers": [PurePath(one).name for one in headers],
+        "headers": [PurePath(header).name for header in headers],
         "build": {"srcFilter": ["+<*.c>"], "flags": ["-O2"], "unflags": ["-Os"]},
     }
     return json.dumps(described, indent=2) + "\n"

@@ -109,7 +109,7 @@ def proof_program(written: Written) -> str:
         (array, f"{name.upper()}_{memory.upper()}_ELEMENTS", element)
         for array, memory in zip(written.arrays, written.memories, strict=True)
     ]
-    arrays += [(one.array, str(one.elements), one.kind) for one in written.inputs]
+    arrays += [(port.array, str(port.elements), port.kind) for port in written.inputs]
     unknown = "".join(_unknown(*array) for array in arrays)
     counter = "    int i;\n" if "float" in unknown else ""
     oldest, within = "", ""
@@ -235,14 +235,14 @@ int main(void)
 def _readers(written: Written) -> str:
     """C functions that read each input, or a row of it."""
     texts = []
-    for number, one in enumerate(written.inputs):
-        count, array = str(one.elements), one.array
+    for number, port in enumerate(written.inputs):
+        count, array = str(port.elements), port.array
         if written.is_streamed:
             count, array = f"{written.name.upper()}_ROW_ELEMENTS", "row"
         stored = f"{array}[i] = value;"
         if written.has_integers:
             stored = f"{written.name}_quantize_input({number}, &value, &{array}[i], 1);"
-        row = f"static {one.kind} row[{count}];\n\n" if written.is_streamed else ""
+        row = f"static {port.kind} row[{count}];\n\n" if written.is_streamed else ""
         texts.append(f"""{row}static int read_{array}(void)
 {{
     int32_t i;
@@ -262,11 +262,11 @@ def _readers(written: Written) -> str:
 def _worked(written: Written) -> str:
     """C that reads a frame and works it."""
     text = ""
-    for number, one in enumerate(written.inputs):
-        found = "IS_WRONG" if number else "found"
-        text += f"""        found = read_{one.array}();
+    for number, port in enumerate(written.inputs):
+        status = "IS_WRONG" if number else "found"
+        text += f"""        found = read_{port.array}();
         if (found != IS_NUMBER) {{
-            return ended(frame, {found});
+            return ended(frame, {status});
         }}
 """
     return f"        int found;\n{text}        {_call(written)}\n"

@@ -66,7 +66,7 @@ class Libraries:
     @property
     def weight_bytes(self) -> int:
         """Bytes of parameters, of all networks."""
-        return sum(one.weight_bytes for one in self.members)
+        return sum(member.weight_bytes for member in self.members)
 
 
 def together(
@@ -87,47 +87,47 @@ def together(
     """
     if not members:
         raise InvalidPlan("no network to write")
-    require_one_memory([one.plan for one in members])
-    require_apart([one.plan for one in members])
+    require_one_memory([member.plan for member in members])
+    require_apart([member.plan for member in members])
     taken = [identifier(name)]
-    found: list[Written] = []
+    libraries: list[Written] = []
     files: dict[str, str] = {}
-    for one in members:
-        taken.append(_apart(one.name or one.model.network.name, taken))
+    for member in members:
+        taken.append(_apart(member.name or member.model.network.name, taken))
         written = written_sources(
-            one.model,
-            one.plan,
+            member.model,
+            member.plan,
             taken[-1],
             kernels,
-            one.scratch,
+            member.scratch,
             target=target,
             package=package,
         )
-        found.append(written)
+        libraries.append(written)
         files[f"test/{written.name}_test.c"] = shared_test(
-            written, frames_of(one.model, one.plan, one.frames)
+            written, frames_of(member.model, member.plan, member.frames)
         )
-    found = list(with_shared_kernels(found, target))
-    for written in found:
+    libraries = list(with_shared_kernels(libraries, target))
+    for written in libraries:
         files |= source_files(written)
-    arena = max(one.plan.arena_bytes for one in members)
+    arena = max(member.plan.arena_bytes for member in members)
     files |= {
-        f"include/{taken[0]}.h": _header(taken[0], found, arena, package.version),
-        MAIN: _main(taken[0], found),
+        f"include/{taken[0]}.h": _header(taken[0], libraries, arena, package.version),
+        MAIN: _main(taken[0], libraries),
     }
-    headers, tests = (paths_in(files, one) for one in ("include", "test"))
+    headers, tests = (paths_in(files, subfolder) for subfolder in ("include", "test"))
     sources = c_files_in(files, "src")
-    about = f"{len(found)} neural networks in one arena"
+    about = f"{len(libraries)} neural networks in one arena"
     if MAKE in package.projects:
         files |= target_files()
         files["Makefile"] = makefile(sources, tests, cmsis_nn=kernels != OWN, target=target)
     files |= package_files(
         taken[0], about, headers, sources, tests, package=package, cmsis_nn=kernels != OWN
     )
-    files["README.md"] = _readme(taken[0], members, found, arena)
+    files["README.md"] = _readme(taken[0], members, libraries, arena)
     return Libraries(
         name=taken[0],
-        members=tuple(found),
+        members=tuple(libraries),
         arena_bytes=arena,
         files=with_banners(files, package),
     )
@@ -135,12 +135,13 @@ def together(
 
 def _apart(name: str, taken: Sequence[str]) -> str:
     """An identifier that begins none of those taken, nor they it: symbols are name_something."""
-    found, number = identifier(name), 2
+    free_name, number = identifier(name), 2
     while any(
-        f"{one}_".startswith(f"{found}_") or f"{found}_".startswith(f"{one}_") for one in taken
+        f"{taken_name}_".startswith(f"{free_name}_") or f"{free_name}_".startswith(f"{taken_name}_")
+        for taken_name in taken
     ):
-        found, number = f"n{number}_{identifier(name)}", number + 1
-    return found
+        free_name, number = f"n{number}_{identifier(name)}", number + 1
+    return free_name
 
 
 @public
@@ -164,9 +165,10 @@ def write_libraries(
 
 def _header(name: str, members: Sequence[Written], arena: int, version: str) -> str:
     capitals = name.upper()
-    included = "\n".join(f'#include "{one.name}.h"' for one in members)
+    included = "\n".join(f'#include "{member.name}.h"' for member in members)
     union = "\n".join(
-        f"    {one.name}_element {one.name}[{one.name.upper()}_ARENA_ELEMENTS];" for one in members
+        f"    {member.name}_element {member.name}[{member.name.upper()}_ARENA_ELEMENTS];"
+        for member in members
     )
     return f"""/* {len(members)} networks that take turns in {arena} bytes. */
 #ifndef {capitals}_H
@@ -187,9 +189,13 @@ typedef union {{
 
 
 def _main(name: str, members: Sequence[Written]) -> str:
-    declared = "\n".join(f"int {one.name}_test({one.name}_element *arena);" for one in members)
-    states = " + ".join(f"sizeof({one.name}_state)" for one in members)
-    turns = "\n".join(f"        failed |= {one.name}_test(arena.{one.name});" for one in members)
+    declared = "\n".join(
+        f"int {member.name}_test({member.name}_element *arena);" for member in members
+    )
+    states = " + ".join(f"sizeof({member.name}_state)" for member in members)
+    turns = "\n".join(
+        f"        failed |= {member.name}_test(arena.{member.name});" for member in members
+    )
     return f"""/* Runs {len(members)} networks in turn in one arena, twice, and compares outputs. */
 #include "{name}.h"
 
@@ -220,12 +226,12 @@ static {one.name}_state state_of_{one.name};
 
 def _readme(name: str, members: Sequence[Member], found: Sequence[Written], arena: int) -> str:
     rows = "\n".join(
-        f"| {written.name} | {one.plan.arena_bytes:,} | {written.state_bytes} "
-        f"| {written.weight_bytes:,} | {one.plan.multiply_accumulates:,} |"
-        for one, written in zip(members, found, strict=True)
+        f"| {written.name} | {member.plan.arena_bytes:,} | {written.state_bytes} "
+        f"| {written.weight_bytes:,} | {member.plan.multiply_accumulates:,} |"
+        for member, written in zip(members, found, strict=True)
     )
     calls = "".join(map(_calls, found))
-    keeping = [one.name for one in found if one.keeps_state]
+    keeping = [written.name for written in found if written.keeps_state]
     stays = (
         f"""
 What {", ".join(keeping)} keep{"s" if len(keeping) == 1 else ""} from frame to frame has bytes of
@@ -241,7 +247,7 @@ headers.
 |---|---|---|---|---|
 {rows}
 
-{ports_table([(one.model, written) for one, written in zip(members, found, strict=True)])}
+{ports_table([(member.model, written) for member, written in zip(members, found, strict=True)])}
 
 The networks take turns in one arena of {arena:,} bytes, a whole frame at a time, in any order:
 

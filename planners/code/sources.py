@@ -140,9 +140,9 @@ def library_sources(
 
 def cmsis_nn_of(model: Model, plan: StreamingPlan, scratch: ScratchLimit) -> CmsisNN:
     """Return what CMSIS-NN computes of a plan. Raises what library_sources raises."""
-    found = _SourceWriter(model, plan, model.network.name, CMSIS_NN, scratch).cmsis_nn
-    assert found is not None
-    return found
+    calls = _SourceWriter(model, plan, model.network.name, CMSIS_NN, scratch).cmsis_nn
+    assert calls is not None
+    return calls
 
 
 class _SourceWriter:
@@ -273,10 +273,10 @@ class _SourceWriter:
 
     def _scratch(self) -> str:
         """C for the field of the state in which layers keep what they work with."""
-        own = self.schedule.scratch * self.schedule.unit
+        size = self.schedule.scratch * self.schedule.unit
         if self.cmsis_nn is not None:
             return f"    int32_t scratch[{self.capitals}_SCRATCH_BYTES / 4];\n"
-        return f"    {self.name}_element scratch[{self.schedule.scratch}];\n" if own else ""
+        return f"    {self.name}_element scratch[{self.schedule.scratch}];\n" if size else ""
 
     def _state_bytes(self, counters: int) -> int:
         """At most; structures are padded."""
@@ -393,19 +393,19 @@ void {self.name}_block(int by_cmsis_nn);
     def _memories(self) -> str:
         """C for the sizes of the arena, or of the memories, and where arrays for them lie."""
         capitals, plan = self.capitals, self.plan
-        found = []
+        declarations = []
         memories = plan.memories or (Memory(name="arena", size=plan.arena_bytes),)
         for memory, word in zip(memories, self.interface.memories, strict=True):
             named = f"{capitals}_{word.upper()}"
             elements = max(self.schedule.elements(memory.size), 1)
-            found += [
+            declarations += [
                 f"#define {named}_BYTES {memory.size}",
                 f"#define {named}_ELEMENTS {elements}",
             ]
         for memory, word in zip(memories[1:], self.interface.memories[1:], strict=True):
-            known = ""
+            platforms = ""
             if memory.is_slow:
-                known = f"""if defined(ESP_PLATFORM)
+                platforms = f"""if defined(ESP_PLATFORM)
 #include "esp_attr.h"
 #define {capitals}_IN_{word.upper()} EXT_RAM_BSS_ATTR
 #elif defined(__ZEPHYR__)
@@ -413,16 +413,16 @@ void {self.name}_block(int by_cmsis_nn);
 #define {capitals}_IN_{word.upper()} Z_GENERIC_SECTION(.ext_ram.bss)
 #el"""
             section = f".{'slow' if memory.is_slow else 'fast'}.{identifier(memory.name)}"
-            found.append(f"""
+            declarations.append(f"""
 /* Put behind the name of the array for {comment(memory.name)}; defined before, it is yours. */
 #ifndef {capitals}_IN_{word.upper()}
-#{known}if defined({capitals}_SECTIONS) || defined(ON_TARGET) /* a linker script has it */
+#{platforms}if defined({capitals}_SECTIONS) || defined(ON_TARGET) /* a linker script has it */
 #define {capitals}_IN_{word.upper()} __attribute__((section("{section}")))
 #else
 #define {capitals}_IN_{word.upper()}
 #endif
 #endif""")
-        return "\n".join(found)
+        return "\n".join(declarations)
 
     def _begin_with(self) -> str:
         """Return the begin of a sentence on what NAME_init is given."""

@@ -49,7 +49,7 @@ def _parameters(element: str, memories: Sequence[str]) -> str:
 
 def init_declared(name: str, memories: Sequence[str]) -> str:
     """Return C that declares NAME_init, without its comment."""
-    given = ", ".join(
+    arguments = ", ".join(
         word for pair in zip(memories, memory_sizes(memories), strict=True) for word in pair
     )
     parameters = _parameters(f"{name}_element", memories)
@@ -57,7 +57,7 @@ def init_declared(name: str, memories: Sequence[str]) -> str:
                                   size_t state_bytes, uint32_t header);
 static inline {name}_status {name}_init({name}_state *state, {parameters})
 {{
-    return {name}_init_checked(state, {given}, sizeof *state, {name.upper()}_HEADER);
+    return {name}_init_checked(state, {arguments}, sizeof *state, {name.upper()}_HEADER);
 }}"""
 
 
@@ -101,12 +101,14 @@ def init_defined(name: str, memories: Sequence[str], body: str, *, is_wide: bool
     )
     misaligned = ""
     if is_wide:
-        unlike = " || ".join(f"(((uintptr_t){one} % sizeof(element)) != 0U)" for one in memories)
+        unlike = " || ".join(
+            f"(((uintptr_t){memory} % sizeof(element)) != 0U)" for memory in memories
+        )
         misaligned = f"""
     if ({unlike}) {{
         return {capitals}_MISALIGNED;
     }}"""
-    ignored = "".join(f"\n    (void){one};" for one in (*sizes, "state_bytes", "header"))
+    ignored = "".join(f"\n    (void){argument};" for argument in (*sizes, "state_bytes", "header"))
     parameters = _parameters("element", memories)
     return f"""{name}_status {name}_init_checked({name}_state *state, {parameters},
                                   size_t state_bytes, uint32_t header)

@@ -61,8 +61,8 @@ def types_in_c(
 
 def kinds_without_c(kinds: Sequence[type[Operator]]) -> list[type[Operator]]:
     """Return the kinds that no type has in C."""
-    known = kinds_in(*Numbers)
-    return [kind for kind in kinds if kind not in known]
+    numeric_kinds = kinds_in(*Numbers)
+    return [kind for kind in kinds if kind not in numeric_kinds]
 
 
 def require_c(model: Model) -> None:
@@ -81,8 +81,10 @@ def require_c(model: Model) -> None:
         except UnsupportedOperator as error:
             refusals.append(str(error))
     if refusals:
-        others = f" (and {len(refusals) - MOST_NAMED} more)" if len(refusals) > MOST_NAMED else ""
-        raise UnsupportedOperator("; ".join(refusals[:MOST_NAMED]) + others)
+        remaining = (
+            f" (and {len(refusals) - MOST_NAMED} more)" if len(refusals) > MOST_NAMED else ""
+        )
+        raise UnsupportedOperator("; ".join(refusals[:MOST_NAMED]) + remaining)
 
 
 def _accumulates(calls: LayerCalls, described: Described) -> bool:

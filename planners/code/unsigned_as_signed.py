@@ -58,18 +58,18 @@ def can_change_in_place(
     be changed. Bytes that stay in the arena for the next frame, or that outputs share, keep the form
     that kernels read.
     """
-    own = [buffer for buffer in plan.buffers if buffer.tensor == tensor]
+    buffers_of_tensor = [buffer for buffer in plan.buffers if buffer.tensor == tensor]
     if network.layer(tensor).is_input:
-        return all(buffer.kind is not Kind.EXTERNAL for buffer in own)
-    others = set(results) - {tensor}
-    if any(alias.host == tensor and alias.tensor in others for alias in plan.aliases):
+        return all(buffer.kind is not Kind.EXTERNAL for buffer in buffers_of_tensor)
+    further_results = set(results) - {tensor}
+    if any(alias.host == tensor and alias.tensor in further_results for alias in plan.aliases):
         return False
     last = len(plan.groups) - 1
-    places = [buffer for buffer in own if buffer.begin <= last < buffer.end]
+    places = [buffer for buffer in buffers_of_tensor if buffer.begin <= last < buffer.end]
     fixed = [
         buffer
         for buffer in plan.buffers
-        if buffer.stays or (buffer.begin <= last < buffer.end and buffer.tensor in others)
+        if buffer.stays or (buffer.begin <= last < buffer.end and buffer.tensor in further_results)
     ]
     return bool(places) and not any(
         _overlap(place, buffer)

@@ -65,12 +65,12 @@ def _random_integers(generator: np.random.Generator, layer: Layer) -> Array:
 
 def vectors_of(model: Model, frames: Sequence[Frame]) -> tuple[TestVector, ...]:
     """Return the frames with what the whole network makes of them."""
-    found, states = [], first_states(model)
+    vectors, states = [], first_states(model)
     for frame in frames:
         outputs = run_layer_by_layer(model, frame, states)
         tolerance = {} if states else tolerances(model, frame, outputs)
-        found.append(TestVector(frame=frame, outputs=outputs, tolerance=tolerance))
-    return tuple(found)
+        vectors.append(TestVector(frame=frame, outputs=outputs, tolerance=tolerance))
+    return tuple(vectors)
 
 
 def placed(array: Array) -> Array:
@@ -132,8 +132,11 @@ def _tested(written: Written, vectors: Sequence[TestVector], parameters: str) ->
     name = written.name
     arrays = []
     for number, vector in enumerate(vectors):
-        for ports, found in ((written.inputs, vector.frame), (written.outputs, vector.outputs)):
-            arrays += [_array(port, number, found[port.layer]) for port in ports]
+        for ports, arrays_of_ports in (
+            (written.inputs, vector.frame),
+            (written.outputs, vector.outputs),
+        ):
+            arrays += [_array(port, number, arrays_of_ports[port.layer]) for port in ports]
     checks = "\n".join(_check(written, number, vector) for number, vector in enumerate(vectors))
     if written.keeps_state:
         checks += _saving(written, vectors)
@@ -367,9 +370,9 @@ def tolerances(
     model: Model, frame: Mapping[str, Array], outputs: Mapping[str, Array]
 ) -> dict[str, float]:
     """Return for each output how far its elements may lie from those that are given; mostly zero."""
-    found = _behind_sigmoids(model, outputs)
+    tolerances = _behind_sigmoids(model, outputs)
     if not _rounded(model.network):
-        return found
+        return tolerances
     for sign in (-1, 1):
         # The model with a layer before each rounding of computed numbers that moves them all one
         # way.
@@ -400,8 +403,8 @@ def tolerances(
             Model(network=replace(model.network, layers=tuple(layers)), weights=weights), frame
         ).items():
             away = np.abs(array.astype(np.float64) - outputs[name].astype(np.float64))
-            found[name] = max(found[name], 2 * float(np.nan_to_num(away).max(initial=0)))
-    return found
+            tolerances[name] = max(tolerances[name], 2 * float(np.nan_to_num(away).max(initial=0)))
+    return tolerances
 
 
 def _behind_sigmoids(model: Model, outputs: Mapping[str, Array]) -> dict[str, float]:
@@ -409,31 +412,31 @@ def _behind_sigmoids(model: Model, outputs: Mapping[str, Array]) -> dict[str, fl
 
     A sigmoid is computed by a tangent near -1, so that its error does not shrink with it.
     """
-    found = dict.fromkeys(outputs, 0.0)
+    errors = dict.fromkeys(outputs, 0.0)
     for name, array in outputs.items():
         layer = model.network.layer(model.network.layer(name).inputs[0])
         last = (layer.operator, *layer.epilogue)[-1]
         is_tiny = array.dtype.kind == "f" and float(np.abs(array).max(initial=0)) < TINY
         if is_tiny and last == op.Activation(function="sigmoid"):
-            found[name] = SIGMOID_ERROR
-    return found
+            errors[name] = SIGMOID_ERROR
+    return errors
 
 
 def _rounded(network: Network) -> set[str]:
     """The layers that round real numbers which other layers compute."""
     computed: set[str] = set()
-    found: set[str] = set()
+    fed_layers: set[str] = set()
     for layer in network.layers:
         is_fed = bool(layer.inputs) and layer.inputs[0] in computed
         makes_integers = layer.operator.run_time_result == "integers" or (
             layer.operator.converts and layer.quantization is not None
         )
         if makes_integers:
-            found |= {layer.name} if is_fed else set()
+            fed_layers |= {layer.name} if is_fed else set()
         elif layer.quantization is None and layer.inputs:
             is_exact = layer.operator.converts or layer.operator.moves
             computed |= {layer.name} if is_fed or layer.epilogue or not is_exact else set()
-    return found
+    return fed_layers
 
 
 def _moved(layer: Layer, before: Layer, network: Network) -> Layer:

@@ -92,7 +92,8 @@ def _other_limits(
         needed = {"flash": found.flash_bytes}
         asked = [(f"--flash {found.flash_bytes}", needed)]
         return [
-            (frozenset([one]), terms) for one, terms in (*_as_int8(network, element_bytes), *asked)
+            (frozenset([words]), terms)
+            for words, terms in (*_as_int8(network, element_bytes), *asked)
         ]
     if found.reason.kind is FitWhy.TOO_SLOW:
         frames = NANOSECONDS / Fraction(found.reason.values["nanoseconds"])
@@ -113,7 +114,9 @@ def _questions(
     network: Network, found: Fit, element_bytes: int | None
 ) -> list[tuple[frozenset[str], dict[str, Any]]]:
     """Options that may need less RAM, as they are written and as terms of `fit`; few changes first."""
-    inputs = [(f"--input {one}", {"input": one}) for one in (ROWS, EXTERNAL) if one != found.input]
+    inputs = [
+        (f"--input {kind}", {"input": kind}) for kind in (ROWS, EXTERNAL) if kind != found.input
+    ]
     outputs = [("--output-memory external", {"output": EXTERNAL})]
     if found.output == EXTERNAL:
         outputs = []

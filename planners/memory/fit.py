@@ -166,10 +166,10 @@ def _fit_in_one_memory(request: FitRequest, stop: Stop) -> Fit:
     lower_bound = max(sum(map(table.arena_bytes, names)) for names in (inputs, course.results))
     # Where the ends alone are too large, no search changes the answer.
     is_hopeless = request.room is not None and lower_bound > request.room
-    found, ended = _methods_of_orders(
+    methods_found, ended = _methods_of_orders(
         request, external, stop, is_streamed=is_streamed, is_hopeless=is_hopeless
     )
-    methods = tuple(_worth_showing(found))
+    methods = tuple(_worth_showing(methods_found))
     fitting = [
         method
         for method in methods
@@ -337,17 +337,19 @@ def _too_large_ends(
     """
     network = table.network
     words = "" if beside is None else f" besides {beside.bytes} bytes of stack and reserve"
-    for one in network.inputs:
-        readers = [network.layer(name) for name in network.consumers[one.name]]
+    for layer_of_input in network.inputs:
+        readers = [network.layer(name) for name in network.consumers[layer_of_input.name]]
         elements = {reader.element for reader in readers}
         if all(reader.operator.converts for reader in readers):
-            smaller = one.shape.elements * max(table.bytes_of(reader.name) for reader in readers)
-            if len(elements) == 1 and smaller < table.tensor_bytes(one.name):
+            smaller = layer_of_input.shape.elements * max(
+                table.bytes_of(reader.name) for reader in readers
+            )
+            if len(elements) == 1 and smaller < table.tensor_bytes(layer_of_input.name):
                 return because(
                     FitWhy.REAL_ENDS,
                     least=least,
-                    name=one.name,
-                    element=one.element.value,
+                    name=layer_of_input.name,
+                    element=layer_of_input.element.value,
                     other=elements.pop().value,
                     bytes=smaller,
                     beside=words,
@@ -528,11 +530,11 @@ def _fit_with_state(request: FitRequest, budget: Budget) -> Fit:
     read = {
         name for layer in network.layers if layer not in network.outputs for name in layer.inputs
     }
-    given = {one.name for one in network.inputs}
-    outside = given if request.input == EXTERNAL else set()
-    outside |= results - read - given if request.output == EXTERNAL else set()
-    found = stateful_plan(network, element_bytes=element_bytes, external=outside, budget=budget)
-    plan = found.plan
+    input_names = {layer.name for layer in network.inputs}
+    outside = input_names if request.input == EXTERNAL else set()
+    outside |= results - read - input_names if request.output == EXTERNAL else set()
+    stateful = stateful_plan(network, element_bytes=element_bytes, external=outside, budget=budget)
+    plan = stateful.plan
     table = StageTable(network, element_bytes=element_bytes, outside=frozenset(outside))
     times = plan_times(table, platform, durations, parameter_bytes)
     time = None if times is None else times.of(plan)
@@ -549,7 +551,7 @@ def _fit_with_state(request: FitRequest, budget: Budget) -> Fit:
     status, reason = Status.FEASIBLE, because(FitWhy.KEEPS_STATE)
     if flash is not None and needed > flash:
         status, reason = Status.INFEASIBLE, because(FitWhy.FLASH, needed=needed, flash=flash)
-    elif room is not None and found.lower_bound > room:
+    elif room is not None and stateful.lower_bound > room:
         status, reason = Status.INFEASIBLE, because(FitWhy.STATE_TOO_LARGE, least=least)
     elif room is not None and way.with_state > room:
         status, reason = Status.UNKNOWN, because(FitWhy.STATE_TOO_LARGE, least=least)
@@ -641,17 +643,19 @@ def _chosen(fitting: Sequence[FitMethod], *, is_limited: bool) -> FitMethod | No
     product of RAM and predicted time, and NEARLY_AS_SMALL more: a method that takes 2.7 times as long
     has to save as large a factor of RAM. Without predicted times the smallest is taken.
     """
-    lowest = min((one.mac_ratio for one in fitting), default=None)
-    methods = [one for one in fitting if one.mac_ratio == lowest]
+    lowest = min((method.mac_ratio for method in fitting), default=None)
+    methods = [method for method in fitting if method.mac_ratio == lowest]
     timed = [(method, method.nanoseconds) for method in methods if method.nanoseconds is not None]
     if timed and not is_limited:
-        balanced, _ = min(timed, key=lambda one: one[0].ram_bytes * one[1])
+        balanced, _ = min(
+            timed, key=lambda timed_method: timed_method[0].ram_bytes * timed_method[1]
+        )
         most_bytes = balanced.ram_bytes * (1 + NEARLY_AS_SMALL)
-        timed = [one for one in timed if one[0].ram_bytes <= most_bytes]
+        timed = [timed_method for timed_method in timed if timed_method[0].ram_bytes <= most_bytes]
     if timed:
         most = min(time for _, time in timed) * (1 + NEARLY_AS_FAST)
         methods = [method for method, time in timed if time <= most]
-    return min(methods, key=lambda one: one.ram_bytes, default=None)
+    return min(methods, key=lambda method: method.ram_bytes, default=None)
 
 
 def _chosen_reason(
@@ -667,7 +671,7 @@ def _chosen_reason(
         return because(FitWhy.LEAST_WORK)
     if ram is not None:
         return because(FitWhy.FASTEST)
-    least = min(smaller, key=lambda one: one.ram_bytes)
+    least = min(smaller, key=lambda method: method.ram_bytes)
     factor = Fraction(least.nanoseconds or 0, best.nanoseconds or 1)
     return because(
         FitWhy.BALANCED,
@@ -685,7 +689,9 @@ def _worth_showing(ways: Sequence[FitMethod]) -> Iterator[FitMethod]:
     """
     least_work: Fraction | None = None
     wanted = {*PLAIN, LINES_AGAIN}
-    for way in sorted(ways, key=lambda one: (one.ram_bytes, one.mac_ratio, len(one.plan.groups))):
+    for way in sorted(
+        ways, key=lambda method: (method.ram_bytes, method.mac_ratio, len(method.plan.groups))
+    ):
         improves = least_work is None or way.mac_ratio < least_work
         if improves or way.name in wanted:
             wanted.discard(way.name)

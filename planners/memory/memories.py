@@ -223,11 +223,11 @@ def slow_front(request: FitRequest, stop_for: Callable[[int], Stop]) -> list[Slo
 
     stop_for: of the search for so many bytes.
     """
-    first, *others = request.memories
+    first, *further_memories = request.memories
     return [
         planned_in_memories(
             request.network,
-            (replace(first, size=size), *others),
+            (replace(first, size=size), *further_memories),
             request.element_bytes,
             stop_for(size),
             request.platform,
@@ -551,11 +551,11 @@ class Groups:
         inside = set(self.layers[begin:end])
         read: dict[str, int] = defaultdict(int)
         in_place = set(self.last_read)
-        for one in geometry:
-            for name in one.stage.layers:
+        for stage_rows in geometry:
+            for name in stage_rows.stage.layers:
                 for index, source in enumerate(table.network.layer(name).inputs):
                     if source not in inside:
-                        rows = self._rows_read_once(one, name, index)
+                        rows = self._rows_read_once(stage_rows, name, index)
                         read[source] += (rows or 0) * table.row_bytes_read(name, source)
                         in_place -= {source} if rows is None else set()
         results = self._results(begin, end)
@@ -757,8 +757,8 @@ class MemoriesSearch:
             live = frozenset(
                 name_ for name_ in fast | here if self._groups.last_read[name_] >= group.end
             )
-            known = self._labels[group.end].get(live)
-            if known is None or (total, work) < known[:2]:
+            best_label = self._labels[group.end].get(live)
+            if best_label is None or (total, work) < best_label[:2]:
                 new = Label(total, work, (fast, group, here, copies.layers))
                 self._labels[group.end][live] = new
 

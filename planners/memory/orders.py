@@ -76,17 +76,19 @@ def canonical_orders(
     )
     lowest_peak = plan_order(graph, budget=stop).order
     first = list(dict.fromkeys((lowest_peak, depth_first)))
-    others: list[tuple[str, ...]] = []
+    further_orders: list[tuple[str, ...]] = []
     if _has_long_section(network, depth_first):
         for seed in range(min(RANDOM_ORDERS, RANDOM_LAYERS // len(depth_first))):
             order = random_order(graph.numbered.before, Random(seed))
-            others.append(_through_separators(network, graph.named(order)))
+            further_orders.append(_through_separators(network, graph.named(order)))
         steps = {step.name: step for step in graph.steps}
         ranked = replace(graph, steps=tuple(steps[name] for name in lowest_peak))
-        others.append(_through_separators(network, ranked.named(breadth_first(ranked.numbered))))
+        further_orders.append(
+            _through_separators(network, ranked.named(breadth_first(ranked.numbered)))
+        )
     return CanonicalOrders(
         [in_order(network, order) for order in first],
-        [in_order(network, order) for order in dict.fromkeys(others) if order not in first],
+        [in_order(network, order) for order in dict.fromkeys(further_orders) if order not in first],
     )
 
 
@@ -167,9 +169,9 @@ def _through_separators(network: Network, steps: Sequence[str]) -> tuple[str, ..
     readers = {name: _union(place[reader] for reader in network.consumers[name]) for name in place}
     needed = dict.fromkeys(place, 0)  # the layer itself, and all that it is computed from
     read = dict.fromkeys(place, readers[first])  # the readers of all that it is computed from
-    others = {layer.name for layer in network.inputs}
+    inputs_of_network = {layer.name for layer in network.inputs}
     for name in steps:
-        sources = set(network.layer(name).inputs) - others
+        sources = set(network.layer(name).inputs) - inputs_of_network
         needed[name] = place[name] | _union(needed[source] for source in sources)
         read[name] |= _union(read[source] | readers[source] for source in sources)
     ordered: dict[str, None] = {}
@@ -186,8 +188,8 @@ def _union(sets: Iterable[int]) -> int:
 
 def in_order(network: Network, order: Sequence[str]) -> Network:
     """Return the network with its layers in this order, between its inputs and its outputs."""
-    inputs = [one for one in network.layers if one.is_input]
-    outputs = [one for one in network.layers if one.is_output]
+    inputs = [layer for layer in network.layers if layer.is_input]
+    outputs = [layer for layer in network.layers if layer.is_output]
     return replace(network, layers=(*inputs, *map(network.layer, order), *outputs))
 
 
@@ -230,5 +232,5 @@ def _orders(layers: Sequence[Layer]) -> Iterator[list[Layer]]:
     left = {layer.name for layer in layers}
     for layer in layers:
         if left.isdisjoint(layer.inputs):
-            for rest in _orders([other for other in layers if other is not layer]):
+            for rest in _orders([following for following in layers if following is not layer]):
                 yield [layer, *rest]

@@ -220,7 +220,7 @@ class Finding:
         others: OtherGroups | None = None,
     ) -> bool:
         """Add the plans of a front that are new; return whether none is missing."""
-        found = front(
+        plan_front = front(
             moves,
             limit,
             is_streamed=self._is_streamed,
@@ -228,10 +228,10 @@ class Finding:
             others=others,
             budget=self._stop,
         )
-        count, end = len(found.plans), "complete" if found.is_complete else "cut short"
+        count, end = len(plan_front.plans), "complete" if plan_front.is_complete else "cut short"
         LOG.debug("%s: %d candidates with %d labels a state, %s", name, count, labels, end)
         gaps: list[tuple[int, int]] = []
-        for way in found.plans:
+        for way in plan_front.plans:
             plan = self._tried(name, way)
             if plan is not None and plan.arena_bytes > way.memory:
                 gaps.append((way.memory, plan.arena_bytes))
@@ -242,12 +242,12 @@ class Finding:
                 for method in self.methods
                 if method.ram_bytes <= cap
             )
-            chain = found.chains.within(cap, min(works, default=ANY_WORK), self._stop)
+            chain = plan_front.chains.within(cap, min(works, default=ANY_WORK), self._stop)
             if chain is not None:
                 self._tried(name, chain)
         if gaps:
-            self._sink(name, found.chains, min(counted for counted, _ in gaps))
-        return found.is_complete
+            self._sink(name, plan_front.chains, min(counted for counted, _ in gaps))
+        return plan_front.is_complete
 
     def _sink(self, name: str, chains: PlacedChains, counted: int) -> None:
         """Bisect the arena between the bytes that are counted and those of the smallest way.
@@ -274,7 +274,9 @@ class Finding:
         if key in self._planned:
             return None
         self._planned.add(key)
-        known = (method for method in self.methods if method.plan.multiply_accumulates <= way.work)
+        fewer_macs = (
+            method for method in self.methods if method.plan.multiply_accumulates <= way.work
+        )
         stages = sum(len(move.stages) for group in way.groups for move in group.moves)
         self._stop.spend(PLAN_EFFORT * stages)
         plan = smaller_plan(
@@ -282,7 +284,7 @@ class Finding:
             self._table,
             way.groups,
             is_streamed=self._is_streamed,
-            than=min((one.ram_bytes for one in known), default=ANY_BYTES),
+            than=min((method.ram_bytes for method in fewer_macs), default=ANY_BYTES),
         )
         if plan is not None:
             self._chains[id(plan)] = way
@@ -320,8 +322,8 @@ def _caps(gaps: Sequence[tuple[int, int]], ram: int | None) -> list[int]:
     }
     if ram is not None and any(counted <= ram < taken for counted, taken in gaps):
         steps.add(ram)
-    some = sorted(steps)
-    return some[:: -(-len(some) // MOST_CAPS) or 1]
+    caps = sorted(steps)
+    return caps[:: -(-len(caps) // MOST_CAPS) or 1]
 
 
 class TwiceMoves(GroupMoves):
@@ -367,10 +369,12 @@ class TwiceMoves(GroupMoves):
     def _span(self, begin: int, end: int) -> tuple[Rematerialisation, StageTable] | None:
         """The layers between two cuts, some of them twice, where the first tensor is thin."""
         if (begin, end) not in self._spans:
-            found = done_twice(self.course, begin, end)
-            is_worth_it = found is not None and self._is_worth_it(begin, found)
+            repeated = done_twice(self.course, begin, end)
+            is_worth_it = repeated is not None and self._is_worth_it(begin, repeated)
             self._spans[begin, end] = (
-                (found, self.table.of(found.network)) if found is not None and is_worth_it else None
+                (repeated, self.table.of(repeated.network))
+                if repeated is not None and is_worth_it
+                else None
             )
         return self._spans[begin, end]
 
@@ -387,8 +391,8 @@ class TwiceMoves(GroupMoves):
 
     def table_of(self, move: GroupMove) -> StageTable:
         """Return the table that has the stages of a move."""
-        found = self._span(move.begin, move.end) if move.is_rematerialised else None
-        return self.table if found is None else found[1]
+        span = self._span(move.begin, move.end) if move.is_rematerialised else None
+        return self.table if span is None else span[1]
 
 
 class OnceMoves(TwiceMoves):
@@ -423,7 +427,7 @@ class HeadGroups:
             number for number, operator in enumerate(operators) if operator.attention is not None
         ]
         for begin, place in enumerate(course.separators):
-            product = next((one for one in places if one > place), None)
+            product = next((later for later in places if later > place), None)
             if product is not None:
                 group = self._by_heads(begin, bisect_left(course.separators, product))
                 self._known |= {} if group is None else {begin: group}
@@ -440,29 +444,29 @@ class HeadGroups:
     def _by_heads(self, begin: int, end: int) -> GroupWay | None:
         """The way between two cuts around an attention: a group for each head, and for the rest."""
         course, moves = self._course, self._moves
-        found = heads_between(course, begin, end)
-        if found is None:
+        heads_found = heads_between(course, begin, end)
+        if heads_found is None:
             return None
         span = Span(course.at(begin), course.at(end), by_heads=True)
-        table = self._table.of(found.network)
-        part, *_ = found.parts
+        table = self._table.of(heads_found.network)
+        part, *_ = heads_found.parts
         first, peak = self._least(OrderSection(begin, end, part.heads[0], table, span))
         last, inner = (
             self._least(OrderSection(begin, end, part.rest, table, span)) if part.rest else ((), 0)
         )
         ends = self._ends_bytes(begin, end, (*part.slices, course.at(begin)), last, table)
-        peak = max(peak + (ends if found.joined else moves.whole_bytes(begin)), inner + ends)
+        peak = max(peak + (ends if heads_found.joined else moves.whole_bytes(begin)), inner + ends)
         stages: list[Stage] = []
         in_turn: list[int] = []
-        for one in found.parts:
-            before = [_at_once(name, table) for name in one.slices]
-            heads = [_renamed(first, part.heads[0], head) for head in one.heads]
-            behind = [_renamed(last, part.rest, one.rest)] if last else []
-            runs = [*before, *heads, _at_once(one.joined, table), *behind]
+        for head_part in heads_found.parts:
+            before = [_at_once(name, table) for name in head_part.slices]
+            heads = [_renamed(first, part.heads[0], head) for head in head_part.heads]
+            behind = [_renamed(last, part.rest, head_part.rest)] if last else []
+            runs = [*before, *heads, _at_once(head_part.joined, table), *behind]
             stages += (stage for run in runs for stage in run)
             in_turn += map(len, runs)
-        if found.joined:
-            stages += _at_once(found.joined, table)
+        if heads_found.joined:
+            stages += _at_once(heads_found.joined, table)
             in_turn.append(1)
         whole = moves.carried_bytes(begin) + table.arena_bytes(part.joined)
         work = sum(table.geometry(stage).work for stage in stages)
@@ -472,13 +476,13 @@ class HeadGroups:
     def _least(self, section: OrderSection) -> tuple[tuple[Stage, ...], int]:
         """The stages of a section with the fewest bytes inside, and those bytes."""
         single = section.move(section.stage((name,), 1) for name in section.layers)
-        found = []
+        candidates = []
         for move in (single, *self._moves.around_attention(section)):
             if any(map(section.table.repeats, move.stages)):
                 continue
             cost = self._moves.cost(move, WHOLE, section.table)
-            found.append((cost.lines + max(cost.passing, cost.last), move.stages))
-        least, stages = min(found, key=lambda one: (one[0], len(one[1])))
+            candidates.append((cost.lines + max(cost.passing, cost.last), move.stages))
+        least, stages = min(candidates, key=lambda candidate: (candidate[0], len(candidate[1])))
         return stages, least
 
     def _ends_bytes(
@@ -501,7 +505,7 @@ class HeadGroups:
         if name in course.results or name in course.carried[begin + 1 : end + 1] or len(read) > 1:
             return source + size
         rows = table.row_bytes(name), table.row_bytes(result)
-        lead = max((least_lead([pace_of(firings, one)], *rows) for one in read), default=0)
+        lead = max((least_lead([pace_of(firings, reading)], *rows) for reading in read), default=0)
         return max(source + min(size, lead), size)
 
 
@@ -514,7 +518,8 @@ def _renamed(
     stages: Sequence[Stage], names: Sequence[str], others: Sequence[str]
 ) -> tuple[Stage, ...]:
     """The stages of layers that work like others."""
-    known = dict(zip(names, others, strict=True))
+    renamed_layers = dict(zip(names, others, strict=True))
     return tuple(
-        replace(stage, layers=tuple(known[name] for name in stage.layers)) for stage in stages
+        replace(stage, layers=tuple(renamed_layers[name] for name in stage.layers))
+        for stage in stages
     )

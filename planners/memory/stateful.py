@@ -283,8 +283,8 @@ class _StatefulPlanning:
         for layer in self._layers:
             for name in layer.inputs:
                 use(name, self._step[layer.name])
-        for one in take_overs(self._network, plan):
-            use(one.source, one.group)
+        for take_over in take_overs(self._network, plan):
+            use(take_over.source, take_over.group)
         for layer in self._network.outputs:
             use(layer.inputs[0], last)
         buffers = []

@@ -299,7 +299,7 @@ class TiledGroups:
     ) -> Array:
         """(D, A): the time of a layer in all tiles, for all numbers of tiles at once."""
         begins, lengths = [], []
-        for axis, found in zip((ROWS, COLUMNS), held, strict=True):
+        for axis, held_rows in zip((ROWS, COLUMNS), held, strict=True):
             tables = [
                 tile_lengths(
                     self._needs,
@@ -307,7 +307,7 @@ class TiledGroups:
                     fresh(tiles_of[layer.name]) if halo_cached else tiles_of[layer.name],
                     axis,
                 )
-                for tiles_of in found
+                for tiles_of in held_rows
             ]
             begins.append(np.cumsum([0, *(len(table) for table in tables[:-1])]))
             lengths.append([length for table in tables for length in table])

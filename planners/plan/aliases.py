@@ -166,13 +166,13 @@ def _lengths(shape: Shape) -> tuple[int, int, int]:
 
 def _merged(runs: Iterator[_Range]) -> tuple[_Range, ...]:
     """Runs that go on where the one before ends, as one."""
-    found: list[_Range] = []
+    ranges: list[_Range] = []
     for run in runs:
-        if found and found[-1].tensor == run.tensor and sum(found[-1][1:]) == run.first:
-            found[-1] = found[-1]._replace(length=found[-1].length + run.length)
+        if ranges and ranges[-1].tensor == run.tensor and sum(ranges[-1][1:]) == run.first:
+            ranges[-1] = ranges[-1]._replace(length=ranges[-1].length + run.length)
         else:
-            found.append(run)
-    return tuple(found)
+            ranges.append(run)
+    return tuple(ranges)
 
 
 def _cut(runs: tuple[_Range, ...], first: int, end: int) -> Iterator[_Range]:

@@ -387,7 +387,9 @@ class _Checked:
                 raise InvalidPlan(f"{named}, but no layer makes {name!r}")
         besides = (Kind.STAGING, Kind.WRITE_BUFFER, Kind.WEIGHTS, Kind.RESIDENT)  # no rows of it
         tensors_stored = {b.tensor for b in self._plan.buffers if b.kind not in besides}
-        twice = [one for one in self._plan.aliases if one.tensor in (alias.tensor, alias.host)]
+        twice = [
+            alias_ for alias_ in self._plan.aliases if alias_.tensor in (alias.tensor, alias.host)
+        ]
         if alias.tensor in tensors_stored or alias.tensor == alias.host or len(twice) > 1:
             raise InvalidPlan(f"{named}, but also elsewhere, or that one in another")
         layer, host = self._works[alias.tensor], self._works[alias.host]

@@ -278,7 +278,7 @@ def stages_of_tile(
     network: that has the tile. inside: the layers of the span. Slices are stages by themselves.
     """
     names = dict(zip(inside, tile.layers, strict=True))
-    found = [Stage(layers=(name,)) for name in tile.slices]
+    stages_of_tile = [Stage(layers=(name,)) for name in tile.slices]
     for stage in stages:
         layers = tuple(names[name] for name in stage.layers)
         cuts = [cut for name in layers for cut in tile.cuts[name]]
@@ -286,7 +286,7 @@ def stages_of_tile(
             return None
         if any(network.layer(cut).inputs[0] in layers for cut in cuts):
             return None
-        found += [Stage(layers=(cut,)) for cut in cuts]
-        found.append(replace(stage, layers=layers))
-        found += [Stage(layers=(tile.own[name],)) for name in layers if name in tile.own]
-    return found
+        stages_of_tile += [Stage(layers=(cut,)) for cut in cuts]
+        stages_of_tile.append(replace(stage, layers=layers))
+        stages_of_tile += [Stage(layers=(tile.own[name],)) for name in layers if name in tile.own]
+    return stages_of_tile

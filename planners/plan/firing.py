@@ -111,13 +111,13 @@ class FiringGroup:
             count.append(stage.count)
             made.append(begin)
             begin += len(stage.made)
-            for one in stage.readings:
-                if one.tensor in self._maker:
-                    maker.append(self._maker[one.tensor])
+            for needs in stage.readings:
+                if needs.tensor in self._maker:
+                    maker.append(self._maker[needs.tensor])
                     upto.append(begin)
-                    first.append(begin + len(one.upto))
+                    first.append(begin + len(needs.upto))
                     user.append(place)
-                begin += len(one.upto) + len(one.first)
+                begin += len(needs.upto) + len(needs.first)
             reading.append(len(maker))
         use = sorted(range(len(maker)), key=maker.__getitem__)
         reader = [0]

@@ -127,15 +127,15 @@ def arrays_of(
 
     arrays: of the layer. shapes: of the arrays of the copy, by their roles.
     """
-    found = {}
+    parts_by_role = {}
     for role, dims in shapes.items():
         array = arrays[role]
         part = tuple(
             slice(None) if size == all_of_it else slice(copy.head * size, (copy.head + 1) * size)
             for size, all_of_it in zip(dims, array.shape, strict=True)
         )
-        found[role] = array[part]
-    return found
+        parts_by_role[role] = array[part]
+    return parts_by_role
 
 
 def side_by_side(layer: Layer, parts: Sequence[str], axis: int) -> Layer:

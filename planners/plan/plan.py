@@ -362,7 +362,10 @@ class StreamingPlan(Viewed):
         slow = [memory for memory in self.memories if memory.is_slow]
         fast = [buffer for buffer in self.buffers if self.memory_of(buffer) not in slow]
         tops = [
-            max((one.offset + one.size for one in fast if self.is_live(one, number)), default=0)
+            max(
+                (buffer.offset + buffer.size for buffer in fast if self.is_live(buffer, number)),
+                default=0,
+            )
             for number in range(count)
         ]
         for number, (group, top) in enumerate(zip(self.groups, tops, strict=True)):
@@ -422,24 +425,28 @@ class StreamingPlan(Viewed):
     @property
     def slow_bytes(self) -> int:
         """Bytes of a frame from and to slow memories and the flash."""
-        return sum(one.read + one.written for one in self.traffic)
+        return sum(flow.read + flow.written for flow in self.traffic)
 
     @property
     def kept_bytes(self) -> int:
         """Bytes of the arena that stay from frame to frame."""
-        return sum(one.size for one in self.buffers if one.stays)
+        return sum(buffer.size for buffer in self.buffers if buffer.stays)
 
     @property
     def all_bytes(self) -> int:
         """Bytes of the arena and of what is outside."""
-        ends = (one.offset + one.size for one in self.buffers if one.kind is Kind.EXTERNAL)
+        ends = (
+            buffer.offset + buffer.size for buffer in self.buffers if buffer.kind is Kind.EXTERNAL
+        )
         return max((self.arena_bytes, *ends))
 
     @property
     def placed_memories(self) -> tuple[tuple[Memory, int], ...]:
         """Each memory with the byte of the arena with which it begins."""
-        ends = accumulate(one.size for one in self.memories)
-        return tuple((one, end - one.size) for one, end in zip(self.memories, ends, strict=True))
+        ends = accumulate(memory.size for memory in self.memories)
+        return tuple(
+            (memory, end - memory.size) for memory, end in zip(self.memories, ends, strict=True)
+        )
 
     def memory_of(self, buffer: StreamBuffer) -> Memory | None:
         """Return the memory in which a buffer lies; None outside, or where there is a single one."""
@@ -454,12 +461,13 @@ class StreamingPlan(Viewed):
         A buffer with room for all rows that is for some readers alone takes rows as they arrive.
         """
         here = [
-            one
-            for one in self.buffers
-            if one.tensor == self.groups[group].streamed_input and one.begin <= group < one.end
+            buffer
+            for buffer in self.buffers
+            if buffer.tensor == self.groups[group].streamed_input
+            and buffer.begin <= group < buffer.end
         ]
-        is_there = any(one.has_all_rows and not one.readers for one in here)
-        return is_there and any(one.kind is Kind.RING for one in here)
+        is_there = any(buffer.has_all_rows and not buffer.readers for buffer in here)
+        return is_there and any(buffer.kind is Kind.RING for buffer in here)
 
     def written(self, tensor: str, group: int) -> tuple[StreamBuffer, ...]:
         """The buffers that get the rows of a tensor as a group makes it, or as it comes in.
@@ -467,15 +475,19 @@ class StreamingPlan(Viewed):
         First the one outside, or that for the readers which no other buffer names.
         """
         taken = {copy.target for copy in self.groups[group].transfers}
-        found = [
-            one
-            for one in self.buffers
-            if one.tensor == tensor and one.has_rows and one.begin <= group < one.end
+        buffers_of_tensor = [
+            buffer
+            for buffer in self.buffers
+            if buffer.tensor == tensor and buffer.has_rows and buffer.begin <= group < buffer.end
         ]
         return tuple(
             sorted(
-                (one for one in found if one.name not in taken),
-                key=lambda one: (one.kind is not Kind.EXTERNAL, bool(one.readers), _order(one)),
+                (buffer for buffer in buffers_of_tensor if buffer.name not in taken),
+                key=lambda buffer: (
+                    buffer.kind is not Kind.EXTERNAL,
+                    bool(buffer.readers),
+                    _order(buffer),
+                ),
             )
         )
 

@@ -103,17 +103,17 @@ def read_source(
 def _paired_names(network: Network, pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return the names of inputs and outputs; a star in both of a pair stands for any characters."""
     pairs_matched = []
-    for given, taken in pairs:
-        before, star, behind = given.partition("*")
+    for state_input, taken in pairs:
+        before, star, behind = state_input.partition("*")
         if not star or "*" not in taken:
-            pairs_matched.append((given, taken))
+            pairs_matched.append((state_input, taken))
             continue
         pattern = re.compile(f"{re.escape(before)}(.*){re.escape(behind)}")
         matches = [pattern.fullmatch(input_.name) for input_ in network.inputs]
         names_matched = [(match[0], taken.replace("*", match[1], 1)) for match in matches if match]
         if not names_matched:
             listed = ", ".join(repr(input_.name) for input_ in network.inputs)
-            raise InvalidNetwork(f"state {given!r}: no input has such a name, only {listed}")
+            raise InvalidNetwork(f"state {state_input!r}: no input has such a name, only {listed}")
         pairs_matched += names_matched
     return pairs_matched
 

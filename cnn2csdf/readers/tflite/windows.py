@@ -44,11 +44,11 @@ def biases(
     bias = assembly.constant(node, place)
     if bias.size != units:
         raise UnreadableFile(f"{node}: {bias.size} biases for {counted(units, 'channel')}")
-    found = assembly.trained(node, place, "bias", bias.reshape(-1))
-    if found.stored.element is Element.INT16:  # added to sums of 64 bits
-        wide = found.array.astype(np.int64)
-        return [Trained(array=wide, stored=replace(found.stored, element=Element.INT64))]
-    return [found]
+    stored_bias = assembly.trained(node, place, "bias", bias.reshape(-1))
+    if stored_bias.stored.element is Element.INT16:  # added to sums of 64 bits
+        wide = stored_bias.array.astype(np.int64)
+        return [Trained(array=wide, stored=replace(stored_bias.stored, element=Element.INT64))]
+    return [stored_bias]
 
 
 def convolution(node: TfliteNode, assembly: TfliteAssembly) -> None:

@@ -38,8 +38,8 @@ def register(numbers: Numbers, emitters: Mapping[type, Emitter]) -> None:
 
 def emitter_of(operator: Operator, *arithmetics: Numbers) -> Emitter | None:
     """Return the emitter of an operator in the first of these arithmetics that has an emitter."""
-    found = (_EMITTERS.get((numbers, type(operator))) for numbers in arithmetics)
-    return next((emitter for emitter in found if emitter is not None), None)
+    emitters = (_EMITTERS.get((numbers, type(operator))) for numbers in arithmetics)
+    return next((emitter for emitter in emitters if emitter is not None), None)
 
 
 def kinds_in(*arithmetics: Numbers) -> frozenset[type]:

@@ -92,8 +92,12 @@ def integer_call(one: Described, packed: Array | None = None) -> KernelCall:
     as usual. Raises UnsupportedOperator, naming the layer, where there is no kernel.
     """
     operator = one.layer.operator
-    types = [found for found in (*one.given, one.layer.quantization) if found is not None]
-    if any(found.element is not one.element for found in types):
+    types = [
+        tensor_types
+        for tensor_types in (*one.given, one.layer.quantization)
+        if tensor_types is not None
+    ]
+    if any(tensor_types.element is not one.element for tensor_types in types):
         return _wide_call(one)
     if goes_by_table(one.layer):
         return look_up_call(one, operator)
@@ -175,12 +179,12 @@ def integer_steps(one: Described) -> list[str]:
     operators = [] if goes_by_table(one.layer) else [*one.layer.epilogue]
     if operator.is_limit and is_limit(operator, given_types(one), result_types(one)):
         operators.insert(0, operator)
-    found = single_steps(one) if _is_single(one) else []
+    steps = single_steps(one) if _is_single(one) else []
     for behind in operators:
         low, high = limits(one, behind)
         one.tables.wanted.add("step_limits")
-        found.append(f"{{step_limits, {low}, {high}, NULL, NULL, 0, 0}}")
-    return found
+        steps.append(f"{{step_limits, {low}, {high}, NULL, NULL, 0, 0}}")
+    return steps
 
 
 def _is_short(one: Described) -> bool:
@@ -265,8 +269,8 @@ def _elementwise(one: Described, operator: op.Elementwise) -> KernelCall:
     kernel = KERNELS.get(operator.function)
     if len(fields) != 2 or kernel is None:
         raise one.refusal(f"of quantised integers: {operator.function} of {len(fields)} tensors")
-    step = 2 * max(each.scale for each in types)
-    pairs = [multiplier(each.scale / step) for each in types]
+    step = 2 * max(operand.scale for operand in types)
+    pairs = [multiplier(operand.scale / step) for operand in types]
     match operator.function:
         case "multiply":
             ratio = types[0].scale * types[1].scale / result.scale
@@ -314,35 +318,35 @@ def _matrix_product(one: Described, operator: op.MatrixProduct) -> KernelCall:
         matrix = one.symbol("matrix", turned.weights["matrix"])
         sums = scaling(turned, "matrix")
         return one.call("multiply_by_trained", "trained_product", fields, matrix, sums)
-    given, other = given_types(one), given_types(one, 1)
-    pair = multiplier(given.scale * other.scale / result.scale)
-    zeros = (given.zero_point, other.zero_point)
+    input_types, other = given_types(one), given_types(one, 1)
+    pair = multiplier(input_types.scale * other.scale / result.scale)
+    zeros = (input_types.zero_point, other.zero_point)
     return one.call("multiply_both", "product_of_two", fields, zeros, result.zero_point, *pair)
 
 
 def _activation(one: Described, operator: op.Activation) -> KernelCall:
-    given = given_types(one)
+    input_types = given_types(one)
     if operator.function == "prelu":
         # Integers below zero times a slope for each channel, which is an integer too.
         slopes, result = stored_types(one, "slope"), result_types(one)
         shape, values = one.layer.shape, one.weights["slope"]
         if not shape.is_map:
             values = np.repeat(values, shape.elements // len(values))
-        above = multiplier(given.scale / result.scale)
-        below = multiplier(given.scale * slopes.scale / result.scale)
-        zeros = (given.zero_point, slopes.zero_point, result.zero_point)
+        above = multiplier(input_types.scale / result.scale)
+        below = multiplier(input_types.scale * slopes.scale / result.scale)
+        zeros = (input_types.zero_point, slopes.zero_point, result.zero_point)
         return one.call(
             "slope_region", "sloping", one.symbol("slope", values), *above, *below, *zeros
         )
     result = result_types(one)
-    if is_limit(operator, given, result):
+    if is_limit(operator, input_types, result):
         return KernelCall("copy_region")
     if not _is_short(one):
         return look_up_call(one, operator)
-    above = multiplier(given.scale / result.scale)
+    above = multiplier(input_types.scale / result.scale)
     match operator.function, operator.parameters:
         case "sigmoid" | "tanh" as function, _:
-            factor, shift = curve_steps(given.scale, EXACT_SHIFTS[function])
+            factor, shift = curve_steps(input_types.scale, EXACT_SHIFTS[function])
             table = one.computed("curve", sigmoid_table().astype(np.int32))
             fields = (table, factor, (1 << shift) >> 1, shift, function == "tanh")
             return one.call("curve_region", "curve", *fields)
@@ -350,25 +354,25 @@ def _activation(one: Described, operator: op.Activation) -> KernelCall:
             return one.call("bend_region", "bending", *above, 0, 0, 1)
         case "leaky relu", (slope,):
             single = float(np.float32(slope))
-            below = multiplier(given.scale * abs(single) / result.scale)
+            below = multiplier(input_types.scale * abs(single) / result.scale)
             return one.call("bend_region", "bending", *above, *below, 1 if single >= 0 else -1)
     raise one.refusal(f"of integers of 16 bits: {operator.in_words()}")
 
 
 def _conversion(one: Described, _operator: op.Conversion) -> KernelCall:
-    given, result = one.given[0], one.layer.quantization
-    if given is not None and result is not None:
+    input_types, result = one.given[0], one.layer.quantization
+    if input_types is not None and result is not None:
         result_types(one)
-        if given == result:
+        if input_types == result:
             return KernelCall("copy_region")
-        pair = multiplier(given.scale / result.scale)
-        fields = (*pair, given.zero_point, result.zero_point, 0)
+        pair = multiplier(input_types.scale / result.scale)
+        fields = (*pair, input_types.zero_point, result.zero_point, 0)
         return one.call("rescale_region", "converting", *fields)
-    types = given or result
+    types = input_types or result
     if types is None or types.element not in ELEMENTS:
         raise one.refusal("of other elements than integers of 8 or 16 bits and single precision")
-    zeros = (given.zero_point if given else 0, result.zero_point if result else 0)
-    function = "dequantize_region" if given else "quantize_region"
+    zeros = (input_types.zero_point if input_types else 0, result.zero_point if result else 0)
+    function = "dequantize_region" if input_types else "quantize_region"
     return one.call(function, "converting", 0, 0, *zeros, types.scale)
 
 
@@ -380,10 +384,10 @@ def _pad(one: Described, operator: op.Pad) -> KernelCall:
 
 def _wide_call(one: Described) -> KernelCall:
     """The call for a layer that reads or makes integers of other widths than those of the arena."""
-    operator, given, result = one.layer.operator, one.given[0], one.layer.quantization
-    if given is None or result is None or one.element is not Element.INT8:
+    operator, input_types, result = one.layer.operator, one.given[0], one.layer.quantization
+    if input_types is None or result is None or one.element is not Element.INT8:
         raise one.refusal(WIDTHS)
-    if not (given.is_fixed_point and result.is_fixed_point) or one.layer.epilogue:
+    if not (input_types.is_fixed_point and result.is_fixed_point) or one.layer.epilogue:
         raise one.refusal(WIDTHS)
     emitter = emitter_of(operator, Numbers.WIDE)
     if emitter is None:
@@ -392,24 +396,24 @@ def _wide_call(one: Described) -> KernelCall:
 
 
 def _wide_conversion(one: Described, _operator: op.Conversion) -> KernelCall:
-    given, result = one.given[0], one.layer.quantization
-    assert given is not None
+    input_types, result = one.given[0], one.layer.quantization
+    assert input_types is not None
     assert result is not None
-    if given.element not in ELEMENTS or result.element not in (*ELEMENTS, Element.INT32):
+    if input_types.element not in ELEMENTS or result.element not in (*ELEMENTS, Element.INT32):
         raise one.refusal(WIDTHS)
-    pair = multiplier(given.scale / result.scale)
-    sizes = (given.element.bytes, result.element.bytes)
-    zeros = (given.zero_point, result.zero_point)
+    pair = multiplier(input_types.scale / result.scale)
+    sizes = (input_types.element.bytes, result.element.bytes)
+    zeros = (input_types.zero_point, result.zero_point)
     return one.call("widen_region", "widening", *pair, *zeros, *sizes)
 
 
 def _wide_softmax(one: Described, operator: op.Softmax) -> KernelCall:
     """Of 8-bit integers that lie side by side, to shares in 16 bits."""
-    given, result, shape = one.given[0], one.layer.quantization, one.layer.shape
-    assert given is not None
+    input_types, result, shape = one.given[0], one.layer.quantization, one.layer.shape
+    assert input_types is not None
     assert result is not None
     along = prod(shape.dims[axis] for axis in operator.axes)
-    elements = (given.element, result.element)
+    elements = (input_types.element, result.element)
     is_together = along == shape.row_elements // shape.width
     if elements != (Element.INT8, Element.INT16) or operator.is_logarithm or not is_together:
         raise one.refusal(f"of {elements[0].value} to {elements[1].value}")
@@ -418,7 +422,7 @@ def _wide_softmax(one: Described, operator: op.Softmax) -> KernelCall:
 
 def _lstm(one: Described, operator: op.QuantizedLstm) -> KernelCall:
     """An LSTM of integers, whose cells have 16 bits."""
-    given, result = given_types(one), result_types(one)
+    input_types, result = given_types(one), result_types(one)
     if one.inputs[0].is_map and operator.keeps is None:
         raise one.refusal("over the rows of a map, from rest in each frame")
     power = round(log2(operator.cell_scale))
@@ -438,9 +442,9 @@ def _lstm(one: Described, operator: op.QuantizedLstm) -> KernelCall:
     return one.call(
         "recur_in_integers" if operator.keeps is None else "recur_from_kept",
         "cells",
-        [_gate(one, gate, given, result) for gate in CELL_GATES],
+        [_gate(one, gate, input_types, result) for gate in CELL_GATES],
         (table, factor, half, shift, 1),
-        *(operator.units, frames, elements, given.zero_point, result.zero_point, limit),
+        *(operator.units, frames, elements, input_types.zero_point, result.zero_point, limit),
         *zip(*ratios, strict=True),
     )
 
@@ -462,7 +466,7 @@ def _gate(
 
 def _svdf(one: Described, operator: op.QuantizedSvdf) -> KernelCall:
     """A filter over time in low rank; of one that keeps nothing the last place in time counts."""
-    given, result, state = given_types(one), result_types(one), operator.state
+    input_types, result, state = given_types(one), result_types(one), operator.state
     filters = one.layer.stored_as("filters").quantization
     if one.inputs[0].is_map or not result.is_fixed_point or filters is None:
         raise one.refusal("of quantised integers that are a map, or rescaled in single precision")
@@ -476,8 +480,8 @@ def _svdf(one: Described, operator: op.QuantizedSvdf) -> KernelCall:
         one.symbol("filters", places.astype(np.int16)),
         one.symbol("bias", one.weights["bias"].astype(np.int32)),
         *(operator.units, operator.rank, one.inputs[0].elements),
-        *(given.zero_point, state.zero_point, result.zero_point, limits.min, limits.max),
-        *multiplier(svdf_ratio(given, stored_types(one, "matrix"), state)),
+        *(input_types.zero_point, state.zero_point, result.zero_point, limits.min, limits.max),
+        *multiplier(svdf_ratio(input_types, stored_types(one, "matrix"), state)),
         *multiplier(svdf_ratio(state, filters, result)),
         *(places.shape[1], state.element is Element.INT16),
     )
@@ -523,7 +527,7 @@ def _resize(one: Described, operator: op.Resize) -> KernelCall:
     fields = []
     for axis in operator.axes(one.inputs[0]):
         *around, shares = operator.integer_neighbours(axis, np.arange(axis.size))
-        fields += [one.table("uint16_t", "around", each) for each in around]
+        fields += [one.table("uint16_t", "around", table) for table in around]
         fields.append(one.table("float" if is_unsigned else "int16_t", "share", shares))
     return one.call(function, kind, *fields)
 

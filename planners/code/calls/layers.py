@@ -228,19 +228,23 @@ def operands(
     constant: the symbol of its constant, if it has one. A result that is no map is cut into places
     side by side, so many that operands are there for all or for one, and whole in each or one element.
     """
-    dims, known = one.layer.shape.dims, [shape.dims for shape in one.inputs]
-    place = 0 if operator.constant_first else len(known)
+    dims, dims_of_operands = one.layer.shape.dims, [shape.dims for shape in one.inputs]
+    place = 0 if operator.constant_first else len(dims_of_operands)
     if operator.constant is not None:
-        known.insert(place, operator.constant)
-    places, steps = (1, []) if len(dims) == 3 else _places(one, dims, known)
-    found: list[tuple[object, ...]] = []
-    for index, given in enumerate(known):
+        dims_of_operands.insert(place, operator.constant)
+    places, steps = (1, []) if len(dims) == 3 else _places(one, dims, dims_of_operands)
+    operands: list[tuple[object, ...]] = []
+    for index, operand_dims in enumerate(dims_of_operands):
         if operator.constant is not None and index == place:
-            found.append((constant, 0, 0, *(steps[index] if steps else _strides(dims, given))))
+            operands.append(
+                (constant, 0, 0, *(steps[index] if steps else _strides(dims, operand_dims)))
+            )
         else:
-            number = sum(each[0] is None for each in found)
-            found.append((None, number, 0, *steps[index]) if steps else operand_fields(one, number))
-    return found, places
+            number = sum(operand[0] is None for operand in operands)
+            operands.append(
+                (None, number, 0, *steps[index]) if steps else operand_fields(one, number)
+            )
+    return operands, places
 
 
 def _places(
@@ -250,7 +254,7 @@ def _places(
     padded = [(1,) * (len(dims) - len(operand)) + operand for operand in operands]
     for cut in range(len(dims) + 1):
         outer, inner = prod(dims[:cut]), prod(dims[cut:])
-        parts = [(prod(given[:cut]), prod(given[cut:])) for given in padded]
+        parts = [(prod(lengths[:cut]), prod(lengths[cut:])) for lengths in padded]
         if all(first in (1, outer) and behind in (1, inner) for first, behind in parts):
             steps = [(int(behind > 1), 0, behind if first > 1 else 0) for first, behind in parts]
             return outer, steps
@@ -264,10 +268,10 @@ def _elementwise(one: Described, operator: op.Elementwise) -> KernelCall:
     function = operator.function.replace(" ", "_")
     if function not in defined_names("combine.c"):
         raise one.refusal(f"of the function {operator.function!r}")
-    each = one.table("operand", "", fields)
+    operand_table = one.table("operand", "", fields)
     one.tables.wanted.add(function)
     is_mean = operator.function == "mean"
-    return one.call("combine", "combining", function, len(fields), is_mean, places, each)
+    return one.call("combine", "combining", function, len(fields), is_mean, places, operand_table)
 
 
 def _choice(one: Described, operator: op.Choice) -> KernelCall:
@@ -275,9 +279,9 @@ def _choice(one: Described, operator: op.Choice) -> KernelCall:
     for place, _ in operator.constants:
         array = one.weights[constant_role(place)]
         fields.insert(place, constant_fields(one, array, f"constant_{place}"))
-    each = one.table("operand", "", fields)
+    operand_table = one.table("operand", "", fields)
     one.tables.wanted.add("first_of_two")
-    return one.call("choose", "combining", "first_of_two", len(fields), 0, 1, each)
+    return one.call("choose", "combining", "first_of_two", len(fields), 0, 1, operand_table)
 
 
 def _hybrid(one: Described, operator: op.HybridProduct) -> KernelCall:

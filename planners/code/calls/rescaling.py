@@ -321,9 +321,9 @@ def _elementwise(one: Described, operator: op.Elementwise) -> KernelCall:
     result, symbol = result_types(one), None
     if operator.constant is not None:
         symbol = one.symbol("constant", one.weights["constant"].astype(np.float32))
-    found, places = operands(one, operator, symbol)
+    read_operands, places = operands(one, operator, symbol)
     operands_found: list[tuple[object, ...]] = []
-    for values, index, *steps in found:
+    for values, index, *steps in read_operands:
         types = None if values is not None else given_types(one, int(str(index)))
         numbers = (types.scale, types.zero_point) if types else (0, 0)
         operands_found.append(((None, index, *steps), values, *numbers))

@@ -108,14 +108,19 @@ class _ProgramWriter:
             raise InvalidPlan(f"layer {layer.name!r} has no primitive, beside layers that have one")
         way = planned.primitive.name, planned.primitive.reads, planned.primitive.writes
         scratch = next(
-            (one for one in self._alive(number, Kind.SCRATCH) if layer.name in one.readers), None
+            (
+                buffer
+                for buffer in self._alive(number, Kind.SCRATCH)
+                if layer.name in buffer.readers
+            ),
+            None,
         )
         needed, there = self.calls.workspace_bytes(layer, way), scratch.size if scratch else 0
         if needed > there:
             raise InvalidPlan(
                 f"layer {layer.name!r} has a workspace of {there} bytes; {way[0]!r} needs {needed}"
             )
-        inputs = [self._lying(self._buffer(one, number, layer.name)) for one in layer.inputs]
+        inputs = [self._lying(self._buffer(tensor, number, layer.name)) for tensor in layer.inputs]
         output = self._lying(self._buffer(layer.name, number))
         place = scratch.offset if scratch else 0
         text = self.calls.work(layer, way, inputs, output, place)
@@ -131,9 +136,11 @@ class _ProgramWriter:
 
     def _buffer(self, tensor: str, group: int, reader: str = "") -> StreamBuffer:
         """The buffer of a tensor in a group: for a reader that it names, or for all others."""
-        found = [one for one in self._alive(group, Kind.WHOLE) if one.tensor == tensor]
-        own = [one for one in found if reader in one.readers]
-        chosen = own or [one for one in found if not one.readers]
+        buffers_of_tensor = [
+            buffer for buffer in self._alive(group, Kind.WHOLE) if buffer.tensor == tensor
+        ]
+        buffers_of_reader = [buffer for buffer in buffers_of_tensor if reader in buffer.readers]
+        chosen = buffers_of_reader or [buffer for buffer in buffers_of_tensor if not buffer.readers]
         if not chosen:
             raise InvalidPlan(f"the plan has no whole {tensor!r} in group {group + 1}")
         return chosen[-1]
@@ -238,7 +245,9 @@ typedef struct {{
             *externs(self.tables),
             *self.tables.definitions,
             steps_table(self.calls),
-            "static const map ends[] = {\n" + "\n".join(f"    {one.c}," for one in lies) + "\n};",
+            "static const map ends[] = {\n"
+            + "\n".join(f"    {position.c}," for position in lies)
+            + "\n};",
             "static const work works[] = {\n"
             + "\n".join(f"    {work}" for work in self.works)
             + "\n};",
