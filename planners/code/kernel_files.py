@@ -1,10 +1,11 @@
-"""Kernels of a library in header files by topic, and those of machines in files of their own.
+"""Header files of the kernels of a library, by topic and by target machine.
 
-The C of a network has its macros, types and tables; the functions that work on them are in headers
-beside it, of which several networks in a folder share one copy. For each type of elements the parts
-that depend on a machine, and what lies between such parts, are there once for each machine and once
-in portable C. What these parts need is in the header of arithmetic before them, and what needs them
-in the header of layers behind them.
+The C file of a network contains its macros, types and tables. The functions that read these tables
+are in header files, which all networks in one folder share. For each element type, the inner loops
+have one header for each machine and one in portable C. Inner loops are the definitions that differ
+between machines, and the definitions between them in the call graph. The definitions that inner
+loops call are in the header of arithmetic. The definitions that call inner loops are in the header
+of layers.
 """
 
 from __future__ import annotations
@@ -65,10 +66,11 @@ _INCLUDES = "#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n#inclu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelUse:
-    """The kernels of a network: names that its tables need, and the C files that define these.
+    """The kernels of a network: the names in its tables, and the C files that define these names.
 
-    elements: of the arena, in the names of the headers. reals: names of kernels for real numbers among
-    integers; conversions: names of what stands between both. scheduler: functions that the frame calls.
+    elements: the element type of the arena, a part of the header names. reals: floating-point kernels
+    of a quantised network; conversions: conversions between both types. scheduler: functions that
+    the C file of the network calls.
     """
 
     elements: str
@@ -80,10 +82,10 @@ class KernelUse:
 
 
 class KernelFiles:
-    """The headers of the kernels of some networks, by file name, and what each network includes."""
+    """Header files of the kernels of several networks, and the include lines of each network."""
 
     def __init__(self, uses: Mapping[str, KernelUse], target: Target) -> None:
-        """uses: of each network, by the name of its library."""
+        """uses: the kernels of each network, by the name of its library."""
         self._uses, self._target = uses, target
         self._variants: tuple[Machine | None, ...] = (*machines_of(target), None)
         self.headers: dict[str, str] = {}
@@ -111,7 +113,7 @@ class KernelFiles:
         self.headers[file] = f"{about}\n#ifndef {guard}\n#define {guard}\n\n{body}\n\n#endif\n"
 
     def _add_frame(self) -> None:
-        """The header of rows, windows and ranges, which do not depend on the elements."""
+        """Add the header of rows, windows and ranges, which do not depend on the element type."""
         texts: dict[Place, str] = {}
         users: dict[Place, set[str]] = {}
         for name, use in self._uses.items():
@@ -124,7 +126,7 @@ class KernelFiles:
         self._add(FRAME, "Rows, windows and views of tensors.", [_INCLUDES, INLINED, *pieces])
 
     def _add_layers(self, elements: str, uses: Mapping[str, KernelUse]) -> None:
-        """The headers for elements of one type: arithmetic, machines, layers."""
+        """Add the headers of one element type: arithmetic, inner loops, layers."""
         files = next(iter(uses.values())).files
         split = _Split(
             {
@@ -149,7 +151,7 @@ class KernelFiles:
     def _add_common(
         self, file: str, topic: str, places: Sequence[Place], split: _Split, elements: str
     ) -> list[str]:
-        """Add a header that all machines share; return the line that includes it, if it has parts."""
+        """Add a header that all machines share, unless it is empty; return its include line."""
         if not places:
             return []
         texts = {place: _part_of(place, self._target, None).text for place in places}
@@ -159,7 +161,7 @@ class KernelFiles:
         return [f'#include "{file}"']
 
     def _add_machines(self, elements: str, files: Sequence[str], split: _Split) -> list[str]:
-        """Add the headers of inner loops, one for each machine; return lines that choose between."""
+        """Add a header of inner loops for each machine; return the conditional include lines."""
         lines: list[str] = []
         for machine in self._variants:
             places = [
@@ -182,7 +184,7 @@ class KernelFiles:
         return [*lines, "#endif"]
 
     def _add_reals(self) -> None:
-        """The header of kernels for real numbers among integers."""
+        """Add the header of floating-point kernels in quantised networks."""
         texts: dict[Place, str] = {}
         users: dict[Place, set[str]] = {}
         files = (*REALS, *added_sources(), *CONVERSIONS)
@@ -214,20 +216,20 @@ class KernelFiles:
         self._add(SCHEDULING, topic, pieces)
 
     def _reached(self, use: KernelUse, machine: Machine | None) -> set[Place]:
-        """The parts that a network uses on a machine."""
+        """The definitions that a network uses on a machine."""
         return reachable(use.wanted, _parts(use.files, self._target, machine))
 
     def _guarded(
         self, order: Sequence[Place], texts: Mapping[Place, str], users: Mapping[Place, set[str]]
     ) -> Iterator[str]:
-        """Yield texts in order; those that not all networks use only for the networks that do."""
+        """Yield definitions in order, each conditional on the networks that use it."""
         everyone = set(self._uses)
         for users_of_group, group in groupby(order, key=lambda place: users[place]):
             yield from _for_users([texts[place] for place in group], users_of_group, everyone)
 
 
 class _Split:
-    """The parts for elements of one type: before, within and behind what depends on a machine."""
+    """The definitions of one element type: arithmetic, inner loops and layers."""
 
     def __init__(
         self, reached: Mapping[Machine | None, Mapping[str, set[Place]]], target: Target
@@ -260,7 +262,7 @@ class _Split:
         self.layers = places - self.inner - self.arithmetic
 
     def users(self, place: Place, *machines: Machine | None) -> set[str]:
-        """Return the networks that use a part, on a machine or on all."""
+        """Return the networks that use a definition on the given machines; by default, on any."""
         return {
             name
             for machine in machines or self._reached
@@ -269,7 +271,7 @@ class _Split:
         }
 
     def _differs(self, place: Place, target: Target) -> bool:
-        """Whether a part has another text, or other users, on another machine."""
+        """Whether the text or the users of a definition differ between machines."""
         variants = list(self._reached)
         if any(self.users(place, machine) != self.users(place, None) for machine in variants):
             return True
@@ -279,9 +281,10 @@ class _Split:
 
 @cache
 def _variant(file: str, target: Target, machine: Machine | None) -> tuple[Definition | None, ...]:
-    """The parts of a C file as they are on a machine; None for parts that are not there.
+    """The definitions of a C file for a machine; None for a definition that the machine lacks.
 
-    A type keeps its conditions: what all machines share has it, too.
+    Structures are specialised for the target, not for the machine: the headers that all machines
+    share use them, too.
     """
     parts: list[Definition | None] = []
     words = frozenset() if machine is None else machine.words
@@ -298,7 +301,7 @@ def _variant(file: str, target: Target, machine: Machine | None) -> tuple[Defini
 def _parts(
     files: tuple[str, ...], target: Target, machine: Machine | None
 ) -> Mapping[Place, Definition]:
-    """The parts of some C files as they are on a machine, in order."""
+    """The definitions of several C files for a machine, in order."""
     return {
         Place(file, number): part
         for file in files
@@ -315,7 +318,7 @@ def _part_of(place: Place, target: Target, machine: Machine | None) -> Definitio
 def _dependencies(
     places: set[Place], target: Target, machine: Machine | None
 ) -> dict[Place, set[Place]]:
-    """Which parts the definition of each part mentions."""
+    """The definitions that each definition refers to."""
     parts = {place: _part_of(place, target, machine) for place in places}
     by_name = {name: place for place, part in parts.items() for name in part.names}
     return {
@@ -344,19 +347,19 @@ def _closure(begin: Iterable[Place], following: Mapping[Place, set[Place]]) -> s
 
 
 def _ordered(places: Iterable[Place], files: Sequence[str]) -> list[Place]:
-    """Parts in the order of their files: each behind what it needs."""
+    """Sort definitions by file and position, so that each follows its dependencies."""
     rank = {file: number for number, file in enumerate(files)}
     key: Callable[[Place], tuple[int, int]] = lambda place: (rank[place.file], place.number)  # noqa: E731
     return sorted(places, key=key)
 
 
 def _macro(name: str) -> str:
-    """The macro that says for which network a header is included."""
+    """The macro that a network defines before it includes a header."""
     return f"FOR_{name.upper()}"
 
 
 def _for_users(texts: Sequence[str], users: set[str], everyone: set[str]) -> Iterator[str]:
-    """Yield texts, between conditions where not all networks use them."""
+    """Yield definitions, inside `#if` unless all networks use them."""
     if users == everyone:
         yield from texts
         return

@@ -1,6 +1,8 @@
-"""The row rule of a layer as numbers that C computes with: floor((slope * row + first) / divisor).
+"""Row rules of layers as linear functions: floor((slope * row + first) / divisor).
 
-They are derived from the rule and hold for each row; where no such numbers exist, rows are listed.
+A rule maps a row of the output to the first and the last row of an input that it depends on. The
+coefficients are fitted to the range function of the layer and reproduce it for each row. If no
+coefficients do, the rule lists the ranges. The same rules serve for columns.
 """
 
 from __future__ import annotations
@@ -14,10 +16,11 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 class Rule(NamedTuple):
-    """Which places of an input each place of the output needs.
+    """The range of input positions that each output position depends on.
 
-    pairs: first and last place, where no numbers give them. is_clamped: whether a place outside
-    stands for the nearest place inside.
+    A position is a row or a column. pairs: the first and last input position of each output
+    position, where no linear function gives them. is_clamped: whether positions outside the input
+    are clamped to its first or last position.
     """
 
     slope: int
@@ -29,14 +32,14 @@ class Rule(NamedTuple):
 
 
 def all_of(limit: int) -> Rule:
-    """Return the rule of a layer that needs all places of an input."""
+    """Return the rule of a layer whose outputs depend on the whole input."""
     return Rule(0, 0, limit - 1, 1)
 
 
 def rule_of(needed: Callable[[int], tuple[int, int]], places: int, limit: int) -> Rule:
-    """Return the rule of a function from an output place to a range of input places, not clipped.
+    """Return the rule of a function from an output position to a range of input positions.
 
-    places: of the output; limit: places of the input.
+    needed: returns unclipped, half-open ranges. places: size of the output; limit: size of the input.
     """
     spans = [needed(place) for place in range(places)]
     firsts, lasts = [first for first, _ in spans], [end - 1 for _, end in spans]
@@ -58,7 +61,7 @@ def rule_of(needed: Callable[[int], tuple[int, int]], places: int, limit: int) -
 
 
 def _slopes(places: int, limit: int, firsts: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Slopes worth a try: steps between places, parts of a step, and those of resized maps."""
+    """Candidate slopes: the extreme steps, unit fractions, and the scale factors of resizing."""
     steps = [two - first for first, two in pairwise(firsts)] or [0]
     yield from dict.fromkeys((step, 1) for step in (min(steps), max(steps)))
     yield from ((1, divisor) for divisor in range(2, 17))
@@ -71,9 +74,10 @@ def _slopes(places: int, limit: int, firsts: Sequence[int]) -> Iterator[tuple[in
 
 
 def _offset(found: Sequence[int], slope: int, divisor: int, limit: int | None = None) -> int | None:
-    """A number between: divisor * found <= slope * place + number < divisor * (found + 1).
+    """An offset with divisor * found[i] <= slope * i + offset < divisor * (found[i] + 1) for all i.
 
-    limit: where place 0 stands for all before it, and the last one for all behind it.
+    limit: size of the input if positions are clamped; then value 0 has no lower bound and value
+    limit - 1 no upper bound. None if no offset satisfies all inequalities.
     """
     low = [
         divisor * place - slope * number

@@ -36,7 +36,7 @@ MOST_ROWS = 65535  # of a tensor, and firings of a stage: they are counted in 16
 
 
 class Schedule:
-    """All that the scheduler of a library looks up, as C text."""
+    """The constant tables that the scheduler of a library reads, as C text."""
 
     def __init__(
         self,
@@ -91,14 +91,14 @@ class Schedule:
         self.beginnings = list(self._begin_kept(model))
 
     def elements(self, size: int) -> int:
-        """Return bytes as elements of the arena."""
+        """Convert bytes to elements of the arena. Raises InvalidPlan for a remainder."""
         count, rest = divmod(size, self.unit)
         if rest:
             raise InvalidPlan(f"{size} bytes are no whole elements of {self.unit} bytes")
         return count
 
     def width_of(self, name: str) -> int:
-        """Return how many elements of the arena an element of a tensor takes."""
+        """Return the size of one tensor element in elements of the arena."""
         layer = self.network.layer(name)
         counted = self.plan.element_bytes or layer.element_bytes
         computed = self.calls.element_bytes(layer)
@@ -110,22 +110,22 @@ class Schedule:
         return computed // self.unit
 
     def number_at_end(self, layer: str, tensor: str) -> int:
-        """Return the number of the buffer in which an input or output lies at its end of a frame."""
+        """Return the number of the buffer of an input or output in the last group of the plan."""
         copy = self.copy_for(layer, tensor, len(self.plan.groups) - 1)
         return self._numbers[tensor] if copy is None else copy
 
     @property
     def splits(self) -> tuple[int, ...]:
-        """The first element in each memory behind the first one."""
+        """The first arena element of each memory after the first memory."""
         return tuple(self.elements(begin) for _, begin in self.plan.placed_memories[1:])
 
     @property
     def duplicates(self) -> int:
-        """How many further buffers have rows of a tensor as soon as they are made."""
+        """The number of further buffers that receive rows of a tensor when they are computed."""
         return len(self._duplicates())
 
     def _joints(self) -> list[str]:
-        """The windows of rings: where new rows lie, and the number of the variable."""
+        """Initialisers for rings of state: the window, the new rows, the number of the variable."""
         names = [previous.name for previous, _ in self.network.variables]
         return [
             f"{{&tensors[{self._numbers[name]}], &tensors[{self._numbers[ring.new]}], "
@@ -135,11 +135,11 @@ class Schedule:
 
     @property
     def joints(self) -> int:
-        """How many rings have windows."""
+        """The number of rings of state."""
         return len(self._rings)
 
     def _taken_over(self) -> list[str]:
-        """Variables: where they lie, what they take over, and behind which group."""
+        """Initialisers of variables: destination, source, and the group after which C copies."""
         takeovers = {
             takeover.variable: takeover for takeover in take_overs(self.network, self.plan)
         }
@@ -156,7 +156,7 @@ class Schedule:
         return lines
 
     def _begin_kept(self, model: Model) -> Iterator[str]:
-        """Yield where numbers lie that stay from frame to frame, and those with which they begin."""
+        """Yield the initial contents of state buffers: offset, length of the pattern, repetitions."""
         for name, roles in first_states(model).items():
             kinds = (Kind.KEPT, Kind.STATE)
             # A plan for elements of another width is refused for that, not for an odd offset.
@@ -178,9 +178,10 @@ class Schedule:
                 offset += len(slots) * times
 
     def kept_sums(self) -> Iterator[tuple[int, int, int]]:
-        """Yield sums of products that stay from frame to frame: first slot, how many, and the most.
+        """Yield the accumulators that persist between frames: offset, count, largest magnitude.
 
-        The sums for the next result have had all inputs but the last, those for the last one.
+        A layer that sums over F frames has F - 1 sets of accumulators. The set for the next result
+        has received F - 1 inputs, the set for the last result one input.
         """
         for layer in self.network.layers:
             frames, units = layer.operator.summed_frames, layer.shape.elements
@@ -193,16 +194,16 @@ class Schedule:
 
     @property
     def has_copies(self) -> bool:
-        """Whether stages copy a tensor from buffer to buffer."""
+        """Whether some stage copies a tensor from buffer to buffer."""
         return any(stage.copied is not None for stage in self.stages)
 
     @property
     def has_tiles(self) -> bool:
-        """Whether stages work tile by tile."""
+        """Whether some stage executes tile by tile."""
         return bool(self._tilings)
 
     def text(self) -> str:
-        """Return the tables, each behind what it refers to."""
+        """Return the tables as C. Each table follows the tables that it refers to."""
         tensors = [self._tensor(name) for name in self.tensors]
         tensors += [self._copied(copy) for copy in self.copies]
         groups = [self._group(number) for number in range(len(self.plan.groups))]
@@ -245,7 +246,7 @@ class Schedule:
         raise InvalidPlan(f"the plan has no buffer for {name!r} in group {group + 1}")
 
     def _find_readers(self) -> None:
-        """Which stages of its own group read a tensor, and how far they look ahead."""
+        """Add the consumers of each tensor within its group, and how far they read ahead."""
         for name in self.tensors:
             maker = self._makers.get(name)
             first = len(self._readers)
@@ -277,11 +278,11 @@ class Schedule:
         return f"{{{listed}}}, /* {comment(name)} */"
 
     def _alias(self, name: str) -> Alias:
-        """The place of a tensor in another, or in itself."""
+        """The alias of a tensor within its host tensor; a tensor without a host is its own host."""
         return self._aliases.get(name, Alias(name, name))
 
     def _copied(self, buffer: StreamBuffer) -> str:
-        """A further ring of a tensor; it has no maker, and nothing is staged for it."""
+        """The initialiser of a further ring of a tensor, which has no producer and no readers."""
         name = buffer.tensor
         shape = self.network.layer(name).shape
         row = shape.row_elements * self.width_of(name)
@@ -292,7 +293,7 @@ class Schedule:
         return f"{{{', '.join(map(str, fields))}}}, /* {comment(buffer.name)} */"
 
     def _duplicates(self) -> list[str]:
-        """Each tensor with the further buffers that have its rows as soon as they are made."""
+        """Pairs of buffers: rows written to the first are also written to the second at once."""
         groups = self._placed()
         copied = [targets for stage in self.stages if stage.copied for targets in stage.copied[1:]]
         taken = {target for targets in copied for target in targets}
@@ -315,13 +316,13 @@ class Schedule:
         return self._numbers[buffer.tensor]
 
     def _copy_for(self, stage: PlacedStage, name: str) -> int | None:
-        """The number of the buffer in which a stage reads a tensor, where that is a further one."""
+        """The number of the copy from which a stage reads a tensor; None for its first buffer."""
         readers = [layer.name for layer in stage.running.layers if name in layer.inputs]
         reader = readers[0] if readers else stage.running.layers[0].name
         return self.copy_for(reader, name, stage.group)
 
     def copy_for(self, reader: str, name: str, group: int) -> int | None:
-        """Return the number of the buffer in which a layer reads, where that is a further one."""
+        """Return the number of the copy from which a layer reads; None for the first buffer."""
         first = self.places.first.get(name)
         if first is not None and reader in first.readers and group < first.end:
             return None
@@ -331,7 +332,10 @@ class Schedule:
         return None
 
     def _place(self, name: str) -> tuple[int, int]:
-        """Return the place of a tensor, and its rows there; below zero for a tensor outside."""
+        """Return the offset of a tensor in the arena and the rows of its buffer.
+
+        A tensor in memory of the caller has the offset -1 minus its number.
+        """
         rows = self.network.layer(name).shape.rows
         if name in self._rings:
             return self._place(self._rings[name].previous)
@@ -348,27 +352,27 @@ class Schedule:
         return offset, rows if buffer.has_all_rows else buffer.rows
 
     def _place_elements(self, name: str) -> int:
-        """Elements of a place of a tensor, all of its channels if it is not cut into parts."""
+        """Elements of one pixel: a channel block where the tensor is tiled by channel, else all."""
         if name in self._slices:
             return self._channels(name)
         return channels_of(self.network.layer(name).shape) * self.width_of(name)
 
     def _channels(self, name: str) -> int:
-        """Elements of a place of a tensor that are there at a time."""
+        """Elements of one pixel that a buffer holds at a time: a channel block or all channels."""
         cut = self._slices.get(name)
         channels = self.network.layer(name).shape.channels
         held = channels if cut is None or cut.adds_up else cut.share
         return held * self.width_of(name)
 
     def _placed(self) -> dict[str, int]:
-        """Tensors that are no strips, with a group in which they lie in the arena."""
+        """Inputs, rings of state and results of stages, each with the group that computes it, or 0."""
         input_layers = (layer for layer in self.network.layers if layer.is_input)
         group_of = {layer.name: 0 for layer in input_layers} | dict.fromkeys(self._rings, 0)
         makers = [stage for stage in self.stages if stage.copied is None]
         return group_of | {stage.running.result: stage.group for stage in makers}
 
     def _add_copy(self, stage: PlacedStage) -> None:
-        """A stage that copies rows of a tensor from one buffer to another."""
+        """Add a stage that copies rows of a tensor from one buffer to another."""
         running = stage.running
         assert stage.copied is not None
         source, targets = stage.copied
@@ -414,7 +418,7 @@ class Schedule:
         self.has_parts |= stage.mode == "BY_PARTS"
 
     def _in_blocks(self, stage: PlacedStage, call: KernelCall) -> KernelCall:
-        """The call of the last layer of a stage whose result is stored block by block."""
+        """Return the kernel call of a last layer whose result goes through a write buffer."""
         running = stage.running
         buffer = write_buffer(self.plan, running.result, stage.group)
         assert buffer is not None
@@ -457,13 +461,13 @@ class Schedule:
         self.scratch = max(self.scratch, taken)
 
     def _described(self, layer: Layer) -> str:
-        """Return the name of a layer in the file, its operator, and the shapes of inputs and output."""
+        """Return a C comment: the name of a layer, its operator, and its shapes."""
         shapes = ", ".join(map(str, self.network.input_shapes(layer)))
         operator = type(layer.operator).__name__
         return comment(f"{layer.name}: {operator}, {shapes} to {layer.shape}")
 
     def _rule(self, layer: Layer, index: int, axis: int) -> Rule:
-        """The rule of what a layer needs of an input along an axis."""
+        """The rule from output rows or columns of a layer to those of an input that it reads."""
         inputs = self.network.input_shapes(layer)
         shape = inputs[index]
         places = layer.shape.rows if axis == ROWS else layer.shape.width
@@ -481,17 +485,18 @@ class Schedule:
         return f"{{&tensors[{number}], {local}, {rows}, {columns}}},"
 
     def _strip(self, stage: PlacedStage, layer: Layer) -> tuple[int, int, int]:
-        """Return the place of a tensor inside a stage from its first strip: elements, rows, columns.
+        """Return the buffer of a tensor inside a stage: offset in elements, rows, columns.
 
-        Of what a tile holds its place in the arena; rows and columns are those of the tile.
+        The offset counts from the first strip of the stage. For a layer with state and for a tile
+        it counts from the start of the arena, and rows and columns are zero.
         """
-        if state_bytes(self.network, layer):  # where what it keeps lies in the arena
+        if state_bytes(self.network, layer):  # the offset of its state in the arena
             return self._offset(layer.name, Kind.STATE, stage.group), 0, 0
         if stage.mode == "BY_TILES" and layer.name != stage.running.result:
             return self._offset(layer.name, Kind.TILE, stage.group), 0, 0
         offset = 0
         for name, rows, columns in stage.running.planned.strips:
-            if name == layer.name:  # of one that no firing needs C divides by its rows
+            if name == layer.name:  # C divides by the rows, even if no firing needs the strip
                 return offset, max(rows, 1), columns
             offset += rows * columns * self._channels(name)
         return 0, 0, 0
@@ -502,7 +507,7 @@ class Schedule:
         return stage.running.needs[stage.sources[0]][0][0]
 
     def _sums(self, stage: PlacedStage) -> int:
-        if stage.mode == "BY_PARTS":  # behind the strips
+        if stage.mode == "BY_PARTS":  # accumulators follow the strips
             strips = stage.running.planned.strips
             return sum(rows * columns * self._channels(name) for name, rows, columns in strips)
         if stage.mode == "BY_TILES":
@@ -513,7 +518,7 @@ class Schedule:
         return self._offset(stage.running.result, Kind.ACCUMULATORS, stage.group)
 
     def _tiling(self, stage: PlacedStage) -> int:
-        """The number of the tiles of a stage."""
+        """Add the tiling of a stage and return its number."""
 
         def offset(name: str, kind: Kind) -> int:
             return self._offset(name, kind, stage.group)
@@ -523,7 +528,7 @@ class Schedule:
         return len(self._tilings) - 1
 
     def _offset(self, name: str, kind: Kind, group: int) -> int:
-        """Elements before the buffer of a tensor."""
+        """The offset of the buffer of a tensor, in elements of the arena."""
         return self.elements(self.buffer(name, (kind,), group).offset)
 
     def _group(self, number: int) -> str:
@@ -537,9 +542,13 @@ class Schedule:
 
 
 def looking_ahead(needs: Sequence[Range], height: int) -> int:
-    """Return after how many firings at most the least row turns up that one or a later one needs."""
+    """Return the maximum distance, in firings, to the firing that reads the lowest row.
+
+    For each firing, the lowest row is the minimum over the rows that this and all later firings
+    need.
+    """
     most, least = 0, height
-    place = len(needs)  # of the first firing, from here on, that needs the least row
+    place = len(needs)  # the first firing from here on that needs the lowest row
     for number in reversed(range(len(needs))):
         first, end = needs[number]
         if first < end and first <= least:
@@ -549,7 +558,7 @@ def looking_ahead(needs: Sequence[Range], height: int) -> int:
     return most
 
 
-# A buffer, or None for the first of the tensor, and those to which it is copied.
+# The source buffer (None: the first buffer of the tensor) and the destination buffers.
 Copied = tuple[StreamBuffer | None, tuple[StreamBuffer, ...]]
 
 
@@ -557,7 +566,7 @@ Copied = tuple[StreamBuffer | None, tuple[StreamBuffer, ...]]
 class PlacedStage:
     """A stage of a group, with its number among all stages.
 
-    copied: of a stage that copies a tensor from buffer to buffer.
+    copied: source and destinations of a stage that copies a tensor between buffers.
     """
 
     running: RunningStage
@@ -567,12 +576,12 @@ class PlacedStage:
 
     @property
     def is_hand_over(self) -> bool:
-        """Whether it copies a tensor before its group works."""
+        """Whether the stage copies a whole tensor before its group executes."""
         return self.copied is not None and self.copied[0] is not None
 
     @property
     def mode(self) -> str:
-        """The word for how it works."""
+        """The constant in C for the execution mode of the stage."""
         if self.copied is not None:
             return "COPIED"
         if self.running.is_streamed_input:
@@ -588,12 +597,12 @@ class PlacedStage:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Tensors of other stages that it reads, in the order in which it asks for them."""
+        """The tensors of other stages that the stage reads, in the order of its requests."""
         return tuple(self.running.needs)
 
 
 def placed_stages(network: Network, plan: StreamingPlan) -> list[PlacedStage]:
-    """Return the stages of all groups, in their order, those that copy a tensor first in each."""
+    """Return the stages of all groups in order. In each group, copying stages come first."""
     placed_stages: list[PlacedStage] = []
     for number, group in enumerate(plan.groups):
         running: list[tuple[RunningStage, Copied | None]] = [*_copying(network, plan, number)]
@@ -611,7 +620,7 @@ def placed_stages(network: Network, plan: StreamingPlan) -> list[PlacedStage]:
 def _copying(
     network: Network, plan: StreamingPlan, number: int
 ) -> Iterator[tuple[RunningStage, Copied]]:
-    """Stages of a group that copy a tensor: all of it before the group works, or row by row."""
+    """Yield the stages of a group that copy a tensor, either whole in advance or row by row."""
     group = plan.groups[number]
     buffers = {buffer.name: buffer for buffer in plan.buffers if buffer.has_all_rows}
     for copy in group.transfers:
@@ -630,11 +639,14 @@ def _copying(
         yield streamed_input_stage(network, group.streamed_input), (None, rings)
 
 
-MOST_TURNS = 65535  # of firings that repeat, and times: they are counted in 16 bits
+MOST_TURNS = 65535  # firings in a repeated sequence, and repetitions: both are 16-bit in C
 
 
 class ScheduleOrder(NamedTuple):
-    """The order of a plan in C: turns, and the numbers of their stages, one behind the other."""
+    """The firing order of a plan in C: repeated sequences, and the concatenated stage numbers.
+
+    turns: initialisers of the first index, the length and the repetitions of each sequence.
+    """
 
     turns: list[str]
     stages: list[int]
@@ -645,7 +657,7 @@ class OrderedStage(Protocol):
 
     @property
     def running(self) -> RunningStage:
-        """The stage at work."""
+        """The stage with the rows that its firings compute."""
 
     @property
     def number(self) -> int:
@@ -657,14 +669,14 @@ class OrderedStage(Protocol):
 
     @property
     def is_hand_over(self) -> bool:
-        """Whether it copies a tensor before its group works."""
+        """Whether the stage copies a whole tensor before its group executes."""
 
 
 def order_of(plan: StreamingPlan, stages: Sequence[OrderedStage]) -> ScheduleOrder:
-    """Return the order in which the stages of a plan fire; an empty one where they ask one another.
+    """Return the firing order of the stages of a plan; empty if firing is demand-driven.
 
-    stages: those of all groups, copies first in each. Raises InvalidPlan for a group of several stages
-    without an order beside groups that have one.
+    stages: of all groups, copying stages first in each group. Raises InvalidPlan if some groups have
+    an order and another group of several stages has none.
     """
     order = ScheduleOrder([], [])
     if not any(group.order or group.transfers for group in plan.groups):
@@ -696,9 +708,9 @@ def _add(order: ScheduleOrder, times: int, numbers: Sequence[int]) -> None:
 
 
 def require_in_c(plan: StreamingPlan, inputs: Collection[str]) -> None:
-    """Raise InvalidPlan, with the reason, for a plan that the scheduler cannot carry out.
+    """Raise InvalidPlan, with the reason, for a plan that the scheduler cannot execute.
 
-    inputs: of the network.
+    inputs: the names of the inputs of the network.
     """
     if plan.memories and plan.memories[0].is_slow:
         raise InvalidPlan("no C code for memories of which the first is slow")
@@ -723,14 +735,14 @@ def require_in_c(plan: StreamingPlan, inputs: Collection[str]) -> None:
 
 
 class TensorBuffers(NamedTuple):
-    """The buffers of tensors: for each its first, in which it is made, and all further ones."""
+    """The buffers of tensors: for each tensor the buffer that its producer writes, and all copies."""
 
     first: dict[str, StreamBuffer]
     further: tuple[StreamBuffer, ...]
 
 
 def places_of(plan: StreamingPlan, made: Mapping[str, int]) -> TensorBuffers:
-    """Return where tensors lie. made: the group that makes each; of inputs the first."""
+    """Return the buffers of tensors. made: the group that computes each tensor; 0 for inputs."""
     first = {}
     for tensor, group in made.items():
         if written := plan.written(tensor, group):
@@ -745,7 +757,7 @@ Offset = Callable[[str, Kind], int]  # of the buffer for a tensor, in elements o
 
 
 def tiling_of(network: Network, stage: Stage, offset: Offset, tables: Tables) -> str:
-    """Return the initialiser of a tiling: which places of each tensor each tile holds.
+    """Return the initialiser of a tiling: the rows and columns of each tensor in each tile.
 
     Raises InvalidPlan for a layer that cannot be tiled.
     """
@@ -769,7 +781,7 @@ def tiling_of(network: Network, stage: Stage, offset: Offset, tables: Tables) ->
 
 
 def _kept(ranges: TileRanges, offset: Offset) -> list[str]:
-    """Return where rows lie for tiles below, and columns for the next tile; zero for none."""
+    """Return the offsets of the halo caches of each layer: rows, then columns; zero for none."""
     downs, acrosses = range(len(ranges.tiles.row_ends)), range(len(ranges.tiles.column_ends))
     offsets = []
     for layer in ranges.layers:

@@ -1,4 +1,4 @@
-"""Schedules of one processor as loops: how often what fires, and what that does to each channel."""
+"""Looped schedules of one processor: firing counts, and the effect on the tokens of each channel."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ ORDERS = (
     "min-memory",
     "single-appearance",
     "demand-driven",
-)  # min-memory: of the other two
+)  # min-memory: the better of the other two
 
 
 @dataclass(frozen=True, slots=True)
 class Fire:
-    """A firing of an actor, in the phase that is its turn."""
+    """A firing of an actor, in its next phase."""
 
     actor: str
 
 
 @dataclass(frozen=True, slots=True)
 class LoopedBody:
-    """A body that is carried out so many times."""
+    """A loop: `count` executions of a body."""
 
     count: int
     body: tuple[Node, ...]
@@ -32,14 +32,15 @@ class LoopedBody:
 
 @dataclass(frozen=True, slots=True)
 class Interleaved:
-    """So many firings of some actors, the first of `order` that can fire at each turn.
+    """A data-driven part of a schedule: repeatedly, the first enabled actor of `order` fires.
 
-    Only channels between these actors decide; what they exchange with others is there beforehand.
-    written: the same firings as loops, where these are short.
+    Only channels between these actors decide whether an actor is enabled. The tokens that other
+    actors produce for them are present before the part begins. written: the same firings as loops,
+    if the loops are short.
     """
 
     order: tuple[str, ...]
-    firings: tuple[int, ...]  # of each of them, before all are back where they began
+    firings: tuple[int, ...]  # firings of each actor in the part
     written: Node | None = None
 
 
@@ -48,7 +49,7 @@ NO_FIRING = LoopedBody(0, ())
 
 
 def looped(count: int, *body: Node) -> Node:
-    """Return a body carried out so many times, without a loop where none is needed."""
+    """Return a loop over a body; a single execution or a nested single loop is simplified."""
     if count == 1 and len(body) == 1:
         return body[0]
     if len(body) == 1 and isinstance(body[0], LoopedBody):
@@ -57,7 +58,7 @@ def looped(count: int, *body: Node) -> Node:
 
 
 def leaves(node: Node) -> Iterator[Fire | Interleaved]:
-    """Yield what stands in a schedule, from left to right, each place once."""
+    """Yield the leaves of a schedule from left to right, each appearance once."""
     if isinstance(node, LoopedBody):
         for inner in node.body:
             yield from leaves(inner)
@@ -66,7 +67,7 @@ def leaves(node: Node) -> Iterator[Fire | Interleaved]:
 
 
 def firing_counts(node: Node, times: int = 1) -> dict[str, int]:
-    """Return how often each actor fires."""
+    """Return the number of firings of each actor."""
     if isinstance(node, Fire):
         return {node.actor: times}
     if isinstance(node, Interleaved):
@@ -79,7 +80,10 @@ def firing_counts(node: Node, times: int = 1) -> dict[str, int]:
 
 
 def in_words(node: Node) -> str:
-    """Return a schedule as the literature writes it: `(3 a (2 b)) c`; `{a b}` takes turns."""
+    """Return a schedule in the notation of the literature: `(3 a (2 b)) c`.
+
+    Braces hold a data-driven part: `{2 a 3 b}` are two firings of a and three of b, interleaved.
+    """
     if isinstance(node, LoopedBody) and node.count == 1:
         return " ".join(map(in_words, node.body))
     return _text(node)
@@ -97,10 +101,11 @@ def _text(node: Node) -> str:
 
 
 class Effect(NamedTuple):
-    """The effect of a piece of a schedule on a channel that begins without tokens.
+    """The effect of a part of a schedule on a channel that begins without tokens.
 
-    change, lowest: of tokens that were not consumed yet; kept_change, highest: of tokens that take
-    room: those, what a window keeps, and what a firing is about to put.
+    change, lowest: final and minimum number of tokens available to the consumer. kept_change,
+    highest: final and maximum number of tokens that occupy the buffer. Besides the available tokens,
+    these are the tokens that a window retains and the tokens that a running firing produces.
     """
 
     change: int
@@ -113,7 +118,7 @@ NOTHING = Effect(0, 0, 0, 0)
 
 
 def then(first: Effect, second: Effect) -> Effect:
-    """Return the effect of two pieces, one after the other."""
+    """Return the effect of two consecutive parts of a schedule."""
     return Effect(
         first.change + second.change,
         min(first.lowest, first.change + second.lowest),
@@ -123,7 +128,7 @@ def then(first: Effect, second: Effect) -> Effect:
 
 
 def repeated(effect: Effect, count: int) -> Effect:
-    """Return the effect of so many times the same, without doing it."""
+    """Return the effect of `count` repetitions, in closed form."""
     if not count:
         return NOTHING
     return Effect(
@@ -135,10 +140,10 @@ def repeated(effect: Effect, count: int) -> Effect:
 
 
 class Ports:
-    """Tokens that each phase of an actor moves, by channel."""
+    """The tokens that each phase of an actor produces and consumes, by channel."""
 
     def __init__(self, graph: Graph) -> None:
-        """Take the graph with its capacities, which do not matter here."""
+        """Index the channels of a graph by actor; capacities are ignored."""
         self.phases = {actor.name: actor.phases for actor in graph.actors}
         self.touched: dict[str, list[Channel]] = {actor.name: [] for actor in graph.actors}
         for channel in graph.channels:
@@ -146,7 +151,7 @@ class Ports:
                 self.touched[name].append(channel)
 
     def firing(self, actor: str, phase: int, channel: Channel) -> Effect:
-        """Return what a firing does to a channel that its actor touches."""
+        """Return the effect of a firing on a channel that its actor reads or writes."""
         taken = channel.consumption[phase] if channel.consumer == actor else 0
         given_back = channel.release_rates[phase] if channel.consumer == actor else 0
         made = channel.production[phase] if channel.producer == actor else 0
@@ -157,10 +162,11 @@ Effects = Mapping[str, Effect]
 
 
 def effects(node: Node, ports: Ports, orders: Mapping[Interleaved, Sequence[str]]) -> Effects:
-    """Return what a schedule does to each channel that it touches, whatever its counts.
+    """Return the effect of a schedule on each channel of its actors, without executing the loops.
 
-    orders: the firings of each interleaved piece. Every loop goes through whole cycles of each
-    actor, except where a body is the single firing of one actor; raises AssertionError otherwise.
+    orders: the firing sequence of each interleaved part. Each loop body contains whole cycles of
+    each of its actors, or a single firing. The count of such a single firing is a multiple of the
+    phases of its actor; otherwise raises AssertionError.
     """
     if isinstance(node, Interleaved):
         return _listed_effects(orders[node], ports)
@@ -188,7 +194,7 @@ def _cycles(actor: str, count: int, ports: Ports) -> Effects:
 
 
 def _listed_effects(firings: Sequence[str], ports: Ports) -> Effects:
-    """Return what firings do one by one, from phase 0 of each actor on."""
+    """Return the effect of a firing sequence in which each actor begins in phase 0."""
     phase: dict[str, int] = {}
     effects_of: dict[str, Effect] = {}
     for actor in firings:

@@ -1,9 +1,9 @@
-"""From a graph to a program: a schedule of one processor as loops, and its buffers.
+"""Plan a graph for one processor: a looped schedule and its buffers.
 
-Nested loops in which each actor stands once, with small buffers between them. Where actors wait for
-one another in a circle without enough tokens, they stand as one piece, which takes turns; all
-others stand once, however often they fire. Actors that take turns: their firings one by one, and
-the same as short loops.
+A single appearance schedule consists of nested loops in which each actor appears once. The nesting
+is searched for small buffers. Actors on a cycle with too few initial tokens have no such schedule.
+They form one part of the schedule, in which their firings interleave; all other actors appear once.
+The interleaved firings are simulated, and written as short loops where such loops are found.
 """
 
 from __future__ import annotations
@@ -37,16 +37,15 @@ from planners.code.graph.looped import (
 )
 from planners.code.graph.storage import CircularBuffer, arena_bytes, rings_of
 
-MOST_SHORT = 200_000  # firings up to which the demand-driven order is tried, too
+MOST_SHORT = 200_000  # firings up to which min-memory also tries the demand-driven order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedGraph:
-    """A graph with a schedule for one processor and the buffers that this takes.
+    """A graph with a schedule for one processor and the buffers of this schedule.
 
-    order: how the schedule was found: `single-appearance` loops, or `demand-driven`, where an actor
-    fires when its consumers cannot. reason: why no other order was tried, where the search ended
-    early.
+    order: the kind of schedule: `single-appearance` loops, or `demand-driven`, where an actor fires
+    only if none of its consumers can. reason: why the search ended before it tried another order.
     """
 
     graph: Graph
@@ -57,12 +56,12 @@ class PlannedGraph:
 
     @property
     def arena_bytes(self) -> int:
-        """Bytes of all buffers together."""
+        """Size of the arena that holds all buffers, in bytes."""
         return arena_bytes(self.rings)
 
     @property
     def is_static(self) -> bool:
-        """Whether the order is fixed by loops alone, and nothing is decided at run time."""
+        """Whether loops alone fix the firing order, without decisions at run time."""
         return all(
             not isinstance(leaf, Interleaved) or leaf.written is not None
             for leaf in leaves(self.schedule)
@@ -99,16 +98,16 @@ class PlannedGraph:
 def planned_graph(
     graph: Graph, *, token_bytes: int = 4, order: str = "min-memory", budget: Budget = None
 ) -> PlannedGraph | Deadlock:
-    """Return a schedule of one iteration on one processor, with its buffers; or why there is none.
+    """Return a schedule of one iteration on one processor with its buffers, or the deadlock.
 
-    Capacities of the graph are kept; a channel without one gets what the schedule needs.
-    token_bytes: of tokens whose size the graph does not say. order: `single-appearance`,
-    `demand-driven`, or `min-memory` for the one with fewer bytes, a fixed order before one that is
-    decided at run time. budget: a stop, or seconds; where it, or Ctrl-C, ends the search, the schedule
-    by then is returned.
+    The schedule respects the capacities of the graph; a channel without a capacity gets the capacity
+    that the schedule needs. token_bytes: size of tokens for which the graph has none. order:
+    `single-appearance`, `demand-driven`, or `min-memory`. `min-memory` prefers a static schedule,
+    then the smaller arena. budget: a stop, or seconds; if the budget or Ctrl-C ends the search, the
+    best schedule so far is returned.
 
-    Raises InconsistentGraph, and GaveUp where too many firings would have to be looked at, or the
-    search ends before the first schedule.
+    Raises InconsistentGraph. Raises GaveUp if the analysis would have to simulate too many firings,
+    or if the search ends before the first schedule.
     """
     if order not in ORDERS:
         raise CsdfError(f"order {order!r}; expected one of {', '.join(ORDERS)}")
@@ -151,8 +150,7 @@ class _ProgramPlanning:
         else:
             schedule = self._turns(tuple(self._cycles), self._cycles)
         channel_effects = effects(schedule, self._ports, self._orders)
-        # Raise GaveUp where a schedule breaks a rule of the graph, which is a fault of the
-        # search.
+        # A schedule that violates the graph is an internal error of the search.
         for channel in self._graph.channels:
             effect = channel_effects[channel.name]
             if effect.change or channel.initial_tokens + effect.lowest < 0:
@@ -164,7 +162,10 @@ class _ProgramPlanning:
         return PlannedGraph(graph=self._graph, schedule=schedule, rings=rings, order=order)
 
     def _links(self) -> list[TokenLink]:
-        """Return what passes between actors, space included; tokens weigh where they take room."""
+        """Return the tokens per cycle of all channels and of the reverse channels for capacities.
+
+        Only channels without a capacity have a weight: the buffers of the others are fixed.
+        """
         weights = {
             channel.name: self._token_bytes[channel.name]
             for channel in self._graph.channels
@@ -183,7 +184,7 @@ class _ProgramPlanning:
         ]
 
     def _turns(self, names: Sequence[str], cycles: Mapping[str, int]) -> Node:
-        """A piece in which some actors take turns."""
+        """The part of a schedule in which the firings of some actors interleave."""
         members = set(names)
         channels = tuple(
             replace(channel, release=None)
@@ -208,15 +209,15 @@ class _ProgramPlanning:
         return piece
 
 
-FEW = 9  # components whose every order is looked at
-EFFORT = 1_000_000  # what the search among orders may cost: orders times pieces cubed
-MANY = 100  # components beyond which a cut is chosen without looking at what it leads to
+FEW = 9  # components up to which all topological orders are tried
+EFFORT = 1_000_000  # limit of the cost of a search among orders: orders times components cubed
+MANY = 100  # components beyond which a greedy split replaces the search
 
 Turns = Callable[[Sequence[str], Mapping[str, int]], Node]
 
 
 class TokenLink(NamedTuple):
-    """The tokens from one actor to another in whole cycles. weight: bytes of a token."""
+    """The tokens from one actor to another per cycle of each; tokens: initial; weight: bytes each."""
 
     producer: str
     consumer: str
@@ -227,21 +228,21 @@ class TokenLink(NamedTuple):
 
 
 class SchedulePiece(NamedTuple):
-    """Actors that stand together, and how often their piece of the schedule is carried out."""
+    """Actors of one strongly connected component, and how often their part executes."""
 
     actors: tuple[str, ...]
     rounds: int
 
 
 class Nesting:
-    """Looks for nested loops of a graph."""
+    """Search for a single appearance schedule of a graph."""
 
     def __init__(self, links: Sequence[TokenLink], phases: Mapping[str, int], turns: Turns) -> None:
-        """Take what passes, the phases of a cycle of each actor, and who makes pieces with turns."""
+        """links: tokens per cycle. phases: of each actor. turns: schedules interleaved firings."""
         self._links, self._phases, self._turns = links, phases, turns
 
     def schedule(self, cycles: Mapping[str, int]) -> Node:
-        """Return so many cycles of each actor as loops."""
+        """Return nested loops that execute the given number of cycles of each actor."""
         common = gcd(*cycles.values())
         cycles_each = {name: count // common for name, count in cycles.items()}
         if len(cycles_each) == 1:
@@ -263,7 +264,7 @@ class Nesting:
         return looped(common, self._nested(order.tree(), cycles_each, 1))
 
     def _nested(self, tree: Tree, each: Mapping[str, int], rounds: int) -> Node:
-        """The loops of a tree, in a body that goes round so many times in all."""
+        """Return the loops of a tree inside a body that executes `rounds` times in total."""
         if isinstance(tree, SchedulePiece):
             return self.schedule({name: each[name] // rounds for name in tree.actors})
         common = gcd(*(piece.rounds for piece in _pieces_of(tree)))
@@ -285,7 +286,7 @@ def _pieces_of(tree: Tree) -> list[SchedulePiece]:
 
 
 def _pieces(each: Mapping[str, int], binding: Sequence[TokenLink]) -> list[SchedulePiece]:
-    """Actors that wait for one another, in an order in which nobody waits for a later one."""
+    """Strongly connected components of the binding links, in topological order."""
     numbers = {name: number for number, name in enumerate(each)}
     successors: list[list[int]] = [[] for _ in each]
     for link in binding:
@@ -301,7 +302,7 @@ def _pieces(each: Mapping[str, int], binding: Sequence[TokenLink]) -> list[Sched
 
 
 class _Order:
-    """Which pieces share a loop: cuts with few bytes across, at most as many as loops need."""
+    """Search for a nesting of loops with few buffer bytes: a binary tree over the components."""
 
     def __init__(
         self,
@@ -328,7 +329,7 @@ class _Order:
 
     def tree(self) -> Tree:
         if len(self._pieces) <= FEW:
-            # The best of all orders and nestings.
+            # Exact: dynamic programming over subsets covers all topological orders and nestings.
             @cache
             def best(members: int) -> tuple[int, Tree]:
                 if members & (members - 1) == 0:
@@ -353,7 +354,7 @@ class _Order:
         return self._best_in_order() if len(self._pieces) <= MANY else self._cut_in_order()
 
     def _bytes(self, left: int, right: int, common: int) -> int:
-        """Return the bytes between two sets of pieces while a loop of both goes round."""
+        """Return the bytes of buffers between two sets of components in an iteration of their loop."""
         return sum(
             size // common
             for producer, consumer, size in self._across
@@ -367,7 +368,7 @@ class _Order:
         )
 
     def _best_in_order(self) -> Tree:
-        """The best nesting of some orders: the given one, and those found by moving pieces."""
+        """Return the best nesting found by random local search over topological orders."""
         source = Random(0)
         order = list(range(len(self._pieces)))
         least, nesting = self._nesting_of(order)
@@ -379,7 +380,7 @@ class _Order:
         return nesting
 
     def _moved(self, order: Sequence[int], source: Random) -> list[int]:
-        """The order with one piece at another place, where it still stands behind what it needs."""
+        """Return the order with one component moved; the order remains topological."""
         piece = source.choice(order)
         rest = [piece_ for piece_ in order if piece_ != piece]
         first, end = 0, len(rest)
@@ -392,7 +393,7 @@ class _Order:
         return rest
 
     def _nesting_of(self, order: Sequence[int]) -> tuple[int, Tree]:
-        """The best nesting of one order, by dynamic programming over its stretches.
+        """Return the best nesting of one order, by dynamic programming over its intervals.
 
         Source: Murthy, Bhattacharyya, Lee, Joint minimization of code and data for synchronous
         dataflow programs, Formal Methods in System Design 11(1), 1997 (GDPPO).
@@ -419,7 +420,7 @@ class _Order:
         return best(0, len(order))
 
     def _sums(self, order: Sequence[int]) -> list[list[int]]:
-        """Bytes between the pieces before a place and those before another one."""
+        """Return prefix sums, in two dimensions, of the bytes between components of an order."""
         count = len(order)
         at = {piece: place for place, piece in enumerate(order)}
         sums = [[0] * (count + 1) for _ in range(count + 1)]
@@ -434,7 +435,7 @@ class _Order:
         return sums
 
     def _cut_in_order(self) -> Tree:
-        """Halves of one order that share few bytes, over and over."""
+        """Split the given order recursively where the fewest bytes cross."""
         sums = self._sums(range(len(self._pieces)))
 
         def tree(first: int, end: int) -> Tree:
@@ -451,23 +452,23 @@ class _Order:
 
 
 def _between(sums: Sequence[Sequence[int]], first: int, cut: int, end: int) -> int:
-    """Bytes from pieces of one stretch to those of the next."""
+    """Return the bytes between the components of two adjacent intervals."""
     return sums[cut][end] - sums[first][end] - sums[cut][cut] + sums[first][cut]
 
 
-MOST_FIRINGS = 2_000_000  # that are counted one by one: some seconds
-MOST_WRITTEN = 20_000  # that are searched for loops
-LONGEST_BODY = 400  # of a loop that is searched for, in pieces
-PLACES_EACH = 6  # how often an actor may stand in loops before they are no longer short
+MOST_FIRINGS = 2_000_000  # simulated firings: a few seconds
+MOST_WRITTEN = 20_000  # firings that are searched for loops
+LONGEST_BODY = 400  # nodes in the body of a loop that is searched for
+PLACES_EACH = 6  # mean appearances of an actor in loops that count as short
 
 
 def firing_order(
     graph: Graph, order: Sequence[str], firings: Sequence[int], stop: Stop
 ) -> list[str]:
-    """Return the firings of some actors, always the first of `order` that can fire.
+    """Return a firing sequence: repeatedly, the first enabled actor of `order` fires.
 
-    graph: of these actors alone, without capacities. Raises GaveUp where they are too many, and for
-    actors that block one another.
+    graph: contains only these actors, and no capacities. Raises GaveUp for too many firings and
+    for a deadlock.
     """
     if sum(firings) > MOST_FIRINGS:
         raise GaveUp(
@@ -487,7 +488,7 @@ def firing_order(
 
 
 class _Turns:
-    """Tokens in the channels of some actors, and who can fire."""
+    """A simulation: tokens in the channels, phases, and remaining firings of the actors."""
 
     def __init__(self, graph: Graph, order: Sequence[str], left: dict[str, int]) -> None:
         self.left = left
@@ -525,10 +526,11 @@ class _Turns:
 
 
 def short_loops(firings: Sequence[str]) -> Node | None:
-    """Return firings as loops, or None where these are not short.
+    """Return a firing sequence as loops, or None if the loops are not short.
 
-    Repetitions that stand side by side become loops, the shortest bodies first; not always the
-    fewest places that are possible. Short: each actor stands in a few places, however often it fires.
+    Adjacent repetitions become loops, shortest bodies first. This greedy compression does not always
+    minimise the appearances. Loops are short if the actors have at most about PLACES_EACH
+    appearances on average.
     """
     if len(firings) > MOST_WRITTEN:
         return None
@@ -537,7 +539,7 @@ def short_loops(firings: Sequence[str]) -> Node | None:
     line = [_numbered(Fire(name), numbers, nodes) for name in firings]
     length = 1
     while length <= min(len(line) // 2, LONGEST_BODY):
-        # The line with repetitions of bodies of that length as loops.
+        # Replace adjacent repetitions of bodies of that length by loops.
         shorter: list[int] = []
         place = 0
         alike = _runs_alike(line, length)
@@ -564,7 +566,7 @@ def _places(node: Node) -> list[Node]:
 
 
 def _numbered(node: Node, numbers: dict[Node, int], nodes: list[Node]) -> int:
-    """A number that equal pieces share, so that pieces compare at once."""
+    """Return the number of a node; equal nodes share it, so that comparisons take constant time."""
     if node not in numbers:
         numbers[node] = len(nodes)
         nodes.append(node)
@@ -572,7 +574,7 @@ def _numbered(node: Node, numbers: dict[Node, int], nodes: list[Node]) -> int:
 
 
 def _runs_alike(line: Sequence[int], length: int) -> list[int]:
-    """For each place, how many pieces from there on are like those `length` places later."""
+    """For each index, the length of the run that equals the run `length` indices later."""
     runs = [0] * (len(line) - length)
     run = 0
     for place in reversed(range(len(runs))):
@@ -582,10 +584,9 @@ def _runs_alike(line: Sequence[int], length: int) -> list[int]:
 
 
 def downstream_first(feeds: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Return actors such that those that take tokens stand before those that make them.
+    """Return actors with consumers before producers (depth-first postorder).
 
-    feeds: the actors that each one feeds. Where they feed one another in a circle, one of them
-    counts as fed by none of the others.
+    feeds: the consumers of each actor. On a cycle, the edge that closes the cycle is ignored.
     """
     actors: dict[str, None] = {}
     met: set[str] = set()
