@@ -1,9 +1,9 @@
-"""How much memory a network needs: every way to work it in one arena, and the best of them.
+"""RAM that a network needs: plans by several execution strategies in one arena, and the best plan.
 
-The ways: layers one after the other, each as a whole; all layers at once by rows, nothing computed
-twice; and groups of lines and strips, which is the search of planners.memory.labels. All are plans
-of one form, so their figures compare. A plan that was made before, as an answer to whether a
-network fits: checked, not searched.
+The strategies are layer by layer; row by row, with all layers in one group and no recomputation; and
+groups with line buffers and column strips, which planners.memory.labels searches. All plans have the
+same form, so their figures compare. A plan from another run can be loaded instead: it is checked, and
+no search is made.
 """
 
 from __future__ import annotations
@@ -97,32 +97,37 @@ def fit(
     order: str = SEARCHED_ORDER,
     budget: Budget = None,
 ) -> Fit:
-    """Return whether a network fits into some RAM and flash, and the best way to work it.
+    """Return whether a network fits into RAM and flash, and the best plan for it.
 
-    The network is planned as it is given: `csdf fit` simplifies it first, and so do you with
-    cnn2csdf.simplified; a Model that has more layers than it needs is warned of as Suspicious.
-    ram, flash: bytes, or texts such as "256kB". platform: or its name, of cnn2csdf.PLATFORMS, or
-    FILE.json; within the RAM the fastest of the methods with the fewest MACs is best; without `ram`,
-    that with the least product of RAM and time. None: no times, and the one with the least RAM is best.
-    durations: of the phases of each layer, measured in nanoseconds: then times are theirs, and of the
-    platform only the start of a phase. nanoseconds: of a frame, at most, as these say.
-    element_bytes: of all tensors and parameters; by default as the network says. parameter_bytes: of
-    each parameter, if it is another. input: of INPUTS, output: of OUTPUT_MEMORIES; a network of
-    several inputs has them all resident or all external, an input that goes out as it is and outputs
-    that layers read are resident. searched: of SEARCHED, beside the plain ways; by default those
-    without parts of channels. labels: at a place, in one search after the other: the more, the better
-    and slower. memories: fast ones and then slow ones instead of `ram`, also as texts such as
-    "psram=2MB:slow", which change those of a platform that is a board; by default those of the
-    platform: the plan with the least time, where the rates of the slow ones and the cycles of the
-    platform are known, or else with the least bytes moved to and from them, of layers row by row and
-    with strips; input and output are resident. One that holds weights only is flash: what a frame reads
-    of weights there counts, and they may be copied.
-    beside: stack and reserve that `ram` has to hold as well, with the execution state of the C library;
+    The network is planned as it is given. `csdf fit` simplifies it first; in Python call
+    cnn2csdf.simplified. A Model with layers that can be merged causes a Suspicious warning.
+
+    ram, flash: bytes, or strings such as "256kB". platform: a Platform, a name of cnn2csdf.PLATFORMS,
+    or FILE.json. With `ram`, the best plan is the fastest of those with the fewest MACs within it;
+    without `ram`, it is the one with the smallest product of RAM and time. None: no times are
+    predicted, and the plan with the least RAM is best. durations: measured nanoseconds of the phases
+    of each layer. They replace predicted times; only the start-up time of a phase still comes from the
+    platform. nanoseconds: limit on the time of a frame. element_bytes: of all tensors and parameters;
+    by default those of the network. parameter_bytes: of each parameter, if they differ.
+
+    input: of INPUTS, output: of OUTPUT_MEMORIES. Several inputs are all resident or all external. An
+    input that is also an output, and outputs that layers read, are resident. searched: of SEARCHED, in
+    addition to the baselines; by default line buffers and strips. labels: limits on the labels of a
+    state, one for each successive search; more labels give better plans more slowly.
+
+    memories: fast and then slow memories instead of `ram`, also as strings such as "psram=2MB:slow",
+    which modify those of a platform that is a board. Default: those of the platform. The result is the
+    plan with the minimum time, if the rates of slow memories and the clock of the platform are known,
+    or else with the minimum of bytes moved to and from slow memory; layers run row by row and in
+    strips, and input and output are resident. A memory that holds only weights is flash: the weight
+    bytes that a frame reads from it count, and weights may be copied to fast memory. beside: stack and
+    reserve, which `ram` then has to hold as well, together with the execution state of the C library.
     None: `ram` is for the arena alone.
-    order: of ORDERS; of the layers: that of the network alone, or also canonical ones, such as that of
-    the lowest peak of whole tensors. In memories, and with a state, it is that of the network.
-    budget: a stop, seconds, or a text such as "60s"; where it or Ctrl-C ends the search, the best way
-    found by then stands, marked in the reason.
+
+    order: of ORDERS: only the layer order of the network, or also canonical orders, such as the order
+    with the lowest peak of whole tensors. With memories, and for a network with a state, the layer
+    order of the network is used. budget: a stop, seconds, or a string such as "60s". If it or Ctrl-C
+    ends the search, the best plan so far is returned, and the reason says so.
     """
     if isinstance(network, Model):
         network = network_of(network)
@@ -147,7 +152,7 @@ def fit(
 
 
 def answer(request: FitRequest, budget: Budget = None) -> Fit:
-    """Return the answer to a request of `fit`. budget: as there."""
+    """Return the answer to a request of `fit`. budget: as in `fit`."""
     if request.network.keeps_state:
         has_memories = bool(request.memories)
         return (_state_in_memories if has_memories else _fit_with_state)(request, budget)
@@ -157,7 +162,7 @@ def answer(request: FitRequest, budget: Budget = None) -> Fit:
 
 
 def _fit_in_one_memory(request: FitRequest, stop: Stop) -> Fit:
-    """Return the answer for one memory: the methods of all searches, and the best that fits."""
+    """Return the answer for one memory: the plans of all searches, and the best that fits."""
     network, beside = request.network, request.beside
     course = topological_order(network, carries=True)
     is_streamed, external = ends_of(course, request.input, request.output)
@@ -225,10 +230,10 @@ def _methods_of_orders(
     is_streamed: bool,
     is_hopeless: bool,
 ) -> tuple[list[FitMethod], Reason | None]:
-    """Return the methods of all orders of the layers that are searched; why searches ended.
+    """Return the plans of all layer orders that are searched, and why searches ended.
 
-    Canonical orders come first, so that of equal methods those that do not depend on the order of the
-    file are taken. Orders of stages are improved in canonical orders alone, for the same reason. The
+    Canonical orders come first, so that among equal plans the choice does not depend on the layer
+    order of the file. Stage orders are improved only in canonical orders, for the same reason. The
     order of the file comes last, so that no plan is larger than its plan.
     """
     network = request.network
@@ -269,8 +274,8 @@ def _methods_of_orders(
 def _with_stops(orders: CanonicalOrders, stop: Stop) -> Iterator[tuple[Network, Stop]]:
     """Yield the network in canonical orders, each with the stop of its search.
 
-    The first orders are searched with the whole effort each; the others share a part of it, and an end
-    of that is not an end of the search.
+    Each of the first orders is searched with the whole effort. The other orders share a part of it;
+    its end does not count as an end of the search.
     """
     for number, ordered in enumerate(orders.first):
         yield ordered, stop.question(1.0) if number else stop
@@ -280,7 +285,7 @@ def _with_stops(orders: CanonicalOrders, stop: Stop) -> Iterator[tuple[Network, 
 
 
 def _improve_stages(findings: Sequence[Finding], stop: Stop) -> None:
-    """Search other orders of the stages of the methods on the Pareto front of several searches."""
+    """Search other stage orders for the plans on the Pareto front of several searches."""
     pairs = [(finding, method) for finding in findings for method in finding.methods]
     front = improving(pairs, lambda pair: (pair[1].mac_ratio, pair[1].ram_bytes))
     for finding, method in front:
@@ -296,7 +301,7 @@ def _searched(
     is_streamed: bool,
     is_hopeless: bool,
 ) -> Finding:
-    """Return the finished searches of a network whose layers run in its order."""
+    """Return the completed search of a network with this layer order."""
     table = StageTable(ordered, element_bytes=request.element_bytes, outside=external)
     room = request.room
     finding = Finding(
@@ -318,7 +323,7 @@ def _searched(
 
 
 def _of_both_orders(methods: Sequence[FitMethod], ordered: Sequence[FitMethod]) -> list[FitMethod]:
-    """Return the methods of two orders of the layers; of the plain ones those with less RAM."""
+    """Return the plans of two layer orders; of each baseline only the one with less RAM."""
     plain: dict[str, FitMethod] = {}
     for method in (*methods, *ordered):
         if method.name in PLAIN:
@@ -331,7 +336,7 @@ def _of_both_orders(methods: Sequence[FitMethod], ordered: Sequence[FitMethod]) 
 def _too_large_ends(
     table: StageTable, least: int, end: Reason | None = None, beside: RamBeside | None = None
 ) -> Reason:
-    """The reason where inputs or results alone are too large; with the bytes of what they become.
+    """The reason if inputs or results alone exceed the RAM; with their bytes once converted.
 
     end: of the search, if it ended early.
     """
@@ -359,7 +364,7 @@ def _too_large_ends(
 
 
 def _too_slow(times: Iterable[int | None], request: FitRequest) -> Reason:
-    """The reason where no method is within the longest time of a frame."""
+    """The reason if no plan is within the time limit of a frame."""
     platform = None if request.durations is not None else request.platform
     fastest, most, end = min(time or 0 for time in times), int(request.nanoseconds or 0), ""
     time = nanoseconds_in_words(fastest)
@@ -379,7 +384,7 @@ def _too_slow(times: Iterable[int | None], request: FitRequest) -> Reason:
 
 
 def network_of(model: Model) -> Network:
-    """The network of a model; with a warning where that is not the one which commands plan."""
+    """The network of a model; with a warning if it differs from the network that the commands plan."""
     network = model.network
     more = len(network.layers) - len(simplified(Model(network=network)).network.layers)
     if more > 0:
@@ -395,7 +400,7 @@ def network_of(model: Model) -> Network:
 def _cycles(
     network: Network, platform: Platform | None, durations: object, element_bytes: int | None
 ) -> dict[str, Any]:
-    """The platform that times are predicted for, and kernels whose instructions were not counted."""
+    """The platform of the predicted times, and kernels without counted instructions."""
     if platform is None or durations is not None:
         return {}
     return {
@@ -412,10 +417,10 @@ def layer_times(
     parameter_bytes: int | None = None,
     durations: Mapping[str, Sequence[int]] | None = None,
 ) -> dict[str, int] | None:
-    """Return the predicted nanoseconds of each layer in a frame of a plan: a method's, by layer.
+    """Return the predicted nanoseconds of each layer in a frame of a plan, by layer.
 
-    None where no platform is given, of a plan in several memories, whose copies belong to none, and of
-    one that names primitives, whose instructions are not counted.
+    None without a platform; for a plan in several memories, because its copies belong to no layer; and
+    for a plan that names primitives, because their instructions are not counted.
     """
     if plan.memories or any(stage.primitive for group in plan.groups for stage in group.stages):
         return None
@@ -485,10 +490,10 @@ def _fit_in_memories(request: FitRequest, budget: Budget) -> Fit:
 def _planned_beside_stack(
     request: FitRequest, beside: RamBeside | None, stop: Stop
 ) -> tuple[InMemories, int]:
-    """Return the plan in memories of which one holds the stack, and the bytes of its execution state.
+    """Return the plan in memories with the stack in one of them, and the bytes of its execution state.
 
-    beside: stack and reserve; None where no memory holds them. The state follows from the plan, so a
-    plan that leaves too few bytes for its state is searched again with as many bytes less.
+    beside: stack and reserve; None if no memory holds them. The execution state follows from the plan:
+    if a plan leaves too few bytes for it, the search is repeated with that many bytes less.
     """
     layout = layout_of(request.memories)
     home, state, taken = layout.stack, 0, 0 if beside is None else beside.bytes
@@ -517,7 +522,7 @@ def _planned_beside_stack(
 
 
 def _fit_with_state(request: FitRequest, budget: Budget) -> Fit:
-    """Return the answer for a network that keeps a state: of the one way in which its frames work."""
+    """Return the answer for a network with a state, whose frames are computed layer by layer."""
     network, beside, platform = request.network, request.beside, request.platform
     element_bytes, parameter_bytes = request.element_bytes, request.parameter_bytes
     flash, nanoseconds, durations = request.flash, request.nanoseconds, request.durations
@@ -578,9 +583,9 @@ def _fit_with_state(request: FitRequest, budget: Budget) -> Fit:
 
 
 def _state_in_memories(request: FitRequest, budget: Budget) -> Fit:
-    """Return the answer for a network with a state whose arena lies in one of several fast memories.
+    """Return the answer for a network with a state whose arena is in one of several fast memories.
 
-    The nearest that has room is taken. A plan with tensors in slow memory is not looked for.
+    The nearest memory with enough room is used. Plans with tensors in slow memory are not searched.
     """
     network, layout = request.network, layout_of(request.memories)
     beside = None if layout.stack is None else request.beside
@@ -637,11 +642,12 @@ def _state_in_memories(request: FitRequest, budget: Budget) -> Fit:
 
 
 def _chosen(fitting: Sequence[FitMethod], *, is_limited: bool) -> FitMethod | None:
-    """The method with the fewest MACs, of several the fastest; of nearly as fast ones the smallest.
+    """The plan with the fewest MACs; of several the fastest; of nearly equal times the smallest.
 
-    is_limited: RAM within the limit costs nothing. Without a limit the RAM is that of the least
-    product of RAM and predicted time, and NEARLY_AS_SMALL more: a method that takes 2.7 times as long
-    has to save as large a factor of RAM. Without predicted times the smallest is taken.
+    is_limited: RAM within the limit costs nothing. Without a limit, plans are considered up to the RAM
+    of the plan with the minimum product of RAM and predicted time, plus NEARLY_AS_SMALL: a plan that
+    takes 2.7 times as long has to save RAM by the same factor. Without predicted times the smallest
+    plan is taken.
     """
     lowest = min((method.mac_ratio for method in fitting), default=None)
     methods = [method for method in fitting if method.mac_ratio == lowest]
@@ -661,7 +667,7 @@ def _chosen(fitting: Sequence[FitMethod], *, is_limited: bool) -> FitMethod | No
 def _chosen_reason(
     best: FitMethod, methods: Sequence[FitMethod], ram: int | None, beside: RamBeside | None
 ) -> Reason:
-    """The reason for the best method: its MACs, and its time where a smaller method has as few."""
+    """The reason for the best plan: its MACs, and its time if a smaller plan has no more MACs."""
     smaller = [
         method
         for method in methods
@@ -683,9 +689,9 @@ def _chosen_reason(
 
 
 def _worth_showing(ways: Sequence[FitMethod]) -> Iterator[FitMethod]:
-    """The plain ways, and of the others those that no way improves on; by growing RAM.
+    """The baselines, and the Pareto-optimal plans in RAM and MACs, in order of RAM.
 
-    Also the least with keys and values of all heads, which is faster than head by head.
+    The smallest plan with keys and values of all heads is included, as it is faster than head by head.
     """
     least_work: Fraction | None = None
     wanted = {*PLAIN, LINES_AGAIN}
@@ -724,9 +730,9 @@ def fit_of(
     durations: Mapping[str, Sequence[int]] | None = None,
     beside: RamBeside | None = None,
 ) -> Fit:
-    """Return whether a network, worked as a plan says, fits; with its time on a platform, if given.
+    """Return whether a network fits with a loaded plan, and its time on a platform, if one is given.
 
-    Raises InvalidPlan where the plan does not work this network, with what is wrong.
+    Raises InvalidPlan, with the cause, if the plan is not a valid plan of this network.
     """
     require_carried_out(network, plan)
     once = sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers)
@@ -779,7 +785,7 @@ def fit_of(
 
 
 def _places(network: Network, plan: StreamingPlan) -> tuple[str, str]:
-    """Return the places of inputs and results, in the words of `csdf fit`."""
+    """Return where inputs and results are stored, as the options of `csdf fit` name it."""
     outside = {buffer.tensor for buffer in plan.buffers if buffer.kind is Kind.EXTERNAL}
     inputs = {layer.name for layer in network.inputs}
     source = EXTERNAL if inputs & outside else RESIDENT

@@ -1,18 +1,18 @@
-"""The least work within some bytes, and the front of the two: groups, stages, rows a firing.
+"""Pareto front of arena bytes and MACs over fused groups, by label-setting dynamic programming.
 
-A plan carries out one group after the other; what passes between two groups lies whole. The most
-bytes that a group needs are those of the tensors that lie whole beside it, of its lines, and of
-what comes and goes; the plan needs as many as its neediest group. Inside a group lines add up, what
-comes and goes does not, work adds up: so the ways to each cut are extended by one move after the
-other, and of those that end alike only the triples survive that no other improves on. An input that
-comes row by row is taken by the first group as it comes, or collected first: then all plans of a
-resident input follow. Exact in the space of moves.Moves, unless the number of labels at a place is
-limited.
+A plan executes its groups sequentially; a tensor between two groups is stored whole. The peak of a
+group is the sum of the whole tensors live during it, its line buffers, and its largest staging
+buffer; the peak of a plan is that of its largest group. Within a group, line buffers and MACs add
+up; of the staging buffers only the largest counts.
 
-Ways from one cut of a course onward inside one group, as labels: bytes that stay or pass, work. A
-label stands for the moves of a group up to a cut. Of the labels that reach the same cut with the
-same rows a batch only those are kept that no other is at least as good as in all three numbers.
-Labels are kept as arrays, and all moves behind a cut are tried on all labels at once.
+A label is a partial group from one separator of the execution order: bytes of line buffers, staging
+bytes, MACs. Labels are extended by one move at a time. Of the labels that reach the same separator
+with the same rows of a batch, the search keeps those that are not dominated in all three numbers.
+Labels are stored as arrays, and all moves after a separator extend all its labels in one operation.
+
+If the input arrives row by row, the first group either consumes its rows as they arrive, or the
+input is collected first; in the second case all plans of a resident input follow. The search is
+exact over the moves of moves.GroupMoves, unless the number of labels for each state is limited.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ OtherGroups = Callable[[int], Mapping[int, Sequence[GroupWay]]]
 
 
 class PlanFront(NamedTuple):
-    """Plans by growing memory, and whether none is missing within the limits.
+    """Plans in order of memory, and whether the front is complete within the limits.
 
-    Behind the plans of an input that comes row by row are those that collect it first, again by
-    growing memory: their offsets decide which are better. chains: the same groups, for chains whose
-    offsets fit together within some bytes.
+    If the input arrives row by row, plans that collect it first follow the other plans, again in
+    order of memory: the comparison of both kinds depends on their offsets. chains: the same groups,
+    for a search of chains whose offsets fit into a given arena.
     """
 
     plans: list[PlanWay]
@@ -80,11 +80,11 @@ def front(
     others: OtherGroups | None = None,
     budget: Budget = None,
 ) -> PlanFront:
-    """Return the plans within a limit that no other improves on.
+    """Return the undominated plans within a limit.
 
-    is_streamed: whether the input comes row by row. most_work: of a plan. labels: kept at a place at
-    most. others: groups behind a cut, by their end, that are not made of moves: somebody else's.
-    budget: ends the search by GaveUp.
+    is_streamed: whether the input arrives row by row. most_work: limit on the MACs of a plan.
+    labels: limit on the labels of a state. others: further groups after a separator, by their end,
+    that are not built from moves. budget: ends the search with GaveUp.
     """
     limits = LabelLimits(limit, most_work, labels)
     search = _GroupSearch(moves, limits, stop_of(budget), others, is_streamed=is_streamed)
@@ -92,7 +92,7 @@ def front(
 
 
 class _GroupSearch:
-    """A search over groups, from the input to the end."""
+    """Search over groups, from the input to the last separator."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class _GroupSearch:
         self._chains = PlacedChains(tuple(moves.whole_bytes(cut) for cut in range(last)), {})
 
     def front(self) -> PlanFront:
-        """Return the plans from the first cut to the last."""
+        """Return the plans from the first separator to the last."""
         last = len(self._moves.course.separators) - 1
         chains = self._begun()
         for cut in range(last):
@@ -131,7 +131,7 @@ class _GroupSearch:
         return PlanFront(plans, self._is_complete, self._chains)
 
     def _begun(self) -> list[Chains]:
-        """The plans to the first cut: nothing, and behind it an input that was collected."""
+        """The plans to the first separator: the empty plan, and a plan that collects the input."""
         ways = [PlanWay(0, 0, ())]
         collected = collecting(self._moves.whole_bytes(0))
         if self._is_streamed and collected.memory <= self._limits.memory:
@@ -141,7 +141,7 @@ class _GroupSearch:
     def _to_extend(
         self, chains: Sequence[Chains], cut: int
     ) -> Iterator[tuple[bool, Sequence[Chains]]]:
-        """The chains that have come to a cut, by whether its tensor comes row by row."""
+        """The chains that have reached a separator, by whether its tensor arrives row by row."""
         if cut == 0 and self._is_streamed:
             yield True, chains[:1]
             chains = chains[1:]
@@ -150,7 +150,7 @@ class _GroupSearch:
             yield False, come
 
     def _groups(self, begin: int, work: int, *, is_streamed: bool) -> dict[int, list[GroupWay]]:
-        """The groups behind a cut that no other improves on, by their end."""
+        """The undominated groups after a separator, by their end."""
         limits = self._limits._replace(work=work)
         search = GroupLabels(self._moves, begin, limits, self._stop, is_streamed=is_streamed)
         labels_by_end: dict[int, list[Labels]] = defaultdict(list)
@@ -170,7 +170,7 @@ class _GroupSearch:
         return groups
 
     def _apart(self, begin: int) -> list[GroupWay]:
-        """The layers up to the next cut one after the other, if there are several and they fit."""
+        """The layers up to the next separator, layer by layer, if there are several and they fit."""
         move, peak = self._moves.apart(begin)
         if len(move.stages) == 1 or peak > self._limits.memory:
             return []
@@ -180,7 +180,7 @@ class _GroupSearch:
     def _best(
         self, search: GroupLabels, ends: tuple[int, int], found: list[Labels], *, is_streamed: bool
     ) -> list[GroupWay]:
-        """The groups that no other improves on, each with the bytes that it really needs."""
+        """The undominated groups, each with its exact bytes."""
         begin, end = ends
         labels = Labels(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
         order = np.lexsort((labels.lines, labels.work))
@@ -207,7 +207,7 @@ class _GroupSearch:
         return kept
 
     def _lead(self, begin: int, end: int, moves: tuple[GroupMove, ...]) -> int:
-        """Bytes by which what a group reads has to begin behind its result, to lie over it."""
+        """Minimum of source offset minus result offset at which the result may overlap the source."""
         known, table = self._moves, self._moves.table
         source, around = known.course.at(begin), known.course.carried[begin + 1 : end + 1]
         if source in known.course.results or source in around:  # it is not written over
@@ -227,7 +227,7 @@ class _GroupSearch:
         return max(source, self._moves.whole_bytes(end))
 
     def _beyond(self, begin: int, end: int, lead: int) -> int:
-        """Bytes that the two ends of a group need beyond the larger of them."""
+        """Bytes that the two ends of a group need in addition to the larger of them."""
         source, result = self._moves.whole_bytes(begin), self._moves.whole_bytes(end)
         larger = max(source, result)
         return max(source + min(lead, result), larger) - larger
@@ -243,9 +243,10 @@ def _joined(plans: Iterable[PlanWay], groups: Iterable[GroupWay]) -> list[PlanWa
 
 
 class Labels(NamedTuple):
-    """Labels at one place, one in each row of the arrays.
+    """Labels of one state, one in each row of the arrays.
 
-    before: number of the place they come from; label and move: which label and move led here.
+    before: index of the preceding state; label and move: the label of that state, and the move,
+    that lead to this label.
     """
 
     lines: Array
@@ -256,22 +257,22 @@ class Labels(NamedTuple):
     move: Array
 
     def chosen(self, numbers: Array) -> Labels:
-        """Return some of the labels."""
+        """Return the labels with these indices."""
         return Labels(*(column[numbers] for column in self))
 
 
 class _ReachedCut(NamedTuple):
-    """A cut that was reached with some rows a batch, its labels, and the moves behind it."""
+    """A separator with its rows of a batch, its labels, and the moves after the separator."""
 
     labels: Labels
     choices: MoveArrays
 
 
 class LabelLimits(NamedTuple):
-    """The limits that labels have to stay within.
+    """Limits of a label.
 
-    memory: bytes. work: multiply-accumulates of the whole plan. labels: most labels that are kept
-    at one place; above it some are left out, and the search is a heuristic.
+    memory: bytes. work: multiply-accumulates of the whole plan. labels: maximum number of labels
+    for each state; where more are undominated the search drops labels, and is a heuristic.
     """
 
     memory: int
@@ -280,14 +281,14 @@ class LabelLimits(NamedTuple):
 
 
 class GroupLabels:
-    """All labels of groups that begin at one cut."""
+    """All labels of the groups that begin at one separator."""
 
     def __init__(
         self, moves: GroupMoves, begin: int, limits: LabelLimits, stop: Stop, *, is_streamed: bool
     ) -> None:
-        """Take the limits for this group alone: work counts from its begin to the network's end.
+        """Take the limits for this group alone: MACs count from its begin to the end of the network.
 
-        stop: whose effort is spent.
+        stop: the stop whose effort the search spends.
         """
         self._moves, self._stop = moves, stop
         self._limits = limits
@@ -302,9 +303,9 @@ class GroupLabels:
         self.has_left_out = False  # whether some labels were not followed
 
     def ends(self) -> Iterator[tuple[int, Labels]]:
-        """Yield the labels that end a group: their cut, and labels with all bytes as `lines`.
+        """Yield the separators that end a group, each with its labels; their `lines` are all bytes.
 
-        The bytes count the tensors at both ends as if the one lay over the other as far as it can.
+        The bytes count the tensors at both ends as if they overlapped completely.
         """
         last = len(self._moves.course.separators) - 1
         for cut in range(self._begin, last):
@@ -352,7 +353,7 @@ class GroupLabels:
         return labels.chosen(kept)
 
     def moves_of(self, labels: Labels, number: int) -> tuple[GroupMove, ...]:
-        """Return the moves that a label stands for."""
+        """Return the moves of the partial group of a label."""
         moves: list[GroupMove] = []
         while True:
             place = self._places[int(labels.before[number])]
@@ -365,7 +366,7 @@ class GroupLabels:
 
 
 class _Extended(NamedTuple):
-    """All moves (rows) tried on all labels (columns) of a place."""
+    """The labels of a state (columns) extended by all its moves (rows)."""
 
     number: int
     lines: Array
@@ -374,7 +375,7 @@ class _Extended(NamedTuple):
     target: Array  # of each move, not falling
 
     def split(self, wanted: Array, lines: Array) -> Iterator[tuple[int, Labels]]:
-        """Yield the wanted ones for each target, with `lines` as their first number."""
+        """Yield the selected labels for each target, with `lines` as their first number."""
         move, label = np.nonzero(wanted)
         if not len(move):
             return
@@ -389,9 +390,9 @@ class _Extended(NamedTuple):
 
 
 def undominated(first: Array, second: Array, third: Array) -> Array:
-    """Return the numbers of the triples that no other is at most equal to in all three.
+    """Return the indices of the triples that no other triple dominates.
 
-    Of equal triples the first stays. O(n log n) for short staircases.
+    Of equal triples the first is kept. O(n log n) for short staircases.
     """
     order = np.lexsort((second, first, third))
     backend = compiler.backend(fits=all(column.dtype == np.int64 for column in (first, second)))

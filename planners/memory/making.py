@@ -1,12 +1,13 @@
-"""The plan of a chain of groups: exact sizes of its buffers, and their offsets.
+"""Memory plan of a chain of fused groups: buffer sizes, aliases, in-place overlaps and offsets.
 
-It computes in-place overlaps of results and group inputs, and the lower bound that follows.
+Aliases store a tensor inside another, such as the inputs of a concatenation in its result. In-place
+overlaps let the result of a group overwrite dead rows of its input; the lower bound on the arena
+follows from both.
 
-A ring of rows for a concatenation and all that it joins, inside a group. Kept as lines of their
-own, the inputs of a concatenation hold rows until it has copied them. In one ring they write into
-the rows of the result, ahead of it: the ring has as many rows as the longest wait takes, from the
-writing of a row to the last reading of any part of it. Groups of a plan, and the groups in which
-tensors lie whole.
+Inside a group, the inputs of a concatenation may share a ring buffer with its result. With line
+buffers of their own they would keep rows until the concatenation has copied them. In the ring they
+write directly into rows of the result, ahead of it. The ring has as many rows as the maximum
+distance between the last row that is written and the first row that is still read.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ EXTERNAL_ALIGNMENT = 8  # bytes
 
 
 class _KeptIn(NamedTuple):
-    """Rows of the lines of a group, the most bytes that come and go, and lines that are rings."""
+    """Rows of the line buffers of a group, maximum staging bytes, and the shared ring buffers."""
 
     rows: Mapping[str, int]
     passing: int
@@ -63,10 +64,10 @@ def bounded_plan(
     is_streamed: bool,
     offsets: Mapping[str, int] | None = None,
 ) -> tuple[StreamingPlan, int]:
-    """Return the plan of a chain of groups, and bytes that no offsets of its buffers are below.
+    """Return the plan of a chain of groups, and a lower bound on the arena of its buffers.
 
-    offsets: of the tensors, where nothing but tensors takes room, and their places are known; by
-    default they are looked for, and a result may lie over dead rows of what its group reads.
+    offsets: of the tensors, if the arena holds nothing but tensors and their offsets are known. By
+    default offsets are searched, and a result may overlap dead rows of the input of its group.
     """
     is_joined = offsets is None
     makings, again = _makings(course, table, groups, is_streamed=is_streamed, is_joined=is_joined)
@@ -83,7 +84,7 @@ def smaller_plan(
     is_streamed: bool,
     than: int,
 ) -> StreamingPlan | None:
-    """Return the plan of a chain of groups, unless no offsets make it smaller than that."""
+    """Return the plan of a chain of groups; None if its lower bound is not below `than` bytes."""
     makings, again = _makings(course, table, groups, is_streamed=is_streamed, is_joined=True)
     plans = [making.plan(None) for making in makings if making.least < than]
     if not plans:
@@ -92,7 +93,7 @@ def smaller_plan(
 
 
 class GroupBlock(NamedTuple):
-    """Bytes of one group whose parts have offsets within: those of tiles, and scratch.
+    """A memory block of one group with fixed offsets inside: buffers of tiles, and scratch.
 
     alignment: bytes. parts: buffers, at offsets from the begin of the block.
     """
@@ -108,9 +109,10 @@ def plan_with_blocks(
     groups: Sequence[WorkingGroup],
     blocks: Mapping[int, GroupBlock],
 ) -> tuple[StreamingPlan, int]:
-    """Return the plan of groups in which nothing lies over anything else, and bytes it needs at least.
+    """Return the plan of groups without in-place overlaps, and a lower bound on its arena.
 
-    blocks: what a group has besides its lines, sums and staged rows, by the number of the group.
+    blocks: memory of a group in addition to its line buffers, accumulators and staging buffer, by
+    the number of the group.
     """
     making = _Making(course, table, groups, {}, blocks=blocks, has_leads=False)
     return making.plan(None), making.least
@@ -124,9 +126,9 @@ def _makings(
     is_streamed: bool,
     is_joined: bool,
 ) -> tuple[list[_Making], tuple[Span, ...]]:
-    """A chain of groups on its way to a plan, and the spans that it works twice.
+    """The variants of the plan of a chain of groups, and the spans of recomputed layers.
 
-    is_joined: whether tensors may lie in others.
+    is_joined: whether tensors may be aliases of others.
     """
     again = tuple(move.span for group in groups for move in group.moves if move.span is not None)
     if again:
@@ -143,10 +145,10 @@ def _tried(
     groups: Sequence[WorkingGroup],
     aliases: Mapping[str, Alias],
 ) -> Iterator[_Making]:
-    """The same groups with more or fewer tensors that lie in others, of which the least is taken.
+    """The same groups with different sets of aliases, from which the caller takes the smallest plan.
 
-    Of equal ones the first, with the fewest copies: where also those that a group would keep as lines
-    lie in hosts that lie whole.
+    Of equal plans the first wins, which has the fewest copies: there, tensors that a group would
+    keep in line buffers may also be stored in a whole host.
     """
     variants = [
         _Making(course, table, groups, aliases, is_eager=True),
@@ -172,7 +174,7 @@ def _groups(
 
 
 class _Making:
-    """The groups of a plan on their way to buffers."""
+    """Sizes the buffers of a chain of groups, then places them."""
 
     def __init__(
         self,
@@ -185,11 +187,12 @@ class _Making:
         blocks: Mapping[int, GroupBlock] | None = None,
         has_leads: bool = True,
     ) -> None:
-        """Take the tensors that may lie in others, and what some groups have besides.
+        """Choose the aliases of the groups, size all buffers, and compute the lower bound.
 
-        Those do whose hosts lie whole and that would lie whole themselves, or, where it is eager,
-        are made by a stage; and those that make a ring with a host that is a line. has_leads: whether
-        results may lie over dead rows.
+        aliases: candidates. A tensor is stored in its host if both would be stored whole; with
+        `is_eager` also if only the host is stored whole, and a stage produces the tensor; or if
+        both share a ring buffer. blocks: further memory of groups. has_leads: whether results may
+        overlap dead rows.
         """
         self._blocks = blocks or {}
         self._course = course
@@ -220,14 +223,14 @@ class _Making:
 
     @property
     def aliases(self) -> tuple[Alias, ...]:
-        """The tensors that lie in others."""
+        """The tensors that are stored in others."""
         in_rings = (
             alias for kept in self._kept for ring in kept.rings.values() for alias in ring.aliases
         )
         return (*self._aliases.values(), *in_rings)
 
     def plan(self, known: Mapping[str, int] | None) -> StreamingPlan:
-        """Return the plan, at known offsets or at those that are found."""
+        """Return the plan, with the offsets that are known, or with offsets from a search."""
         buffers, inside = self._buffers, self._inner
         offsets = self._placed() if known is None else known
         arena = max((offsets.get(buffer.name, 0) + buffer.size for buffer in inside), default=0)
@@ -251,7 +254,7 @@ class _Making:
         )
 
     def _sized(self) -> Iterator[StreamBuffer]:
-        """The buffers with exact sizes, at no offset yet."""
+        """The buffers with exact sizes, before placement."""
         outside = self._table.outside
         for name, (begin, end) in self._whole.items():
             yield StreamBuffer(
@@ -294,7 +297,7 @@ class _Making:
         return self._table.bytes_of(buffer.tensor)
 
     def _kept_in(self, group: WorkingGroup, aliases: Collection[Alias]) -> _KeptIn:
-        """The rows that a group keeps, and its rings."""
+        """The rows that a group keeps, and its shared ring buffers."""
         group_rows = self._table.group_rows(group.stages, group.streamed_input)
         firings, sizes = group_rows.stages, group_rows.row_bytes
         keeping = {
@@ -315,7 +318,7 @@ class _Making:
         return _KeptIn(rows, max(kept.passing), rings)
 
     def _inside(self, group: WorkingGroup, number: int) -> Iterator[StreamBuffer]:
-        """Lines, sums and the pool of a group."""
+        """Line buffers, accumulators and staging buffer of a group."""
         kept = self._kept[number]
         for tensor, rows in kept.rows.items():
             size = rows * self._table.row_bytes(tensor)
@@ -345,7 +348,7 @@ class _Making:
 
 
 def behind(arena: int, buffers: Sequence[StreamBuffer]) -> dict[str, int]:
-    """Return offsets of tensors outside the arena, one behind the other from its end on."""
+    """Return offsets of the tensors outside the arena, consecutive from its end on."""
     offset, offsets_found = -(-arena // EXTERNAL_ALIGNMENT) * EXTERNAL_ALIGNMENT, {}
     for buffer in buffers:
         if buffer.kind is Kind.EXTERNAL:
@@ -375,10 +378,11 @@ def leads_of(
     whole: Mapping[str, tuple[int, int]],
     aliases: Mapping[str, Alias],
 ) -> Iterator[Lead]:
-    """Yield how results of groups may lie over what they read, and nothing reads any more.
+    """Yield how far results of groups may overlap tensors that are dead after these groups.
 
-    whole: the first group, and one past the last, of tensors that lie whole. aliases: tensors that lie
-    in these. What several groups write and read, each some rows, counts as one result and one source.
+    whole: the first group, and one past the last, of each whole tensor. aliases: tensors that are
+    stored in whole tensors. If several groups write or read rows of a tensor, it counts as one
+    result or source.
     """
     hosts = {name: alias.host for name, alias in aliases.items()}
     inside = {name for name in whole if name not in table.outside}
@@ -408,9 +412,9 @@ def _lead_over(
     ends: tuple[str, str],
     aliases: Mapping[str, Alias],
 ) -> int | None:
-    """Bytes by which a source has to begin behind a result that is written while groups read it.
+    """Minimum of source offset minus result offset, for a result written while groups read the source.
 
-    span: of the groups. None where others than results of groups write either of them.
+    span: of the groups. None if tensors other than results of groups are written to either of them.
     """
     result, source = ends
     first_row = {result: 0, source: 0}  # of the tensors in either, as far as they are of whole rows
@@ -456,7 +460,7 @@ def _is_of_rows(network: Network, alias: Alias) -> bool:
 
 
 def _stays(network: Network, name: str, hosts: Mapping[str, str]) -> bool:
-    """Whether a tensor is a slice of what it lies in: it is there already."""
+    """Whether a tensor is a slice of the tensor in which it is stored, and needs no copy."""
     layer = network.layer(name)
     return layer.operator.cut is not None and hosts.get(name) in {
         hosts.get(input_, input_) for input_ in layer.inputs
@@ -466,7 +470,7 @@ def _stays(network: Network, name: str, hosts: Mapping[str, str]) -> bool:
 def least_arena(
     groups: Sequence[WorkingGroup], buffers: Sequence[StreamBuffer], leads: Sequence[Lead]
 ) -> int:
-    """Return bytes that no offsets go below: the neediest group, results over what they read."""
+    """Return a lower bound on the arena: the peak of the largest group, with in-place results."""
     size = {buffer.name: buffer.size for buffer in buffers}
     most = 0
     for number in range(len(groups)):
@@ -482,7 +486,7 @@ def least_arena(
 
 
 class RingRows(NamedTuple):
-    """The rows of a ring, and the tensors in it beside its own."""
+    """The rows of a shared ring buffer, and the tensors in it besides its host."""
 
     rows: int
     aliases: tuple[Alias, ...]
@@ -495,9 +499,9 @@ def rings_of(
     lines: Mapping[str, int],
     row_bytes: Mapping[str, int],
 ) -> dict[str, RingRows]:
-    """Return the rings that take no more bytes than the lines in their place.
+    """Return the shared ring buffers that need no more bytes than separate line buffers.
 
-    lines: rows of each line of the group; row_bytes: of each result.
+    lines: rows of each line buffer of the group; row_bytes: of each result.
     """
     members: dict[str, list[Alias]] = {}
     for alias in aliases:
@@ -519,7 +523,7 @@ def rings_of(
 
 
 def pays(ring: int, apart: int) -> bool:
-    """Whether a ring of some bytes is to stand in the place of lines."""
+    """Whether a shared ring buffer is at most as large as separate line buffers."""
     return ring <= apart
 
 
@@ -534,7 +538,7 @@ def _rows(
     host: str,
     aliases: Sequence[Alias],
 ) -> int:
-    """Rows from the first that is still read to the last that is written, at any time."""
+    """Maximum distance from the first row that is still read to the last row that is written."""
     readers = _readers(network, firings, [Alias(host, host), *aliases])
     fired, most = [0] * len(firings), 0
     for place in order:
@@ -552,7 +556,7 @@ def _rows(
 def _readers(
     network: Network, firings: Sequence[StageFirings], aliases: Sequence[Alias]
 ) -> dict[str, list[tuple[int, RowNeeds]]]:
-    """For each tensor of a ring the stages that read some of its bytes, under its name or another's."""
+    """For each tensor of a ring, the stages that read its bytes, also under another name."""
     readings: dict[str, list[tuple[int, RowNeeds]]] = {alias.tensor: [] for alias in aliases}
     for place, stage in enumerate(firings):
         for reading in stage.readings:
@@ -570,7 +574,7 @@ def _readers(
 
 
 def _overlap(network: Network, one: Alias, other: Alias) -> bool:
-    """Whether two tensors of a host have places of it in common."""
+    """Whether two tensors of a host have columns and channels of it in common."""
     shapes = [network.layer(alias.tensor).shape for alias in (one, other)]
     sizes = [(shape.width, channels_of(shape)) for shape in shapes]
     begins = [(alias.column, alias.channel) for alias in (one, other)]
@@ -582,9 +586,9 @@ def _overlap(network: Network, one: Alias, other: Alias) -> bool:
 
 
 class WorkingGroup(NamedTuple):
-    """Stages that work at the same time, or none, while the input is collected.
+    """Stages that fire interleaved, or no stage, while the input is collected.
 
-    arriving: the input, where it comes row by row.
+    streamed_input: the input, if it arrives row by row.
     """
 
     geometry: tuple[Geometry, ...]
@@ -597,7 +601,7 @@ class WorkingGroup(NamedTuple):
 
     @property
     def result(self) -> str:
-        """The tensor that the group makes."""
+        """The tensor that the group produces."""
         if not self.geometry:
             assert self.streamed_input is not None
             return self.streamed_input
@@ -607,7 +611,7 @@ class WorkingGroup(NamedTuple):
 def lifetimes(
     course: TopologicalOrder, groups: Sequence[WorkingGroup]
 ) -> dict[str, tuple[int, int]]:
-    """Return the tensors that lie whole, with the first group and one past the last that has them."""
+    """Return the whole tensors, each with its first group and one past its last group."""
     begin: dict[str, int] = {}
     first = groups[0]
     passing = first.streamed_input if first.geometry else None  # the input, if it never lies whole
@@ -640,7 +644,7 @@ def lifetimes(
 def lives_of_lines(
     groups: Sequence[WorkingGroup], names: Collection[str]
 ) -> dict[str, tuple[int, int]]:
-    """Return the lives of those tensors that a stage makes for its own group."""
+    """Return the lifetimes of those of the tensors that a stage produces for its own group."""
     return {
         geometry.firings.result: (number, number + 1)
         for number, group in enumerate(groups)

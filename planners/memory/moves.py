@@ -1,6 +1,7 @@
-"""The ways from one cut of a course to a later one, inside a group, and what each keeps.
+"""Moves of a group from one separator of the execution order to a later one, and their costs.
 
-They are values: groups and chains of groups, with the memory and MACs that they need.
+A move is a sequence of stages inside one group. The module also defines the values that a search
+builds from moves: groups, and chains of groups, with their memory and MACs.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ WHOLE = 0  # rows a batch of a tensor that lies whole
 
 
 class GroupMove(NamedTuple):
-    """Stages from the layer after one cut to the layer of a later cut."""
+    """Stages from the layer after one separator to the layer at a later separator."""
 
     begin: int  # numbers of cuts
     end: int
@@ -44,17 +45,17 @@ class GroupMove(NamedTuple):
 
     @property
     def is_rematerialised(self) -> bool:
-        """Whether its stages have copies of layers."""
+        """Whether the stages include copies of layers."""
         return self.span is not None
 
     @property
     def rows(self) -> int:
-        """Result rows of the last stage a firing."""
+        """Result rows of the last stage in each firing."""
         return self.stages[-1].rows
 
 
 class OrderSection(NamedTuple):
-    """Layers between two cuts in an order that a table knows, the last the layer of the later cut."""
+    """Layers between two separators, in an order that a table has; the last is at the later one."""
 
     begin: int  # numbers of cuts
     end: int
@@ -63,7 +64,7 @@ class OrderSection(NamedTuple):
     span: Span | None = None
 
     def stage(self, layers: tuple[str, ...], rows: int) -> Stage:
-        """Return the stage of some of the layers; sums add up what the section makes as it comes."""
+        """Return a stage of some layers; a reduction accumulates the rows that the section produces."""
         network = self.table.network
         layer = network.layer(layers[0])
         is_inside = len(layers) == 1 and layer.inputs[0] in self.layers
@@ -73,11 +74,11 @@ class OrderSection(NamedTuple):
         return Stage(layers=layers, rows=rows)
 
     def channels(self, stage: Stage) -> int:
-        """Return the channels of the first layer of a stage, which are those that parts share."""
+        """Return the channels of the first layer of a stage, which channel blocks divide."""
         return self.table.network.layer(stage.layers[0]).shape.channels
 
     def partitions(self, begin: int = 0) -> Iterator[tuple[tuple[str, ...], ...]]:
-        """Yield all partitions of the layers from a place on into runs that can be stages."""
+        """Yield all partitions of the layers from index `begin` on into runs that can be stages."""
         if begin == len(self.layers):
             yield ()
             return
@@ -86,15 +87,16 @@ class OrderSection(NamedTuple):
                 yield (self.layers[begin:end], *rest)
 
     def move(self, stages: Iterable[Stage]) -> GroupMove:
-        """Return the move of some stages."""
+        """Return the move with these stages."""
         return GroupMove(self.begin, self.end, tuple(stages), self.span)
 
 
 class MoveCost(NamedTuple):
-    """The needs of a move.
+    """Memory and MACs of a move.
 
-    lines: bytes that stay for the whole group. passing: the most bytes that come and go with a
-    firing of any but the last stage; last: with one of the last stage, its own batch aside.
+    lines: bytes that stay allocated for the whole group. passing: the maximum of staging bytes in a
+    firing of any stage but the last; last: the same for the last stage, without its own result
+    batch.
     """
 
     lines: int
@@ -104,11 +106,12 @@ class MoveCost(NamedTuple):
 
 
 class MoveArrays(NamedTuple):
-    """The moves behind a cut as arrays, ordered by where they lead.
+    """The moves after a separator as arrays, sorted by the state that they reach.
 
-    keys: cuts and rows a batch they lead to; key: the number of that, end: the cut. lines and work:
-    as in MoveCost. most: bytes that come and go where the group ends with the move, onward: where it
-    goes on. result: bytes of the tensor at the end. left: the least work behind the end.
+    keys: states that are reached, each a separator and its rows of a batch. key: index of the
+    state; end: its separator. lines and work: as in MoveCost. most: staging bytes if the group ends
+    with the move; onward: if the group continues. result: bytes of the tensor at the end. left:
+    lower bound on the MACs after the end.
     """
 
     moves: tuple[GroupMove, ...]
@@ -124,7 +127,7 @@ class MoveArrays(NamedTuple):
 
 
 class GroupMoves:
-    """All moves of a course, and what they cost."""
+    """All moves of an execution order, and their costs."""
 
     longest_stage = LONGEST_STAGE
     most_partitions = MOST_PARTITIONS
@@ -132,7 +135,7 @@ class GroupMoves:
     def __init__(
         self, course: TopologicalOrder, table: StageTable, parts: Sequence[int] = ()
     ) -> None:
-        """Take the parts, beside one, into which the channels of a stage may be cut."""
+        """Take the numbers of channel blocks, besides one, into which a stage may be divided."""
         self.course = course
         self.table = table
         self._parts = parts
@@ -150,7 +153,7 @@ class GroupMoves:
         ] = {}
 
     def from_cut(self, begin: int, entry: int) -> Iterator[GroupMove]:
-        """Yield the moves that begin behind a cut whose tensor comes so many rows a batch."""
+        """Yield the moves after a separator; entry: rows of a batch of its tensor, or WHOLE."""
         course = self.course
         first = course.separators[begin] + 1
         for end in range(begin + 1, len(course.separators)):
@@ -170,7 +173,7 @@ class GroupMoves:
                 yield from self.partitions(OrderSection(begin, end, layers, self.table))
 
     def _stages(self, layers: tuple[str, ...]) -> Iterator[Stage]:
-        """The rows a firing, and the parts, that are worth a try."""
+        """Stages with the rows of a firing, and the channel blocks, that are worth trying."""
         accumulating_layer = self.table.accumulating_layer(layers) if self._parts else None
         for rows in batches(layers, self.table):
             yield Stage(layers=layers, rows=rows)
@@ -186,7 +189,7 @@ class GroupMoves:
                         )
 
     def partitions(self, section: OrderSection) -> Iterator[GroupMove]:
-        """Yield the moves whose stages, several of them, share a section."""
+        """Yield the moves that divide a section into several stages."""
         partitions = list(islice(section.partitions(), self.most_partitions + 1))
         if len(partitions) > self.most_partitions:
             yield section.move(section.stage((name,), 1) for name in section.layers)
@@ -197,10 +200,10 @@ class GroupMoves:
                 yield from self._with_rows(section, runs)
 
     def around_attention(self, section: OrderSection) -> Iterator[GroupMove]:
-        """Yield moves in which scores, column by column, stay inside of a stage.
+        """Yield moves in which attention scores stay inside a stage, column by column.
 
-        Stages are as long as they can be: those that begin with scores alone, those that end with a
-        product with weights or before scores, or all.
+        Stages are as long as possible, in three variants: only stages that begin with scores;
+        stages that end with a product with weights or before scores; all stages.
         """
         layers, network = section.layers, section.table.network
         operators = [network.layer(name).operator for name in layers]
@@ -227,7 +230,7 @@ class GroupMoves:
     def _with_rows(
         self, section: OrderSection, runs: Sequence[tuple[str, ...]]
     ) -> Iterator[GroupMove]:
-        """The same rows a firing in all stages of several layers of a section."""
+        """Moves whose stages of several layers compute the same number of rows in each firing."""
         counts = {run: batches(run, section.table) for run in runs}
         for rows in sorted({rows for count in counts.values() for rows in count}):
             stages = tuple(section.stage(run, rows if rows in counts[run] else 1) for run in runs)
@@ -237,7 +240,7 @@ class GroupMoves:
                     yield from self._in_parts(section, stages)
 
     def _in_parts(self, section: OrderSection, stages: Sequence[Stage]) -> Iterator[GroupMove]:
-        """The same parts in all stages of a section that can work so."""
+        """Moves with the same number of channel blocks in all stages that support them."""
         accumulating_layer = [section.table.accumulating_layer(stage.layers) for stage in stages]
         for parts in self._parts:
             can = [
@@ -259,9 +262,9 @@ class GroupMoves:
     def choices(
         self, begin: int, entry: int
     ) -> dict[tuple[int, int], list[tuple[MoveCost, GroupMove]]]:
-        """Return the moves behind a cut that no other improves on, by their end and batch.
+        """Return the undominated moves after a separator, by their end and rows of a batch.
 
-        entry: rows a batch of the tensor at the cut, or WHOLE.
+        entry: rows of a batch of the tensor at the separator, or WHOLE.
         """
         if (begin, entry) not in self._choices:
             by_key = defaultdict(list)
@@ -274,22 +277,22 @@ class GroupMoves:
         return self._choices[begin, entry]
 
     def _fills_whole(self, move: GroupMove) -> bool:
-        """Whether a move ends by putting rows that come into a tensor that lies whole."""
+        """Whether a move ends by scattering incoming rows into a tensor that is stored whole."""
         last = self.table.network.layer(self.course.at(move.end))
         is_moving = last.operator.scatters_rows
         return is_moving and move.stages[-1].mode is Mode.ACCUMULATING
 
     def carried_bytes(self, cut: int) -> int:
-        """Bytes of the arena of what goes around a cut, and of inputs that are read behind it."""
+        """Arena bytes of the tensor carried past a separator, and of inputs that later layers read."""
         around = [tensor for tensor in (self.course.carried[cut],) if tensor is not None]
         return sum(map(self.table.arena_bytes, (*around, *self.course.others_behind(cut))))
 
     def whole_bytes(self, cut: int) -> int:
-        """Bytes of the arena that the tensor at a cut takes where it lies whole."""
+        """Arena bytes of the tensor at a separator if it is stored whole."""
         return self._whole_bytes[cut]
 
     def arrays(self, begin: int, entry: int) -> MoveArrays:
-        """Return the choices behind a cut as arrays."""
+        """Return the undominated moves after a separator as arrays."""
         if (begin, entry) not in self._arrays:
             self._arrays[begin, entry] = self._as_arrays(self.choices(begin, entry))
         return self._arrays[begin, entry]
@@ -317,9 +320,9 @@ class GroupMoves:
         return MoveArrays(tuple(move for _, _, move in choices_all), keys, *columns)
 
     def cost(self, move: GroupMove, entry: int, table: StageTable | None = None) -> MoveCost:
-        """Return what a move keeps: the tensor it begins with, and all up to its own result.
+        """Return the cost of a move, with the tensor at its begin and all tensors up to its result.
 
-        table: that has its stages, if it is none of those that are known here.
+        table: the table that has the stages, if it is not one of the tables of these moves.
         """
         table = table or self.table_of(move)
         if len(move.stages) == 1:
@@ -348,7 +351,7 @@ class GroupMoves:
         )
 
     def _single(self, move: GroupMove, entry: int, table: StageTable) -> MoveCost:
-        """The same for one stage, whose firings follow from the rows it needs alone."""
+        """The same for a single stage, whose firings follow from its own row needs."""
         geometry = table.geometry(move.stages[0])
         source = self.course.at(move.begin)
         beside = geometry.accumulator + self._beside(move, entry)
@@ -374,9 +377,9 @@ class GroupMoves:
         )
 
     def _beside(self, move: GroupMove, entry: int) -> int:
-        """Bytes of tensors that lie whole beside the two ends of a group, by the move behind them.
+        """Bytes of whole tensors inside a move, in addition to the two ends of its group.
 
-        Results of the network do, also where the group goes on with their rows.
+        Results of the network are stored whole even where the group goes on with their rows.
         """
         inside = {stage.result for stage in move.stages[:-1]}
         if entry != WHOLE:
@@ -384,16 +387,16 @@ class GroupMoves:
         return sum(map(self.table.arena_bytes, sorted(self.course.results & inside)))
 
     def apart(self, section: int) -> tuple[GroupMove, int]:
-        """Return the layers between a cut and the next one after another, each whole, and the peak."""
+        """Return the layer-by-layer move between a separator and the next one, and its peak bytes."""
         if section not in self._sections:
             self._sections[section] = self._one_after_another(section)
         return self._sections[section]
 
     def _one_after_another(self, section: int) -> tuple[GroupMove, int]:
-        """The layers between two cuts as a move, and their peak.
+        """The layers between two separators, each in one firing, as a move; and their peak.
 
-        The peak is in bytes, of all tensors that are alive while a layer works, the cut's included;
-        concatenations between the cuts copy nothing, where that is less.
+        The peak is in bytes, of all tensors live while a layer is computed, including those at the
+        separators. Concatenations between the separators are in place where this lowers the peak.
         """
         course, table = self.course, self.table
         first, upto = course.separators[section] + 1, course.separators[section + 1] + 1
@@ -420,9 +423,9 @@ class GroupMoves:
         return GroupMove(section, section + 1, stages), peak
 
     def pace(self, move: GroupMove) -> Pace | None:
-        """Return how far a move is with the tensor it begins with, firing by firing of its result.
+        """Return how much of its first tensor a move has read, firing by firing of its result.
 
-        None where it does not read that tensor: an input among several.
+        None if the move does not read this tensor: an input among several.
         """
         if id(move) not in self._paces:  # whose hash would cost more than the search of a pace
             table = self.table_of(move)
@@ -436,7 +439,7 @@ class GroupMoves:
 
 
 def batches(layers: Sequence[str], table: StageTable) -> Sequence[int]:
-    """Return rows a firing that are worth a try: a stage of one layer repeats nothing."""
+    """Return the rows of a firing that are worth trying; a single layer recomputes nothing."""
     height = table.height(layers[-1])
     if len(layers) == 1 or height == 1:
         return (1,)
@@ -444,7 +447,7 @@ def batches(layers: Sequence[str], table: StageTable) -> Sequence[int]:
 
 
 def _work_left(course: TopologicalOrder) -> tuple[int, ...]:
-    """Multiply-accumulates behind each cut, nothing done twice."""
+    """MACs after each separator, without recomputation."""
     network = course.network
     work = [
         multiply_accumulates(layer, network.input_shapes(layer))
@@ -454,7 +457,7 @@ def _work_left(course: TopologicalOrder) -> tuple[int, ...]:
 
 
 def _best(every: list[tuple[MoveCost, GroupMove]]) -> list[tuple[MoveCost, GroupMove]]:
-    """Return the moves that no other move equals or beats in all that counts."""
+    """Return the undominated moves."""
     kept: list[tuple[MoveCost, GroupMove]] = []
     for cost, move in sorted(every, key=lambda pair: (pair[0], len(pair[1].stages))):
         if not any(all(a <= b for a, b in zip(lower, cost, strict=True)) for lower, _ in kept):
@@ -463,11 +466,12 @@ def _best(every: list[tuple[MoveCost, GroupMove]]) -> list[tuple[MoveCost, Group
 
 
 class GroupWay(NamedTuple):
-    """A group: its bytes, what lies whole at its ends included, its work, its cuts and moves.
+    """A group: bytes including the whole tensors at its ends, MACs, separators and moves.
 
-    pool: bytes that come and go, in one piece; lines: all others inside. lead: bytes by which what the
-    group reads has to begin behind its result, to lie over it. in_turn: where the stages of its one
-    move are of several groups of the plan, how many are of each.
+    pool: bytes of the staging buffer, in one piece; lines: all other bytes inside the group. lead:
+    the minimum of source offset minus result offset at which the result may overlap the source.
+    in_turn: for a move whose stages form several groups of the plan, the number of stages of each
+    group.
     """
 
     memory: int
@@ -482,12 +486,12 @@ class GroupWay(NamedTuple):
 
     @property
     def is_apart(self) -> bool:
-        """Whether it is several groups of a plan, which work one after the other."""
+        """Whether it is several groups of a plan, executed sequentially."""
         return bool(self.in_turn)
 
 
 def collecting(size: int) -> GroupWay:
-    """Return the group in which no layer works: the input comes row by row until it lies whole.
+    """Return the group without layers that collects an input row by row until it is stored whole.
 
     size: bytes of the input.
     """
@@ -495,7 +499,7 @@ def collecting(size: int) -> GroupWay:
 
 
 class PlanWay(NamedTuple):
-    """A chain of groups with its peak and its work."""
+    """A chain of groups with its peak and its MACs."""
 
     memory: int
     work: int

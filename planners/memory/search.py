@@ -1,9 +1,13 @@
-"""The ways of a network in an arena, found one after the other until a stop.
+"""Search for memory plans of one network in one arena, until the time limit.
 
-First the plain ones: whole layers, and all layers by rows. Then the search of groups, with more and
-more labels at a place: lines alone, and strips below what lines need. Where the plan of a chain of
-groups takes more bytes than are counted, chains whose tensors find places are looked for beside it.
-Spaces of moves: those that compute nothing twice, a few for a first answer, layers worked twice.
+Two baselines come first: layer by layer, and all layers row by row. Then groups are searched with a
+growing number of labels for each state, first with line buffers alone and then with column strips.
+A chain of groups whose plan needs more bytes than the search has counted is not final: the arena is
+then bisected for other chains whose tensors can be placed.
+
+The sets of moves are searched in this order: a small set for a first answer; moves without
+recomputed MACs, that is with line buffers alone; then moves with column strips, with
+rematerialisation and with channel blocks.
 """
 
 from __future__ import annotations
@@ -69,7 +73,7 @@ WIDTHS = (12, 100, ALL)  # labels at a place, one search after the other
 
 
 class Finding:
-    """The ways of a network. ended: the reason, where the stop ended the search."""
+    """Search for the memory plans of one network; `ended` is the reason if the stop ended it."""
 
     def __init__(
         self,
@@ -84,9 +88,10 @@ class Finding:
         times: PlanTimes | None,
         stop: Stop,
     ) -> None:
-        """Take where the input comes from, the spaces to search, and the RAM that is asked for.
+        """Take the order of execution, the sets of moves to search, and the RAM limit.
 
-        counts_state: whether that is the RAM of arena and execution state, or of the arena.
+        counts_state: whether the limit applies to arena plus execution state, or to the arena
+        alone.
         """
         self.methods: list[FitMethod] = []
         self._chains: dict[int, PlanWay] = {}  # of plans in `methods`, by their identity
@@ -106,7 +111,7 @@ class Finding:
         )
 
     def _all_spaces(self) -> Iterator[tuple[str, GroupMoves]]:
-        """The spaces with strips; that in which gates are computed twice only if there are gates."""
+        """The sets of moves with strips; rematerialisation only if there are spans to recompute."""
         yield STRIPS, GroupMoves(self._course, self._table)
         twice = TwiceMoves(self._course, self._table)
         if twice.has_spans:
@@ -114,7 +119,7 @@ class Finding:
         yield IN_PARTS, GroupMoves(self._course, self._table, PARTS)
 
     def run(self) -> None:
-        """Find the plain ways, and as many others as the stop allows."""
+        """Add the two baseline plans, and all plans that the search finds before the stop."""
         where = self._course, self._table
         self._add(WHOLE_LAYERS, layer_by_layer(*where, is_streamed=self._is_streamed).plan)
         self._add(BY_ROWS, row_by_row(*where, is_streamed=self._is_streamed).plan)
@@ -124,9 +129,10 @@ class Finding:
             self.ended = reason_of(end)
 
     def run_without_ram(self, stop: Stop) -> None:
-        """Search as without a limit of RAM: each plan that is listed then is found with a limit too.
+        """Search without a RAM limit, so that every plan listed for a limit is also found with it.
 
-        The limits of a search decide which of equal counts are kept, and how far an effort goes.
+        The limits of a search decide which of several equal labels is kept, and how far an effort
+        reaches.
         """
         self._ram, self._stop = None, stop
         before = self.ended
@@ -136,9 +142,9 @@ class Finding:
             self.ended = before or reason_of(end)
 
     def improve(self, method: FitMethod, stop: Stop) -> None:
-        """Add the plan of a method with other orders of its stages, where a smaller one is found.
+        """Add the plan of a method with another order of its stages, if that makes the plan smaller.
 
-        `ended` does not say whether the stop ended it.
+        `ended` does not record whether the stop ended this improvement.
         """
         chain = self._chains.get(id(method.plan))
         if chain is None:
@@ -168,7 +174,7 @@ class Finding:
         )
 
     def _search(self) -> None:
-        """Lines alone first, strips below what lines need; with more and more labels at a place."""
+        """Search line buffers first and then strips, with a growing number of labels for each state."""
         once = OnceMoves(self._course, self._table)
         heads = HeadGroups(once)
         most = min(way.ram_bytes for way in self.methods)
@@ -188,11 +194,11 @@ class Finding:
                 return
 
     def _is_within_ram(self, methods: Sequence[FitMethod]) -> bool:
-        """Whether the smallest of the methods is within the RAM that is asked for."""
+        """Whether the smallest of the methods fits into the RAM limit."""
         return self._ram is not None and min(way.with_state for way in methods) <= self._ram
 
     def _arena_room(self) -> int | None:
-        """The RAM that is asked for without the largest execution state so far."""
+        """The RAM limit minus the largest execution state so far."""
         return (
             None
             if self._ram is None
@@ -200,7 +206,7 @@ class Finding:
         )
 
     def _strips(self, least: int, labels: int) -> bool:
-        """Look for strips below the least bytes of lines; return whether nothing was left out."""
+        """Search strips below the minimum of line buffers; return whether the search was exhaustive."""
         is_complete = True
         is_first = labels == self._widths[0]
         for name, moves in self._spaces.items():
@@ -219,7 +225,7 @@ class Finding:
         labels: int,
         others: OtherGroups | None = None,
     ) -> bool:
-        """Add the plans of a front that are new; return whether none is missing."""
+        """Add the new plans of a Pareto front; return whether the front is complete."""
         plan_front = front(
             moves,
             limit,
@@ -250,9 +256,9 @@ class Finding:
         return plan_front.is_complete
 
     def _sink(self, name: str, chains: PlacedChains, counted: int) -> None:
-        """Bisect the arena between the bytes that are counted and those of the smallest way.
+        """Bisect the arena between the bytes that were counted and those of the smallest plan.
 
-        With a limit of RAM only as long as no way is within it.
+        With a RAM limit the bisection runs only until a plan fits.
         """
         lower, upper = counted, min(way.ram_bytes for way in self.methods)
         if self._is_within_ram(self.methods):
@@ -268,7 +274,7 @@ class Finding:
             upper = min(cap, *(way.ram_bytes for way in self.methods))
 
     def _tried(self, name: str, way: PlanWay) -> StreamingPlan | None:
-        """Add the plan of a chain of groups that is new, unless others are as good; return it."""
+        """Build and add the plan of a new chain of groups, unless a known plan is as good."""
         self._stop.look()
         key = (name, *(group.moves for group in way.groups))
         if key in self._planned:
@@ -293,11 +299,12 @@ class Finding:
 
 
 def _limits(least: int, ram: int | None) -> Iterator[int]:
-    """Limits for the search of strips, each giving all ways below it.
+    """Memory limits for the search of strips; each search returns all plans below its limit.
 
-    Of equal counts the search keeps one, another under each limit, and their bytes differ when they
-    are placed. So the limits are steps that do not depend on the RAM, and the first search takes all
-    from the RAM on: what it finds with more RAM, and fits, it finds with less.
+    Of labels with equal counts the search keeps one, and a different one under each limit; their
+    plans differ in bytes once they are placed. The limits are therefore steps that do not depend on
+    the RAM, and the first search runs through all steps from the RAM upwards: a plan that is found
+    with more RAM, and fits into less, is also found with less.
     """
     if ram is None:
         yield from (least // 4, least // 2, least - 1)
@@ -310,9 +317,9 @@ def _limits(least: int, ram: int | None) -> Iterator[int]:
 
 
 def _caps(gaps: Sequence[tuple[int, int]], ram: int | None) -> list[int]:
-    """Arenas in which other chains might be placed, where some take more bytes than are counted.
+    """Arena sizes in which other chains are tried, because some plans exceed their counted bytes.
 
-    gaps: bytes that are counted, and those of the plan.
+    gaps: pairs of counted bytes and bytes of the plan.
     """
     steps = {
         counted + (taken - counted) * part // PARTS_OF_GAP
@@ -327,7 +334,7 @@ def _caps(gaps: Sequence[tuple[int, int]], ram: int | None) -> list[int]:
 
 
 class TwiceMoves(GroupMoves):
-    """All moves, and those in which the layers in front of sums over a whole map work twice."""
+    """All moves, and moves that recompute the producers of a global reduction."""
 
     spans_are_free = False  # whether only layers without multiply-accumulates work twice
     longest_way = 3  # cuts beyond the first behind which the sums have been used
@@ -338,7 +345,7 @@ class TwiceMoves(GroupMoves):
 
     @property
     def has_spans(self) -> bool:
-        """Whether there are layers between two cuts that might work twice."""
+        """Whether layers between two separators can be recomputed."""
         return any(
             self._span(begin, end) is not None
             for begin in range(len(self.course.separators))
@@ -346,7 +353,7 @@ class TwiceMoves(GroupMoves):
         )
 
     def from_cut(self, begin: int, entry: int) -> Iterator[GroupMove]:
-        """Yield the moves that begin behind a cut whose tensor comes so many rows a batch."""
+        """Yield the moves after a separator; entry: rows of a batch of its tensor, or WHOLE."""
         yield from super().from_cut(begin, entry)
         for end in self._ends(begin) if entry == WHOLE else ():  # it is read twice, all of it
             found = self._span(begin, end)
@@ -357,7 +364,7 @@ class TwiceMoves(GroupMoves):
                 yield from self.partitions(section)
 
     def _ends(self, begin: int) -> Iterator[int]:
-        """Cuts to which layers might work twice from a cut on."""
+        """Separators that end a span worth recomputing from this separator on."""
         left = self.longest_way
         for end in range(begin + 1, len(self.course.separators)):
             length = self.course.separators[end] - self.course.separators[begin]
@@ -367,7 +374,7 @@ class TwiceMoves(GroupMoves):
             yield end
 
     def _span(self, begin: int, end: int) -> tuple[Rematerialisation, StageTable] | None:
-        """The layers between two cuts, some of them twice, where the first tensor is thin."""
+        """The layers between two separators with copies of recomputed layers; None if not worth it."""
         if (begin, end) not in self._spans:
             repeated = done_twice(self.course, begin, end)
             is_worth_it = repeated is not None and self._is_worth_it(begin, repeated)
@@ -379,7 +386,11 @@ class TwiceMoves(GroupMoves):
         return self._spans[begin, end]
 
     def _is_worth_it(self, begin: int, again: Rematerialisation) -> bool:
-        """Whether what is computed twice is larger than what it is computed from, or that stays."""
+        """Whether recomputation pays: the largest recomputed tensor is larger than the source.
+
+        If other layers read the source as well, an equal size suffices. A span also has to be of
+        the kind that these moves recompute: with MACs, or without.
+        """
         copied = {copy.layer for copy in again.copies.values()}
         widest = max(map(self.table.tensor_bytes, copied))
         readers = set(again.network.consumers[self.course.at(begin)])
@@ -396,29 +407,29 @@ class TwiceMoves(GroupMoves):
 
 
 class OnceMoves(TwiceMoves):
-    """The moves that repeat no multiply-accumulate; only layers without any are computed again."""
+    """Moves without repeated MACs; only layers that have no MACs are recomputed."""
 
     spans_are_free = True
 
     def from_cut(self, begin: int, entry: int) -> Iterator[GroupMove]:
-        """Yield the moves that begin behind a cut whose tensor comes so many rows a batch."""
+        """Yield the moves after a separator; entry: rows of a batch of its tensor, or WHOLE."""
         for move in super().from_cut(begin, entry):
             if not any(self.table_of(move).repeats(stage) for stage in move.stages):
                 yield move
 
 
 class PlainMoves(OnceMoves):
-    """The moves of single layers and pairs that compute nothing again, for a first answer."""
+    """Moves of single layers and pairs without recomputation, for a first answer."""
 
     longest_stage = 2
     most_partitions = 1
 
 
 class HeadGroups:
-    """Groups in which the heads of attention work one after another, each with its keys and values."""
+    """Groups that compute attention head by head, each head with its own keys and values."""
 
     def __init__(self, moves: GroupMoves) -> None:
-        """Take the moves of the network, which have no such groups."""
+        """Take the moves of the network, which do not include such groups."""
         self._moves, self._course, self._table = moves, moves.course, moves.table
         course = self._course
         self._known: dict[int, GroupWay] = {}
@@ -433,16 +444,16 @@ class HeadGroups:
                 self._known |= {} if group is None else {begin: group}
 
     def __bool__(self) -> bool:
-        """Whether there is an attention whose heads can work one after another."""
+        """Whether the network has an attention block whose heads can be computed sequentially."""
         return bool(self._known)
 
     def __call__(self, begin: int) -> dict[int, list[GroupWay]]:
-        """Return the groups behind a cut, by their end."""
+        """Return the groups after a separator, by the separator that ends them."""
         group = self._known.get(begin)
         return {} if group is None else {group.end: [group]}
 
     def _by_heads(self, begin: int, end: int) -> GroupWay | None:
-        """The way between two cuts around an attention: a group for each head, and for the rest."""
+        """The groups between two separators around attention: one for each head, and the rest."""
         course, moves = self._course, self._moves
         heads_found = heads_between(course, begin, end)
         if heads_found is None:
@@ -474,7 +485,7 @@ class HeadGroups:
         return GroupWay(whole + peak, work, begin, end, (move,), tuple(in_turn))
 
     def _least(self, section: OrderSection) -> tuple[tuple[Stage, ...], int]:
-        """The stages of a section with the fewest bytes inside, and those bytes."""
+        """The stages of a section with the minimum of bytes inside the group, and these bytes."""
         single = section.move(section.stage((name,), 1) for name in section.layers)
         candidates = []
         for move in (single, *self._moves.around_attention(section)):
@@ -493,9 +504,9 @@ class HeadGroups:
         stages: Sequence[Stage],
         table: StageTable,
     ) -> int:
-        """Bytes of the tensors at both ends, the result over the source as far as it can.
+        """Bytes of the tensors at both ends, with the result overlapping the source where it can.
 
-        sources: names under which the stages behind the heads may read the source, or rows of it.
+        sources: names under which the stages after the heads may read the source, or rows of it.
         """
         course = self._course
         name, result = course.at(begin), course.at(end)
@@ -510,14 +521,14 @@ class HeadGroups:
 
 
 def _at_once(name: str, table: StageTable) -> tuple[Stage, ...]:
-    """A layer that makes all its rows in one firing."""
+    """A layer that computes all its rows in one firing."""
     return (Stage(layers=(name,), rows=table.height(name)),)
 
 
 def _renamed(
     stages: Sequence[Stage], names: Sequence[str], others: Sequence[str]
 ) -> tuple[Stage, ...]:
-    """The stages of layers that work like others."""
+    """The same stages for other layers that compute the same operators."""
     renamed_layers = dict(zip(names, others, strict=True))
     return tuple(
         replace(stage, layers=tuple(renamed_layers[name] for name in stage.layers))
