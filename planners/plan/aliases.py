@@ -202,10 +202,10 @@ def worth_it(
     lives: Mapping[str, tuple[int, int]],
     sizes: Mapping[str, int],
 ) -> dict[str, Alias]:
-    """Return the inlays without those that make the most bytes alive at one time more.
+    """Return the aliases without the aliases that raise the peak of live bytes.
 
-    A host lives as long as all that lie in it; lives and sizes are of all tensors by themselves. Takes
-    out hosts, then single inlays, as long as that helps.
+    A host is live while any tensor inside it is live; lives and sizes are of each tensor by itself.
+    Greedy: remove all aliases of a host, then single aliases, while that lowers the peak.
     """
     kept = dict(aliases)
     most = most_bytes(kept, lives, sizes)
@@ -232,7 +232,7 @@ def most_bytes(
     lives: Mapping[str, tuple[int, int]],
     sizes: Mapping[str, int],
 ) -> int:
-    """Return the most bytes of all tensors that are alive at one time."""
+    """Return the peak of the live bytes of all tensors."""
     joint = joint_lives(aliases, lives)
     return max(
         loads((*life, sizes[name]) for name, life in joint.items()).values(),

@@ -1,7 +1,8 @@
-"""Rules of layers and tensors that the checker of plans finds itself, apart from planners and C.
+"""Rules of layers and tensors that the checker of plans derives without code of planners or C.
 
-Which layers may add up their input, in rows or in blocks of channels, or work in tiles; which tensors
-may lie inside a host; the bytes of weights and states; and when a variable takes over its rows.
+They say which layers may accumulate their input, by rows or by channel blocks, or run in tiles, and
+which tensors may be aliases inside a host. They also give the bytes of weights and states, and the
+group after which the rows of a variable are copied.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SINGLE_BYTES = 4  # of a weight of a layer that computes in floating point
 
 
 def pixel_elements(shape: Shape) -> int:
-    """Return the channels of a pixel; all elements of a tensor that is no map."""
+    """Return the channels of a pixel; all elements of a tensor that is not a feature map."""
     return shape.channels if shape.is_map else shape.elements
 
 
@@ -38,7 +39,7 @@ def has_wide_accumulators(network: Network, layer: Layer) -> bool:
 
 
 def adds_up_rows(network: Network, layer: Layer) -> bool:
-    """Return whether a layer makes its one row of the sums, or maxima, of all rows of a map."""
+    """Return whether a layer reduces all rows of a map to its one row, by sums or maxima."""
     if not layer.inputs or layer.shape.rows != 1:
         return False
     source = network.layer(layer.inputs[0]).shape
@@ -58,7 +59,7 @@ def adds_up_rows(network: Network, layer: Layer) -> bool:
 
 
 def may_accumulate(network: Network, layer: Layer) -> bool:
-    """Return whether a layer may be a stage to which each firing brings a row of the input."""
+    """Return whether a layer may be an accumulating stage, which reads one input row per firing."""
     return layer.operator.scatters_rows or adds_up_rows(network, layer)
 
 
@@ -68,7 +69,10 @@ def _is_fusible(operator: op.Operator) -> bool:
 
 
 def works_on_blocks(layer: Layer, *, is_first: bool) -> bool:
-    """Return whether a block of channels of a result needs that of the input, or, first, any."""
+    """Return whether a channel block of the result needs only the same channel block of the input.
+
+    is_first: whether the layer is the first of its stage, whose input may be read in all channels.
+    """
     if not all(map(_is_fusible, layer.epilogue)):
         return False
     bank = layer.operator.filter_bank
@@ -78,7 +82,7 @@ def works_on_blocks(layer: Layer, *, is_first: bool) -> bool:
 
 
 def makes_rectangles(network: Network, layer: Layer) -> bool:
-    """Return whether each rectangle of a map is made of one rectangle of each input."""
+    """Return whether each rectangle of a map is computed from one rectangle of each input."""
     shapes = [network.layer(name).shape for name in layer.inputs] + [layer.shape]
     if not all(shape.is_map for shape in shapes):
         return False
@@ -107,7 +111,7 @@ def makes_rectangles(network: Network, layer: Layer) -> bool:
 
 
 def can_lie_apart(network: Network, layer: Layer) -> bool:
-    """Return whether a layer and its readers reach pixels of its result that do not adjoin."""
+    """Return whether a layer and its readers can address pixels of its result with gaps."""
     if layer.shape.height * layer.shape.width == 1:
         return True
     readers = [network.layer(name) for name in network.consumers[layer.name]]
@@ -119,12 +123,12 @@ def can_lie_apart(network: Network, layer: Layer) -> bool:
 
 
 def joins_columns(layer: Layer) -> bool:
-    """Return whether a layer puts maps side by side, column by column, and computes nothing."""
+    """Return whether a layer only concatenates feature maps along the columns."""
     return layer.shape.is_map and not layer.epilogue and layer.operator.joined_axis == WIDTH
 
 
 def bytes_kept(network: Network, layer: Layer) -> int:
-    """Return the bytes of the state that a layer itself has from frame to frame."""
+    """Return the bytes of the internal state that a layer retains from frame to frame."""
     states = layer.operator.kept(network.input_shapes(layer))
     return sum(prod(state.dims) * state.element.bytes for state in states.values())
 
@@ -151,7 +155,7 @@ def bytes_of_weights(network: Network, layer: Layer, element_bytes: int | None) 
 
 
 class VariableUpdate(NamedTuple):
-    """After a group the last rows of a tensor become those of a variable."""
+    """The group after which the last rows of a source tensor are copied to a variable."""
 
     group: int
     variable: str
@@ -159,10 +163,10 @@ class VariableUpdate(NamedTuple):
 
 
 def variable_updates(network: Network, plan: StreamingPlan) -> list[VariableUpdate]:
-    """Return when each variable is updated: after the last group that reads it, and makes its source.
+    """Return the update of each variable: after the last group that reads it or computes its source.
 
-    The source may be the window of a ring, of which the variable is the first part: then after the
-    last group that reads the window, or makes its new rows.
+    The source may be the window of a ring, whose first rows are the variable. Then the update follows
+    the last group that reads the variable or the window, or computes the new rows of the window.
     """
     windows, updates = rings_of(network), []
     for previous, following in network.variables:
@@ -179,7 +183,7 @@ def variable_updates(network: Network, plan: StreamingPlan) -> list[VariableUpda
 
 
 def firings_in_order(order: tuple[Turns, ...]) -> Iterator[str]:
-    """Yield the result of each firing that turns stand for."""
+    """Yield the result of each firing of a run-length encoded order."""
     for turns in order:
         for _ in range(turns.times):
             yield from turns.results

@@ -103,7 +103,7 @@ class CheckedWeightReads:
         return bank.groups == 1 < rows and row < SHORT_ROW and rows * row <= MOST_COPIED
 
     def _summed_up(self, layer: Layer, last: Layer) -> int:
-        """The bytes of a layer whose feature maps the last layer adds up, as far as it needs them."""
+        """Weight bytes of a layer for the region of its feature maps that the last layer reduces."""
         rows = (0, self._needs.rows(last, 0, (0, last.shape.rows))[1])
         columns = layer.shape.width
         if last.operator.sliding_window is not None:
@@ -111,10 +111,10 @@ class CheckedWeightReads:
         return self._of_pixels(layer, rows, columns, is_summed=True)
 
     def _in_blocks(self, stage: Stage, layer: Layer, rows: Range, columns: int) -> int:
-        """The bytes of a layer where a firing goes along the columns for each block of channels.
+        """Weight bytes of a layer in a firing that passes over the columns once per channel block.
 
-        Blocks before the last one go to the accumulating layer only. That reads of each filter the
-        taps of a block.
+        Blocks before the last block end at the accumulating layer. For a block, the accumulating layer
+        reads only the filter taps of the input channels in that block.
         """
         assert stage.accumulating_layer is not None
         place = stage.layers.index(stage.accumulating_layer)
@@ -143,7 +143,7 @@ class CheckedWeightReads:
         ]
 
     def _columns_made(self, layers: tuple[str, ...]) -> dict[str, int]:
-        """How many columns of each layer are made, for all columns of the last."""
+        """The number of columns of each layer that all columns of the last layer need."""
         made = dict.fromkeys(layers, 0)
         made[layers[-1]] = self._network.layer(layers[-1]).shape.width
         for layer in map(self._network.layer, reversed(layers)):

@@ -1,12 +1,13 @@
-"""The checker of plans that come from elsewhere: whether a network can be worked in this way.
+"""Checker of memory plans from any source: whether a plan executes its network correctly.
 
-planners.plan.plan has the rules of a valid plan. First the statements of a plan are compared with the
+planners.plan.plan lists the rules of a valid plan. First the statements of a plan are compared with the
 network: layers, their order and modes, the sizes of buffers, the buffer that each layer reads, and
-when it is written. Then planners.plan.executor carries the plan out without computing, in an arena
-whose bytes have the mark of the element that they hold.
+when that buffer is written. Then planners.plan.executor executes the plan without computing values, in
+an arena with shadow memory that tags each byte with the element it holds.
 
-All is found from the plan and the network, with the geometry of planners.plan.checked_geometry and the
-rules of planners.plan.checked_rules, which no planner and no writer of C uses.
+Every check is derived from the plan and the network, with the geometry of
+planners.plan.checked_geometry and the rules of planners.plan.checked_rules, which neither planners nor
+the C generator use.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ WITH_OTHERS = 2**27  # bytes of an arena that any network may have: larger ones 
 
 
 def require_plan(network: Network, worked: Network, plan: StreamingPlan) -> None:
-    """Raise InvalidPlan, naming the layer or buffer, unless the plan works this network.
+    """Raise InvalidPlan, naming the layer or buffer, unless the plan executes this network.
 
-    worked: the network with the copies of layers that the plan names, from whoever made it; it is
+    worked: the network with the copies of layers that the plan names, from an untrusted source; it is
     compared with the network first.
     """
     require_same(network, worked)
@@ -71,7 +72,7 @@ def require_plan(network: Network, worked: Network, plan: StreamingPlan) -> None
 
 
 def _require_counts(plan: StreamingPlan, machine: PlanMachine) -> None:
-    """Require that a frame has read and written as many bytes of each slow memory as the plan says."""
+    """Require that the traffic of a frame with each slow memory is the traffic stated in the plan."""
     names = [memory.name for memory in plan.memories if memory.is_slow]
     names += [] if plan.flash is None else [plan.flash]
     if [count.memory for count in plan.traffic] != names:
@@ -91,7 +92,7 @@ def _require_counts(plan: StreamingPlan, machine: PlanMachine) -> None:
 
 
 class _Checked:
-    """A plan beside its network."""
+    """The static checks of a plan against its network."""
 
     def __init__(self, network: Network, plan: StreamingPlan) -> None:
         self._network, self._plan = network, plan
@@ -114,7 +115,7 @@ class _Checked:
         self._unit = min(self._element_bytes(layer.name) for layer in network.layers)
 
     def _sources(self, layer: Layer) -> list[str]:
-        """The tensors that a layer reads, of the window of a ring those that it is of."""
+        """The stored tensors that a layer reads: for a ring window, its variable and its new rows."""
         names_stored: list[str] = []
         for name in layer.inputs:
             window = self._windows.get(name)
@@ -128,7 +129,7 @@ class _Checked:
         return self._plan.element_bytes or self._network.layer(tensor).element_bytes
 
     def require(self) -> None:
-        """Raise InvalidPlan for what can be told without carrying the plan out."""
+        """Raise InvalidPlan for the violations that are visible without executing the plan."""
         self._require_layers()
         self._require_streamed_input()
         for _, planned in self._stages():
@@ -151,7 +152,7 @@ class _Checked:
         require_layouts(self._network, self._plan)
 
     def _require_kept(self) -> None:
-        """Require one buffer in all groups for each variable, and for what each layer keeps."""
+        """Require one buffer in all groups for each variable, and for the state of each layer."""
         wanted = dict.fromkeys(self._variables, Kind.KEPT)
         for layer in self._works.values():
             if bytes_kept(self._network, layer):
@@ -177,7 +178,7 @@ class _Checked:
                 yield number, planned
 
     def _require_layers(self) -> None:
-        """Each layer once, behind those that it reads."""
+        """Require each layer once, after the layers that it reads."""
         of = f"the plan of network {self._plan.network!r}"
         layers_executed = self._worked
         for number, planned in self._stages():
@@ -325,7 +326,7 @@ class _Checked:
             )
 
     def _require_buffer(self, buffer: StreamBuffer) -> None:
-        """Its size is that of its rows, and it lies in the arena where it is no outside one."""
+        """Require the size of its rows, and an offset in the arena unless the buffer is external."""
         named = f"buffer {buffer.name!r}"
         names_allowed = {*self._works, *self._inputs, *self._outputs, *self._variables}
         if buffer.tensor not in names_allowed:
@@ -407,7 +408,7 @@ class _Checked:
             raise InvalidPlan(f"{named}; who reads it needs its rows in one piece")
 
     def _require_arena(self) -> None:
-        """No larger than all tensors and their sums beside one another, so that it can be checked."""
+        """Limit the arena to twice all tensors and accumulators, or 128 MiB, so that it can be checked."""
         most = sum(
             layer.shape.elements * (self._element_bytes(layer.name) + 2 * ACCUMULATOR_BYTES)
             for layer in self._network.layers
@@ -501,13 +502,13 @@ class _Checked:
                 raise InvalidPlan(f"tensor {name!r} outlives its group, but does not lie whole")
 
     def _require_one_each(self) -> None:
-        """Require that no buffer stands for the same as another one in a group.
+        """Require that no two buffers of a group have the same purpose.
 
-        Two with rows of a tensor are for different readers, or one is for the readers that no other
-        names; a ring beside a whole tensor, neither of which names any, is read by nobody. A line
-        stands alone: rows are staged for one line only. What lies outside is one piece of the
-        caller's memory for the whole frame. A host has one buffer, and rings that its rows are copied
-        into.
+        Two buffers with rows of a tensor name different readers, or one of them serves the readers that
+        no other buffer names. A ring in addition to a whole tensor, neither with named readers, would
+        never be read. A line buffer is the only buffer of its tensor: rows are staged for one line
+        buffer only. An external tensor is one block of the caller's memory for the whole frame. A host
+        has one buffer, and ring buffers into which its rows are copied.
         """
         hosts = {alias.host for alias in self._plan.aliases}
         for first, second in combinations(self._plan.buffers, 2):
@@ -550,8 +551,8 @@ class _Checked:
     def _require_filled(self) -> None:
         """Require that each buffer with rows is written before it is read.
 
-        A ring or line in each of its groups, a whole tensor as it is made or comes in, or taken over
-        by the first group that has the buffer.
+        A ring or line buffer is written in each of its groups. A whole tensor is written as it is
+        computed or arrives, or copied by the first group that has the buffer.
         """
         plan = self._plan
         copied = {
@@ -586,7 +587,7 @@ class _Checked:
         self._require_ends()
 
     def _require_ends(self) -> None:
-        """Require one buffer for each input that is there at first; others come into the arena."""
+        """Require one buffer for each input stored before the first group, not for streamed inputs."""
         plan = self._plan
         brought = {name for name in self._group_of if name in self._inputs}
         if not plan.is_copied(0) and plan.groups[0].streamed_input is not None:

@@ -1,45 +1,46 @@
 """A memory plan: groups of stages, and buffers at offsets in one arena.
 
 A group is a list of stages that fire interleaved; a stage is a run of layers with a compute mode.
-Groups run in sequence. Stages of a group fire on demand of the last one, or in an order that the
-plan gives; with an order rows go at once to where they stay: into ring buffers, of which a tensor may
-have several for different readers.
+Groups run in sequence. The stages of a group fire on demand of the last stage, or in an order that
+the plan contains. With an explicit order, rows are written directly to ring buffers or whole tensors,
+without staging. A tensor may have several ring buffers, each for different readers.
 
-Layout: tensors lie row by row, in a row column by column, the channels of a pixel side by side. Row y
-of a whole tensor is its row y; of a line buffer of R rows it is row y mod R, of a strip of K columns
-column x is column x mod K, with the channels of one channel block. What is staged lies in the staging
-buffer of the group, at its bottom or at its top in turn; strips, and after them the accumulators of a
-firing, lie between the two. An aliased tensor (planners.plan.aliases) has its pixels where its host
-has them.
+Layout: tensors are stored in row-major order with the channels of a pixel adjacent (HWC). Row y of a
+whole tensor is stored as row y; in a line buffer of R rows, as row y mod R. In a strip of K columns,
+column x is stored as column x mod K, with the channels of one channel block. Staged rows alternate
+between the bottom and the top of the staging buffer of the group. The strips of a firing, and after
+them its accumulators, are between the two ends. The pixels of an aliased tensor
+(planners.plan.aliases) are pixels of its host.
 
-A variable stays from frame to frame in a buffer that all groups have. The window of a ring
-(cnn2csdf.rings) has no buffer: its first rows lie there, the others where they are made. The group
-behind which nobody reads the window, or the variable, ends by taking over the rows for the next frame.
+A variable is resident: its buffer belongs to all groups and keeps its bytes from frame to frame. The
+window of a ring (cnn2csdf.rings) has no buffer of its own: its first rows are in the buffer of the
+variable, the new rows in the buffer that their layer writes. The last group that reads the variable or
+the window ends by copying the rows for the next frame.
 
-Groups of one network, or of several in one arena, may work at the same time, on frames behind one
-another. A tensor between two such groups lies in two buffers: when both groups have finished their
-frames, one buffer is copied to the other.
+Groups of one network, or of several networks in one arena, may run concurrently, on successive frames.
+A tensor between two such groups has two buffers: when both groups have finished their frames, one
+buffer is copied to the other.
 
 A valid plan, as planners.plan.checker checks it:
 
 - Layers: each layer of the network once, in a group and stage after the layers that it reads. A stage
   has a mode that its layers can have, between 1 and all rows a firing, a strip of each inner layer, and
   tiles that end where the result does.
-- Buffers: of a tensor of the network, within the groups and the arena, as large as its rows, at a
-  multiple of the bytes of an element; sums at a multiple of 4, weights at a multiple of a weight;
-  staging, strips and scratch at a multiple of the bytes of the smallest element. A tensor that
-  outlives its group is stored whole; so do results of the network.
-- Reading: each layer finds one buffer of each tensor that it reads, in its group, which is written
-  before. Two buffers of a tensor are for different readers.
-- Bytes: a byte that is read holds the element, sum, weight or state that the reader expects. All that a
-  firing reads is there until the firing ends, unless the layer works element by element in place.
-- Frames: weights, states and variables that the next frame begins with are there when a frame ends.
-- Orders: a group with an order has as many turns of each stage as the stage has firings.
-- Aliases: a tensor lies inside one host, which has the buffer, and all readers reach its pixels.
-- Memories: each buffer lies in one memory; a slow memory has whole tensors and resident weights only. A
-  stage whose result lies in slow memory makes pixels of it in a write buffer.
-- Counts: multiply-accumulates, and bytes from and to each slow memory, are those of a frame.
-- Concurrent groups, and bytes that stay while another network works, have no byte in common.
+- Buffers: a buffer holds a tensor of the network, is within the groups and the arena, and is as large
+  as its rows. Its offset is a multiple of the element size; for accumulators, of 4 bytes; for weights,
+  of the size of a weight; for staging, strips and scratch, of the smallest element size. A tensor that
+  outlives its group is stored whole, and so is a result of the network.
+- Reading: for each tensor that a layer reads there is one buffer in its group, written before the read.
+  Two buffers of a tensor are for different readers.
+- Bytes: a byte that is read holds the element, sum, weight or state that the reader expects. The inputs
+  of a firing stay intact until the firing ends, unless the layer is elementwise and in place.
+- Frames: at the end of a frame the weights, states and variables for the next frame are intact.
+- Orders: an explicit order of a group contains each stage once for each of its firings.
+- Aliases: an aliased tensor is inside one host, which has the buffer, and all readers reach its pixels.
+- Memories: each buffer is in one memory. A slow memory holds whole tensors and resident weights only. A
+  stage whose result is in slow memory computes pixels of the result in a write buffer.
+- Counts: the multiply-accumulates and the traffic of each slow memory are the figures of one frame.
+- Concurrent groups, and bytes retained while another network runs, are disjoint in the arena.
 """
 
 from __future__ import annotations
@@ -63,9 +64,9 @@ _BUFFER_HEAD = "     offset      size   groups  rows  kind              tensor"
 class Span(NamedTuple):
     """The layers between two separators that are recomputed, by the tensors before and after them.
 
-    by_heads: the heads of attention work in sequence, with copies of what their queries, keys and
-    values are computed from. layers: those that work in this many tiles of columns, if that is more
-    than one; then source is one of the tensors that they read.
+    by_heads: the heads of attention run in sequence, each with copies of the layers that produce its
+    queries, keys and values. layers: the layers that are computed in tiles of columns, `tiles` of
+    them; then source is one of the tensors that these layers read. Empty for the other spans.
     """
 
     source: str
@@ -94,15 +95,15 @@ class Strip(NamedTuple):
 
 
 class Mode(Enum):
-    """How a stage goes through its work.
+    """The loop order in which a stage computes its result.
 
-    ROWS: a firing makes some result rows, along their columns where there are several layers.
-    ACCUMULATING: a firing adds a row of the input to the accumulators of its one layer; the last makes
-    the result. Where the layer only moves places, a firing puts those of a row into the whole result.
-    CHANNELS: one firing; for each feature map of the result, the first of two layers computes what
-    the second adds up at once. Its input has to are stored whole. TILES: one firing; the result is made
-    rectangle by rectangle, each from the rectangles that it needs of the tensors before it. What the
-    stage reads and its result are stored whole.
+    ROWS: a firing computes some rows of the result, column by column where the stage fuses several
+    layers. ACCUMULATING: a firing adds an input row to the accumulators of the one layer; the last
+    firing computes the result from them. A layer that only moves elements writes the elements of the
+    input row into the whole result instead. CHANNELS: one firing; the first of two layers computes one
+    feature map at a time, which the second reduces immediately. The input is stored whole. TILES: one
+    firing; the result is computed rectangle by rectangle, each from the rectangles of its inputs that
+    it needs. The inputs of the stage and its result are stored whole.
     """
 
     ROWS = "rows"
@@ -115,8 +116,8 @@ class Mode(Enum):
 class Tiles:
     """The tiles of a result, by the rows and columns where they end.
 
-    halo_cached: whether a tile takes over what those before it made; otherwise it recomputes its halo.
-    Raises InvalidPlan unless both are growing numbers above 0.
+    halo_cached: whether a tile reuses the halo that earlier tiles computed; otherwise it recomputes
+    its halo. Raises InvalidPlan unless the ends are positive and strictly increasing on both axes.
     """
 
     row_ends: tuple[int, ...]
@@ -134,11 +135,11 @@ class Tiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """Layers in their order, the last of which writes the result, and result rows a firing.
+    """Fused layers in execution order, and the rows of the result that a firing computes.
 
-    channel_blocks: how often a firing goes along the columns, each time with a block of the channels of
-    the layers before the accumulating layer, which holds sums of its rows meanwhile. tiles: of a stage
-    that works tile by tile.
+    The last layer writes the result. channel_blocks: the number of passes of a firing over the columns.
+    Each pass computes one block of the channels of the layers before the accumulating layer, which
+    holds partial sums of its rows between passes. tiles: the tiles of a stage of mode TILES.
     """
 
     layers: tuple[str, ...]
@@ -182,10 +183,10 @@ class Kind(Enum):
 class StreamBuffer:
     """Bytes at an offset, for some groups: begin <= group < end.
 
-    rows: of the tensor, to the extent that the buffer has room; 0 for staging, tiles and scratch.
-    readers: layers that read the tensor here; empty for all that no other buffer of it names. Of
-    scratch, the layers that use it. layout: of a whole tensor, CHW where its channels follow one
-    another; HWC, or none, where those of a pixel lie side by side.
+    rows: the number of rows of the tensor that the buffer can hold; 0 for staging, tiles and scratch.
+    readers: the layers that read the tensor in this buffer; empty for all readers that no other buffer
+    of the tensor names. For scratch, the layers that use it. layout: of a whole tensor, CHW where the
+    channels are planes; HWC or None where the channels of a pixel are adjacent.
     """
 
     name: str
@@ -273,14 +274,15 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedGroup:
-    """Stages that work interleaved, and what passes into and out of them.
+    """Stages that fire interleaved, and the tensors that pass into and out of the group.
 
-    streamed_input: the network's input where it comes row by row, or a whole tensor whose rows are
-    copied into ring buffers; it is made like a result. A group without stages collects an input, and
-    the groups behind find it whole. Where a network has several inputs, each may be a stage of its own,
-    which brings some rows a firing. order: in which the stages fire; empty where firing is driven by
-    the demand of the last stage. transfers: copies before the first firing. concurrent: groups with the
-    same word, of this plan or of others in the same arena, may work at the same time.
+    streamed_input: the input of the network where it arrives row by row, or a whole tensor whose rows
+    are copied into ring buffers; its rows are written like the rows of a result. A group without stages
+    collects an input, which later groups read as a whole tensor. Where a network has several inputs,
+    each may be a stage of its own, whose firings deliver rows. order: the firing sequence of the
+    stages; empty where firing is driven by the demand of the last stage. transfers: copies before the
+    first firing. concurrent: groups with the same label, of this plan or of other plans in the same
+    arena, may run at the same time.
     """
 
     stages: tuple[PlannedStage, ...]
@@ -296,9 +298,9 @@ class PlannedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """A memory of a board, and this many bytes of it: its size, or what a plan takes of it.
+    """A memory of a board, and its size in bytes, or the bytes of it that a plan uses.
 
-    is_slow: whether layers work elsewhere, and its bytes are counted as they move.
+    is_slow: whether layers compute in another memory, and the traffic of this memory is counted.
     """
 
     name: str
@@ -317,18 +319,18 @@ class MemoryTraffic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamingPlan(Viewed):
-    """A network in an arena.
+    """The memory plan of a network in one arena.
 
-    element_bytes: of all tensors; None where each has its own. multiply_accumulates: of a frame,
-    recomputation included. External buffers begin behind the arena. rematerialised: where layers
-    that sums need are there twice, or heads each have layers; stages and buffers name the copies.
-    aliases: tensors that lie inside the buffer of another. layers: the first and one past the last
-    of those that are worked, counted without inputs and outputs, where they are not all. memories:
-    in which the arena lies, one behind the other; none where it lies in a single one. traffic:
-    that a frame reads from slow memories and writes to them: what a firing reads or writes there,
-    and copies. flash: the memory outside the arena where the weights of layers lie, slow as well;
-    None where nobody counts what is read of them. A layer reads its weights with each firing: those
-    copied in the frame, else the resident ones, else those in the flash.
+    element_bytes: the element size of all tensors; None where each tensor has its own.
+    multiply_accumulates: per frame, recomputation included. External buffers have offsets past the end
+    of the arena. rematerialised: spans whose layers are recomputed, or computed by heads or by tiles
+    of columns; stages and buffers name the copies. aliases: tensors inside the buffer of a host.
+    layers: the first executed layer and one past the last, inputs and outputs not counted; None for all.
+    memories: the memories that the arena is divided into, in address order; empty for a single memory.
+    traffic: the bytes that a frame reads from and writes to slow memories, by firings and by copies.
+    flash: the memory outside the arena that stores the weights, slow as well; None where reads of
+    weights are not counted. A layer reads its weights in each firing: from the copy made in the frame,
+    else from the resident copy, else from the flash.
     """
 
     network: str
@@ -419,7 +421,7 @@ class StreamingPlan(Viewed):
 
     @property
     def collects_input(self) -> bool:
-        """Whether the input comes row by row, and is stored whole before the first layer works."""
+        """Whether the input arrives row by row and is stored whole before the first layer runs."""
         return not self.groups[0].stages
 
     @property
@@ -429,12 +431,12 @@ class StreamingPlan(Viewed):
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes of the arena that stay from frame to frame."""
+        """Bytes of the arena that are retained from frame to frame."""
         return sum(buffer.size for buffer in self.buffers if buffer.stays)
 
     @property
     def all_bytes(self) -> int:
-        """Bytes of the arena and of what is outside."""
+        """Bytes of the arena and of the external buffers after it."""
         ends = (
             buffer.offset + buffer.size for buffer in self.buffers if buffer.kind is Kind.EXTERNAL
         )
@@ -458,7 +460,7 @@ class StreamingPlan(Viewed):
     def is_copied(self, group: int) -> bool:
         """Whether the input of a group is stored whole and its rows are copied into rings.
 
-        A buffer with room for all rows that is for some readers alone takes rows as they arrive.
+        Into a buffer for all rows that names its readers, rows are written as they arrive.
         """
         here = [
             buffer
@@ -470,9 +472,9 @@ class StreamingPlan(Viewed):
         return is_there and any(buffer.kind is Kind.RING for buffer in here)
 
     def written(self, tensor: str, group: int) -> tuple[StreamBuffer, ...]:
-        """The buffers that get the rows of a tensor as a group makes it, or as it comes in.
+        """The buffers to which a group writes the rows of a tensor as they are computed or arrive.
 
-        First the one outside, or that for the readers which no other buffer names.
+        The external buffer is first, then the buffer for the readers that no other buffer names.
         """
         taken = {copy.target for copy in self.groups[group].transfers}
         buffers_of_tensor = [
@@ -508,7 +510,7 @@ def _wrapped(text: str, indent: str = "  ") -> list[str]:
 
 
 def _group_in_words(group: PlannedGroup, *, is_copied: bool) -> Iterator[str]:
-    """Yield the lines of a group: what passes into it, and its stages with their strips."""
+    """Yield the printed lines of a group: its copies and input, and its stages with their strips."""
     for transfer in group.transfers:
         yield from _wrapped(f"copies {transfer.source} to {transfer.target}")
     if group.streamed_input is not None:
@@ -522,7 +524,7 @@ def _group_in_words(group: PlannedGroup, *, is_copied: bool) -> Iterator[str]:
 
 
 def _stage_in_words(planned: PlannedStage) -> str:
-    """Return how a stage works."""
+    """Return the mode of a stage in words, with its blocks and its primitive."""
     stage = planned.stage
     words = f"{counted(stage.rows, 'row')} a firing"
     if stage.tiles is not None:
