@@ -408,7 +408,7 @@ class _Checked:
             raise InvalidPlan(f"{named}; who reads it needs its rows in one piece")
 
     def _require_arena(self) -> None:
-        """Limit the arena to twice all tensors and accumulators, or 128 MiB, so that it can be checked."""
+        """Limit the arena to 128 MiB, or to twice all tensors and accumulators if that is more."""
         most = sum(
             layer.shape.elements * (self._element_bytes(layer.name) + 2 * ACCUMULATOR_BYTES)
             for layer in self._network.layers

@@ -325,7 +325,7 @@ class StreamingPlan(Viewed):
     multiply_accumulates: per frame, recomputation included. External buffers have offsets past the end
     of the arena. rematerialised: spans whose layers are recomputed, or computed by heads or by tiles
     of columns; stages and buffers name the copies. aliases: tensors inside the buffer of a host.
-    layers: the first executed layer and one past the last, inputs and outputs not counted; None for all.
+    layers: the first executed layer and one past the last, without inputs and outputs; None for all.
     memories: the memories that the arena is divided into, in address order; empty for a single memory.
     traffic: the bytes that a frame reads from and writes to slow memories, by firings and by copies.
     flash: the memory outside the arena that stores the weights, slow as well; None where reads of
