@@ -1,12 +1,12 @@
-"""Tiles of columns: a network in which some layers are stored once for each tile of their result.
+"""Tiles of columns: a network in which each tile of a span of layers has copies of these layers.
 
-A tile is some columns of the result of a span of layers, of all rows. Its layers make the columns that
-it needs of their tensors, so that what neighbouring tiles share is computed for each. A tile begins
-with slices of what the span reads; the results of the tiles are the columns of one tensor, which is
-their concatenation. So the rows that a tile keeps are shorter than those of the network.
+A tile is a range of columns of the result of the span, in all rows. The copies compute the columns that
+the tile needs, so neighbouring tiles recompute the halo that they share. A tile begins with slices of
+the tensors that the span reads. The result of the span is the concatenation of the results of the
+tiles along the columns. So the rows in the line buffers of a tile are shorter than full rows.
 
-A single tile has all columns. Even so, it reads each row of several tensors once, where they lie, and
-hands on a result that it reads itself row by row.
+A single tile has all columns. It is useful as well: it reads each row of several whole tensors once,
+and passes on, row by row, a result that the span itself also reads.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from planners.plan.regions import COLUMNS, Needs, can_be_tiled, even_ends, hull
 
 
 class ColumnTile(NamedTuple):
-    """The layers of one tile, in their order.
+    """The layers of one tile, in execution order.
 
-    slices: columns of what the span reads. layers: the copies of the layers of the span; in front of
-    each, cuts: columns of a tensor of the tile, of which the copy needs fewer than there are. results:
-    of the tile; those of which there is more, or that the tile reads itself, are slices of copies, own.
+    slices: columns of the tensors that the span reads. layers: the copies of the layers of the span.
+    cuts: for each copy, the slices executed before it, where it needs fewer columns of a tensor than
+    the tile computes. results: the results of the tile. own: the copy of which a result is a slice,
+    where the copy computes more columns, or the tile itself reads it.
     """
 
     slices: tuple[str, ...]
@@ -42,7 +43,7 @@ class ColumnTile(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InColumns:
-    """A network in which some layers work tile by tile. copies: of each layer that is a copy."""
+    """A network in which some layers run tile by tile. copies: the original of each copied layer."""
 
     network: Network
     tiles: tuple[ColumnTile, ...]
@@ -50,9 +51,10 @@ class InColumns:
 
 
 def in_columns(network: Network, inside: Sequence[str], tiles: int) -> InColumns | None:
-    """Return the network where some layers work in tiles of columns; None where they cannot.
+    """Return the network where some layers run in tiles of columns; None where they cannot.
 
-    inside: layers in a topological order; results are those of them that others read, or nobody.
+    inside: layers in topological order. The results of this span are the tensors that a layer outside
+    it reads, and the tensors without a reader.
     """
     names_of_layers = {layer.name for layer in network.layers}
     if not inside or not names_of_layers.issuperset(inside) or len(set(inside)) < len(inside):
@@ -93,7 +95,7 @@ def part_of(network: Network, inside: Sequence[str]) -> Network:
 
 
 def _in_order(layers: Sequence[Layer]) -> tuple[Layer, ...]:
-    """Layers behind those that they read, and outputs at the end, otherwise as they are."""
+    """Sort layers topologically, outputs last; otherwise the order is stable."""
     left = {layer.name: layer for layer in layers if not layer.is_output}
     ordered = dict[str, Layer]()
     while left:
@@ -105,7 +107,7 @@ def _in_order(layers: Sequence[Layer]) -> tuple[Layer, ...]:
 
 
 def works_by_columns(network: Network, layer: Layer) -> bool:
-    """Return whether columns of a layer need no more than columns of what it reads."""
+    """Return whether columns of the result of a layer need only columns of its inputs."""
     if not layer.inputs:
         return False
     if _enlargement(network, layer):
@@ -122,7 +124,7 @@ def works_by_columns(network: Network, layer: Layer) -> bool:
 
 
 def _enlargement(network: Network, layer: Layer) -> int:
-    """Columns that a resize makes of each column; 0 where that is no whole number of copies."""
+    """The number of copies that a resize makes of each column; 0 where it is not an integer."""
     factors = layer.operator.enlargement(network.input_shapes(layer)[0])
     return factors[1] if factors else 0
 

@@ -179,7 +179,7 @@ CHUNK = 1 << 16  # elements
 
 
 class TensorPiece(NamedTuple):
-    """A region of a tensor that is there: (channels, rows, columns)."""
+    """The available region of a tensor, as an array (channels, rows, columns)."""
 
     region: Region
     array: Array
@@ -201,9 +201,9 @@ def compute_region(
     pieces: Mapping[str, TensorPiece],
     target: TensorPiece,
 ) -> None:
-    """Compute what the target is to hold of the output of a layer that can be tiled.
+    """Compute the region of the output of a tileable layer that the target holds.
 
-    pieces: what is there of its inputs.
+    pieces: the available regions of its inputs, by tensor.
     """
     small, inputs = bordered_layer(needs, layer, pieces, target)
     compute_rows(computation(model, small), inputs, target.array)
@@ -212,7 +212,7 @@ def compute_region(
 def bordered_layer(
     needs: Needs, layer: Layer, pieces: Mapping[str, TensorPiece], target: TensorPiece
 ) -> tuple[Layer, list[HeldRows]]:
-    """Return the smaller layer all of which is a region of a layer, and its inputs."""
+    """Return a layer whose whole output is the target region of the given layer, and its inputs."""
     rows, columns = target.region
     inputs, borders = [], []
     for down, across in zip(needs.of(layer, ROWS), needs.of(layer, COLUMNS), strict=True):
@@ -240,7 +240,7 @@ def compute_rows(computed: Computation, inputs: Sequence[RowReader], out: Array)
 
 
 def _beyond(wanted: Range, there: Range) -> Range:
-    """Places asked for before what is available, and after it; negative where more is there."""
+    """Positions wanted before and after the available range; negative where it extends further."""
     return there[0] - wanted[0], wanted[1] - there[1]
 
 
@@ -258,5 +258,5 @@ def _bordered(
 
 
 def _overhanging(need: AxisNeed, wanted: Range, padding: int) -> int:
-    """Places beyond the padding that the windows cover: they do not count in a mean."""
+    """Positions past the padding that the windows cover, which an average pooling does not count."""
     return max(0, need.of(wanted)[1] - need.limit - padding)

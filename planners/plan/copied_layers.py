@@ -1,8 +1,9 @@
 """Checker of a network with copies of layers, whole or by heads: whether it computes the same.
 
-Every layer is one of the network, a copy of one, some rows of it that need no others, some columns
-that are made of those that they need, or one head of it: some channels of a convolution, or the columns
-of attention, and what works on these alone. Shares no code with what makes such networks.
+Every layer must be a layer of the original network, a whole copy of it, or a part of it. A part is a
+row group that needs only its own rows; a range of columns with the input columns that it needs; or one
+attention head. A head is a channel block of a convolution, or a column block of attention, together
+with layers that read nothing else. The checker shares no code with the rewrites that copy layers.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ OF_COLUMNS = (*OF_PLACES, op.Softmax, op.LayerNormalization, op.AttentionProduct
 
 
 class _Origin(NamedTuple):
-    """The layer that another is a copy of. group, head: numbers from 1 on; 0 for all of the layer.
+    """The original of a copied layer. group, head: numbers from 1 on; 0 for the whole layer.
 
-    columns: the first of the layer and one past the last; None for all.
+    columns: the first column of the original and one past the last; None for all columns.
     """
 
     layer: str
@@ -38,7 +39,7 @@ class _Origin(NamedTuple):
 
 
 def require_same(network: Network, worked: Network) -> None:
-    """Raise InvalidPlan unless a network with copies of layers computes what the network does."""
+    """Raise InvalidPlan unless the network with copies of layers is equivalent to the original."""
     layers_of_network = {layer.name: layer for layer in network.layers}
     origins: dict[str, _Origin] = {}
     for layer in worked.layers:
@@ -69,7 +70,7 @@ def _origin(name: str, known: dict[str, Layer]) -> _Origin:
 
 
 class _Pair(NamedTuple):
-    """A layer of a network, and one that stands for it or a part of it in another network."""
+    """A layer of the original network, and a copy of it, or of a part of it, in another network."""
 
     network: Network
     worked: Network
@@ -77,7 +78,7 @@ class _Pair(NamedTuple):
     layer: Layer
 
     def rows(self, group: int) -> range | None:
-        """Return the rows of a group of the layer that is a part; None where they are no part."""
+        """Return the rows of the original that group `group` has; None where the rows do not divide."""
         height, rows = self.one.shape.rows, self.layer.shape.rows
         is_part = self.one.shape.is_map and self.layer.shape.is_map and height % rows == 0
         return (
@@ -86,13 +87,13 @@ class _Pair(NamedTuple):
 
 
 def _alike(one: Layer, layer: Layer, **parts: Any) -> Layer:
-    """A layer with the name, inputs, arrays and shape of another."""
+    """The first layer with the name, inputs, arrays and shape of the second."""
     named = replace(one, name=layer.name, inputs=layer.inputs, stored=layer.stored)
     return replace(named, shape=layer.shape, **parts)
 
 
 def _is_right(pair: _Pair, origin: _Origin, sources: list[_Origin]) -> bool:
-    """Whether a layer computes its part of another from the same parts of what that reads."""
+    """Whether a copy computes its part of the original from the same parts of the original's inputs."""
     original, layer = pair.one, pair.layer
     if _joins(pair, origin, sources, axis=2) or _joins(pair, origin, sources, axis=1):
         return True
@@ -115,7 +116,7 @@ def _is_right(pair: _Pair, origin: _Origin, sources: list[_Origin]) -> bool:
 
 
 def _joins(pair: _Pair, origin: _Origin, sources: list[_Origin], *, axis: int) -> bool:
-    """Whether a layer has all heads, or groups, of another side by side."""
+    """Whether a layer concatenates all heads, or groups, of the original in order."""
     original, layer = pair.one, pair.layer
     joined = _alike(original, layer, operator=op.Concatenation(axis=axis), epilogue=())
     if layer != joined or origin.head or not layer.inputs:
@@ -135,7 +136,7 @@ def _joins(pair: _Pair, origin: _Origin, sources: list[_Origin], *, axis: int) -
 
 
 def _needs_own_rows(pair: _Pair, group: int) -> bool:
-    """Whether the rows of a group need only rows of the same group of what a layer reads."""
+    """Whether the rows of a group need only the rows of the same group of each input."""
     original, shapes, rows = pair.one, pair.network.input_shapes(pair.one), pair.rows(group)
     constants = [step.constant_dims for step in (original.operator, *original.epilogue)]
     if rows is None or any(dims and len(dims) == 3 and dims[1] > 1 for dims in constants):
@@ -153,7 +154,7 @@ def _needs_own_rows(pair: _Pair, group: int) -> bool:
 
 
 def _columns_of(network: Network, layer: Layer, sources: list[_Origin]) -> _Origin | None:
-    """The columns of a layer of the network that another makes, or joins; None where it does not."""
+    """The original columns that a layer slices, computes or joins; None where it does none of these."""
     layers_of_network = {layer.name: layer for layer in network.layers}
     if not sources or any(
         source.layer not in layers_of_network or source.group or source.head for source in sources
@@ -197,9 +198,10 @@ def _columns_of(network: Network, layer: Layer, sources: list[_Origin]) -> _Orig
 def _begins_at(
     network: Network, one: Layer, layer: Layer, spans: list[Range]
 ) -> tuple[int, op.Operator | None]:
-    """The first column of a layer that a copy of it makes of columns of its inputs, and its operator.
+    """The first column that a copy of a layer computes from input columns, and the copy's operator.
 
-    None where a copy could not make such columns.
+    spans: the columns of each input of the copy. The operator is None where no copy computes columns of
+    the layer from these spans.
     """
     begin, end = spans[0]
     width, is_flat = layer.shape.width, set(spans) == {(begin, end)}
@@ -231,7 +233,7 @@ def _begins_at(
 
 
 def _columns_read(layer: Layer, column: int, width: int) -> list[int]:
-    """The columns, of the width of the first input, from which a column of a layer is computed."""
+    """The input columns from which a column of a layer is computed. width: of the first input."""
     window = layer.operator.sliding_window
     if window is None:  # the column itself, or the column that a resize repeats
         return [column * width // layer.shape.width]
@@ -241,7 +243,7 @@ def _columns_read(layer: Layer, column: int, width: int) -> list[int]:
 
 
 def _is_of_head(pair: _Pair, origin: _Origin, sources: list[_Origin]) -> bool:
-    """Whether a layer computes the channels or columns of one head of another."""
+    """Whether a layer computes the channels or columns of one head of the original."""
     original, layer, head = pair.one, pair.layer, origin.head
     whole, part = original.shape.dims, layer.shape.dims
     axes = [axis for axis in (0, 2) if len(part) == 3 and part[axis] != whole[axis]]
@@ -265,7 +267,7 @@ def _is_of_head(pair: _Pair, origin: _Origin, sources: list[_Origin]) -> bool:
 
 
 def _does_a_head(one: op.Operator, part: op.Operator, axis: int, heads: int) -> bool:
-    """Whether an operator does for one head what another does for all of an axis."""
+    """Whether operator `part` is operator `one` restricted to one head along an axis."""
     match one:
         case op.Convolution(groups=1, filters=filters) if axis == 0:
             return part == replace(one, filters=filters // heads)

@@ -1,12 +1,12 @@
-"""The machine that carries out a plan in one arena: every byte knows what it holds.
+"""Executor of memory plans with shadow memory: each arena byte is tagged with its tensor element.
 
-From the plan: which stages are in a group, and where buffers lie; from the network, which rows a
-layer needs. The executor finds the order of firings, the rows and columns of each, the staging of
-batches and their way into the lines anew. With the planners it shares the form of plans alone. It
-refuses every read of a byte that does not hold the element that the layer is to read. Without a
-computation the executor is the checker of a plan; with a computation, the plan runs. Tensors that
-pass between groups that work at the same time: copied from buffer to buffer. Inputs of a firing
-stay until it has ended: a layer may write at any time while it works.
+The plan gives the stages of each group and the offsets of buffers; the network gives the rows that a
+layer needs. The executor derives the order of firings, the rows and columns of each firing, and the
+staging of row blocks and their copies into line buffers. It shares only the plan format with the
+planners. A read of a byte that does not hold the expected element is an error. Without a computation
+the executor checks a plan; with a computation it runs the plan. Tensors between concurrent groups are
+copied from buffer to buffer. The inputs of a firing must stay intact until the firing ends, because a
+layer may write its result at any time in between.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ Watch = Callable[[Layer, Range, Mapping[str, Range], Mapping[str, HeldTensor]], 
 
 
 class PlanMachine:
-    """A plan at work on one frame.
+    """The execution of a plan on one frame.
 
-    computing: of the model that the plan works on, with copies of layers.
+    computing: the layer computations of the planned model, copies of layers included.
     """
 
     def __init__(
@@ -88,9 +88,9 @@ class PlanMachine:
         memory: Array | None = None,
         watch: Watch | None = None,
     ) -> None:
-        """Take a plan, and the network that it works on, with copies of layers.
+        """Prepare a plan and the network that it executes, copies of layers included.
 
-        memory: bytes that others have used before.
+        memory: the arena bytes as earlier users left them.
         """
         self.watch = watch
         self.network = network
@@ -109,7 +109,7 @@ class PlanMachine:
         self.group = self.firings = 0  # where it stands; firings that have begun
 
     def _begin_states(self) -> None:
-        """Put what stays from frame to frame into its buffers, as in the first frame."""
+        """Write the initial values of variables and layer states into their buffers."""
         first = {} if self.computing is None else self.computing.first_states()
         for layer in self.network.layers:
             if layer.is_input and layer.operator.is_state:
@@ -124,7 +124,7 @@ class PlanMachine:
                 self.keep(layer, first.get(layer.name))
 
     def _begin_weights(self) -> None:
-        """Find the weights of layers, and put resident ones into their buffers."""
+        """Record the weights of layers, and write resident weights into their buffers."""
         self._weights: dict[str, Weights] = {}
         for layer in self.network.layers if self.plan.memories else ():
             if size := bytes_of_weights(self.network, layer, self.plan.element_bytes):
@@ -142,7 +142,7 @@ class PlanMachine:
                     self._put_weights(resident)
 
     def _copy_weights(self, group: int) -> None:
-        """Copy the weights that a group copies as it begins, from where they lie before."""
+        """Copy the weights whose buffers begin with a group, from the resident copy or the flash."""
         for buffer in self.plan.buffers:
             if buffer.kind is Kind.WEIGHTS and buffer.begin == group:
                 self._read_weights(self._weights[buffer.tensor].resident, buffer.size)
@@ -153,14 +153,14 @@ class PlanMachine:
         self.arena.fill(Content.WEIGHTS, buffer.tensor, _bytes_of(buffer))
 
     def read_weights(self, stage: CheckedFirings) -> None:
-        """Count the weights that the next firing of a stage reads, and require that they are there."""
+        """Count the weights that the next firing of a stage reads, and require that they are intact."""
         for name in stage.planned.stage.layers:
             if weights := self._weights.get(name):
                 read = self.weight_reads.of_firing(stage, name)
                 self._read_weights(weights.copied or weights.resident, read)
 
     def require_weights(self, layers: Sequence[str]) -> None:
-        """Raise ExecutionError unless the weights of some layers are there; count nothing."""
+        """Raise ExecutionError unless the weights of some layers are intact; count no reads."""
         for name in layers:
             if weights := self._weights.get(name):
                 for buffer in filter(None, (weights.copied or weights.resident,)):
@@ -173,7 +173,7 @@ class PlanMachine:
             )
 
     def _read_weights(self, buffer: StreamBuffer | None, read: int) -> None:
-        """Count bytes of weights read from a buffer, or from the flash where there is none."""
+        """Count bytes of weights read from a buffer, or from the flash without a buffer."""
         if buffer is not None:
             self._require_weights(buffer)
             self.arena.count(self.arena.reads, buffer.offset, read)
@@ -181,7 +181,7 @@ class PlanMachine:
             self.arena.reads[self.plan.flash] += read
 
     def _require_next_frame(self) -> None:
-        """Raise ExecutionError unless the next frame finds resident weights, states and variables."""
+        """Raise ExecutionError unless weights, states and variables are intact for the next frame."""
         for buffer in self.plan.buffers:
             if buffer.kind is Kind.RESIDENT:
                 self._require_weights(buffer)
@@ -192,7 +192,7 @@ class PlanMachine:
                 self._all_of(previous.name, None)
 
     def keep(self, layer: Layer, states: dict[str, Array] | None) -> None:
-        """Write what a layer keeps for the next frame."""
+        """Write the state that a layer retains for the next frame."""
         buffer = self._buffer(layer.name, Kind.STATE, 0)
         place = _bytes_of(buffer)
         self.arena.fill(Content.STATE, layer.name, place)
@@ -207,7 +207,7 @@ class PlanMachine:
             raise ExecutionError(f"what {buffer.tensor!r} keeps from frame to frame is overwritten")
 
     def kept(self, layer: Layer) -> dict[str, Array]:
-        """Return what a layer has kept. Raises ExecutionError where something else lies there."""
+        """Return the retained state of a layer. Raises ExecutionError if it is overwritten."""
         buffer = self._buffer(layer.name, Kind.STATE, 0)
         self._require_state(buffer)
         memory, states = self.arena.memory[slice(*_bytes_of(buffer))].copy(), {}
@@ -218,7 +218,7 @@ class PlanMachine:
         return states
 
     def next_frame(self, computing: Computing | None = None) -> None:
-        """Forget all but what stays, and carry out all groups on another frame."""
+        """Poison all bytes except resident buffers, and execute all groups on another frame."""
         self.computing = computing
         stays = np.zeros(self.plan.all_bytes, bool)
         for buffer in self.plan.buffers:
@@ -230,7 +230,7 @@ class PlanMachine:
         self.run()
 
     def run(self) -> None:
-        """Carry out all groups. Raises ExecutionError where the plan cannot be carried out."""
+        """Execute all groups. Raises ExecutionError where the plan cannot be executed."""
         made = {stage.stage.result for group in self.plan.groups for stage in group.stages}
         for layer in self.network.inputs:
             if layer.name == self.plan.groups[0].streamed_input and not self.plan.is_copied(0):
@@ -264,7 +264,7 @@ class PlanMachine:
         self._require_next_frame()
 
     def _join(self) -> None:
-        """Let the windows of rings be read of which all rows are there."""
+        """Make the ring windows readable whose rows have all been computed."""
         for name, ring in self._rings.items():
             if ring.new in self._whole and name not in self._whole:
                 pieces = self._whole[ring.previous], self._whole[ring.new]
@@ -272,11 +272,11 @@ class PlanMachine:
                 self._whole[name] = JoinedTensor(layer, self.arena.element_bytes(name), *pieces)
 
     def _take_over(self, update: VariableUpdate) -> None:
-        """Make the last rows of a tensor those of a variable, row by row as C does.
+        """Copy the last rows of a tensor to a variable, row by row as the generated C does.
 
-        C writes the rows of a ring from its oldest row on, a place that moves from frame to frame.
-        So the rows that a frame has made must be intact afterwards, unless they lie where the
-        variable's do.
+        C writes the rows of a ring from its oldest row on, a position that moves from frame to frame.
+        So the rows computed in the frame must be intact afterwards, unless they are in place: at the
+        offsets of the variable's rows.
         """
         source, variable = self._whole[update.source], self._whole[update.variable]
         height, kept_rows = source.layer.shape.rows, variable.layer.shape.rows
@@ -330,7 +330,7 @@ class PlanMachine:
         return HeldTensor(layer, host, alias, self.arena.element_bytes(name), *buffers)
 
     def host_of(self, name: str) -> str:
-        """The tensor in whose buffer a tensor lies: itself, or another."""
+        """The tensor that owns the buffer of a tensor: the tensor itself, or its host."""
         return self._aliases[name].host if name in self._aliases else name
 
     def _whole_at_start(self, name: str) -> list[StreamBuffer]:
@@ -373,7 +373,7 @@ class PlanMachine:
 
 
 class _Staged(NamedTuple):
-    """A batch of rows in the pool. bottom: its bytes, if it lies at the pool's bottom, else 0."""
+    """Rows in the staging buffer. bottom: their bytes at its bottom end; 0 if they are at its top."""
 
     tensor: HeldTensor
     first: int
@@ -464,14 +464,14 @@ class _GroupRun:
                 self.machine._whole[name].made = tensor.made
 
     def lacking(self, stage: CheckedFirings) -> str | None:
-        """Return a tensor of which the next firing of a stage lacks rows; None where it lacks none."""
+        """Return a tensor with missing rows for the next firing of a stage; None if it can fire."""
         for source in stage.needs:
             if self.tensors[source].made < stage.wants(source):
                 return source
         return None
 
     def fire(self, stage: CheckedFirings) -> None:
-        """Carry out the next firing of a stage."""
+        """Execute the next firing of a stage."""
         self.machine.firings += 1
         if self.pending is not None and self.pending.tensor.layer.name not in stage.needs:
             self._settle()
@@ -740,10 +740,10 @@ def _named(plan: StreamingPlan, name: str) -> StreamBuffer:
 def require_intact(
     machine: PlanMachine, tensors: Mapping[str, HeldTensor], stage: CheckedFirings, made: Range
 ) -> None:
-    """Raise ExecutionError unless all that a firing read is there after it.
+    """Raise ExecutionError unless the inputs of a firing are intact after it.
 
-    A layer that works element by element may write each element over the one that it reads. Sums are
-    written when all has been read. made: rows of the result.
+    An elementwise layer may write each element over the element that it reads. Accumulators are written
+    after all reads. made: the rows of the result that the firing computed.
     """
     if stage.is_streamed_input:
         return
@@ -763,7 +763,7 @@ def require_intact(
 
 
 def _may_overlap(result: HeldTensor, source: HeldTensor) -> bool:
-    """Whether a result may lie over a tensor, as far as their buffers tell."""
+    """Whether the buffers of a result and a tensor intersect, or either has staged rows."""
     return result.staged is not None or any(
         source.may_overlap(buffer.offset, buffer.offset + buffer.size) for buffer in result.buffers
     )
@@ -772,7 +772,7 @@ def _may_overlap(result: HeldTensor, source: HeldTensor) -> bool:
 def _is_in_place(
     layer: Layer, stage: CheckedFirings, result: HeldTensor, source: HeldTensor, made: Range
 ) -> bool:
-    """Whether each element of the result lies where that of the source lies."""
+    """Whether a result is in place: no element overwrites a source element that is read later."""
     is_whole = len(stage.layers) == 1 and made == (0, layer.shape.rows) and not layer.epilogue
     if is_whole and layer.operator.keeps_memory_order:  # all lies where it did
         return result.places(0) == [source.place(0, layer.name)]

@@ -1,10 +1,10 @@
 """Demand-driven firing order of the stages of a group, from the demands of the last stage back.
 
-A stage makes its result some rows at a time. It fires when the rows that it needs are available;
-otherwise the stage that produces them fires first. So no stage works ahead of those after it, and
-little is kept. The order follows from the needs alone: the generated code finds it anew as it runs,
-with a counter for each stage. A plan may also give an order of its own: written as turns, and carried
-out here.
+A stage computes its result some rows at a time. It fires when the rows that it needs are available;
+otherwise the stage that produces them fires first. So no stage runs ahead of its consumers, and line
+buffers stay small. The order follows from the needed rows alone: the generated code derives it at run
+time, with a counter for each stage. A plan may also contain an explicit order, run-length encoded as
+turns, which this module encodes and expands.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from planners.plan.plan import Turns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowNeeds:
-    """Which rows of one tensor each firing of a stage needs, of rows counted from the first.
+    """The rows of one tensor that each firing of a stage needs.
 
-    upto: one past the last row that has to be there, for each firing; it never falls. first: the
-    first row that this firing or a later one needs, for each firing and, as the last entry, after
-    the last firing (all rows, then); it never falls either.
+    upto: for each firing, one past the last row that it needs; non-decreasing. first: for each firing,
+    the first row that this firing or a later firing needs; non-decreasing. Its last entry is for the
+    time after the last firing: the number of rows.
     """
 
     tensor: str
@@ -42,8 +42,8 @@ class RowNeeds:
 class StageFirings:
     """All firings of one stage.
 
-    made: rows of the result that are there after this many firings, from 0 firings on. numbers: made,
-    then upto and first of each reading, one behind the other.
+    made: the number of available rows of the result after each number of firings, from 0 firings on.
+    numbers: the concatenation of made and of upto and first of each reading.
     """
 
     result: str
@@ -65,7 +65,7 @@ class StageFirings:
 
     @property
     def most_rows(self) -> int:
-        """The most rows of a tensor that are ever counted."""
+        """The maximum number of rows of a tensor in these counts."""
         return max(
             self.made[-1],
             *(
@@ -78,15 +78,15 @@ class StageFirings:
 
 
 def made_by_rows(name: str, height: int, rows: int) -> StageFirings:
-    """Return the firings of whatever brings a tensor some rows at a time."""
+    """Return the firings of a source that delivers a tensor some rows at a time."""
     return StageFirings(result=name, readings=(), made=(0, *range(rows, height, rows), height))
 
 
 class FiringGroup:
     """Stages that fire for one another, each after those whose results it reads.
 
-    A tensor that no stage makes is available from the start. row_bytes, strips: the most of a stage,
-    where bytes are to be counted too.
+    A tensor that no stage produces is available from the start. row_bytes, strips: their maxima over
+    the stages, where bytes are counted as well; they bound the numbers of the kernel.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class FiringGroup:
         self.order = self._order()
 
     def _group(self) -> Any:
-        """The stages as the kernel takes them."""
+        """The stages as the flat arrays of the kernel."""
         numbers = self.backend.array(())
         count, made, reading, maker, upto, first, user = [], [], [0], [], [], [], []
         for place, stage in enumerate(self._stages):
@@ -154,8 +154,9 @@ class FiringGroup:
 def firing_order(stages: Sequence[StageFirings]) -> Sequence[int]:
     """Return the positions of the stages in the order in which they fire, for one frame.
 
-    The last stage that is not done asks; a stage whose needed rows are missing asks the maker of
-    the first tensor that lacks rows. Raises InvalidPlan where a tensor never has the rows.
+    Demand starts at the last stage that is not finished. A stage with missing input rows passes the
+    demand to the producer of the first tensor that lacks rows. Raises InvalidPlan where a tensor never
+    has the rows.
     """
     order: Sequence[int] = FiringGroup(stages).order
     return order
@@ -165,10 +166,11 @@ NOTHING = ""  # the result of a stage that only asks for others
 
 
 def in_step(stages: Sequence[StageFirings]) -> list[StageFirings]:
-    """Return stages, and behind several that no other reads one that asks for all of them in step.
+    """Return the stages; with several end stages, followed by a virtual stage that reads them in step.
 
-    So that each has made about the same part of its result at any time: the last alone would ask
-    for its own rows first, and what others need of the same tensors would wait as a whole.
+    An end stage is a stage that no other stage reads. The virtual stage demands about the same fraction
+    of each end at any time. Without it the last end would demand all its rows first, and the tensors
+    that it shares with the other ends would be kept whole.
     """
     read = {reading.tensor for stage in stages for reading in stage.readings}
     ends = [stage for stage in stages if stage.result not in read]
@@ -196,9 +198,10 @@ FEWEST = 4  # firings that turns are written for
 
 
 def turns_of(results: Sequence[str]) -> tuple[Turns, ...]:
-    """Return firings as turns: wherever some firings repeat at once, those that cover the most.
+    """Return a firing sequence as turns: repeated blocks of consecutive firings, with their counts.
 
-    Greedy from the first firing on; of turns that cover as many firings the shortest.
+    Greedy from the first firing on: at each position the block whose immediate repetitions cover the
+    most firings, the shortest of several.
     """
     result_numbers = {name: number for number, name in enumerate(dict.fromkeys(results))}
     numbers = np.array([result_numbers[name] for name in results], np.int64)
@@ -220,7 +223,7 @@ def turns_of(results: Sequence[str]) -> tuple[Turns, ...]:
 
 
 def _repeating(numbers: Array) -> tuple[int, int]:
-    """The length and the times of what repeats from the first number on, and covers the most."""
+    """The length and count of the repeated block at the start that covers the most numbers."""
     best, covered = (1, 1), FEWEST - 1
     for length in range(1, min(len(numbers) // 2, LONGEST) + 1):
         if numbers[length] != numbers[0]:
@@ -234,7 +237,7 @@ def _repeating(numbers: Array) -> tuple[int, int]:
 
 
 def results_in_order(order: Sequence[Turns]) -> Iterator[str]:
-    """Yield the results of the stages that fire, one firing after the other."""
+    """Yield the result of the stage of each firing, in firing order."""
     for turns in order:
         for _ in range(turns.times):
             yield from turns.results

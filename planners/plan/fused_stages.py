@@ -1,12 +1,12 @@
 """Firings of fused stages: column by column, or tile by tile.
 
-A column of the result is computed on demand: layers whose columns it needs and that lack them come
-first.
+A column of the result is computed on demand: a layer whose input columns are missing waits until the
+layer that produces them has computed them.
 
-Where the stage works in parts, the layers before its summing layer hold some channels at a time:
-each part goes along all columns and adds to the sums of the summing layer, and the last part ends
-the sums and goes on to the result. A stage of tiles runs in an arena with shadow memory, in which
-each byte knows its tensor and element.
+With channel blocks, the layers before the accumulating layer hold one block of channels at a time. Each
+block passes over all columns and adds to the accumulators of the accumulating layer; the last block
+completes the accumulators and continues to the result. A stage of tiles runs in the arena with shadow
+memory, in which each byte is tagged with its tensor and element.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class FiringContext(Protocol):
     computing: Computing | None
 
     def spoil_scratch(self, layer: str, group: int) -> None:
-        """Write over what a layer may use while it computes."""
+        """Poison the scratch bytes that a layer may use while it computes."""
 
 
 class _Sums(NamedTuple):
-    """The sums of a layer in the rows of a firing: where they lie, and channels of its input."""
+    """The accumulators of a layer for the rows of a firing, from an offset of the arena on."""
 
     layer: Layer
     offset: int
@@ -54,7 +54,7 @@ class _Sums(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The byte past the sums."""
+        """The byte past the accumulators."""
         return self.at(self.rows[1], 0)[1][0]
 
     def at(self, row: int, column: int) -> tuple[str, Range, int]:
@@ -117,7 +117,7 @@ class FusedFiring:
         return strips, base
 
     def _share(self, name: str, part: int) -> Range:
-        """The channels of a tensor that are there in a part."""
+        """The channels of a tensor that a channel block holds."""
         channels = self._inside[name].shape.channels
         if name not in self._sliced:
             return 0, channels
@@ -125,7 +125,7 @@ class FusedFiring:
         return min(part * size, channels), min((part + 1) * size, channels)
 
     def run(self) -> None:
-        """Make the rows of the firing."""
+        """Compute the rows of the firing."""
         for part in range(self._parts):
             is_last = part + 1 == self._parts
             goal = self._stage.layers[-1]
@@ -140,7 +140,7 @@ class FusedFiring:
                 made[layer.name] += 1
 
     def _lacking(self, layer: Layer, made: Mapping[str, int]) -> str | None:
-        """The tensor inside the stage whose columns a layer lacks for its next one."""
+        """The tensor inside the stage that lacks input columns for the next column of a layer."""
         for index, source in enumerate(layer.inputs):
             if source not in self._inside:
                 continue
@@ -180,7 +180,7 @@ class FusedFiring:
     def _inputs(
         self, layer: Layer, rows: Range, column: int, part: int
     ) -> list[tuple[Region, Array]]:
-        """Return what a layer reads for some rows of a column."""
+        """Return the input regions that a layer reads for some rows of a column, with their cells."""
         inputs = []
         for index, source in enumerate(layer.inputs):
             columns = self._columns(layer, index, column)
@@ -189,14 +189,14 @@ class FusedFiring:
         return inputs
 
     def _require_sums(self, column: int, otherwise: str) -> None:
-        """Require that the sums of a column are there; they are rescaled in sequence."""
+        """Require that the accumulators of a column are intact; they are requantised in sequence."""
         assert self._sums is not None
         for row in range(*self._sums.rows):
             if not self._around.arena.holds(Content.BLOCK_SUMS, *self._sums.at(row, column)):
                 raise ExecutionError(f"the sums of {self._sums.layer.name!r}: {otherwise}")
 
     def _add(self, column: int, part: int) -> None:
-        """Mark the sums of a column as those of this stage; later parts must find them."""
+        """Tag the accumulators of a column with their layer; later channel blocks check the tags."""
         assert self._sums is not None
         if part:
             self._require_sums(column, "they are overwritten")
@@ -204,9 +204,10 @@ class FusedFiring:
             self._around.arena.fill(Content.BLOCK_SUMS, *self._sums.at(row, column))
 
     def _whole_cells(self, region: Region, like: Array) -> Array:
-        """Return the sums of the summing layer, all channels; they do not depend on their order.
+        """Return the collected cells of a region in all channels, for the accumulating layer.
 
-        like: the cells of the last part, which have the same shape and type.
+        The values of the sums do not depend on their order. like: the cells of the last channel block,
+        with the same shape and type.
         """
         collected = np.zeros_like(like)
         (top, _), (left, _) = region
@@ -317,7 +318,7 @@ class Rectangle(NamedTuple):
         return self.region.places * unit
 
     def _places(self, row: int, columns: Range) -> tuple[int, int]:
-        """The position of a part of a row, and the number of its first element."""
+        """The offset of a range of columns of a row, and the index of its first element."""
         (top, bottom), (left, right) = self.region
         if not (top <= row < bottom and left <= columns[0] <= columns[1] <= right):
             raise ExecutionError(
@@ -330,7 +331,7 @@ class Rectangle(NamedTuple):
 
 
 def _require_intact(reads: Iterable[tuple[Rectangle, Region]], written: Rectangle) -> None:
-    """Raise ExecutionError unless what was read is there behind what was written."""
+    """Raise ExecutionError if the written rectangle overwrote a region that was read."""
     for source, region in reads:
         if source.meets(written):
             source.read(region)
