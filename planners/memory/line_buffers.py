@@ -1,13 +1,14 @@
-"""How much of each tensor stays while the stages of a group fire, and how much comes and goes.
+"""Line-buffer and staging sizes of the tensors of a group, from its firing order.
 
-A result lies whole, or in a line; a strip is a ring, with room for all columns that are ever there.
-A line only has room for the rows that outlive the next firing: a batch of rows that the next firing
-reads, and for which the line has no room, is staged; when that firing has released what it used up,
-the rest of the batch moves into the line. (A staged batch that the next firing does not read,
-because nothing ever reads it, is dropped before.) A window of three rows so keeps two, and one
-staging place serves all tensors of the group: at most two batches are staged at a time, the one
-that a firing reads and the one that it makes. How far the result of a group may lie over its input,
-row by row as the input's rows die.
+A result is stored whole or in a line buffer; a strip is a ring with room for all columns that are live
+at any time. A line buffer only has room for the rows that outlive the next firing. A batch of rows
+that the next firing reads, and for which the line buffer has no room, is staged. When that firing has
+released the rows that it used up, the rest of the batch moves into the line buffer. (A staged batch
+that no firing ever reads is dropped before the next firing.)
+
+A window of three rows therefore keeps two, and one staging buffer serves all tensors of the group: at
+most two batches are staged at a time, the one that a firing reads and the one that it produces. The
+module also computes how far the result of a group may overlap its input, as input rows die.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from planners.plan.firing import FiringGroup, StageFirings, firing_order
 
 
 class Keeping(Enum):
-    """How the result of a stage is kept."""
+    """Storage of the result of a stage."""
 
     WHOLE = "whole"
     RING = "ring"
@@ -40,9 +41,9 @@ KINDS = {Keeping.WHOLE: kernel.WHOLE, Keeping.RING: kernel.RING, Keeping.LINE: k
 class KeptRows(NamedTuple):
     """The rows that the firings of a group keep.
 
-    rows: rows of each ring and line. passing: for each stage the most bytes that come and go with
+    rows: rows of each ring and line buffer. passing: for each stage the maximum of transient bytes in
     one of its firings: its strips, and the batches that it reads from and writes to the staging
-    place.
+    buffer.
     """
 
     rows: Mapping[str, int]
@@ -55,7 +56,7 @@ def kept_rows(
     strips: Sequence[int],
     keeping: Mapping[str, Keeping],
 ) -> KeptRows:
-    """Return what a frame keeps, fired in the order of planners.plan.firing.
+    """Return the rows and transient bytes of a frame, fired in the order of planners.plan.firing.
 
     row_bytes: of each result; strips: bytes of the strips of each stage; keeping: of each result.
     """
@@ -71,14 +72,14 @@ def kept_rows(
 
 
 def kept_places(stages: Sequence[StageFirings], keeping: Mapping[str, Keeping]) -> dict[str, int]:
-    """Return the places of each ring and line along one axis: rows, or the columns of strips."""
+    """Return the size of each ring and line buffer along one axis: rows, or columns of strips."""
     return _by_result(stages, keeping, _counted(FiringGroup(stages), stages, keeping)[1])
 
 
 def _counted(
     group: FiringGroup, stages: Sequence[StageFirings], keeping: Mapping[str, Keeping]
 ) -> tuple[Any, Any]:
-    """How each result is kept, and its places: all as the kernel has them."""
+    """The storage kind and the rows of each result, as the kernel encodes them."""
     kinds = group.backend.array([KINDS[keeping[stage.result]] for stage in stages])
     rows = group.backend.blank(len(stages))
     group.backend.kernel(kernel.count_rows)(group.group, group.order, group.total, kinds, rows)
@@ -88,7 +89,7 @@ def _counted(
 def _by_result(
     stages: Sequence[StageFirings], keeping: Mapping[str, Keeping], rows: Sequence[int]
 ) -> dict[str, int]:
-    """The places of the results that do not lie whole."""
+    """The rows of the results that are not stored whole."""
     return {
         stage.result: count
         for stage, count in zip(stages, rows, strict=True)
@@ -97,11 +98,11 @@ def _by_result(
 
 
 class Pace(NamedTuple):
-    """How far stages are with the tensor that the first of them reads.
+    """Progress of stages through the tensor that the first of them reads.
 
-    For each firing of the last stage: needed, rows that have come by then; dead, rows that neither
-    this firing nor anything after it reads; and made, rows of the result after it. over: dead rows
-    after each firing, from none on.
+    For each firing of the last stage: needed, the rows that have arrived before it; dead, the rows
+    that neither this firing nor any later one reads; and made, the rows of the result after it. over:
+    dead rows after each firing, beginning with the state before the first.
     """
 
     needed: tuple[int, ...]
@@ -111,7 +112,7 @@ class Pace(NamedTuple):
 
 
 def pace_of(stages: Sequence[StageFirings], source: str) -> Pace:
-    """Return the pace of stages that are carried out in the firing order."""
+    """Return the pace of stages in their firing order."""
     fired = [0] * len(stages)
     readers = [
         (place, reading)
@@ -146,7 +147,7 @@ class GroupRows:
         self._kept: dict[tuple[Keeping, ...], KeptRows] = {}
 
     def kept(self, keeping: Mapping[str, Keeping]) -> KeptRows:
-        """Return what a frame keeps; keeping: of each result."""
+        """Return the rows and transient bytes of a frame; keeping: of each result."""
         kinds = tuple(keeping[stage.result] for stage in self.stages)
         if kinds not in self._kept:
             self._kept[kinds] = kept_rows(self.stages, self.row_bytes, self._strips, keeping)
@@ -156,7 +157,7 @@ class GroupRows:
     def dead(self) -> dict[str, tuple[int, ...]]:
         """Dead rows of each tensor that the group reads, for each firing of its last stage.
 
-        Rows that neither this firing nor anything after it reads.
+        Rows are dead if neither this firing nor any later one reads them.
         """
         order = np.array(firing_order(self.stages), np.int64)
         firings = [np.flatnonzero(order == place) for place in range(len(self.stages))]
@@ -172,11 +173,12 @@ class GroupRows:
 
 
 def least_lead(paces: Sequence[Pace], source_row: int, result_row: int) -> int:
-    """Return how many bytes the input of a group has to begin behind its result, at least.
+    """Return the minimum of input offset minus result offset at which they may overlap.
 
-    paces: of the moves of the group, each of which reads only what the one before it makes. The
-    result lies below: when rows of it are written, its end must not lie beyond the first byte of
-    the input that this firing or a later one reads. source_row, result_row: bytes of a row.
+    paces: of the moves of the group, each of which reads only the tensor that the preceding one
+    produces. The result is below the input: when its rows are written, its end must not exceed the
+    first byte of the input that this firing or a later one reads. source_row, result_row: bytes of a
+    row.
     """
     dead, over = paces[0].dead, paces[0].over
     for before, pace in pairwise(paces):
@@ -192,7 +194,7 @@ def least_lead(paces: Sequence[Pace], source_row: int, result_row: int) -> int:
     maxsize=2**14
 )  # pairs of moves; a group of ten moves has nine, most of them in many groups
 def _rows_at(made: tuple[int, ...], needed: tuple[int, ...]) -> Callable[..., tuple[int, ...]]:
-    """Return what takes from numbers after each firing those at the firings that make these rows.
+    """Return a function that selects, from values after each firing, those at which rows are complete.
 
     made: rows of a tensor after each firing; needed: rows of it, as its reader fires.
     """

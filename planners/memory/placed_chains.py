@@ -1,11 +1,14 @@
-"""Chains of groups whose tensors find places beside one another, within an arena of some bytes.
+"""Search for chains of groups whose tensors can be placed side by side in an arena of a given size.
 
-The count of a chain is that of its neediest group, as if each group could lay its result over its
-input. But a result goes below what it lies over: a group whose input already lies at the bottom has to
-put its result beside it. So here a chain goes through the cuts with the places that the tensor at each
-may have, as ranges: behind each group those that are left to its result. The pool of a group lies in
-one piece, below the two tensors at its ends, between them or above them; its lines fill what is left,
-in any pieces. Real lines do not split, so that offsets of the chain have to be looked for.
+The memory of a chain is counted as that of its largest group, as if each group could overlap its
+result with its input. But a result is placed below the input that it overlaps: if the input is already
+at the bottom of the arena, the result needs bytes of its own. The search therefore extends chains from
+separator to separator, with the range of offsets that the tensor at each separator may have; each
+group maps the range of its input to ranges of its result.
+
+The staging buffer of a group is in one piece: below the two tensors at its ends, between them, or
+above them. The line buffers of a group fill the remaining bytes and may be split. Real line buffers
+are not split, so the offsets of a chain have to be searched afterwards.
 """
 
 from __future__ import annotations
@@ -30,9 +33,10 @@ RANGE_EFFORT = 4  # to compare a range with others
 
 
 class _Ranges(NamedTuple):
-    """Ways to a cut: work, the lowest and the highest offset of its tensor, and how they came about.
+    """Partial chains to a separator: MACs, minimum and maximum offset of its tensor, and predecessors.
 
-    before: the number of the way to the cut where the last group begins; group: that group.
+    before: the index of the partial chain at the separator where the last group begins; group: the
+    last group.
     """
 
     work: Array
@@ -46,24 +50,24 @@ Found = tuple[Array, Array, Array, Array, Array]  # low, high, work, number of g
 
 
 class PlacedChains(NamedTuple):
-    """The groups of a search, and the bytes of the tensors at the cuts.
+    """The groups of a search, and the bytes of the tensors at the separators.
 
-    groups: by the cut that they begin at, and whether its tensor comes row by row; then by their end.
+    groups: by the separator where they begin, and whether its tensor arrives row by row; then by end.
     """
 
     sizes: tuple[int, ...]
     groups: dict[tuple[int, bool], dict[int, list[GroupWay]]]
 
     def within(self, cap: int, most_work: int, stop: Stop) -> PlanWay | None:
-        """Return the chain with the least work, below some, that finds places within `cap` bytes.
+        """Return the chain with the fewest MACs, below `most_work`, that fits into `cap` bytes.
 
-        stop: ends the search by GaveUp.
+        stop: ends the search with GaveUp.
         """
         return _Places(self, cap, most_work, stop).best()
 
 
 class _Places:
-    """The places of tensors within one arena."""
+    """Offsets of the tensors of all partial chains within one arena."""
 
     def __init__(self, chains: PlacedChains, cap: int, most_work: int, stop: Stop) -> None:
         self._stop = stop
@@ -78,7 +82,7 @@ class _Places:
         self._known: dict[int, _Ranges] = {}
 
     def best(self) -> PlanWay | None:
-        """Return the chain of the least work, if there is one."""
+        """Return the chain with the fewest MACs; None if no chain fits."""
         last = len(self._sizes) - 1
         self._begin()
         for cut in range(last):
@@ -90,7 +94,7 @@ class _Places:
         return self._chain(last, int(best.work.argmin())) if len(best.work) else None
 
     def _begin(self) -> None:
-        """The input lies anywhere; or comes row by row, into groups or until it lies whole."""
+        """Start with the input at any offset, or with its rows, consumed by groups or collected."""
         zero, size = np.zeros(1, self._kind), self._sizes[0]
         streamed = self._groups.get((0, True))
         nothing = _Ranges(zero, zero, zero, [(BEFORE, 0)], [None])
@@ -118,7 +122,7 @@ class _Places:
         self._open.setdefault(end, []).append((range_columns, begin, groups))
 
     def _kept(self, cut: int) -> _Ranges:
-        """The ways to a cut of which none has less work and all places of another."""
+        """The undominated partial chains: none has at most the MACs, and all offsets, of another."""
         kept: list[tuple[int, int, int, tuple[int, int], GroupWay | None]] = []
         ranges = [
             (*numbers, begin, groups)
@@ -154,7 +158,7 @@ class _Places:
 
 
 class _Pairs:
-    """All groups (rows) behind all ranges of what they read (columns), within an arena."""
+    """All groups (rows) after all ranges of their input (columns), within an arena."""
 
     def __init__(
         self,
@@ -164,7 +168,7 @@ class _Pairs:
         groups: Sequence[GroupWay],
         kind: Any,
     ) -> None:
-        """Take the bytes of what is read, and of the result; kind: of numbers, as numpy says it."""
+        """Take the bytes of the input and of the result. kind: of numbers, as a NumPy dtype."""
         self._cap = cap
         self._source, self._result = sizes
         needs = [(group.lines, group.pool, group.lead, group.work) for group in groups]
@@ -186,16 +190,16 @@ class _Pairs:
         yield from self._beside(below)
 
     def _alone(self) -> Iterator[Found]:
-        """The result lies above the pool, or below."""
+        """Without an input in the arena: the result is above the staging buffer, or below."""
         cap, result, pool = self._cap, self._result, self._pool
         can = (self._inner + result <= cap) & ~self._is_apart
         yield self._told(pool, cap - result, can)
         yield self._told(0, cap - result - pool, can)
 
     def _over(self, below: Array) -> Iterator[Found]:
-        """The result lies over what is read, both above the pool, or below.
+        """The result overlaps the input; both are above the staging buffer, or below.
 
-        below: the highest offset of what is read, with the pool above.
+        below: the maximum offset of the input with the staging buffer above it.
         """
         cap, source, result = self._cap, self._source, self._result
         least = self._low + source + self._inner - cap  # so that lines find room
@@ -207,7 +211,7 @@ class _Pairs:
         yield self._told(least, highest, can & (self._low <= below))
 
     def _beside(self, below: Array) -> Iterator[Found]:
-        """The result lies above what is read, or below, with the pool at any of three places."""
+        """The result is above the input, or below; the staging buffer has three possible positions."""
         cap, source, result = self._cap, self._source, self._result
         low, high, pool = self._low, self._high, self._pool
         can = (self._inner + source + result <= cap) & ~self._is_apart
@@ -220,7 +224,7 @@ class _Pairs:
         yield self._told(0, below - result, can & (low <= below))
 
     def _told(self, lowest: Array | int, highest: Array | int, can: Array) -> Found:
-        """The ranges from the lowest to the highest offset, where they can be."""
+        """The ranges from the minimum to the maximum offset, where both exist."""
         first, last, mask, work = np.broadcast_arrays(
             np.maximum(lowest, 0), highest, can, self._work
         )

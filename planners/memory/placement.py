@@ -1,16 +1,15 @@
-"""Offsets for the buffers of a plan, where a result may lie over rows of its input that are dead.
+"""Offsets for the buffers of a plan, where a result may overlap dead rows of its input.
 
-Offsets for a chain of groups, of which each reads one whole tensor and writes one. The buffers
-inside a group are packed below the lower of its two tensors and above the upper one. For an arena
-of some bytes all places of each tensor from which the chain can go on are found, on a grid: exact
-for it, but for the bytes between two tensors that lie apart, which are left empty. Offsets within
-an arena of some bytes, by the exact search of planners.arena.
+Three methods are combined: the exact search of planners.arena in an arena of a given size; first fit
+in several orders; and dynamic programming along a chain of groups, each of which reads one whole
+tensor and writes one. The dynamic programming works on a grid of offsets. Buffers inside a group are
+packed below the lower of its two tensors and above the upper one; it is exact on the grid, except that
+bytes between two separate tensors are left empty.
 
-A lead makes a pair that conflicts otherwise than by its sizes: if the one lies lower, the other
-begins the lead above it, and not the whole size. The search takes blocks by their offsets, and of
-equal offsets in an order of its own. So a lead of zero counts as a small part of a unit, which is
-cut off again from the offsets that are found. Pieces that are placed in an arena, and leads: how
-far a piece may lie over another.
+A lead weakens the conflict of a pair of buffers: if the first is below, the second begins at least the
+lead above it, instead of the whole size. The exact search processes blocks by their offsets, and
+blocks of equal offsets in its own order. A lead of zero is therefore counted as a small fraction of a
+unit, which is removed again from the resulting offsets.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ GRID = 256  # the same along the chain, where places are on a grid
 def placed(pieces: Sequence[GroupBytes], leads: Sequence[Lead], *, enough: int) -> dict[str, int]:
     """Return an offset for each piece, such that the arena is small.
 
-    Pieces alive at one time do not overlap, unless a lead allows it. enough: an arena of so many
-    bytes cannot be improved on. First the exact search looks for such an arena; then it halves the
-    arenas between that and one along the chain of groups, or in an order of the pieces. A heuristic:
-    the exact search ends early, so a smaller arena may be there nevertheless.
+    Pieces that are live together do not overlap, unless a lead allows it. enough: arena bytes that
+    cannot be improved on. The exact search first tries this size. If that fails, the arena is bisected
+    between it and the best heuristic placement, along the chain of groups or by first fit. The result
+    is heuristic: the exact search has a step limit, so a smaller arena may exist.
     """
     search = ExactPlacement(pieces, leads)
     offsets = search.within(enough)
@@ -64,11 +63,11 @@ def placed(pieces: Sequence[GroupBytes], leads: Sequence[Lead], *, enough: int) 
 def _along_the_chain(
     pieces: Sequence[GroupBytes], leads: Sequence[Lead], enough: int, room: int
 ) -> dict[str, int]:
-    """Offsets for a chain of groups; empty where a group reads or writes several whole tensors.
+    """Offsets for a chain of groups; empty if a group reads or writes several whole tensors.
 
-    The grid of a chain knows the buffers of one group and the tensors between two. Buffers that
-    several groups share, such as resident weights, take the lowest bytes, and the chain begins
-    above the last of them.
+    The grid covers buffers of one group and tensors between two groups. Buffers that several groups
+    share, such as resident weights, take the lowest bytes, and the chain begins above the last of
+    them.
     """
     shared = [piece for piece in pieces if piece.is_shared]
     if shared:
@@ -125,7 +124,7 @@ def _chain(pieces: Sequence[GroupBytes], leads: Sequence[Lead]) -> list[ChainGro
 
 
 def _only(names: Sequence[str]) -> str | None:
-    """The only one of some names, "" of none, None of several."""
+    """The only name of a sequence, "" if it is empty, None for several."""
     return None if len(names) > 1 else "".join(names)
 
 
@@ -134,7 +133,7 @@ def _end(pieces: Sequence[GroupBytes], offsets: Mapping[str, int]) -> int:
 
 
 def _in_some_order(pieces: Sequence[GroupBytes], leads: Sequence[Lead]) -> dict[str, int]:
-    """The least of a few orders in which each piece lies as low as those before it leave room."""
+    """First fit in five orders; the smallest arena wins."""
     allowed = {(lead.below, lead.above): lead.bytes for lead in leads}
     orders = (
         sorted(pieces, key=lambda piece: (-piece.size, piece.begin)),
@@ -149,7 +148,7 @@ def _in_some_order(pieces: Sequence[GroupBytes], leads: Sequence[Lead]) -> dict[
 
 
 def _tried(order: Sequence[GroupBytes], allowed: Mapping[tuple[str, str], int]) -> dict[str, int]:
-    """Offsets, one piece after the other, each as low as it can be."""
+    """First fit: offsets of the pieces in this order, each as low as possible."""
     offsets: dict[str, int] = {}
     done: list[GroupBytes] = []
     for piece in order:
@@ -174,7 +173,7 @@ def _lowest(piece: GroupBytes, barred: list[tuple[int, int]]) -> int:
 def _barred(
     piece: GroupBytes, other: GroupBytes, at: int, allowed: Mapping[tuple[str, str], int]
 ) -> tuple[int, int]:
-    """The open interval of offsets at which a piece would lie over another, and may not."""
+    """The open interval of offsets at which a piece would overlap another without permission."""
     first, end = at - piece.size, at + other.size
     if (piece.name, other.name) in allowed:  # the piece may lie below, reaching into the other
         first = max(first, at - allowed[piece.name, other.name])
@@ -188,9 +187,9 @@ MOST_SUMS = 2**30  # sums of sizes inside a group, a bit each
 
 
 class ChainGroup(NamedTuple):
-    """A group: bytes of what it reads and writes, 0 for none, and names and bytes inside it.
+    """A group: the tensors it reads and writes, "" for none, and names and bytes of inner buffers.
 
-    lead: bytes by which what it reads has to begin behind what it writes, to lie over it.
+    lead: the minimum of source offset minus result offset at which they may overlap.
     """
 
     source: str
@@ -202,10 +201,10 @@ class ChainGroup(NamedTuple):
 def chain_offsets(
     groups: Sequence[ChainGroup], sizes: Mapping[str, int], cap: int, alignment: int
 ) -> dict[str, int] | None:
-    """Return offsets within a cap; None where the grid has none. Sizes are of whole alignments.
+    """Return offsets within a cap; None if the grid has none. Sizes are multiples of the alignment.
 
-    None too where too many numbers may be sums of sizes. A source or result that is not in `sizes`
-    lies elsewhere.
+    None also if too many numbers may be sums of sizes. A source or result that is not in `sizes` is
+    stored elsewhere.
     """
     if any(_bits(group, cap) > MOST_SUMS for group in groups):
         return None
@@ -226,9 +225,9 @@ def chain_offsets(
 def _possible(
     group: ChainGroup, sizes: Mapping[str, int], cap: int, grid: Array, places: Array
 ) -> Array:
-    """Whether a group works with its source (rows) and its result (columns) at places of the grid.
+    """Whether a group fits with its source (rows) and its result (columns) at offsets of the grid.
 
-    places: numbers of those where the source may lie.
+    places: grid indices at which the source may be.
     """
     nowhere = np.full((1, 1), cap, grid.dtype)
     source = grid[places, None] if group.source in sizes else nowhere
@@ -249,13 +248,13 @@ def _possible(
 
 
 def _bits(group: ChainGroup, cap: int) -> int:
-    """How many numbers up to the cap, in the largest unit of all sizes, may be a sum of some sizes."""
+    """Upper bound on the number of subset sums up to the cap, in units of the common divisor."""
     sizes = [size for _, size in group.inner]
     return min(cap, sum(sizes)) // max(1, gcd(*sizes))
 
 
 def _sums(sizes: Sequence[int], cap: int) -> Array:
-    """The sums of some of the sizes up to a cap, growing; 0 is the first."""
+    """The subset sums of the sizes up to a cap, increasing from 0."""
     unit = max(1, gcd(*sizes))
     most = min(cap, sum(sizes)) // unit
     sums = 1  # bit n: whether n units are a sum
@@ -269,7 +268,7 @@ def _sums(sizes: Sequence[int], cap: int) -> Array:
 
 
 def _largest(sums: Array, most: Array) -> Array:
-    """The largest of growing sums that is at most each number."""
+    """For each number the largest of the increasing sums that is at most this number."""
     return np.asarray(sums[np.searchsorted(sums, most, side="right") - 1])
 
 
@@ -281,7 +280,7 @@ def _traced(
     grid: Array,
     alignment: int,
 ) -> dict[str, int]:
-    """The offsets of all tensors, from the last back to the first, and of the buffers inside groups."""
+    """The offsets of all tensors, by backtracking from the last, and of the buffers inside groups."""
     offsets: dict[str, int] = {}
     for group, free_offsets in zip(reversed(groups), reversed(before), strict=True):
         if group.result in sizes:
@@ -313,7 +312,7 @@ def _inside(
 
 
 def _some_below(inner: Sequence[tuple[str, int]], room: int) -> set[str]:
-    """Names of pieces with the largest sum that fits into a room."""
+    """Names of the pieces with the largest total size that fits into `room`."""
     sums_of: dict[int, tuple[str, ...]] = {0: ()}
     for name, size in inner:
         for total, names in list(sums_of.items()):
@@ -326,10 +325,10 @@ TURNS = 16  # of searches in different orders, of a thousand placements and more
 
 
 class ExactPlacement:
-    """The search for offsets of some pieces, in arenas of any size."""
+    """The exact search for offsets of pieces, in arenas of any size."""
 
     def __init__(self, pieces: Sequence[GroupBytes], leads: Sequence[Lead]) -> None:
-        """Take pieces and leads. Pieces without bytes lie at offset 0."""
+        """Take pieces and leads. Pieces without bytes are placed at offset 0."""
         self._resting = {piece.name: 0 for piece in pieces if not piece.size}
         self._pieces = [piece for piece in pieces if piece.size]
         self._leads = {(lead.below, lead.above): lead.bytes for lead in leads}
@@ -347,7 +346,7 @@ class ExactPlacement:
         self._fields: dict[bool, Field] = {}
 
     def within(self, cap: int, turns: int = TURNS) -> dict[str, int] | None:
-        """Return offsets within an arena of `cap` bytes; None where none are found."""
+        """Return offsets within an arena of `cap` bytes; None if the search finds none."""
         if not self._pieces:
             return self._resting
         capacity = cap // self._unit * self._part + self._part - 1
@@ -363,7 +362,7 @@ class ExactPlacement:
         return None
 
     def _field(self, capacity: int) -> Field:
-        """Return the pieces for the backend that holds the sums of a search within the capacity."""
+        """Return the pieces for the backend whose integers hold all sums within the capacity."""
         blocks = self._blocks
         lies = blocks.size, blocks.alignment, blocks.lowest
         backend = compiler.backend(fits=ranges.placement_search(*lies, capacity) <= compiler.SAFE)
@@ -372,11 +371,11 @@ class ExactPlacement:
         return self._fields[backend.is_compiled]
 
     def _steps(self, size: int) -> int:
-        """Steps of so many bytes."""
+        """A size in steps, rounded up to whole units."""
         return -(-size // self._unit) * self._part
 
     def _shorter_rises(self) -> Iterator[tuple[tuple[int, int], int]]:
-        """Yield pairs of pieces, and steps of the lead by which the second begins above the first."""
+        """Yield pairs of pieces, and the lead in steps by which the second begins above the first."""
         for (below, above), lead in self._leads.items():
             if below in self._numbers and above in self._numbers:
                 number = self._numbers[below]
@@ -413,7 +412,7 @@ class ExactPlacement:
         )
 
     def _alive_together(self) -> list[Clique]:
-        """The pieces of each group, also without those that a result may lie over."""
+        """The pieces live in each group, also without those that a result may overlap."""
         cliques: set[Clique] = set()
         for group in range(max((piece.end for piece in self._pieces), default=0)):
             alive = [
@@ -452,7 +451,7 @@ class GroupBytes(NamedTuple):
 
     @property
     def is_inner(self) -> bool:
-        """Whether the bytes belong to one group alone and are no whole tensor."""
+        """Whether the bytes belong to a single group and are no whole tensor."""
         return not self.is_tensor and self.end - self.begin == 1
 
     @property
@@ -461,12 +460,12 @@ class GroupBytes(NamedTuple):
         return not self.is_tensor and not self.is_inner
 
     def meets(self, other: GroupBytes) -> bool:
-        """Whether a group has both."""
+        """Whether the lifetimes of both overlap."""
         return self.begin < other.end and other.begin < self.end
 
 
 class Lead(NamedTuple):
-    """A buffer may lie over another if that begins at least so many bytes behind it."""
+    """Permission to overlap: `above` begins at least `bytes` bytes after the begin of `below`."""
 
     below: str
     above: str

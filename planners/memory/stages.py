@@ -1,11 +1,11 @@
-"""Stages: runs of layers that make rows of one tensor from rows of others, column by column.
+"""Geometry of stages: firings, column strips, accumulators and MACs of fused runs of layers.
 
-A stage makes `rows` rows of its result a firing. A stage of one layer reads its inputs where they
-lie. A stage of several layers goes along the columns of its result: each tensor inside is a strip,
-which holds as many columns as its readers look back, and as many rows as the result rows need;
-columns are computed once, rows that neighbouring strips share are computed again. A layer that sums
-over all places of a map (global pooling, fully connected) is a stage of its own that takes a row a
-firing and holds its sums. Spans of rows or columns that firings need of a tensor.
+A stage produces `rows` rows of its result in each firing, from rows of other tensors. A stage of one
+layer reads its inputs in place. A stage of several layers computes its result column by column. Each
+tensor inside is a column strip, a ring of as many columns as its readers look back, and of as many
+rows as the result rows need. Each column is computed once; rows that neighbouring row blocks have in
+common are recomputed. A reduction over all pixels of a map (global pooling, fully connected) is a
+stage of its own, which reads one row in each firing and holds accumulators.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from planners.plan.weight_reads import WeightReads
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Geometry:
-    """The needs and the work of a stage.
+    """Memory, firings and MACs of a stage.
 
-    strips: one for each tensor inside. strip_bytes: of strips, and of sums over channel blocks, which
-    come and go with a firing. accumulator: bytes of sums that stay from the first firing to the last.
-    work: multiply-accumulates of a frame, recomputed rows included. ranges: for each layer and firing
-    the rows of its output that are computed.
+    strips: one for each tensor inside. strip_bytes: of strips, and of accumulators over channel
+    blocks, which are transient in each firing. accumulator: bytes of accumulators that are live from
+    the first firing to the last. work: multiply-accumulates of a frame, including recomputed rows.
+    ranges: for each layer and firing the rows of its output that are computed.
     """
 
     stage: Stage
@@ -47,10 +47,10 @@ class Geometry:
 
 
 class StageTable:
-    """The geometry of the stages of a network, each worked out once.
+    """The geometry of the stages of a network, cached by stage.
 
     element_bytes: of every tensor; by default each has its own. outside: inputs, and results that no
-    layer reads, which lie in memory that is not the arena's.
+    layer reads, stored in memory outside the arena.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class StageTable:
         element_bytes: int | None = None,
         outside: frozenset[str] = frozenset(),
     ) -> None:
-        """Take the network. Raises InvalidNetwork where its rows or columns are too many to list."""
+        """Take the network. Raises InvalidNetwork if its rows or columns are too many to list."""
         require_few_parts(network)
         require_few_columns(network)
         self.network = network
@@ -82,13 +82,13 @@ class StageTable:
 
     @property
     def aliases(self) -> Mapping[str, Alias]:
-        """Tensors of the arena that may lie inside others."""
+        """Tensors of the arena that may be stored inside others."""
         if self._aliases is None:
             self._aliases = aliases_of(self.network, self.bytes_of, self.outside)
         return self._aliases
 
     def of(self, network: Network) -> StageTable:
-        """Return the table of another network, whose tensors have the same elements and places."""
+        """Return the table of another network, with the same element bytes and outside tensors."""
         return StageTable(network, element_bytes=self.element_bytes, outside=self.outside)
 
     def height(self, tensor: str) -> int:
@@ -104,7 +104,7 @@ class StageTable:
         return self._sizes_of(tensor)[1]
 
     def _sizes_of(self, tensor: str) -> tuple[int, int, int]:
-        """Bytes of an element, of a row and of all of a tensor; each tensor is looked at once."""
+        """Bytes of an element, of a row and of a whole tensor, cached."""
         if tensor not in self._sizes:
             layer = self.network.layer(tensor)
             unit, shape = self.element_bytes or layer.element_bytes, layer.shape
@@ -112,9 +112,10 @@ class StageTable:
         return self._sizes[tensor]
 
     def row_bytes_read(self, name: str, source: str) -> int:
-        """Return the bytes of a row of an input that a layer reads where it reads none twice.
+        """Return the bytes of an input row that a layer reads, if it reads each byte once.
 
-        A slice reads what it takes, a pooling that adds up rows the columns of its window.
+        A slice reads only its own channels or columns; a pooling that sums rows reads the columns of
+        its window.
         """
         layer = self.network.layer(name)
         elements = layer.operator.row_elements_read(self.network.layer(source).shape, layer.shape)
@@ -125,11 +126,11 @@ class StageTable:
         return self._sizes_of(tensor)[2]
 
     def arena_bytes(self, tensor: str) -> int:
-        """Bytes of the arena that a tensor takes where it lies whole."""
+        """Arena bytes of a tensor that is stored whole; 0 outside the arena."""
         return 0 if tensor in self.outside else self.tensor_bytes(tensor)
 
     def work_of(self, name: str) -> int:
-        """Multiply-accumulates of a layer in a frame; each layer is looked at once."""
+        """Multiply-accumulates of a layer in a frame, cached."""
         if name not in self._works:
             layer = self.network.layer(name)
             inputs = self.network.input_shapes(layer)
@@ -137,15 +138,15 @@ class StageTable:
         return self._works[name]
 
     def _can_be_tiled(self, name: str) -> bool:
-        """Whether a layer can be cut into rectangles; each layer is looked at once."""
+        """Whether a layer can be computed in rectangular tiles, cached."""
         if name not in self._tileable:
             self._tileable[name] = can_be_tiled(self.network, self.network.layer(name))
         return self._tileable[name]
 
     def can_be_stage(self, layers: Sequence[str]) -> bool:
-        """Whether these layers make one tensor only, and all can work on some rows and columns.
+        """Whether these layers produce a single tensor, and each can be computed in rows and columns.
 
-        Keys and values, all of which attention reads again for each row, are of another stage.
+        Keys and values, which attention rereads for each row, have to be produced by another stage.
         """
         if len(layers) == 1:
             return True
@@ -160,10 +161,10 @@ class StageTable:
         )
 
     def stage_ends(self, layers: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
-        """Return for each of some layers in order the ends of the stages that begin with it.
+        """Return, for each of the layers in order, the ends of the stages that begin with it.
 
-        Ends grow; a stage has the layers before its end. Only runs whose inner tensors
-        have their last reader inside are looked at in full.
+        Ends increase; a stage has the layers before its end. Only runs whose inner tensors have their
+        last reader inside are examined in full.
         """
         if layers not in self._ends:
             place = {name: number for number, name in enumerate(layers)}
@@ -180,7 +181,7 @@ class StageTable:
     def _ends_from(
         self, layers: tuple[str, ...], begin: int, last_reads: Sequence[int]
     ) -> Iterator[int]:
-        """Yield the ends of the stages that begin with a layer. last_reads: places of last readers."""
+        """Yield the ends of stages that begin with a layer. last_reads: indices of last readers."""
         last_read = 0  # of the tensors inside
         for end in range(begin + 1, len(layers) + 1):
             if last_read < end and self.can_be_stage(layers[begin:end]):
@@ -194,7 +195,7 @@ class StageTable:
         return shape.rows == shape.width == 1
 
     def repeats(self, stage: Stage) -> bool:
-        """Whether a stage computes rows of a layer more than once."""
+        """Whether a stage recomputes rows of a layer."""
         if stage.mode is not Mode.ROWS or len(stage.layers) == 1:
             return False
         ranges = self.geometry(stage).ranges
@@ -204,7 +205,7 @@ class StageTable:
         )
 
     def can_go_by_channels(self, layers: Sequence[str]) -> bool:
-        """Whether these are a convolution and a layer that sums up each of its feature maps."""
+        """Whether these are a convolution and a reduction of each of its feature maps."""
         if len(layers) != 2 or self._readers[layers[0]] != (layers[1],):
             return False
         first, last = (self.network.layer(name) for name in layers)
@@ -215,13 +216,13 @@ class StageTable:
         )
 
     def geometry(self, stage: Stage) -> Geometry:
-        """Return what a stage needs and does, for layers that can be one."""
+        """Return the geometry of a stage, for layers that can form one."""
         if stage not in self._found:
             self._found[stage] = self._worked_out(stage)
         return self._found[stage]
 
     def group_rows(self, stages: Sequence[Stage], arriving: str | None) -> GroupRows:
-        """Return the rows of a group of stages. arriving: the input, where it comes row by row."""
+        """Return the rows of a group of stages. arriving: the input, if it arrives row by row."""
         key = tuple(stages), arriving
         if key not in self._groups:
             geometry = list(map(self.geometry, stages))
@@ -235,7 +236,7 @@ class StageTable:
         return self._groups[key]
 
     def weight_reads(self, geometry: Geometry) -> dict[str, int]:
-        """Return the bytes that each layer of a stage reads of weights where they lie, in a frame."""
+        """Return the bytes that each layer of a stage reads of weights at their home, in a frame."""
         stage = geometry.stage
         if stage not in self._weights_read:
             self._weights_read[stage] = self._weight_reads.of_stage(stage, geometry.ranges)
@@ -265,7 +266,7 @@ class StageTable:
         )
 
     def _accumulating(self, stage: Stage, layer: Layer) -> Geometry:
-        """A layer that adds up its input row by row, and has its result when the last has come."""
+        """A layer that accumulates its input row by row; its result is complete after the last row."""
         source = layer.inputs[0]
         needs = self.row_needs(layer, 0)
         uptos = tuple(range(needs[0][0] + 1, needs[-1][1] + 1))
@@ -352,7 +353,7 @@ class StageTable:
         return strip.rows * strip.columns * channels * self.bytes_of(strip.layer)
 
     def _sums(self, stage: Stage, ranges: dict[str, tuple[Range, ...]]) -> int:
-        """Bytes of the sums over parts in the rows of a firing, and to begin them at a word."""
+        """Bytes of the accumulators over channel blocks in the rows of a firing, with alignment."""
         if stage.accumulating_layer is None:
             return 0
         rows = max(end - first for first, end in ranges[stage.accumulating_layer])
@@ -362,11 +363,12 @@ class StageTable:
         return rows * shape.row_elements * ACCUMULATOR_BYTES + max(ACCUMULATOR_BYTES - least, 0)
 
     def accumulating_layer(self, layers: Sequence[str]) -> str | None:
-        """Return the first layer of a stage that may sum over parts of the channels before it.
+        """Return the first layer of a stage that may accumulate over blocks of the channels before it.
 
-        The layers before it work channel by channel, each on the one before; only the first, which
-        reads outside the stage, may need all channels of what it reads. No other layer reads theirs:
-        it would find one part of the channels. None where there is none.
+        The layers before it are computed channel by channel, each from the preceding one. Only the
+        first, which reads outside the stage, may need all channels of its input. No other layer reads
+        their results, as only one channel block of them exists at a time. None if there is no such
+        layer.
         """
         if not works_by_channels(self.network.layer(layers[0]), is_first=True):
             return None
@@ -381,7 +383,7 @@ class StageTable:
         return None
 
     def _strip_columns(self, layers: tuple[str, ...]) -> dict[str, int]:
-        """Columns that each strip holds while the stage goes along its result's columns."""
+        """Columns that each strip holds while the stage computes its result column by column."""
         if layers not in self._columns:
             inside = set(layers)
             nodes = [self._column_firings(name, inside) for name in layers]
@@ -409,18 +411,18 @@ class StageTable:
 
 
 def kept_operands(layer: Layer) -> set[str]:
-    """Return the tensors of which a layer reads all rows again for each of its own: keys, values."""
+    """Return the tensors that a layer rereads completely for each of its rows: keys, values."""
     return set(layer.inputs[1:]) if layer.operator.rereads_rows else set()
 
 
 def within(span: Range, limit: int) -> Range:
-    """Return the part of a range in [0, limit); empty at the nearest place where there is none."""
+    """Return the part of a range in [0, limit); empty at the nearest bound if there is none."""
     first = min(max(span[0], 0), limit)
     return first, max(first, min(span[1], limit))
 
 
 def rows_behind(row_of: tuple[Range, ...], span: Range | None) -> Range | None:
-    """Return rows of an input for a range of rows of the output: needs grow with the row."""
+    """Return the input rows for a range of output rows: needs increase with the row."""
     if span is None or span[0] == span[1]:
         return None
     first, end = row_of[span[0]][0], row_of[span[1] - 1][1]
@@ -435,7 +437,7 @@ def joined(one: Range | None, other: Range | None) -> Range | None:
 
 
 def reading_of(tensor: str, spans: Sequence[Range], limit: int) -> RowNeeds:
-    """Return what firings need, given the range that each needs; an empty range needs nothing."""
+    """Return the row needs of firings, from the range that each needs; an empty range needs no row."""
     uptos = [end if first < end else 0 for first, end in spans]
     firsts = [first if first < end else limit for first, end in spans]
     firsts.append(limit)

@@ -1,22 +1,27 @@
-"""Slow bytes that no schedule is below, and those of the splits that people make by hand.
+"""Lower bounds on slow-memory traffic, and two baselines: whole layers, largest tensors first.
 
-`least_slow_bytes` counts inputs and results that cannot lie whole in fast memory; `least_waiting_bytes`
-adds what a later layer needs of what was made before.
+`least_slow_bytes` counts inputs and results that do not fit into fast memory. `least_waiting_bytes`
+adds tensors that a later layer needs although the whole input has been read since; it is computed as a
+minimum cut.
 
-Let each element of a tensor, the gate, depend on all elements of the one input, and take the moment at
-which the first of them is there. By then all of the input has been read. Elements that depend on one of
-the gate come later, and some of them need elements of tensors that do not depend on it. What is in fast
-memory at the moment, and what is read behind it, together cut all ways from the input to those: along a
-way that is not cut, each element would have to be computed behind the moment, from one that is, and an
-input is not computed. A partial sum cuts as its element does, and has no fewer bytes.
-Of the cut, fast memory holds no more than its size; the rest is read: the input once more, and what
-was computed was written before, too, but for results, whose writing is counted anyway. So no schedule,
-recomputation or not, moves less than inputs and results once and the least cut less the fast memory.
+A gate is a tensor each element of which depends on all elements of the one input. Consider the moment
+at which the first element of the gate is computed. All of the input has then been read. Elements that
+depend on the gate are computed later, and some of them also need elements of tensors that do not
+depend on it. The data in fast memory at that moment, together with the data that is read later, cut
+all paths from the input to these elements: along a path that is not cut, each element would have to be
+computed later from another such element, but an input is not computed. A partial sum cuts like its
+element, and has at least as many bytes.
 
-The least cut is bounded by a flow that is even over the places of each tensor, and so one between
-tensors: along an edge each place of the result has places of its own of what the layer reads, equally
-many for each. Layers that mix all feature maps take any flow from each of them, others as much from
-each. Edges that are not plainly so are left out, which makes the flow less.
+Of the cut, fast memory holds at most its size; the rest is read from slow memory. This is either the
+input, for the second time, or computed data, which was also written before; only the writing of
+results is counted elsewhere. Therefore every schedule, with or without recomputation, moves at least
+the inputs and results once plus the minimum cut minus the fast memory.
+
+The minimum cut is bounded from below by a flow that is uniform over the pixels of each tensor, which
+is a flow between tensors: along an edge, each pixel of the result uses pixels of the input that no
+other pixel uses, and each uses equally many. Layers that mix all feature maps accept any flow from
+each map; other layers accept the same flow from each. Edges for which this is not evident are left
+out, which only reduces the flow.
 """
 
 from __future__ import annotations
@@ -43,7 +48,7 @@ Names = frozenset[str]
 
 
 def subsets(names: Sequence[str]) -> Iterator[Names]:
-    """Yield all sets of some names, the largest first; of too many the first ones, up to each."""
+    """Yield all subsets of the names, largest first; of more than MOST_CHOSEN only the prefixes."""
     if len(names) > MOST_CHOSEN:
         yield from (frozenset(names[:count]) for count in range(len(names), -1, -1))
         return
@@ -54,11 +59,10 @@ def subsets(names: Sequence[str]) -> Iterator[Names]:
 def least_slow_bytes(
     course: TopologicalOrder, table: StageTable, fast: int, *, without: Collection[str | None] = ()
 ) -> int:
-    """Return slow bytes of any schedule that moves rows or parts of them, and all that is needed.
+    """Return a lower bound on the slow-memory bytes of any schedule that moves rows or parts of rows.
 
-    They are those of inputs and results that cannot lie whole in fast memory. Inputs are there
-    together before the first layer works, results behind the last. without: those that lie in no
-    memory of the plan.
+    The bound counts inputs and results that do not fit into fast memory. All inputs exist before the
+    first layer is computed, and all results after the last. without: tensors in no memory of the plan.
     """
     total = 0
     needed = _needed_bytes(course, table)
@@ -76,10 +80,10 @@ def least_slow_bytes(
 
 
 def _needed_bytes(course: TopologicalOrder, table: StageTable) -> dict[str, int]:
-    """Bytes of the places of each tensor that the results of the network need.
+    """Bytes of the pixels of each tensor that the results of the network need.
 
-    A row of a result needs all rows of what it is made of from the first to the last, and so does a
-    column, as far as layers work by columns.
+    A row of a result needs all rows of its inputs from the first needed row to the last; the same
+    holds for columns, if the layer can be computed column by column.
     """
     network, needs = course.network, Needs(course.network)
     shapes = {name: network.layer(name).shape for name in (*course.layers, *course.others)}
@@ -104,13 +108,13 @@ def _needed_bytes(course: TopologicalOrder, table: StageTable) -> dict[str, int]
 
 
 def _spans(spans: Sequence[Range], limit: int) -> Array:
-    """A row for each span, true where it is."""
+    """A boolean row for each span, true inside it."""
     places = np.arange(limit)
     return np.array([(first <= places) & (places < end) for first, end in spans], bool)
 
 
 def slow_bytes_of_whole_layers(course: TopologicalOrder, sizes: dict[str, int], fast: Names) -> int:
-    """Return slow bytes where each layer works whole: once for its result, once for each input."""
+    """Return the traffic layer by layer: each tensor moves once when written and once per read."""
     total = 0
     for name in course.layers[1:]:
         for name_ in (name, *course.network.layer(name).inputs):
@@ -121,9 +125,10 @@ def slow_bytes_of_whole_layers(course: TopologicalOrder, sizes: dict[str, int], 
 def greedy_split(
     course: TopologicalOrder, table: StageTable, sizes: dict[str, int], fast: int
 ) -> int:
-    """Return slow bytes of whole layers with the largest tensors in slow memory until the others fit.
+    """Return the traffic of whole layers with the largest tensors in slow memory until the rest fits.
 
-    They fit where those that live at one time do, which is generous: offsets may take more.
+    The rest fits if its peak of live bytes does. This is an optimistic baseline: placement may need
+    more.
     """
     whole = whole_tensors(course.network, element_bytes=table.element_bytes)
     inside = sorted(whole.buffers, key=lambda buffer: buffer.size)
@@ -137,7 +142,7 @@ Node = tuple[str, str]
 
 
 def least_waiting_bytes(course: TopologicalOrder, table: StageTable, fast: int) -> int:
-    """Return slow bytes of any schedule beside those of inputs and results, each once."""
+    """Return a lower bound on traffic in addition to that of moving inputs and results once."""
     if course.others:
         return 0
     bound, seen = 0, set[frozenset[str]]()
@@ -154,7 +159,7 @@ def least_waiting_bytes(course: TopologicalOrder, table: StageTable, fast: int) 
 
 
 def _gates(course: TopologicalOrder) -> Iterator[str]:
-    """Tensors each element of which depends on all of the input, along one chain of layers at least."""
+    """Tensors each element of which depends on all of the input, along at least one chain of layers."""
     network, source = course.network, course.at(0)
     shape = network.layer(source).shape
     reach = {source: (np.eye(shape.rows, dtype=bool), np.eye(shape.width, dtype=bool), False)}
@@ -174,7 +179,7 @@ def _gates(course: TopologicalOrder) -> Iterator[str]:
 
 
 def _behind(course: TopologicalOrder, gate: str) -> frozenset[str]:
-    """The tensors that are computed from another."""
+    """The tensors that depend on a gate."""
     gated = {gate}
     for name in course.layers[1:]:
         if gated.intersection(course.network.layer(name).inputs):
@@ -183,7 +188,7 @@ def _behind(course: TopologicalOrder, gate: str) -> frozenset[str]:
 
 
 def _operands(network: Network, layer: Layer) -> list[str]:
-    """The tensors that a layer reads; those of a concatenation of feature maps where it mixes them."""
+    """The inputs of a layer; a layer that mixes feature maps also sees through concatenations."""
     sources = list(layer.inputs)
     while _mixes(layer) and len(sources) < len(network.layers):
         joined = [network.layer(name) for name in sources]
@@ -202,7 +207,7 @@ def _joins_maps(layer: Layer) -> bool:
 
 
 def _mixes(layer: Layer) -> bool:
-    """Whether each element depends on all feature maps of the places that it sees."""
+    """Whether each element depends on all feature maps of the pixels in its receptive field."""
     bank = layer.operator.filter_bank
     if bank is not None:
         return bank.groups == 1 and bank.block is None
@@ -210,7 +215,10 @@ def _mixes(layer: Layer) -> bool:
 
 
 def _taps(network: Network, layer: Layer, index: int) -> tuple[Array, Array] | None:
-    """For each row, and for each column, of a layer which of an input it is made of; None: unknown."""
+    """For each row, and for each column, of a layer those of an input that it reads; or None.
+
+    None if the windows of the layer are not known.
+    """
     source_shape, own_shape = network.input_shapes(layer)[index], layer.shape
     operator = layer.operator
     window, bank = operator.window_over(source_shape), operator.filter_bank
@@ -238,7 +246,7 @@ def _taps(network: Network, layer: Layer, index: int) -> tuple[Array, Array] | N
 
 
 class _Ways:
-    """The ways from the input to what depends on a gate, as a network of flow between tensors."""
+    """The paths from the input to tensors that depend on a gate, as a flow network between tensors."""
 
     def __init__(
         self, course: TopologicalOrder, table: StageTable, gate: str, behind: frozenset[str]
@@ -269,7 +277,7 @@ class _Ways:
         self._drop_cut()
 
     def _sees_all(self, layer: Layer, late: set[str]) -> bool:
-        """Whether each element depends on one that is late."""
+        """Whether each element of a layer depends on an element computed after the gate."""
         if layer.operator.joined_axis is not None:
             return late.issuperset(layer.inputs)
         for index in range(len(layer.inputs)):
@@ -283,7 +291,10 @@ class _Ways:
         return False
 
     def _is_even(self, source: str, layer: Layer) -> bool:
-        """Whether each place of a layer has as many places of its own of a tensor, all of them used."""
+        """Whether each pixel of a layer uses equally many pixels of a tensor, and no pixel is shared.
+
+        All pixels of the tensor are used.
+        """
         network, operator = self._network, layer.operator
         source_shape, own_shape = network.layer(source).shape, layer.shape
         if _joins_maps(network.layer(source)) and not _mixes(layer):
@@ -310,7 +321,7 @@ class _Ways:
         return _taps(network, layer, layer.inputs.index(source)) is not None
 
     def _drop_cut(self) -> None:
-        """Leave out slices, unless they alone read a tensor that mixes, each another part of it."""
+        """Drop edges to slices, unless disjoint slices are the only readers of a mixing tensor."""
         readers = defaultdict[str, list[Layer]](list)
         for source, name in self._edges:
             readers[source].append(self._network.layer(name))
@@ -325,7 +336,7 @@ class _Ways:
         self._edges = [edge for edge in self._edges if edge not in left]
 
     def capacities(self, most: int) -> dict[Node, dict[Node, int]]:
-        """Return the edges between tensors, each of which lets its bytes through, counted so often."""
+        """Return the flow network; a tensor has its bytes as capacity, at most `most` times."""
         source = self._course.at(0)
         edges = defaultdict[Node, dict[Node, int]](dict)
         nodes = {node for edge in self._edges for node in edge}
@@ -343,7 +354,7 @@ class _Ways:
 
 
 def _shown(course: TopologicalOrder) -> set[str]:
-    """Tensors elements of which are, or may be, those of a result, through layers that only move."""
+    """Tensors with elements that are, or may be, those of a result, through data movement alone."""
     network, names = course.network, set(course.results)
     for name in reversed(course.layers):
         layer = network.layer(name)
@@ -357,7 +368,7 @@ def _shown(course: TopologicalOrder) -> set[str]:
 
 
 def _flow(capacities: Mapping[Node, Mapping[Node, int]]) -> int:
-    """Return the largest flow from the source to the sink, exactly: capacities are integers."""
+    """Return the maximum flow from the source to the sink, exactly: capacities are integers."""
     nx = import_module("networkx")  # slow to import, and needed for slow memory alone
     graph = nx.DiGraph()
     for tail, heads in capacities.items():
