@@ -1,10 +1,10 @@
-"""Test vectors: frames, what the whole network makes of them, and a program that compares.
+"""Test vectors: frames, reference outputs, and a C program that compares.
 
-The tolerance of test vectors, where computed real numbers are rounded to integers. Sums in another
-order and mathematical functions of another library give real numbers that differ in their last
-bits; where one lies between two integers, its rounding differs by a step, and what follows with it.
-The network is run with all such numbers a little larger and a little smaller: what changes in its
-outputs is what may.
+Outputs get a tolerance where computed floating-point numbers are rounded to integers. Another order
+of summation or another mathematical library changes the last bits of such a number. Near a rounding
+boundary the integer then differs by one step, and so do the layers after it. The network is
+therefore executed twice more: with all these numbers slightly larger, and slightly smaller. The
+change of an output bounds its tolerance.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ Frame = Mapping[str, Array]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestVector:
-    """A frame, and the outputs that belong to it, by the names of the layers.
+    """A frame and its reference outputs, by the names of the layers.
 
-    tolerance: how far from them the outputs may lie beyond what single precision explains.
+    tolerance: permitted difference from the reference, in addition to that of single precision.
     """
 
     frame: Frame
@@ -45,7 +45,7 @@ class TestVector:
 
 
 def random_frame(network: Network, seed: int) -> dict[str, Array]:
-    """Return numbers for each input, integers where it is quantised."""
+    """Return random numbers for each input; integers if it is quantised."""
     generator = np.random.default_rng(seed)
     entries = table_entries(network)
     return {
@@ -64,7 +64,7 @@ def _random_integers(generator: np.random.Generator, layer: Layer) -> Array:
 
 
 def vectors_of(model: Model, frames: Sequence[Frame]) -> tuple[TestVector, ...]:
-    """Return the frames with what the whole network makes of them."""
+    """Return the frames with their reference outputs, computed layer by layer."""
     vectors, states = [], first_states(model)
     for frame in frames:
         outputs = run_layer_by_layer(model, frame, states)
@@ -74,12 +74,15 @@ def vectors_of(model: Model, frames: Sequence[Frame]) -> tuple[TestVector, ...]:
 
 
 def placed(array: Array) -> Array:
-    """Return a tensor as it lies in the arena, as one row of numbers."""
+    """Return a tensor as a flat array in the layout of the arena (HWC)."""
     return (array.transpose(1, 2, 0) if array.ndim == 3 else array).reshape(-1)
 
 
 def test_program(written: Written, vectors: Sequence[TestVector]) -> str:
-    """Return main.c: it runs the frames twice, by row too where the input streams, and compares."""
+    """Return main.c, which executes the frames twice and compares the outputs.
+
+    A network with a streamed input is also executed row by row.
+    """
     name = written.name
     counted = f"""#ifdef COUNTED
     {{
@@ -113,7 +116,7 @@ int main(void)
 
 
 def shared_test(written: Written, vectors: Sequence[TestVector]) -> str:
-    """Return NAME_test.c: the same frames in an arena that others use before and after."""
+    """Return NAME_test.c: the same test in an arena that several networks share."""
     name = written.name
     return f"""/* Runs {name} on test vectors and compares with what they are to give. */
 #include <math.h>
@@ -128,7 +131,7 @@ int {name}_test({name}_element *arena);
 
 
 def _tested(written: Written, vectors: Sequence[TestVector], parameters: str) -> str:
-    """The vectors, what compares, and the function that runs them all."""
+    """Return C of the vectors, the comparisons, and the function that executes the test."""
     name = written.name
     arrays = []
     for number, vector in enumerate(vectors):
@@ -166,13 +169,13 @@ static {name}_state state;
 
 
 def _begun(written: Written) -> str:
-    """C that begins, and is not zero where that fails."""
+    """Return a C expression that initialises the network and is nonzero on failure."""
     call = init_call(written.name, written.memories, written.arrays)
     return f"{call} != {written.name.upper()}_OK"
 
 
 def _counting(written: Written) -> str:
-    """C that counts the blocks of rows that CMSIS-NN makes (1) or does not (0)."""
+    """Return C that counts the blocks of rows computed by CMSIS-NN (1) or not (0)."""
     if written.cmsis_nn is None:
         return ""
     return f"""#ifdef {written.name.upper()}_BLOCKS
@@ -188,7 +191,7 @@ void {written.name}_block(int by_cmsis_nn)
 
 
 def _counted(written: Written) -> str:
-    """C that compares the blocks of a first frame with those that were planned."""
+    """Return C that compares the block counts of the first frame with the planned counts."""
     if written.cmsis_nn is None:
         return ""
     shared = written.cmsis_nn.shared
@@ -202,9 +205,9 @@ def _counted(written: Written) -> str:
 
 
 def _twice(written: Written, checks: str) -> str:
-    """C that works all frames, and all again without a new NAME_init.
+    """Return C that executes all frames, and again all frames without a new NAME_init.
 
-    What a frame destroys of weights that stay in the arena, the frames behind it lack.
+    If a frame overwrites weights that are resident in the arena, the later frames fail.
     """
     spoilt = "\n".join(
         f"        memset(found_{port.array}, 85, sizeof found_{port.array});"
@@ -217,7 +220,7 @@ def _twice(written: Written, checks: str) -> str:
 
 
 def _saving(written: Written, vectors: Sequence[TestVector]) -> str:
-    """C that works the frames again from the beginning, each but the first from a saved state."""
+    """Return C that executes the frames again, each but the first from a saved state."""
     name, capitals = written.name, written.name.upper()
     spoilt = "".join(
         f"    memset({array}, 85, sizeof *{array} * {capitals}_{memory.upper()}_ELEMENTS);\n"
@@ -247,7 +250,7 @@ def _test_of(port: LibraryPort, vector: TestVector) -> str:
 
 
 def _compared(port: LibraryPort, number: int, vector: TestVector, found: str) -> str:
-    """C that compares what was found with an output: elements within a tolerance, or bytes."""
+    """Return C that compares a result with an output: elements within a tolerance, or bytes."""
     test, array = _test_of(port, vector), f"{port.array}_{number}"
     count = f"sizeof {array}" if test == "is_same" else str(port.elements)
     tolerance = f", {_tolerance(port, vector)}" if test.startswith("is_close") else ""
@@ -312,7 +315,7 @@ def _run_of(written: Written, number: int) -> str:
 
 
 def _close(kind: str) -> str:
-    """C that compares integers of a type, which may begin anywhere."""
+    """Return C that compares numbers of a type, which need not be aligned."""
     tolerance = "float" if kind == "float" else "int32_t"
     return f"""/* Behind computed numbers that were rounded, a step more or less may follow. */
 static int is_close_{kind}(const void *numbers, const {kind} *wanted, int32_t count,
@@ -361,21 +364,21 @@ def _by_rows(written: Written, number: int, vector: TestVector) -> list[str]:
     ]
 
 
-SHARE = 2.0**-20  # of the range of a tensor: errors of sums in single precision
-SIGMOID_ERROR = 2.0**-23  # of two tangents near -1, a step or two each, halved
-TINY = 1e5 * SIGMOID_ERROR  # outputs of which the relative tolerance is less
+SHARE = 2.0**-20  # error of sums in single precision, relative to the range of a tensor
+SIGMOID_ERROR = 2.0**-23  # half the difference of two tangents near -1, each off by 1 or 2 steps
+TINY = 1e5 * SIGMOID_ERROR  # below this output, SIGMOID_ERROR exceeds the relative tolerance
 
 
 def tolerances(
     model: Model, frame: Mapping[str, Array], outputs: Mapping[str, Array]
 ) -> dict[str, float]:
-    """Return for each output how far its elements may lie from those that are given; mostly zero."""
+    """Return the permitted difference of each output from its reference; zero for most outputs."""
     tolerances = _behind_sigmoids(model, outputs)
     if not _rounded(model.network):
         return tolerances
     for sign in (-1, 1):
-        # The model with a layer before each rounding of computed numbers that moves them all one
-        # way.
+        # Insert a layer before each rounding of computed numbers that shifts them all in the
+        # direction of the sign.
         share = sign * SHARE
         layers, weights = [], dict(model.weights or {})
         rounded = _rounded(model.network)
@@ -386,8 +389,7 @@ def tolerances(
             before = model.network.layer(layer.inputs[0])
             moved = _moved(layer, before, model.network)
             layers += [moved, replace(layer, inputs=(moved.name, *layer.inputs[1:]))]
-            # The number that is added, of all steps that there are; without a known scale the
-            # factor.
+            # With a known scale, shift by a share of the full range; otherwise multiply.
             types = layer.quantization
             weights[moved.name] = {
                 "constant": np.array(
@@ -408,9 +410,10 @@ def tolerances(
 
 
 def _behind_sigmoids(model: Model, outputs: Mapping[str, Array]) -> dict[str, float]:
-    """Return how far tiny sigmoids may lie from those that are given; zero for other outputs.
+    """Return the permitted absolute error of tiny sigmoids; zero for all other outputs.
 
-    A sigmoid is computed by a tangent near -1, so that its error does not shrink with it.
+    A sigmoid is computed from a hyperbolic tangent near -1, so its absolute error does not shrink
+    with its value.
     """
     errors = dict.fromkeys(outputs, 0.0)
     for name, array in outputs.items():
@@ -423,7 +426,7 @@ def _behind_sigmoids(model: Model, outputs: Mapping[str, Array]) -> dict[str, fl
 
 
 def _rounded(network: Network) -> set[str]:
-    """The layers that round real numbers which other layers compute."""
+    """The layers that round floating-point numbers computed by other layers."""
     computed: set[str] = set()
     fed_layers: set[str] = set()
     for layer in network.layers:

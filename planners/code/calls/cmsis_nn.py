@@ -1,14 +1,16 @@
-"""Layers that CMSIS-NN computes with the same bits: their calls, and the scratch that these take.
+"""Calls of CMSIS-NN for layers with bit-identical results, and the scratch memory of these calls.
 
-A firing of a stage of one layer makes rows of its result, a block. Where the rows that it reads and
-those that it makes lie one behind the other, one call of CMSIS-NN makes the block: a pointer to the
-first row that is there, and as padding the rows above it that are not. Rows that lie apart, as those
-of a line that bends, are copied to the scratch if that has room. All other blocks, and layers
-whose arithmetic differs or is not known to be equal, keep the kernels of this package.
+A firing of a stage of a single layer computes a block of output rows. If the input rows and the
+output rows of a block are contiguous in memory, one call of CMSIS-NN computes the block. The call
+gets a pointer to the first stored input row, and the missing rows above it as padding. Input rows
+that are not contiguous, as in a line buffer that wraps around, are copied to the scratch if it has
+room. All other blocks use the kernels of this package, and so do layers whose arithmetic differs or
+is not known to be equal.
 
-Equal are: sums in 32 bits, rescaled in two steps (a product with a multiplier, halves up, then a power
-of two, halves away from zero) as far as no factor is above one; means of the places that are there,
-halves away from zero; sums of two tensors as products with 2 ** 20.
+Three kinds of arithmetic are equal. Accumulators of 32 bits are requantised in two steps: a product
+with a multiplier, halves rounded up, then a power of two, halves rounded away from zero; no factor
+may exceed one. Average pooling divides by the number of pixels inside the input and rounds halves
+away from zero. The addition of two tensors scales both by 2 ** 20.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ from planners.plan.rematerialisation import worked_network
 from planners.plan.running_stage import RunningStage
 from planners.plan.shadow_arena import HeldTensor
 
-FUNCTIONS = {  # the kernel of this package: the one that calls CMSIS-NN, and what that calls
+FUNCTIONS = {  # kernel of this package: its wrapper around CMSIS-NN, and the wrapped function
     "convolve": ("cmsis_convolve", "arm_convolve_s8"),
     "depthwise_conv": ("cmsis_depthwise_conv", "arm_depthwise_conv_wrapper_s8"),
     "average_pool": ("cmsis_average_pool", "arm_avgpool_s8"),
@@ -48,7 +50,7 @@ FUNCTIONS = {  # the kernel of this package: the one that calls CMSIS-NN, and wh
     "add_tensors": ("cmsis_add", "arm_elementwise_add_s8"),
     "fully_connected": ("cmsis_fully_connected", "arm_fully_connected_s8"),
 }
-TARGETS = {  # what has scratch of its own, and how compilers say it
+TARGETS = {  # targets that differ in scratch sizes, and their conditions in C
     "mve": "defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1)",
     "dsp": "defined(__ARM_FEATURE_DSP) && (__ARM_FEATURE_DSP == 1)",
     "plain": "",
@@ -56,15 +58,15 @@ TARGETS = {  # what has scratch of its own, and how compilers say it
 TARGET_OF = {"m55": "mve", "m4": "dsp"}  # of the kernels of a core; plain for others
 Exponents = NDArray[np.int64]
 LEAST_EXPONENT = -30  # of a factor, for shifts of 32 bits
-MOST_PLACE, MOST_PRODUCTS = 2**15 - 1, 2**16 - 1  # that it counts, in 16 bits
-MVE_CHANNELS, MVE_COLUMNS, MVE_BYTES = 124, 4, 16  # that its kernels take at once
+MOST_PLACE, MOST_PRODUCTS = 2**15 - 1, 2**16 - 1  # limits of 16-bit counters of CMSIS-NN
+MVE_CHANNELS, MVE_COLUMNS, MVE_BYTES = 124, 4, 16  # block sizes of its Helium kernels
 
 
 class FiringRows(NamedTuple):
-    """Rows that a firing makes: how many, rows of padding above, bytes of the rows that it reads.
+    """A block of output rows: number of rows, rows of padding above, bytes of the input rows.
 
-    lies_together: whether all lie one behind the other. can_gather: whether they do once those that it
-    reads are copied.
+    lies_together: whether input rows and output rows are contiguous. can_gather: whether they are
+    contiguous after the input rows are copied.
     """
 
     rows: int
@@ -75,7 +77,7 @@ class FiringRows(NamedTuple):
 
 
 class ScratchLimit(NamedTuple):
-    """The bytes that there are for scratch, None: any; and the target that counts, None: each."""
+    """The limit on scratch bytes (None: unlimited), and the target that it applies to (None: all)."""
 
     size: int | None = None
     target: str | None = None
@@ -85,7 +87,10 @@ ANY = ScratchLimit()
 
 
 def blocks_of(network: Network, plan: StreamingPlan) -> dict[str, list[FiringRows]]:
-    """Return the blocks of all layers that are stages of their own, by carrying out the plan."""
+    """Return the blocks of each single-layer stage, by executing the plan in shadow memory.
+
+    Layers whose weights are moved into the arena are left out.
+    """
     blocks: dict[str, list[FiringRows]] = {}
     moved = {
         buffer.tensor for buffer in plan.buffers if buffer.kind in (Kind.WEIGHTS, Kind.RESIDENT)
@@ -94,7 +99,7 @@ def blocks_of(network: Network, plan: StreamingPlan) -> dict[str, list[FiringRow
     def watch(
         layer: Layer, rows: Range, needed: Mapping[str, Range], tensors: Mapping[str, HeldTensor]
     ) -> None:
-        """Note a block."""
+        """Record a block."""
         result, spans = tensors[layer.name], [needed[source] for source in layer.inputs]
         input_types = [tensors[source] for source in layer.inputs]
         fits = _lie_together(result, rows, None)
@@ -115,12 +120,12 @@ def blocks_of(network: Network, plan: StreamingPlan) -> dict[str, list[FiringRow
 
 
 def _has_places_together(tensor: HeldTensor) -> bool:
-    """Whether the places of a row, of elements of a byte, lie one behind the other."""
+    """Whether the pixels of a row are contiguous, for elements of one byte."""
     return tensor.place_bytes * tensor.layer.shape.width == tensor.layer.shape.row_elements
 
 
 def _lie_together(tensor: HeldTensor, rows: Range, reader: str | None) -> bool:
-    """Whether rows of a tensor lie one behind the other, place by place."""
+    """Whether rows of a tensor are contiguous in memory, and the pixels of each row as well."""
     size = tensor.layer.shape.row_elements
     if rows[0] >= rows[1] or not _has_places_together(tensor):
         return False
@@ -129,15 +134,15 @@ def _lie_together(tensor: HeldTensor, rows: Range, reader: str | None) -> bool:
 
 
 def _in_words(size: int) -> int:
-    """Return the bytes of whole words, at least one, that have room for so many bytes."""
+    """Round a size in bytes up to whole words of four bytes, at least one word."""
     return -(-max(size, 1) // 4) * 4
 
 
 class CmsisNN:
-    """CMSIS-NN at work in a plan: what it computes, and the scratch that this takes."""
+    """The share of CMSIS-NN in a plan: the layers and blocks it computes, and its scratch."""
 
     def __init__(self, network: Network, plan: StreamingPlan, room: ScratchLimit) -> None:
-        """Take a network, a plan of it, and the room for scratch."""
+        """room: the limit on the scratch memory."""
         self._network, self._room = network.name, room
         self._blocks = blocks_of(network, plan)
         self._moves_rings = bool(network.variables)  # whose rows lie elsewhere in each frame
@@ -150,10 +155,11 @@ class CmsisNN:
         self.scratch = dict.fromkeys(TARGETS, 0)
 
     def call(self, one: Described, own: KernelCall) -> KernelCall:
-        """Return the call for a layer that is a stage of its own: its own, or one of CMSIS-NN.
+        """Return the call for a single-layer stage: `own`, or a call of CMSIS-NN.
 
-        Rows that lie apart are copied if the scratch has room. A layer of which CMSIS-NN would make
-        less than half of the rows keeps its own kernel: a few rows are not worth scratch and code.
+        Input rows that are not contiguous are copied if the scratch has room. If CMSIS-NN would
+        compute less than half of the rows, the layer keeps its own kernel: a few rows are not worth
+        the scratch and the code.
         """
         name, rows = one.layer.name, one.layer.shape.rows
         if own.function not in FUNCTIONS or not _has_equal_bits(one, own.function):
@@ -174,7 +180,7 @@ class CmsisNN:
         return one.call(function, "shared_layer", *fields)
 
     def _made(self, name: str, *, gathers: bool) -> list[FiringRows]:
-        """The blocks of a layer that CMSIS-NN makes."""
+        """The blocks of a layer that CMSIS-NN computes."""
         return [
             block
             for block in self._blocks.get(name, ())
@@ -182,7 +188,7 @@ class CmsisNN:
         ]
 
     def _sizes(self, one: Described, function: str, *, gathers: bool) -> dict[str, int]:
-        """The scratch that the blocks of a layer take, with copied rows."""
+        """The scratch bytes of a layer on each target, including copied input rows."""
         sizes = dict.fromkeys(TARGETS, 0)
         for block in self._blocks.get(one.layer.name, ()):
             is_copied = gathers and (self._moves_rings or not block.lies_together)
@@ -197,7 +203,10 @@ class CmsisNN:
         return room is None or _in_words(size) <= room
 
     def require_work(self, own_scratch: int) -> None:
-        """Raise UnsupportedOperator where it computes nothing; make room for bytes of other layers."""
+        """Raise UnsupportedOperator if CMSIS-NN computes no layer; else fix the scratch sizes.
+
+        own_scratch: bytes of scratch of the other layers, a minimum for each target.
+        """
         if not self.functions:
             raise UnsupportedOperator(
                 f"network {self._network!r}: CMSIS-NN computes no layer of this plan with the same "
@@ -209,12 +218,12 @@ class CmsisNN:
 
     @property
     def own_work(self) -> int:
-        """The multiply-accumulates that it leaves to this package's kernels."""
+        """The MACs that the kernels of this package compute."""
         return self._all - self.multiply_accumulates
 
     @property
     def shared(self) -> Counter[bool]:
-        """How many blocks of the layers that call CMSIS-NN it makes (true), and how many not."""
+        """Blocks of the layers that call CMSIS-NN: computed by it (True) or by this package (False)."""
         made = sum(
             len(self._made(name, gathers=name in self._gathering)) for name in self.functions
         )
@@ -223,12 +232,12 @@ class CmsisNN:
 
     @property
     def copied(self) -> int:
-        """How many blocks have their rows copied in the first frame."""
+        """The number of blocks whose input rows are copied in the first frame."""
         blocks = [block for name in self._gathering for block in self._made(name, gathers=True)]
         return sum(not block.lies_together for block in blocks)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what it computes, and its scratch, as a JSON value."""
+        """Return the layers that CMSIS-NN computes, and its scratch, as a JSON value."""
         firings = {"cmsis_nn": self.shared[True], "copied": self.copied, "all": self.firings}
         return {
             "library": "CMSIS-NN",
@@ -248,7 +257,7 @@ class CmsisNN:
         }
 
     def in_words(self) -> str:
-        """Return what it computes in a line."""
+        """Return a summary in one line: firings, MACs and scratch."""
         sizes = ", ".join(f"{size} B ({target})" for target, size in self.scratch.items())
         copied = f", {self.copied} with copied rows" if self.copied else ""
         return (
@@ -258,7 +267,7 @@ class CmsisNN:
 
 
 def _has_equal_bits(one: Described, function: str) -> bool:
-    """Whether CMSIS-NN gives the same integers as a kernel of this package."""
+    """Whether CMSIS-NN computes the same integers as the kernel of this package."""
     layer, operator = one.layer, one.layer.operator
     types = [*one.given, layer.quantization]
     if any(kind is None or kind.element is not Element.INT8 for kind in types):
@@ -289,7 +298,7 @@ def _has_equal_bits(one: Described, function: str) -> bool:
 
 
 def _has_plain_sums(one: Described, role: str) -> bool:
-    """Whether sums are rounded twice, without a zero point of weights or a factor above one."""
+    """Whether accumulators are rounded twice, weights have zero point 0, and no factor exceeds one."""
     weights = one.layer.stored_as(role).quantization
     is_plain = weights is not None and not (weights.zero_point or weights.rounds_sums_once)
     return is_plain and _are_below_one(_exponents(one))
@@ -300,7 +309,7 @@ def _are_below_one(exponents: Exponents) -> bool:
 
 
 def _of_sum(one: Described) -> Exponents:
-    """Return the exponents of the factors of a sum of two tensors."""
+    """Return the exponents of the factors in an addition of two tensors."""
     scales = [kind.scale for kind in (*one.given, one.layer.quantization) if kind is not None]
     step = 2 * max(scales[:2])
     ratios = [scales[0] / step, scales[1] / step, step / (2 ** SUM_BITS[Element.INT8] * scales[2])]
@@ -308,28 +317,28 @@ def _of_sum(one: Described) -> Exponents:
 
 
 def _exponents(one: Described) -> Exponents:
-    """Return the exponents of the factors of filters or units."""
+    """Return the exponents of the requantisation factors of the output channels."""
     ratios = sum_ratios(one.layer, given_types(one), result_types(one))
     return np.asarray(multipliers(ratios or [])[1])
 
 
 def _sums_fit(one: Described) -> bool:
-    """Whether sums less zero points, with which those of Helium begin, have 32 bits."""
+    """Whether the initial accumulators of Helium fit 32 bits: bias minus zero point times weights."""
     matrix = one.weights["matrix"].astype(np.int64)
     sums = one.weights.get("bias", np.int64(0)) - given_types(one).zero_point * matrix.sum(axis=1)
     return bool(np.abs(sums).max() < 2**31)
 
 
 def _has_what_is_read(window: Window, one: Described) -> bool:
-    """Whether depthwise windows hold a place, those of 3 x 3 in their middle column."""
-    if window.dilation != (1, 1):  # without these assumptions
+    """Whether each depthwise window covers an input pixel, a 3 x 3 window in its middle column."""
+    if window.dilation != (1, 1):  # the kernel for dilated windows does not assume this
         return True
     last = (one.layer.shape.width - 1) * window.stride[1] - window.padding[1]
     return _has_places(window, one) and (window.kernel != (3, 3) or last + 1 < one.inputs[0].width)
 
 
 def _is_counted_in_16_bits(window: Window, groups: int, one: Described) -> bool:
-    """Whether CMSIS-NN has the bits for the places, filters and products of a convolution."""
+    """Whether positions, output channels and products of a convolution fit 16-bit counters."""
     source, filters = one.inputs[0], one.layer.shape.channels
     last = max(source.height, source.width) + max(*window.padding, *window.overhang)
     products = prod(window.kernel) * source.channels // groups
@@ -337,7 +346,7 @@ def _is_counted_in_16_bits(window: Window, groups: int, one: Described) -> bool:
 
 
 def _has_places(window: Window, one: Described) -> bool:
-    """Whether a place of the input lies under each window."""
+    """Whether each window covers at least one pixel of the input."""
     source, result = one.inputs[0], one.layer.shape
     top, left, *_ = window.padding
     sizes = (source.height, source.width), (result.height, result.width)
@@ -350,7 +359,7 @@ def _has_places(window: Window, one: Described) -> bool:
 
 
 def _channels(one: Described) -> tuple[str, str]:
-    """Return the symbols of biases and exponents of a layer, as CMSIS-NN reads them."""
+    """Return the symbols of the arrays of biases and exponents that CMSIS-NN reads."""
     if one.layer.operator.bias_axis != 0:
         return NULL, NULL
     ratios = sum_ratios(one.layer, given_types(one), result_types(one)) or []
@@ -361,7 +370,7 @@ def _channels(one: Described) -> tuple[str, str]:
 
 
 def _scratch(one: Described, function: str, above: int) -> dict[str, int]:
-    """Return the bytes of scratch of a call on each target, as get_buffer_size of CMSIS-NN.
+    """Return the scratch bytes of a call on each target, as get_buffer_size of CMSIS-NN does.
 
     above: rows of padding above the block.
     """
@@ -377,7 +386,7 @@ def _scratch(one: Described, function: str, above: int) -> dict[str, int]:
         if taps == 1 and not left and not above:
             return none
         products = taps * channels
-        two = 2 * 2 * (-(-products // 4) * 4)  # of 16 bits, for two places
+        two = 2 * 2 * (-(-products // 4) * 4)  # 16-bit im2col columns of two pixels
         vectors = -(-products // MVE_BYTES)
         return {"mve": MVE_COLUMNS * vectors * MVE_BYTES, "dsp": two, "plain": two}
     if window.dilation != (1, 1):

@@ -1,8 +1,8 @@
-"""A C program that times every way of every layer where it runs, and prints the profile.
+"""Generator of a C program that times each primitive for each layer and prints the profile.
 
-Layers of the same operator, shapes and fused operators are timed once, as in a profile by
-planners/primitives/profiling. Weights are of no use for times: one array stands for all of them, in
-flash on a microcontroller.
+A variant of a layer is a primitive with the layouts of its input and output. Layers with the same
+operator, shapes and fused operators are timed once, as in planners/primitives/profiling. Run times
+do not depend on weight values: a single array, in flash on a microcontroller, replaces all weights.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ ALIGNMENT = 64
 
 
 class _Weights(WayTables):
-    """A single array for all weights; taken: bytes of those asked for since it was last set."""
+    """One array that replaces all weights; taken: bytes requested since the last reset."""
 
     most = taken = 0
 
     def weights(self, _: str, array: Array, owner: object = None) -> str:  # noqa: ARG002
-        """Return the one array, which is as large as the largest."""
+        """Return the shared array; it has the size of the largest array requested."""
         return self._counted(array.nbytes)
 
     def prepared(self, _: str, owner: object, size: int, make: object) -> str:  # noqa: ARG002
-        """Return the one array; nothing is prepared."""
+        """Return the shared array; no weights are prepared."""
         return self._counted(size)
 
     def _counted(self, size: int) -> str:
@@ -53,7 +53,7 @@ class _Weights(WayTables):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """A program that prints a profile: its texts by file name, and what it times."""
+    """A benchmark program: its files by name, and the numbers of variants and layers it times."""
 
     name: str
     files: Mapping[str, str]
@@ -64,7 +64,7 @@ class Bench:
 
 
 class _BenchWriter:
-    """The candidates of a network, each a way of a layer, and the rows that they give."""
+    """Collects the candidates of a network (variants of layers) and their rows of the profile."""
 
     def __init__(self, model: Model, ram: float, flash: float, name: str) -> None:
         self.network, self.name = model.network, name
@@ -77,7 +77,7 @@ class _BenchWriter:
         self.layers = 0
 
     def add_all(self) -> None:
-        """Add every way of every layer, and every change of layout between them."""
+        """Add all variants of all layers, and all changes of layout between them."""
         same: dict[object, list[Layer]] = {}
         ways: list[tuple[str, str, str]] = []
         for layer in self.network.layers:
@@ -107,7 +107,7 @@ class _BenchWriter:
         return ((LAYER, CHW, CHW),) if is_input else self.calls.ways(layer)
 
     def _add_way(self, layers: list[Layer], way: Way) -> bool:
-        """Add a way of equal layers; return whether it fits."""
+        """Add a variant of equal layers if it fits into RAM and flash; return whether it does."""
         layer, shapes = layers[0], self.network.input_shapes(layers[0])
         source = way[1]
         if layer.is_input:  # which is copied from the caller's memory
@@ -132,7 +132,7 @@ class _BenchWriter:
         return True
 
     def _lying(self, tensors: list[tuple[Shape, str]]) -> list[Lying]:
-        """Return tensors one behind the other."""
+        """Place tensors one after another in the arena, aligned to ALIGNMENT."""
         tensors_placed, offset = [], 0
         for shape, layout in tensors:
             tensors_placed.append(Lying(shape=shape, layout=layout, offset=offset))
@@ -222,12 +222,13 @@ def bench(
     flash: int | None = None,
     package: Package = PLAIN,
 ) -> Bench:
-    """Return a program that times all ways of a network which fit into so many bytes.
+    """Return a program that times all variants of the layers that fit into RAM and flash.
 
-    ram: for maps and workspace of a layer; flash: for its weights. package: what banners say.
+    ram: bytes for the feature maps and the workspace of a layer; flash: bytes for its weights.
+    package: the contents of the file banners.
 
-    Raises UnsupportedOperator for a layer without C, InvalidPlan for a quantised layer
-    or one that fits in no way.
+    Raises UnsupportedOperator for a layer without C. Raises InvalidPlan for a quantised layer, and for
+    a layer of which no variant fits.
     """
     writing = _BenchWriter(model, ram or inf, flash or inf, identifier(name or model.network.name))
     writing.add_all()
@@ -246,7 +247,7 @@ def _known(limit: float) -> str:
 
 
 def _constants(count: int) -> str:
-    """Return C of so many numbers that are not zero, in few lines: macros that repeat one another."""
+    """Return a C array of nonzero numbers; nested macros keep the text short."""
     numbers = [f"{number * 0.0625}f" for number in range(-15, 17, 2)]
     macros, whole = ["#define A " + ", ".join(numbers)], {}
     for before, name in pairwise("ABCDE"):
@@ -260,7 +261,7 @@ def _constants(count: int) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a text as C writes it, in ASCII."""
+    """Return a string literal of C in ASCII."""
     plain = {ord("\\"): "\\\\", ord('"'): '\\"', ord("\n"): "\\n", ord("?"): "\\?"}
     escaped = text.translate(plain)
     return (

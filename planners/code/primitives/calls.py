@@ -1,8 +1,8 @@
-"""A layer in one way as C: the function that computes it, its numbers, and what follows in place.
+"""A layer computed by a primitive, as C: function, parameters, and the steps that follow in place.
 
-Each primitive of planners/primitives/library has a function in c/primitive_*.c that works in the same
-order, in a workspace of the same bytes, on weights that the library prepares. Layers that are no
-convolutions have one function for both layouts.
+Each primitive of planners/primitives/library has a function in c/primitive_*.c. The function computes
+in the same order as the primitive, in a workspace of the same size, with weights that the library
+prepares. Layers other than convolutions have one function for both layouts.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ FILES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lying:
-    """A tensor in the arena: its place, in bytes, and its layout."""
+    """A tensor in the arena: its offset, in bytes, and its layout."""
 
     shape: Shape
     layout: str
@@ -55,7 +55,7 @@ class Lying:
 
     @property
     def c(self) -> str:
-        """Return the initialiser of a `map`; a vector is a map of one place."""
+        """Return the initialiser of a `map`; a vector is a map of one pixel."""
         channels, height, width = self.shape.dims if self.shape.is_map else (self.elements, 1, 1)
         steps = (height * width, width, 1) if self.is_by_maps else (1, width * channels, channels)
         return initialiser((self.offset // ELEMENT_BYTES, channels, height, width, *steps))
@@ -67,15 +67,15 @@ class Lying:
 
     @property
     def is_by_maps(self) -> bool:
-        """Whether it lies map by map; the elements of a vector are channels side by side."""
+        """Whether the layout is CHW; the elements of a vector are the channels of one pixel."""
         return self.shape.is_map and self.layout == CHW
 
 
 class WayTables(Tables):
-    """The tables of a program of primitives: each array of prepared weights is made once."""
+    """The tables of a program of primitives, with weights that primitives prepare."""
 
     def prepared(self, name: str, owner: object, size: int, make: Callable[[], Array]) -> str:
-        """Return the symbol of so many bytes of weights, which `make` prepares."""
+        """Return the symbol of weights that `make` prepares. Raises InvalidPlan unless size is met."""
         array = make()
         if array.nbytes != size:
             raise InvalidPlan(f"{name}: {array.nbytes} bytes of weights; expected {size}")
@@ -83,7 +83,7 @@ class WayTables(Tables):
 
 
 class WayCalls:
-    """The tables of layers in given ways, as C text."""
+    """Emitter of the table entries of layers in the variants of a selection."""
 
     def __init__(self, model: Model, tables: WayTables) -> None:
         """Take a model of real numbers, with weights."""
@@ -93,16 +93,16 @@ class WayCalls:
 
     @property
     def network(self) -> Network:
-        """The network that the layers are of."""
+        """The network of the layers."""
         return self._model.network
 
     @property
     def steps(self) -> Sequence[str]:
-        """The initialisers of all functions that follow a layer in place."""
+        """The initialisers of all operators that follow a layer in place."""
         return self._calls.steps
 
     def ways(self, layer: Layer) -> tuple[Way, ...]:
-        """Return the ways of a layer that have C. Raises UnsupportedOperator where none has."""
+        """Return the variants of a layer with a C function. Raises UnsupportedOperator for none."""
         variants = [way for way in ways_of(self.network, layer) if self._has_c(layer, way)]
         if not variants:
             raise self._calls.described(layer).refusal("by primitives")
@@ -116,9 +116,9 @@ class WayCalls:
     def work(
         self, layer: Layer, way: Way, inputs: Sequence[Lying], output: Lying, workspace: int
     ) -> str:
-        """Return the initialiser of a `work`. workspace: where it lies, in bytes.
+        """Return the initialiser of a `work`. workspace: its offset in bytes.
 
-        Raises UnsupportedOperator, naming the layer, where there is no C.
+        Raises UnsupportedOperator, naming the layer, if no C function computes it.
         """
         described = self._calls.described(layer)
         operator = layer.operator

@@ -1,8 +1,9 @@
 """A selection of primitives as a C library: a plan whose layers name their primitives.
 
-The arena is that of the plan: maps, maps in another layout, and workspaces. A layer after the other
-works, each in its way; before it, maps that it reads in another layout are changed. At the ends of a
-frame tensors lie as in all libraries (HWC), in memory of the caller.
+The arena of the plan holds feature maps, feature maps converted to another layout, and workspaces.
+Layers execute in sequence, each by its primitive. An input in another layout is converted before its
+layer executes. The inputs and outputs of the network are HWC tensors in memory of the caller, as in
+all libraries.
 """
 
 from __future__ import annotations
