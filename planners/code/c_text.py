@@ -150,9 +150,9 @@ class Tables:
         self.folded: set[str] = set()  # parameters that only Helium reads
 
     def weights(self, name: str, array: NDArray[Any], owner: object = None) -> str:
-        """Return the symbol of some parameters; the name is a suggestion.
+        """Return the symbol of an array of parameters; the name is a suggestion.
 
-        Equal arrays of one owner are there once.
+        Equal arrays of the same owner share a symbol.
         """
         flat = np.ascontiguousarray(array).reshape(-1)
         if flat.dtype.name not in TYPES:

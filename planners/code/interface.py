@@ -102,12 +102,15 @@ class Interface:
 
     @property
     def verb(self) -> str:
-        """The name of the function that works a frame: one that keeps a state is invoked."""
+        """The verb in the name of the function that executes a frame: `invoke` with a state."""
         return "invoke" if self.schedule.beginnings else "run"
 
     @property
     def _saved_bytes(self) -> int:
-        """Bytes of a saved state: of the arena what stays, and the places of the oldest rows."""
+        """Size of a saved state: persistent bytes of the arena, and an index for each variable.
+
+        The index is that of the oldest row in the ring of the variable.
+        """
         return self.schedule.plan.kept_bytes + 2 * len(self.network.variables)
 
     @property
@@ -116,7 +119,7 @@ class Interface:
         return memory_parameters(self.name, self.schedule.plan.memories)
 
     def kept_declared(self) -> str:
-        """Return the declarations of a library that keeps a state; none for others."""
+        """Return the declarations for state between frames; empty for a stateless library."""
         if not self.schedule.beginnings:
             return ""
         name, capitals = self.name, self.name.upper()

@@ -1,9 +1,8 @@
-"""A layer as a writer of C sees it, and the call that is written for it.
+"""The description of a layer for the C emitters, and the kernel call that they emit.
 
-Real layers in a library of integers: the kernels for real numbers, under names of their own. A
-kernel in C computes with one kind of element. In a library of integers the parts that make a
-library of real numbers stand beside those for integers, with another name for each of their
-functions and types; what depends on no element is there once.
+A kernel in C is compiled for one element type. A quantised library with floating-point layers
+contains the floating-point kernels in addition to the integer kernels, and renames their functions
+and types. Definitions that do not depend on the element type are shared.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from planners.code.rules import Rule
 
 
 class KernelCall(NamedTuple):
-    """A C function and the address of its numbers."""
+    """A C function and the address of its parameters."""
 
     function: str
     parameters: str = NULL

@@ -20,11 +20,11 @@ from csdf.errors import InvalidArgument
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """A machine with instructions of its own in some kernels.
+    """A machine with specialised kernels.
 
-    condition: by which a compiler says that it compiles for that machine. words: macros that are
-    defined there in the C files of this package. headers: of its intrinsics. has_assembly: whether
-    some functions are written in assembly as a whole.
+    condition: the preprocessor condition that holds when compiling for the machine. words: macros of
+    the C files of this package that are defined for it. headers: the headers of its intrinsics.
+    has_assembly: whether some functions are written entirely in assembly.
     """
 
     name: str
@@ -92,7 +92,7 @@ def require_target(target: Target) -> None:
 
 
 def target_of_platform(platform: str) -> str:
-    """Return the target of a platform of `cnn2csdf.platforms`: that of its core, or HOST."""
+    """Return the target of the core of a platform of `cnn2csdf.platforms`; HOST without a core."""
     chosen = PLATFORMS.get(platform)
     core = None if chosen is None else chosen.core
     return HOST if core is None else _OF_KERNELS[core.kernels]

@@ -25,7 +25,7 @@ FIELDS = {  # of the address, in what begins a structure of that kind
 
 
 class PlacedLayer(NamedTuple):
-    """A layer of a library: its place in the table, the address of its numbers, its group and stage."""
+    """A layer of a library: table index, address of its parameters, group and stage."""
 
     number: int
     parameters: str
@@ -39,7 +39,7 @@ class MovedWeights:
     def __init__(
         self, plan: StreamingPlan, layers: Mapping[str, PlacedLayer], tables: Tables, unit: int
     ) -> None:
-        """Take a plan and the layers that are written. unit: bytes of an element of the arena."""
+        """layers: by name, as written to C. unit: bytes of an element of the arena."""
         self.lines: list[str] = []
         self.kinds: set[str] = set()
         self.is_resident = self.is_ahead = False

@@ -190,9 +190,9 @@ def is_structure(part: Definition) -> bool:
 
 
 def reachable(wanted: Iterable[str], parts: Mapping[Place, Definition]) -> set[Place]:
-    """Return the places of the parts that define what is wanted, and what these need.
+    """Return the definitions of the wanted names with all their dependencies.
 
-    Parts that define no name, such as declarations of structures, are always needed.
+    Parts that define no name, such as declarations of structures, are always included.
     """
     by_name = {name: place for place, part in parts.items() for name in part.names}
     places = {place for place, part in parts.items() if not part.names}

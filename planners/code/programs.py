@@ -95,12 +95,12 @@ int main(void)
 
 
 def proof_program(written: Written) -> str:
-    """Return the driver for Frama-C's Eva: a frame of any input, whatever earlier frames have left.
+    """Return the driver for Frama-C's Eva: one frame with any input, after any earlier frames.
 
-    Memories hold anything, as does the state but for its pointers. What a frame relies on is assumed
-    before it and asserted behind it: the places of the oldest rows lie within their rings, sums that
-    stay have had at most so many products. Real numbers of inputs and memories are finite, up to
-    PROVED_TO.
+    Memories have any contents, and so has the state except for its pointers. The invariants of a
+    frame are assumed before it and asserted after it: the index of the oldest row is within its
+    ring, and persistent accumulators are within the bounds of `kept_sums`. Floating-point numbers of
+    inputs and memories are finite, with magnitudes up to PROVED_TO.
     """
     name = written.name
     end = f"offsetof({name}_state, outside)" if "*outside[" in written.header else "sizeof state"

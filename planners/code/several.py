@@ -77,7 +77,7 @@ def together(
     target: str | None = None,
     package: Package = PLAIN,
 ) -> Libraries:
-    """Return a library for each network, and a program that runs them in turn in one arena.
+    """Return a library for each network, and a program that executes them sequentially in one arena.
 
     kernels, target, package: as of library().
 

@@ -550,11 +550,11 @@ void {name}_end_copies(void);
         return ("-32768", "32767") if self.schedule.calls.is_short else ("-128", "127")
 
     def _sweep(self) -> str:
-        """The C function that goes along the columns of a stage."""
+        """The C function that iterates over the columns of a stage."""
         return "sweep_parts" if self.schedule.has_parts else "sweep"
 
     def _advance(self) -> str:
-        """The C function that goes on with a frame."""
+        """The C function that continues a frame."""
         return "advance_in_order" if self.schedule.order.turns else "advance"
 
     def _prologue(self) -> str:
@@ -563,7 +563,7 @@ void {name}_end_copies(void);
         helium = helium_macros(self.target) if schedule.calls.is_integer else ""
         variables = len(self.network.variables)
         included = "" if self.cmsis_nn is None else "#include <arm_nnfunctions.h>\n"
-        # Assembly of Cortex-M meets weights as they are stored, and takes no zero points from them.
+        # Assembly for Cortex-M reads weights as stored, and subtracts no zero points from them.
         is_plain = self.tables.factors_are_small and not self.tables.weights_have_zeros
         has_left = schedule.has_tiles or bool(schedule.write_buffers)
         forgets = "((void)0)"
@@ -706,7 +706,7 @@ typedef slot element;
                           : (from)->arena + (tensor)->offset)"""
 
     def _at(self) -> str:
-        """C for a place in the arena, or in one of the memories in which it lies."""
+        """Return C for the address of an arena offset, in whichever memory contains it."""
         bases = ["(from)->arena + (offset)"]
         for number, split in enumerate(self.schedule.splits):
             bases.append(f"(from)->outside[{number}] + ((offset) - {split})")
@@ -716,7 +716,7 @@ typedef slot element;
         return text if bases else f"({text})"
 
     def _row_copies(self) -> str:
-        """C that copies a row from buffer to buffer, by the hook where it is declared."""
+        """Return C that copies a row between buffers, by the hook of the caller if declared."""
         core = "#define COPY_ROW(to, from, count) copy_elements(to, from, count)\n"
         if not self.schedule.has_copies:
             return core

@@ -1,7 +1,8 @@
-"""The calls of layers, each by the data type of its elements: integers, or real numbers among them.
+"""Kernel calls of layers, selected by data type: floating point, int8 or int16, dynamic range.
 
-Also those for integers whose scale is computed from the frame, for stages that work with a part of
-their channels at a time, and the functions of single elements behind a layer.
+A quantised network may contain floating-point layers, and layers that quantise with a scale computed
+from the frame. Stages tiled by channel call variants of the kernels for channel blocks. Elementwise
+operators after a layer become in-place steps.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ from planners.plan.plan import Stage
 
 
 class LayerCalls:
-    """The calls of the layers of a network, and what stands behind their results, as C text.
+    """Emitter of the kernel calls of the layers of a network, and of the steps after them.
 
-    unit: bytes of an element of the arena. steps, real_steps: functions behind layers of the elements
-    of the arena, and behind real layers among integers.
+    unit: bytes of an element of the arena. steps, real_steps: initialisers of the steps after layers
+    of the element type of the arena, and after floating-point layers of a quantised network.
     """
 
     def __init__(self, model: Model, tables: Tables, cmsis_nn: CmsisNN | None = None) -> None:
@@ -154,11 +155,10 @@ class LayerCalls:
         return (call_of if one.is_real else integer_call)(one, packed)
 
     def _as_written(self, one: Described, call: KernelCall) -> KernelCall:
-        """The call by the names that functions and types have in the library."""
+        """Return the call with the names of functions and types in the library."""
         makes_reals = one.layer.quantization is None and one.layer.name not in self._bytes
         if one.layer.epilogue and makes_reals and not one.is_real:
-            # The call of a layer that makes integers real, with functions of real numbers behind
-            # it.
+            # The layer converts integers to floating point; floating-point steps follow it.
             self.tables.wanted.add(call.function)
             self.real_tables.wanted.add("finish_behind")
             finishing = KernelCall(f"{call.function}_and_finish", call.parameters)
@@ -169,13 +169,13 @@ class LayerCalls:
         return KernelCall(*map(as_real, call)) if self.is_integer and one.is_real else call
 
     def _share_call(self, one: Described, cut: ChannelShare) -> KernelCall:
-        """The call for a layer of a stage in parts. Raises UnsupportedOperator for others."""
+        """Return the call for a layer of a stage tiled by channel, or raise UnsupportedOperator."""
         bank, kernel = one.layer.operator.filter_bank, None
         if bank is not None:
             filters = one.weights["kernel"]
             if cut.adds_up:
                 pieces = [filters[:, a:b] for a, b in pairwise(cut.bounds)]
-            else:  # that go beyond no group and no share
+            else:  # pieces do not cross the bounds of groups or channel blocks
                 groups = range(0, len(filters), len(filters) // bank.groups)
                 pieces = [filters[a:b] for a, b in pairwise(sorted({*cut.bounds, *groups}))]
             packing = packed_filters if one.is_real else packed_rows
@@ -188,7 +188,7 @@ class LayerCalls:
         return one.call(function, "sliced", *sizes, whole.parameters)
 
     def steps_behind(self, one: Described) -> tuple[str, int]:
-        """Return where the steps behind a layer lie, which join those of their kind; their number."""
+        """Add the steps after a layer to their table; return the address of the first, and a count."""
         is_real = one.layer.quantization is None and one.layer.name not in self._bytes
         if is_real and self.is_integer:
             one = replace(one, tables=self.real_tables)
@@ -207,18 +207,18 @@ class LayerCalls:
 
 
 def _has_zeros(layer: Layer) -> bool:
-    """Whether it sums up products with trained integers that have a zero point."""
+    """Whether the layer accumulates products with weights that have a nonzero zero point."""
     kinds = [stored.quantization for stored in layer.stored]
     return layer.operator.weight_role is not None and any(
         types is not None and types.zero_point != 0 for types in kinds
     )
 
 
-REAL = 4  # elements of one byte that a real number takes
+REAL = 4  # bytes of a floating-point number
 
 
 def dynamic_call(one: Described) -> KernelCall:
-    """Return the call for a layer that reads or writes integers with a scale of the frame."""
+    """Return the call for a layer whose input or output has a scale computed at run time."""
     operator = one.layer.operator
     emitter = emitter_of(operator, Numbers.RUN_TIME)
     if emitter is not None:
@@ -250,7 +250,7 @@ def _integer_product(one: Described, operator: op.IntegerProduct) -> KernelCall:
 
 
 def _in_bytes(one: Described, role: str) -> tuple[Array, int]:
-    """Weights, which lie there less their zero points, as signed bytes; and their zero point."""
+    """Return weights minus their zero points as signed bytes, and the zero point of these bytes."""
     array = one.weights[role]
     least, most = int(array.min()), int(array.max())
     zero = 0 if least >= -128 and most <= 127 else -128 - least
@@ -259,7 +259,7 @@ def _in_bytes(one: Described, role: str) -> tuple[Array, int]:
     return (array + zero).astype(np.int8), zero
 
 
-SHARES = {  # the kernel of a layer: the one that makes a share of its channels
+SHARES = {  # the kernel of a layer: its variant for a channel block
     "convolve": "convolve_share",
     "convolve_as_reals": "convolve_as_reals_share",
     "depthwise_conv": "depthwise_conv_share",
@@ -275,10 +275,11 @@ SHARES = {  # the kernel of a layer: the one that makes a share of its channels
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelShare:
-    """The part that a layer has in a stage in parts: it makes a share of its channels, or adds up.
+    """The channel blocks of a layer in a stage tiled by channel.
 
-    channels: those that are shared, of its result or, where it adds up, of its input. summing: the
-    place of the layer that adds up.
+    channels: the tiled channels, of the result or, for the accumulating layer, of the input. share:
+    channels of a block; parts: number of blocks. summing: index of the accumulating layer in the
+    stage; adds_up: whether the layer itself accumulates.
     """
 
     channels: int
@@ -289,12 +290,12 @@ class ChannelShare:
 
     @property
     def bounds(self) -> tuple[int, ...]:
-        """Return the places where shares begin, and the end of the last."""
+        """Return the first channel of each block, and the end of the last block."""
         return tuple(sorted({*range(0, self.channels, self.share), self.channels}))
 
 
 def slices_of(network: Network, stage: Stage) -> dict[str, ChannelShare]:
-    """Return the parts of the layers of a stage, as far as they have one; none without parts."""
+    """Return the channel blocks of the layers up to the accumulating layer; empty if not tiled."""
     if stage.accumulating_layer is None:
         return {}
     place = stage.layers.index(stage.accumulating_layer)

@@ -161,16 +161,16 @@ def integer_sums_call(one: Described) -> KernelCall:
 
 
 def integer_channels_calls(first: Described, last: Described) -> tuple[KernelCall, KernelCall]:
-    """Return the calls for a convolution and the layer that sums up each of its feature maps."""
+    """Return the calls for a convolution and the reduction over each of its output channels."""
     result_types(last)
     convolution = dense_convolution(first, packed_rows, scaling)
     return KernelCall(NULL, convolution.parameters), KernelCall("sum_channels", _summing(last))
 
 
 def integer_steps(one: Described) -> list[str]:
-    """Return the initialisers of the steps behind a layer, its own first if it is one.
+    """Return the initialisers of the in-place steps after a layer; first the layer if it is a step.
 
-    Layers that rescale sums keep the limits behind them themselves.
+    Layers that requantise accumulators need no such steps for limits: their kernels clamp.
     """
     operator = one.layer.operator
     is_combined = operator.elementwise_function is not None and not _is_single(one)
@@ -465,7 +465,7 @@ def _gate(
 
 
 def _svdf(one: Described, operator: op.QuantizedSvdf) -> KernelCall:
-    """A filter over time in low rank; of one that keeps nothing the last place in time counts."""
+    """A low-rank filter over time (SVDF); without a state only its last time step is used."""
     input_types, result, state = given_types(one), result_types(one), operator.state
     filters = one.layer.stored_as("filters").quantization
     if one.inputs[0].is_map or not result.is_fixed_point or filters is None:
@@ -488,7 +488,7 @@ def _svdf(one: Described, operator: op.QuantizedSvdf) -> KernelCall:
 
 
 def _streamed_product(one: Described, operator: op.StreamedProduct) -> KernelCall:
-    """A product with the inputs of several frames, as sums that stay."""
+    """A matrix product with the inputs of several frames, with persistent accumulators."""
     types = stored_types(one, "matrix")
     if _is_short(one) or types.zero_point or result_types(one).element is not Element.INT8:
         raise one.refusal("of other integers than int8 without a zero point of the matrix")
@@ -499,7 +499,7 @@ def _streamed_product(one: Described, operator: op.StreamedProduct) -> KernelCal
 
 
 def _extreme_place(one: Described, operator: op.ExtremePlace) -> KernelCall:
-    """The place of an extreme among integers, as a real number."""
+    """The index of an extreme among integers (argmax or argmin), as a floating-point number."""
     axes, slots = (operator.axis,), REAL_BYTES // one.element.bytes
     to = reduced_to(one, axes, keeps=True)
     first, second, third = (slots * step for step in to.steps)
@@ -517,7 +517,7 @@ def _unit_length(one: Described, operator: op.UnitLength) -> KernelCall:
 
 
 def _resize(one: Described, operator: op.Resize) -> KernelCall:
-    """Means of four integers; the rows and columns around each place as tables."""
+    """Means of four integers; tables hold the rows and columns around each pixel."""
     if operator.function != "linear" or one.given[0] != one.layer.quantization or _is_short(one):
         raise one.refusal(f"of quantised integers: {operator.in_words()}")
     is_unsigned = operator.rounding == SINGLE_PRECISION

@@ -23,7 +23,7 @@ from planners.code.extensions import KernelInC, StepInC, c_of
 from planners.code.layer_descriptor import Described, KernelCall
 from planners.code.parts import defined_names
 
-BLOCK = 16  # filters whose weights lie side by side, as in reals.c
+BLOCK = 16  # output channels with interleaved weights, as in reals.c
 KINDS = {"lstm": "LSTM", "gru": "GRU", "rnn": "PLAIN"}
 GIVEN = {"all": "GIVES_ALL", "last": "GIVES_LAST", "cell": "GIVES_CELL"}
 
@@ -32,10 +32,10 @@ Tail = Callable[[Described, str], object]  # the field behind the weights of tha
 
 
 def call_of(one: Described, packed: Array | None = None) -> KernelCall:
-    """Return the call for a layer that makes rows of its result.
+    """Return the call for a layer that computes its result row by row.
 
-    packed: the filters of a convolution as its kernel reads them, where they are not to be packed
-    as usual. Raises UnsupportedOperator, naming the layer, where there is no kernel.
+    packed: the weights of a convolution in the order of its kernel; by default they are packed here.
+    Raises UnsupportedOperator, naming the layer, if it has no kernel.
     """
     operator = one.layer.operator
     if packed is not None:
@@ -52,7 +52,7 @@ def call_of(one: Described, packed: Array | None = None) -> KernelCall:
 
 
 def sums_call(one: Described) -> KernelCall:
-    """Return the call for a layer that adds up its input row by row, or puts places into order."""
+    """Return the call for a layer that accumulates its input row by row, or reorders pixels."""
     operator = one.layer.operator
     if operator.scatters_rows:
         return scattering_call(one, operator)
@@ -63,7 +63,7 @@ def sums_call(one: Described) -> KernelCall:
 
 
 def channels_calls(first: Described, last: Described) -> tuple[KernelCall, KernelCall]:
-    """Return the calls for a convolution and the layer that sums up each of its feature maps."""
+    """Return the calls for a convolution and the reduction over each of its output channels."""
     if any(step.normalizes_responses for step in first.layer.epilogue):
         raise first.refusal("with a normalisation over channels that are summed one by one")
     convolution = dense_convolution(first, packed_filters, _bias)
@@ -181,12 +181,12 @@ def pooling_call(one: Described, operator: op.Pooling) -> KernelCall:
 
 
 def mean_offset(operator: Any) -> int:
-    """Return what integers are less by than the unsigned ones whose means are rounded."""
+    """Return the offset of unsigned from signed integers where unsigned means are rounded, else 0."""
     return 128 if operator.rounds_up else 0
 
 
 def _strides(dims: Sequence[int], operand: Sequence[int]) -> tuple[int, ...]:
-    """Steps of an operand along axes of the result, aligned at the end; zero where it repeats."""
+    """Strides of an operand along the axes of the result, aligned at the end; zero to broadcast."""
     padded = [1] * (len(dims) - len(operand)) + list(operand)
     steps, step = [], 1
     for size in reversed(padded):
@@ -196,7 +196,7 @@ def _strides(dims: Sequence[int], operand: Sequence[int]) -> tuple[int, ...]:
 
 
 def operand_fields(one: Described, index: int) -> tuple[object, ...]:
-    """Return how an input lies beside the result: values, input, is_map, channel, row, column."""
+    """Return the fields of an input: values, input, is_map, and strides of channel, row, column."""
     dims, shape = one.layer.shape.dims, one.inputs[index]
     if shape.is_map:
         if len(dims) != 3:
@@ -212,7 +212,7 @@ def operand_fields(one: Described, index: int) -> tuple[object, ...]:
 
 
 def constant_fields(one: Described, constant: Array, role: str) -> tuple[object, ...]:
-    """Return how a constant operand lies beside the result, as operand_fields."""
+    """Return the fields of a constant operand, as operand_fields does."""
     dims = one.layer.shape.dims
     if len(dims) == 3:
         return (one.symbol(role, constant), 0, 0, *_strides(dims, constant.shape))
@@ -223,10 +223,11 @@ def constant_fields(one: Described, constant: Array, role: str) -> tuple[object,
 def operands(
     one: Described, operator: op.Elementwise, constant: str | None
 ) -> tuple[list[tuple[object, ...]], int]:
-    """Return how operands in their order lie beside the result, as operand_fields; and its places.
+    """Return the fields of all operands in order, as operand_fields does, and the number of blocks.
 
-    constant: the symbol of its constant, if it has one. A result that is no map is cut into places
-    side by side, so many that operands are there for all or for one, and whole in each or one element.
+    constant: the symbol of the constant operand, if any. A result that is no feature map is split
+    into contiguous blocks. Each operand has either as many blocks or one, which is broadcast; each of
+    its blocks has either the size of a block of the result or one element.
     """
     dims, dims_of_operands = one.layer.shape.dims, [shape.dims for shape in one.inputs]
     place = 0 if operator.constant_first else len(dims_of_operands)
@@ -250,7 +251,7 @@ def operands(
 def _places(
     one: Described, dims: Dims, operands: Sequence[Dims]
 ) -> tuple[int, list[tuple[int, int, int]]]:
-    """Places side by side, and the steps of each operand along channels, rows and columns."""
+    """The number of contiguous blocks, and the strides of each operand: channel, row, column."""
     padded = [(1,) * (len(dims) - len(operand)) + operand for operand in operands]
     for cut in range(len(dims) + 1):
         outer, inner = prod(dims[:cut]), prod(dims[cut:])

@@ -71,7 +71,7 @@ def _transpose(one: Described, operator: op.Transpose) -> KernelCall:
 
 
 def _place_order(one: Described, operator: op.PlaceOrder) -> KernelCall:
-    """The call that looks up where the places of the result lie in the input."""
+    """Return the call that gathers each pixel of the result from the input."""
     sizes, strides = operator.sizes, strides_of(operator.sizes)
     order = operator.permutation
     steps = [strides[axis] for axis in order]
@@ -79,7 +79,7 @@ def _place_order(one: Described, operator: op.PlaceOrder) -> KernelCall:
 
 
 def scattering_call(one: Described, operator: Any) -> KernelCall:
-    """Return the call that puts the places of each row of the input where they belong."""
+    """Return the call that scatters the pixels of an input row to their positions in the result."""
     strides = strides_of([operator.sizes[axis] for axis in operator.permutation])
     axes = range(len(operator.sizes))
     own_strides = [strides[operator.permutation.index(axis)] for axis in axes]
@@ -104,7 +104,7 @@ def _space_to_depth(one: Described, operator: op.SpaceToDepth) -> KernelCall:
 
 
 def pad_call(one: Described, operator: op.Pad, value: object) -> KernelCall:
-    """Return the call for channels, rows and columns around, of a value as stored."""
+    """Return the call that pads channels, rows and columns. value: as stored."""
     mode = "PAD_VALUE" if operator.mode == "constant" else f"PAD_{operator.mode.upper()}"
     one.tables.wanted.add(mode)
     return one.call("pad_maps", "padding", *operator.padding[:2], operator.channels[0], mode, value)

@@ -181,9 +181,9 @@ def _folded(one: Described, role: str, counts: Array) -> str:
 
 
 def averaging(one: Described, count: int, *, is_sum: bool = False) -> tuple[object, ...]:
-    """Return how the sum of so many integers becomes their mean, or the sum in other steps.
+    """Return the requantisation fields for the mean, or the sum, of `count` integers.
 
-    In fixed point the multiplier of a mean was divided by their number.
+    In fixed point, the multiplier of a mean includes the division by `count`.
     """
     input_types, result = given_types(one), result_types(one)
     if count > 2 ** (31 - 8 * input_types.element.bytes):
@@ -368,7 +368,7 @@ def _changing(one: Described, factors: Array, offsets: Array | None) -> KernelCa
 
 
 def _matrix_product(one: Described, operator: op.MatrixProduct) -> KernelCall:
-    """Sums of integers, and beside them what it takes to round as sums of real numbers do."""
+    """A product with integer accumulators, and the factors that round as floating-point sums do."""
     input_types, result = given_types(one), result_types(one)
     if result.element is not Element.INT8:
         raise one.refusal("of integers of 16 bits")

@@ -47,11 +47,11 @@ from planners.plan.plan import StreamingPlan
 from planners.plan.ram import CMSIS_STACK_BYTES, STACK_BYTES, RamBeside
 from planners.plan.text import plans_for, worked_part
 
-REAL_BYTES = 4  # of an element of a network without quantised tensors, in C
+REAL_BYTES = 4  # bytes of an element in C, if no tensor of the network is quantised
 
 
 class Planned(NamedTuple):
-    """A model, what was found for it, and the way that is written."""
+    """A model, the answer of its search, and the plan that the library executes."""
 
     model: Model
     fit: Fit
@@ -62,7 +62,7 @@ def work(options: argparse.Namespace) -> int:
     """Write the library; return the exit code: 1 where no plan fits, 3 if unknown."""
     if options.bench:
         return _bench(options)
-    _package(options)  # refuses before the search what cannot be said
+    _package(options)  # rejects invalid options before the search
     memories, plans = memories_of_options(options), _plans(options)
     planned: list[Planned] = []
     for number, chosen_model in enumerate(options.models):
@@ -254,7 +254,10 @@ def _checked(model: Model, plan: StreamingPlan, options: argparse.Namespace) -> 
 
 
 def _with_cmsis_nn(model: Model, found: Fit, options: argparse.Namespace) -> Fit:
-    """The answer with the method of which CMSIS-NN computes most in the scratch that the RAM leaves."""
+    """Return the answer with the plan of which CMSIS-NN computes the most MACs.
+
+    The scratch of CMSIS-NN has to fit the RAM that the plan leaves.
+    """
     if found.best is None or options.kernels == OWN:
         return found
     ways: list[tuple[int, Fraction, int, int]] = []  # own work, all work, calls, and the number
@@ -269,7 +272,7 @@ def _with_cmsis_nn(model: Model, found: Fit, options: argparse.Namespace) -> Fit
 
 
 def _beside(options: argparse.Namespace) -> RamBeside:
-    """The stack of the kernels that the library calls, and the reserve of the application."""
+    """The RAM in addition to the arena: stack of the kernels, and reserve of the application."""
     stack = STACK_BYTES if options.kernels == OWN else CMSIS_STACK_BYTES
     return RamBeside(stack_bytes=stack, reserve_bytes=options.reserve)
 
@@ -413,7 +416,7 @@ def _package(options: argparse.Namespace) -> Package:
 def _ram_bytes(
     planned: Sequence[Planned], written: Sequence[Written], options: argparse.Namespace
 ) -> int:
-    """Bytes of RAM that networks take in turn: one arena, all states, one stack and reserve."""
+    """RAM in bytes of networks that execute sequentially: one arena, all states, stack, reserve."""
     arena = max(member.way.ram_bytes for member in planned)
     states, stack = (
         sum(member.state_bytes for member in written),

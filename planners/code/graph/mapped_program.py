@@ -187,7 +187,7 @@ uint32_t {name}_tokens(const {name}_state *state, int channel);
         )
 
     def main_program(self) -> str:
-        """Return main.c: processors in turn, a firing each, and the tokens after each block."""
+        """Return main.c: a round-robin over the processors, and the tokens after each block."""
         name, capitals = self.name, self.capitals
         cores = list(self.cores.values())
         calls = "\n".join(
@@ -480,7 +480,11 @@ class _CyclicOrder:
         raise GaveUp(f"no state of the orders recurs within {MOST_FIRINGS} firings")
 
     def _state(self) -> tuple[int, ...]:
-        """Return the places of processors in their lists, and their lead over the first processor."""
+        """Return a key that recurs with the state of the orders.
+
+        For each processor, it holds the firings of the prefix so far, and the position in the list
+        minus as many blocks as the first processor has completed.
+        """
         leader = next(iter(self._blocks))
         blocks = self._place[leader] // self._blocks[leader]
         begun = (min(self._place[core], len(self._orders[core].prefix)) for core in self._blocks)

@@ -69,7 +69,7 @@ class GraphTexts:
         tables: Sequence[str] = (),
         functions: Sequence[str] = (),
     ) -> str:
-        """Return NAME.c: what is wanted of some C files, tables, and functions behind them."""
+        """Return NAME.c: the wanted definitions of the C files, then tables, then functions."""
         rings = [self.ring(place) for place in range(len(self.channels))]
         ends, actors = self.ends_and_actors()
         parts = used(wanted, files)

@@ -11,8 +11,8 @@ from planners.code.graph.looped import Effects, Interleaved, LoopedBody, Node
 from planners.memory.placement import GroupBytes, placed
 
 ALIGNMENT = 8  # bytes, of the arena
-MOST_BYTES = 2**31 - 1  # of the arena, and tokens of a buffer: they are counted in 32 bits
-MOST_PLACED = 300  # buffers that are laid over one another where they do not live together
+MOST_BYTES = 2**31 - 1  # limit for the arena, and for the tokens of a buffer: both have 32 bits
+MOST_PLACED = 300  # buffers up to which those with disjoint lifetimes may overlap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,18 +26,18 @@ class CircularBuffer:
 
     @property
     def size(self) -> int:
-        """Its bytes."""
+        """The size of the buffer in bytes."""
         return self.capacity * self.token_bytes
 
 
 def rings_of(
     graph: Graph, schedule: Node, found: Effects, token_bytes: Mapping[str, int]
 ) -> tuple[CircularBuffer, ...]:
-    """Return the buffers of a schedule, each at its place in the arena.
+    """Return the buffers of a schedule with their offsets in the arena.
 
-    A channel with a capacity has so much room, the others what the schedule needs. Buffers lie over
-    one another where they never hold tokens at the same time. Raises CsdfError where the arena is
-    too large for 32 bits.
+    A channel with a capacity gets a buffer of that capacity, any other channel the capacity that the
+    schedule needs. Up to MOST_PLACED buffers, buffers with disjoint lifetimes may overlap. Raises
+    CsdfError if the size of the arena exceeds 32 bits.
     """
     lives = lifetimes(graph, schedule)
     pieces = []
@@ -71,7 +71,7 @@ def rings_of(
 
 
 def arena_bytes(rings: Sequence[CircularBuffer]) -> int:
-    """Return the bytes that all buffers lie in."""
+    """Return the size of the arena of all buffers, in bytes."""
     end = max((ring.offset + ring.size for ring in rings), default=0)
     return -(-end // ALIGNMENT) * ALIGNMENT
 
@@ -99,11 +99,12 @@ def _offsets(pieces: Sequence[GroupBytes]) -> dict[str, int]:
 
 
 def lifetimes(graph: Graph, schedule: Node) -> dict[str, tuple[int, int]]:
-    """Return between which places of the schedule each channel may hold tokens.
+    """Return the lifetime of each channel: the leaves of the schedule where it may hold tokens.
 
-    Places are counted from left to right, each once. A channel with tokens at the beginning always
-    may; any other is empty whenever a round of the innermost loop around its two actors begins, so
-    it lives from the part of that round that makes its tokens to the part that takes them.
+    Leaves are numbered from left to right, each appearance once. A channel with initial tokens is
+    live throughout the schedule. Any other channel is empty at the start of each iteration of the
+    innermost loop around its two actors. It is live from the part of the loop body that produces its
+    tokens to the part that consumes them.
     Source: Murthy, Bhattacharyya, Shared buffer implementations of signal processing systems using
     lifetime analysis techniques, IEEE Trans. CAD 20(2), 2001.
     """
@@ -116,7 +117,7 @@ def lifetimes(graph: Graph, schedule: Node) -> dict[str, tuple[int, int]]:
 
 
 def _find_spans(node: Node, place: int, spans: list[dict[str, tuple[int, int]]]) -> int:
-    """Add, for each body, inner ones first, the actors in it with the places of their part."""
+    """Add, for each loop body in postorder, its actors with the leaf range of their part."""
     if not isinstance(node, LoopedBody):
         names = node.order if isinstance(node, Interleaved) else (node.actor,)
         spans.append(dict.fromkeys(names, (place, place + 1)))

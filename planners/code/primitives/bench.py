@@ -33,7 +33,7 @@ ALIGNMENT = 64
 
 
 class _Weights(WayTables):
-    """One array that replaces all weights; taken: bytes requested since the last reset."""
+    """A single array that replaces all weights; taken: bytes requested since the last reset."""
 
     most = taken = 0
 

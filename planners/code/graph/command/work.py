@@ -110,7 +110,7 @@ def _mapped(graph: Graph, options: argparse.Namespace, stop: Stop) -> int:
 
 
 def _with_smallest(graph: Graph, stop: Stop) -> Graph:
-    """The graph with the fewest tokens of capacity without a deadlock, as far as was found."""
+    """Return the graph with the smallest deadlock-free capacities found within the budget."""
     storage = smallest_storage(
         graph, SearchSpace(), budget=stop.part(share=SEARCH, report=shown(_so_far))
     )
