@@ -147,11 +147,11 @@ class FusionPlan(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusionAnswer(Shown):
-    """The answer to a question for a plan within a limit.
+    """The answer of the search for the fastest plan within a memory limit.
 
-    front: configurations no other improves on, as far as they were looked at. status: of `plan`;
-    "optimal": none that was to be considered is faster and fits. lower_bound: bytes that no
-    configuration is below.
+    front: Pareto-optimal configurations among those searched. status: of `plan`; "optimal": no
+    configuration of the search space is faster and fits. lower_bound: on the memory of all
+    configurations, in bytes.
     """
 
     plan: FusionPlan | None
@@ -218,7 +218,7 @@ def fusion_plan(chain: TopologicalOrder, groups: Configuration, terms: Terms) ->
 
 
 def _stages(chain: TopologicalOrder, group: SearchedGroup) -> Iterator[tuple[Stage, ...]]:
-    """The stages that work interleaved: all of a group, or, layer by layer, one after the other."""
+    """Yield sets of stages that execute interleaved: the whole group, or its layers one by one."""
     layers = chain.between(group.first, group.upto)
     if group.is_tiled:
         yield (tiled_stage(layers, group.tiles),)
@@ -235,7 +235,7 @@ def _block(
     terms: Terms,
     number: int,
 ) -> GroupBlock | None:
-    """The tiles and the scratch of a group, where it has some; what layers need lies over the rest."""
+    """The buffers of the tiles and the scratch of a group, placed in one block; None without any."""
     network, size = chain.network, terms.element_bytes
     if group.is_tiled:
         buffers = list(tile_buffers(TileRanges(network, stages[0]), terms.scratch, size))
@@ -275,10 +275,11 @@ def _block(
 def best_plan(
     chain: TopologicalOrder, terms: Terms, memory: Bytes, budget: Budget = None
 ) -> FusionAnswer:
-    """Return the plan of least time whose arena fits the memory, in bytes, and the whole front.
+    """Return the fastest plan whose arena fits the memory, in bytes, and the whole Pareto front.
 
-    Exact over all groups and all choices of the terms, but for offsets that are not found. budget: a
-    stop, or seconds; it ends the search with what was found by then, as Ctrl-C does.
+    The search is exact over all groups and all choices of the terms. Only offsets are heuristic: a
+    configuration whose buffers are not placed in the memory is skipped. budget: a stop, or seconds;
+    when it or Ctrl-C ends the search, the best plan so far is returned.
     """
     memory = byte_count(memory)
     group_options: list[GroupOption] = []
@@ -311,7 +312,7 @@ def best_plan(
 def _without_plan(
     points: Sequence[FusionPoint], bound: int, memory: int, terms: Terms, ended: Reason | None
 ) -> FusionAnswer:
-    """No plan that fits: because there is none, or because none was found."""
+    """Return the answer without a plan: infeasible, or not found."""
     modes = ", ".join(sorted(mode.value for mode in terms.modes))
     reason = because(FusionWhy.LEAST, modes=modes, bound=bound)
     if not points and ended is None:

@@ -1,10 +1,10 @@
 """Exact trade-off of memory and time over groups of sections, by dynamic programming over separators.
 
-A group works layer by layer, row by row or tile by tile; its bytes, time and work follow from sums
-over its sections. The memory of a configuration is the most that any of its groups needs; its cost
-is the sum. So the best configurations of the first sections are extended by one group after the
-other, and of those that end with the same section only the pairs of memory and cost are kept that
-no other improves on.
+A section is the part of the execution order between two consecutive separators. A group executes
+layer by layer, row by row or tile by tile; its bytes, time and MACs follow from sums over its
+sections. The memory of a configuration is the maximum over its groups, its cost the sum over its
+groups. The dynamic program extends the configurations of the first sections by one group at a time.
+Of the configurations that end with the same section, it retains the Pareto front of memory and cost.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from planners.memory.times import PlanTimes, Work
 from planners.plan.accumulators import sums_over_rows
 from planners.plan.plan import Mode, Stage, Tiles
 
-# Effort of the search, in microseconds of a usual machine, on nine networks of the catalogue within 2x.
-ROW_EFFORT = 70  # to cost a group row by row, for each of its layers
-TILE_EFFORT = 30  # to cost a grid of tiles, for each layer of the section that a group begins with
+# Effort of the search in microseconds of a usual machine; within 2x on nine built-in models.
+ROW_EFFORT = 70  # per layer of a group whose row-by-row execution is costed
+TILE_EFFORT = 30  # per layer of the first section of a group for which a grid of tiles is costed
 
 UP_TO_FIVE = tuple((down, across) for down in range(1, 6) for across in range(1, 6))
 
@@ -40,11 +40,11 @@ UP_TO_FIVE = tuple((down, across) for down in range(1, 6) for across in range(1,
 @public
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """The accounting, and the choices that there are.
+    """The cost model, and the tilings and modes that the search considers.
 
     element_bytes: of each element and each parameter; None: as the network stores them. tilings: tiles
-    down and across; modes: of groups. measured: what layers take, in place of the platform's
-    operations and bytes (`planners.memory.times.measured_work`).
+    down and across; modes: execution modes of groups. measured: measured times of layers; they replace
+    the operations and bytes of the platform (`planners.memory.times.measured_work`).
     """
 
     platform: Platform
@@ -57,7 +57,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchedGroup:
-    """Sections [first, upto) that work together; one tile where the mode has no tiles."""
+    """Sections [first, upto) that execute as a group; a single tile if the mode is not tiled."""
 
     first: int
     upto: int
@@ -72,7 +72,7 @@ class SearchedGroup:
 
     @property
     def is_tiled(self) -> bool:
-        """Whether it works tile by tile."""
+        """Whether the group executes tile by tile."""
         return self.mode in (GroupMode.RECOMPUTED, GroupMode.CACHED)
 
     def __str__(self) -> str:
@@ -89,7 +89,7 @@ def group_of(
     mode: GroupMode,
     tiles: tuple[int, int] = (1, 1),
 ) -> SearchedGroup:
-    """Return a group with tiles of nearly the same size, so many down and across."""
+    """Return a group with tiles of nearly equal size. tiles: numbers down and across."""
     is_cached = mode is GroupMode.CACHED
     result = course.network.layer(course.at(upto))
     return SearchedGroup(
@@ -103,9 +103,10 @@ def configuration(
     tiles: Sequence[tuple[int, int]],
     mode: GroupMode = GroupMode.RECOMPUTED,
 ) -> Configuration:
-    """Return groups of even tiles: a cut before each of these sections, tiles down and across.
+    """Return groups of even tiles. cuts: first sections of all groups but the first.
 
-    One tile is the mode WHOLE. Raises InvalidPlan where there are not as many tilings as groups.
+    tiles: for each group, tiles down and across; a single tile is the mode WHOLE. Raises InvalidPlan
+    unless there are as many tilings as groups.
     """
     ends = (0, *cuts, course.sections)
     if len(tiles) != len(ends) - 1:
@@ -129,7 +130,7 @@ def require_covering(course: TopologicalOrder, groups: Sequence[SearchedGroup]) 
 
 
 def merged(groups: Configuration) -> Configuration:
-    """Return the configuration with neighbouring groups that work layer by layer made one."""
+    """Return the configuration with adjacent layer-by-layer groups merged."""
     joined: list[SearchedGroup] = []
     for group in groups:
         if joined and group.mode is joined[-1].mode is GroupMode.WHOLE:
@@ -140,13 +141,13 @@ def merged(groups: Configuration) -> Configuration:
 
 
 class TimeAndWork(NamedTuple):
-    """Time first, then work: what is added over groups, and compared in this order."""
+    """The additive cost of groups, compared lexicographically: time, then MACs."""
 
     nanoseconds: int
     multiply_accumulates: int
 
     def plus(self, other: TimeAndWork) -> TimeAndWork:
-        """Return both together."""
+        """Return the sum of both costs."""
         work = self.multiply_accumulates + other.multiply_accumulates
         return TimeAndWork(self.nanoseconds + other.nanoseconds, work)
 
@@ -155,7 +156,7 @@ NOTHING = TimeAndWork(0, 0)
 
 
 class GroupOption(NamedTuple):
-    """A group, the most bytes alive while it works, and what it costs."""
+    """A group with its peak memory in bytes and its cost."""
 
     memory: int
     cost: TimeAndWork
@@ -163,9 +164,10 @@ class GroupOption(NamedTuple):
 
 
 def options(course: TopologicalOrder, terms: Terms, budget: Budget = None) -> Iterator[GroupOption]:
-    """Yield every choice for every group, those that work layer by layer at once.
+    """Yield all options for all groups, the layer-by-layer options first.
 
-    The first group begins the frame. budget: a stop, or seconds; ends the work by GaveUp.
+    Options of the first group include the time around all groups of a frame. budget: a stop, or
+    seconds; raises GaveUp when it is spent.
     """
     table = StageTable(course.network, element_bytes=terms.element_bytes)
     times = PlanTimes(table, terms.platform, terms.element_bytes, terms.measured)
@@ -204,13 +206,13 @@ def _options(
 
 
 def whole_stages(layers: Sequence[Layer]) -> Iterator[Stage]:
-    """Yield a stage for each layer, which works as a whole."""
+    """Yield a stage for each layer that computes all its rows in one firing."""
     for layer in layers:
         yield Stage(layers=(layer.name,), rows=layer.shape.rows)
 
 
 class _WholeLayers(NamedTuple):
-    """Sections layer by layer; several of them need no more than the most of them."""
+    """Options of single sections, layer by layer; a longer group needs the maximum over sections."""
 
     course: TopologicalOrder
     terms: Terms
@@ -228,7 +230,7 @@ class _WholeLayers(NamedTuple):
         return GroupOption(self.memory(first), cost, group)
 
     def memory(self, first: int) -> int:
-        """The most bytes alive while a layer works, its scratch included."""
+        """The peak memory of a section in bytes, including the scratch of its layers."""
         layers, terms = self.course.between(first, first + 1), self.terms
         names = (self.course.at(first), *(layer.name for layer in layers))
         sizes = {name: self.table.tensor_bytes(name) for name in names}
@@ -246,9 +248,9 @@ class _WholeLayers(NamedTuple):
 
 
 def least_memory(course: TopologicalOrder, terms: Terms) -> int:
-    """Return bytes that no configuration is below, without a look at tiles or rows.
+    """Return a lower bound on the memory of all configurations, without costing rows or tiles.
 
-    A section works layer by layer, or in a group whose input and output lie whole in memory.
+    Each section executes layer by layer, or in a group whose whole input and output are in memory.
     """
     table = StageTable(course.network, element_bytes=terms.element_bytes)
     whole = _WholeLayers(course, terms, table, PlanTimes(table, terms.platform))
@@ -263,7 +265,7 @@ def least_memory(course: TopologicalOrder, terms: Terms) -> int:
 
 
 def row_stages(course: TopologicalOrder, first: int, upto: int) -> Iterator[Stage]:
-    """Yield a stage for each layer of some sections, row by row; a fold accumulates."""
+    """Yield a row-by-row stage for each layer of some sections; a reduction accumulates."""
     for layer in course.between(first, upto):
         is_fold = sums_over_rows(course.network, layer)
         yield Stage(layers=(layer.name,), mode=Mode.ACCUMULATING if is_fold else Mode.ROWS)
@@ -272,7 +274,7 @@ def row_stages(course: TopologicalOrder, first: int, upto: int) -> Iterator[Stag
 def row_scratch(
     course: TopologicalOrder, layers: Sequence[Layer], terms: Terms
 ) -> tuple[int, Layer]:
-    """Return the most bytes of scratch for one row of one of the layers, and that layer."""
+    """Return the maximum scratch bytes for one row over the layers, and the layer that attains it."""
     sizes = [
         scratch_bytes(terms.scratch, course.network, layer, layer.shape.width, terms.element_bytes)
         for layer in layers
@@ -281,7 +283,7 @@ def row_scratch(
 
 
 class _RowGroups:
-    """Groups that work row by row, each layer a stage of its own: moves of csdf fit without strips."""
+    """Options of row-by-row groups with one stage per layer: the moves of csdf fit without strips."""
 
     def __init__(
         self, course: TopologicalOrder, terms: Terms, table: StageTable, times: PlanTimes
@@ -295,8 +297,7 @@ class _RowGroups:
     def ending(self, upto: int) -> Iterator[GroupOption]:
         """Yield the groups that end before a section, the shortest first.
 
-        Line buffers and times add up over sections; of what comes and goes with a firing the most
-        counts.
+        Line buffers and times add up over sections; of the staging buffers only the largest counts.
         """
         course, table = self._course, self._table
         result = table.tensor_bytes(course.at(upto))
@@ -320,7 +321,7 @@ class _RowGroups:
             passing = max(passing, going.passing, going.last + batch)
 
     def _cost(self, section: int, entry: int) -> MoveCost:
-        """Bytes of a section whose input lies whole, or comes so many rows at a time."""
+        """The cost of a section. entry: WHOLE for a whole input in memory, else rows per firing."""
         if (section, entry) not in self._costs:
             stages = tuple(row_stages(self._course, section, section + 1))
             move = GroupMove(section, section + 1, stages)
@@ -330,9 +331,9 @@ class _RowGroups:
 
 
 class FusionPoint(NamedTuple):
-    """A configuration with the most bytes alive in it and its cost.
+    """A configuration with its peak memory in bytes and its cost.
 
-    fused: groups that do not work layer by layer.
+    fused: the number of groups that do not execute layer by layer.
     """
 
     memory: int
@@ -342,10 +343,10 @@ class FusionPoint(NamedTuple):
 
 
 def front(options: Iterable[GroupOption], sections: int) -> list[FusionPoint]:
-    """Return the points no other improves on, by growing memory and falling cost.
+    """Return the Pareto front of memory and cost, by increasing memory.
 
-    Empty where no groups of the options cover all sections. Exact in the memory and cost that the
-    options state. Of configurations that are equal otherwise, those with fewer fused groups stay.
+    Empty if the options cannot cover all sections. Exact for the memory and cost that the options
+    state. Of configurations with equal memory and cost, one with the fewest fused groups is retained.
     """
     by_ends: list[dict[int, list[GroupOption]]] = [{} for _ in range(sections + 1)]
     for option in options:
@@ -375,11 +376,11 @@ def front(options: Iterable[GroupOption], sections: int) -> list[FusionPoint]:
 
 
 def _lowest(options: Sequence[GroupOption]) -> list[GroupOption]:
-    """The options of a group that no other improves on."""
+    """The Pareto-optimal options of a group."""
     return improving(options, lambda option: (option.memory, option.cost))
 
 
 def best_under(points: Sequence[FusionPoint], memory: int) -> FusionPoint | None:
-    """Return the point of least cost within a memory limit; None if none fits."""
+    """Return the point of minimum cost within a memory limit; None if no point fits."""
     place = bisect_right(points, memory, key=lambda point: point.memory)
     return points[place - 1] if place else None

@@ -366,9 +366,10 @@ class AxisTiles:
         self._reads: tuple[Numbers, Numbers] | None = None
 
     def options(self, order: Order, way: int, stop: Stop) -> AxisOptions:
-        """Return the tiles for an order; way: nothing slides (0), output (1) or kernel (2) positions.
+        """Return the Pareto-optimal tiles for an order, without duplicates.
 
-        Only tiles that no other ones beat or equal. stop: may end the work by GaveUp.
+        way: the loop that slides: none (0), output positions (1) or kernel positions (2). stop: raises
+        GaveUp when it is spent.
         """
         if (order, way) not in self._known:
             costs, tiles = self.every(order, way, stop)

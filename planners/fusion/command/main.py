@@ -105,7 +105,7 @@ def _modes(text: str) -> frozenset[GroupMode]:
 
 
 def add_chosen_options(parser: argparse.ArgumentParser) -> None:
-    """Add what takes the place of the search."""
+    """Add the options that replace the search."""
     parser.add_argument(
         "--configuration",
         metavar="TILES[/CUT/TILES..]",

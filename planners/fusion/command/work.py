@@ -272,7 +272,7 @@ def as_lines(
 
 
 def with_cut_short(lines: Sequence[str], network: str) -> list[str]:
-    """Return the lines of an answer, the first of which says that the clock ended the search."""
+    """Return the lines of an answer; the first line says that the time limit ended the search."""
     if lines and lines[0].startswith(f"{network}: "):
         return [answers.cut_short(lines[0]), *lines[1:]]
     return [answers.cut_short(f"{network}: the points found by then"), *lines]

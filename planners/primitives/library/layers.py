@@ -107,7 +107,7 @@ def ways_of(network: Network, layer: Layer) -> tuple[Way, ...]:
 def layout_changes(
     network: Network, ways: Iterable[tuple[str, str, str]]
 ) -> Iterator[tuple[Connection, str, str]]:
-    """Yield each change of layout that a selection may take: the connection, from which, to which.
+    """Yield each change of layout that a selection may need: connection, old and new layout.
 
     ways: variants of all layers: the layer with its input layout and output layout.
     """

@@ -59,7 +59,7 @@ class FusedLayer:
 
     @property
     def beside_bytes(self) -> tuple[int, ...]:
-        """Bytes of one element of each operand that comes from DRAM."""
+        """Bytes of one element of each operand that is read from DRAM."""
         return self.operand_bytes or (self.output_bytes,) * self.beside
 
     @property
@@ -85,22 +85,22 @@ class FusedLayer:
 
     @property
     def whole(self) -> Boxes:
-        """All rows and columns of what it makes."""
+        """All rows and columns of the output."""
         return ((places(0, self.rows.outputs), places(0, self.columns.outputs)),)
 
     @property
     def outputs(self) -> int:
-        """Elements of what it makes."""
+        """The number of output elements."""
         return self.filters * self.rows.outputs * self.columns.outputs
 
     @property
     def is_channelwise(self) -> bool:
-        """Whether each of its maps is made of one map."""
+        """Whether each output map depends on a single input map (depthwise)."""
         return self.groups == self.channels == self.filters
 
     @property
     def operations(self) -> int:
-        """Products, or elements looked at, for one output element."""
+        """Products, or elements compared, for one output element."""
         return self.channels // self.groups * self.rows.kernel * self.columns.kernel
 
 
@@ -108,14 +108,14 @@ class FusedLayer:
 class FusedGroup:
     """At least two layers; map 0 is the input, map k the output of layer k.
 
-    sources: of each layer, the maps its window slides over, one behind the other where they are
-    several; none given: each layer reads what the one before it makes. skips: maps that later
-    layers read once more, element by element, and that wait for them in the buffer. written: maps
-    inside that others read from DRAM, so that they are written there too; the tensors that no layer of
-    the group reads, its ends, always are, and have equally many rows and columns. operands: of each
-    layer, which tensor each of those from beside is: INPUT, PART_OF_OTHERS, or a number from 1 on;
-    none given: they all differ. maps_apart: maps of the input without those that are others of them
-    once more; none given: all. input_bytes: of an element of the input.
+    sources: for each layer, the maps that its window slides over, concatenated if there are several;
+    by default the output of the preceding layer. skips: maps that later layers read again,
+    elementwise, and that remain in the buffer until then. written: inner maps that layers outside the
+    group read, so that they are written to DRAM as well. The outputs of the group, which no layer of
+    the group reads, are always written, and have equal numbers of rows and columns. operands: for
+    each layer, the tensor of each operand from DRAM: INPUT, PART_OF_OTHERS, or a number from 1; by
+    default all differ. maps_apart: maps of the input that share no elements; by default all maps.
+    input_bytes: bytes of an element of the input.
     """
 
     layers: tuple[FusedLayer, ...]

@@ -39,18 +39,17 @@ from planners.traffic.fused.reading import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraversalStep:
-    """A step through a network.
+    """A stage of a network: layers that DRAM traffic is counted for together.
 
-    layers: their names; the last names the output of the stage. source: what its window
-    slides over; sources: the tensors that this consists of, one behind the other. beside: what else
-    it reads, element by element; in_views: tensors that views among those show. window: the layer
-    as windows on maps, None where it is another kind; convolution: where it has weights. leaves:
-    whether some reader needs the result in DRAM. readers: positions of the stages that read it, as
-    such or in a view. shown: of the source and of each of beside, the tensors that it shows.
-    maps_apart: maps of the source without those that are others of them once more. source_bytes,
-    element_bytes: of an element of the source, and of what the stage leaves. reads, parameters:
-    bytes of all that goes in, and of parameters, for other kinds; least_reads: of both, those
-    that the output certainly depends on.
+    layers: their names; the last names the output of the stage. source: the tensor that the window
+    slides over; sources: the tensors that are concatenated in it. beside: the operands that the stage
+    reads elementwise; in_views: tensors that views among these operands show. window: the layer as
+    windows on maps, None for other kinds; convolution: its loops, if it has weights. leaves: whether
+    some reader needs the result in DRAM. readers: positions of the stages that read the result,
+    directly or through a view. shown: for the source and each operand, the tensors that it shows.
+    maps_apart: maps of the source that share no elements. source_bytes, element_bytes: bytes per
+    element of the source, and of the result. For other kinds, reads and parameters: bytes of all
+    inputs, and of parameters; least_reads: bytes of both that the output certainly depends on.
     """
 
     layers: tuple[str, ...]
@@ -73,12 +72,12 @@ class TraversalStep:
 
     @property
     def name(self) -> str:
-        """The layer whose tensor the stage leaves."""
+        """The layer whose tensor is the result of the stage."""
         return self.layers[-1]
 
     @property
     def output_bytes(self) -> int:
-        """Bytes of what the stage leaves."""
+        """Bytes of the result."""
         return self.outputs * self.element_bytes
 
 
@@ -260,7 +259,7 @@ def _with_neighbours(
 
 
 def _maps_apart(network: Network, sources: Sequence[str]) -> int:
-    """The feature maps of tensors that certainly share no element."""
+    """The number of feature maps of tensors that certainly share no element."""
     seen, maps = set[str](), 0
     for name in sources:
         tensors = set(_viewed(network, name))
@@ -271,7 +270,7 @@ def _maps_apart(network: Network, sources: Sequence[str]) -> int:
 
 
 def _joined(network: Network, name: str) -> Iterator[str]:
-    """The tensors that a tensor consists of, map behind map: those of a concatenation, or itself."""
+    """The tensors that are concatenated by channel in a tensor; without a concatenation, itself."""
     layer = network.layer(name)
     if layer.operator.joined_axis != 0:
         yield name

@@ -57,7 +57,7 @@ def _lines(reader: str, operators: Sequence[Supported]) -> Iterator[str]:
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Rows of columns, the last of which goes on in further lines."""
+    """Format rows of aligned columns; the last column wraps to further lines."""
     widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
     begin = INDENT + sum(widths) + len(widths) * len(BETWEEN)
     for *cells, last in rows:
