@@ -84,13 +84,13 @@ HOLDS = (TENSORS, WEIGHTS, SCRATCH, STACK)  # what a memory may hold
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoardMemory:
-    """A memory of a board, and what its bytes cost.
+    """A memory of a board, with its transfer rates and permitted contents.
 
-    is_slow: whether layers work elsewhere. read, write: bytes a cycle of the core; None where nothing
-    is known. holds: of HOLDS; scratch is all that layers need while they work, stack is that of the C
-    library with its execution state and the reserve of the application. Memory that holds only weights
-    is flash: they lie there from the beginning. has_dma: whether a controller copies from it
-    while the core computes.
+    is_slow: whether layers cannot compute in this memory. read, write: bytes per cycle of the core;
+    None if unknown. holds: of HOLDS. SCRATCH stands for all temporary buffers of layers. STACK stands
+    for the stack of the C library, its execution state and the reserve of the application. A memory
+    that holds only weights is flash: it contains the weights from the start. has_dma: whether a DMA
+    controller copies from it while the core computes.
     """
 
     name: str
@@ -112,7 +112,7 @@ class BoardMemory:
 
     @property
     def is_flash(self) -> bool:
-        """Whether weights lie there from the beginning, and nothing else does."""
+        """Whether the memory holds only weights, from the start."""
         return self.holds == (WEIGHTS,)
 
 

@@ -1,7 +1,8 @@
 """Log of searches: nodes, bounds and cuts, by loggers `csdf.*` of the standard library.
 
-`logging` is not loaded here, because that takes a tenth of the start of a command: where nobody has
-loaded it, nobody listens. The library configures no handler; `-v` and `-vv` of a command do.
+`logging` is not imported here, because its import takes a tenth of the start-up time of a command. If
+no other module has imported it, no handler exists, and messages are discarded. The library configures
+no handler; the options `-v` and `-vv` of a command do.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import sys
 
 
 class Log:
-    """A logger by its name; messages are formatted as by `logging`, and only where they are heard."""
+    """A named logger; messages are formatted as by `logging`, and only if a handler receives them."""
 
     __slots__ = ("_name",)
 
@@ -31,7 +32,7 @@ class Log:
 
     @property
     def hears_steps(self) -> bool:
-        """Whether somebody listens to steps."""
+        """Whether the logger is enabled for steps (level DEBUG)."""
         logging = sys.modules.get("logging")
         return logging is not None and bool(
             logging.getLogger(self._name).isEnabledFor(logging.DEBUG)

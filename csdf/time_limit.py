@@ -281,12 +281,12 @@ class Stop:
         return self._reason or because(Ended.TIME_LIMIT, seconds=self.seconds)
 
     def enforced(self, *, grace: float | None = None, again: float | None = None) -> Alarm:
-        """End what goes on within the block soon after the seconds, though it never looks.
+        """Interrupt the code of the block soon after the time limit, even if it never checks the limit.
 
-        A search that looks ends in time and in good order. So that it comes first, and that an answer
-        can be made of what was found, some grace is left (seconds). With that, and with as much again
-        for the answer, the seconds are kept within a tenth or a second. Raises GaveUp unless the work
-        makes an answer of the end.
+        A search that checks the limit ends by itself, with an answer. To let it do so, the interruption
+        follows the limit after `grace` seconds. After `again` more seconds (default: `grace`), the
+        preparation of an answer is interrupted, too. By default, both together are less than a tenth
+        of the limit or a second. Raises GaveUp unless the code turns the interruption into an answer.
         """
         left = self.seconds_left
         grace = max(LEAST_GRACE, GRACE * (self.seconds or 0)) if grace is None else grace
@@ -337,7 +337,7 @@ NEAR = 5  # not more frames away from where the alarm finds the work
 
 
 class OutOfTime(KeyboardInterrupt):
-    """Raised wherever the work is; what Ctrl-C may end, this may end."""
+    """Raised at an arbitrary point of the code, like KeyboardInterrupt by Ctrl-C."""
 
     def __init__(self, reason: Reason) -> None:
         self.reason = reason
@@ -345,11 +345,12 @@ class OutOfTime(KeyboardInterrupt):
 
 
 class Alarm(AbstractContextManager[None]):
-    """Ends what goes on within its block after some seconds, as Ctrl-C would.
+    """Interrupts the code of its block after a number of seconds, as Ctrl-C would.
 
-    The end is GaveUp with the reason, unless the work makes an answer of it. It is the alarm of the
-    process, so in another thread, or where there is none, and within one run of a compiled kernel
-    nothing ends. again: seconds until work that made an answer out of the end is ended too.
+    The block ends with GaveUp and the reason, unless the code turns the interruption into an answer.
+    The alarm is SIGALRM of the process: it has no effect outside the main thread, on systems without
+    it, or during a call of a compiled kernel. again: seconds after which the preparation of an
+    answer is interrupted, too.
     """
 
     def __init__(self, seconds: float | None, reason: Reason, *, again: float) -> None:

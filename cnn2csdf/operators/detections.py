@@ -159,7 +159,7 @@ class Detections(Operator):
         return Detected(boxes[places], classes.astype(np.float32), scores_chosen, len(places))
 
     def _selected(self, boxes: Array, scores: Array, most: int) -> Array:
-        """Return the positions of the best boxes, none of which overlaps a better one too much."""
+        """Return the indices of the best boxes after non-maximum suppression."""
         places = np.flatnonzero(scores >= np.float32(self.score_limit))
         places = places[np.argsort(-scores[places], kind="stable")]
         chosen: list[int] = []

@@ -41,9 +41,9 @@ from csdf.errors import InvalidNetwork, counted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input(Move):
-    """An input of the network: the frames come in here.
+    """An input of the network.
 
-    file_dims: of the frames, where their elements as they follow one another are those of the map.
+    file_dims: the dimensions of the frames in the file, if these are reshaped to `dims`.
     """
 
     is_input = True
@@ -65,9 +65,9 @@ class Input(Move):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output(RowMove):
-    """An output of the network: the results go out here.
+    """An output of the network.
 
-    dims: of what goes out, where it is a map whose elements go out as they follow one another.
+    dims: the dimensions of the output, if it is a feature map reshaped in memory order (HWC).
     """
 
     is_output = True
@@ -327,7 +327,7 @@ class Slice(Move):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelShuffle(RowMove):
-    """Feature maps of `groups` groups, dealt out in turn."""
+    """The feature maps of `groups` groups, interleaved."""
 
     depends_on_all = True
     by_pixels = True

@@ -190,7 +190,7 @@ class Operator(ABC):
         return self.turned().rows_needed(index, shapes, output.turned)
 
     def row_elements_read(self, source: Shape, output: Shape) -> int:
-        """Return how many elements of an input row it reads, of which it reads none twice."""
+        """Return the number of distinct elements of an input row that the operator reads."""
         return source.row_elements
 
     @property
@@ -345,7 +345,7 @@ class Operator(ABC):
     def of_head(self, axis: int, heads: int) -> Operator | None:
         """Return the operator for one of equal parts of its output and inputs along an axis.
 
-        None where a part needs elements of another part, as far as is certain.
+        None unless each part of the output certainly depends on the same part of the inputs only.
         """
         return None
 

@@ -1,4 +1,4 @@
-"""The part of a graph between tensors: the nodes that outputs need, and cuts around refused nodes.
+"""Subgraphs between tensors: the nodes that outputs depend on, and cuts around unsupported nodes.
 
 Here a graph is a sequence of nodes in execution order; a tensor is a name or a number.
 """
@@ -31,7 +31,7 @@ class GraphNode(Protocol[TensorOf]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorCut(Generic[Tensor]):
-    """Tensors between which no refused node is. nodes: how many nodes remain."""
+    """Tensors that bound a subgraph without unsupported nodes. nodes: the size of the subgraph."""
 
     begin: tuple[Tensor, ...]
     until: tuple[Tensor, ...]
@@ -41,7 +41,7 @@ class TensorCut(Generic[Tensor]):
 def needed_nodes(
     nodes: Sequence[GraphNode[Tensor]], begin: Set[Tensor], until: Sequence[Tensor]
 ) -> list[int]:
-    """Return the places of the nodes that the tensors `until` need, where `begin` comes in."""
+    """Return the indices of the nodes that compute the tensors `until` from the tensors `begin`."""
     wanted, places = set(until) - begin, []
     for place in reversed(range(len(nodes))):
         node = nodes[place]
@@ -54,9 +54,9 @@ def needed_nodes(
 def cuts_around(
     nodes: Sequence[GraphNode[Tensor]], refused: Set[int], outputs: Sequence[Tensor]
 ) -> list[TensorCut[Tensor]]:
-    """Return the part before refused nodes, and the part after them; the larger part first.
+    """Return the subgraphs before and after the unsupported nodes, the larger subgraph first.
 
-    refused: places of nodes. outputs: of the graph.
+    refused: indices of unsupported nodes. outputs: of the graph.
     """
     writers = {tensor: place for place, node in enumerate(nodes) for tensor in node.outputs}
     after, before = set(refused), set(refused)

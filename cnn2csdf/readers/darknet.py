@@ -21,11 +21,11 @@ from csdf.errors import InvalidNetwork, UnreadableFile, UnsupportedOperator, cou
 
 
 def parse_darknet(text: str, name: str) -> Network:
-    """Return the network of a configuration file; `name` is that of the file.
+    """Return the network of a configuration file. name: of the file.
 
     A section becomes unfused layers, numbered as Darknet numbers sections: convolution (without
-    bias where it is normalised), batch normalisation, activation. A route from one section is no
-    layer. Detection sections become outputs; so does what nothing reads. Raises UnreadableFile,
+    bias if it is normalised), batch normalisation, activation. A route from a single section is no
+    layer. Detection sections become outputs, and so do tensors without readers. Raises UnreadableFile,
     UnsupportedOperator or InvalidNetwork, naming the line and the section.
     """
     sections = parse_sections(text, name)

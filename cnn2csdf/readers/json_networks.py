@@ -27,14 +27,14 @@ JOINS = ("concat", "Lambda")  # their stated input is that of one of their prede
 
 
 def parse_json_network(text: str, name: str, *, repair: bool = False) -> Network:
-    """Return the network of a JSON text; `name` is that of the file.
+    """Return the network of a JSON text. name: of the file.
 
-    Layers keep their names and, where connections allow, their order. One without predecessors
-    gets an input in front, one without successors an output behind. An "activation" whose kind is
-    not told is taken for a ReLU.
+    Layers keep their names and, where connections allow, their order. A layer without predecessors
+    gets an input, a layer without successors an output. An "activation" of unstated kind is read as
+    a ReLU.
 
-    repair: where stated sizes contradict the layers before, go on with those that follow from the
-    operators; json_contradictions lists them.
+    repair: if stated sizes contradict the preceding layers, use the sizes that follow from the
+    operators; json_contradictions lists the contradictions.
 
     Raises UnreadableFile, UnsupportedOperator or InvalidNetwork, naming the layer.
     """
@@ -324,10 +324,10 @@ class Description:
 
 
 def parse_description(text: str, file: str) -> Description:
-    """Return what the file states.
+    """Return the layers of a file and their connections.
 
-    Raises UnreadableFile with the place of what is missing or of another kind, InvalidNetwork where
-    the connections form a cycle.
+    Raises UnreadableFile with the location of a missing or mistyped value, InvalidNetwork if the
+    connections form a cycle.
     """
     document = JsonValue.parse_as_python(text, file)
     name = _text(document["name"])
@@ -345,7 +345,7 @@ def parse_description(text: str, file: str) -> Description:
 
 
 def _layer_places(entries: list[JsonValue], layers: list[StatedLayer]) -> dict[int, int]:
-    """The place in the list of each id; ids and names are those of one layer only."""
+    """Return the list index of each id. Raises UnreadableFile for duplicate ids or names."""
     places: dict[int, int] = {}
     names: set[str] = set()
     for place, (entry, layer) in enumerate(zip(entries, layers, strict=True)):
@@ -388,7 +388,7 @@ def _layer(entry: JsonValue) -> StatedLayer:
 def _ordered(
     layers: list[StatedLayer], sources: dict[str, tuple[str, ...]], file: str
 ) -> tuple[StatedLayer, ...]:
-    """Each layer behind the layers that it reads, otherwise in the order of the file."""
+    """Return the layers in topological order, otherwise in the order of the file."""
     places = {layer.name: place for place, layer in enumerate(layers)}
     read = {places[name]: [places[source] for source in sources[name]] for name in places}
     ordered = [layers[place] for place in reading_order(read)]
@@ -399,7 +399,7 @@ def _ordered(
 
 
 def _cycle(waiting: Set[str], sources: dict[str, tuple[str, ...]]) -> str:
-    """A cycle among layers of which each waits for another one."""
+    """Return a cycle among layers that all have an unordered predecessor."""
     path: list[str] = [min(waiting)]
     while True:
         before = next(source for source in sources[path[-1]] if source in waiting)

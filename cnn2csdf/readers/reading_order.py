@@ -1,4 +1,4 @@
-"""A topological order: each layer behind the layers that it reads."""
+"""A topological order: each layer follows the layers that it reads."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from heapq import heappop, heappush
 
 
 def reading_order(sources: Mapping[int, Iterable[int]]) -> list[int]:
-    """Return the numbers, each behind its sources, the smallest first where there is a choice.
+    """Return the numbers in topological order; among candidates, the smallest number comes first.
 
-    Numbers on a cycle, and those that depend on one, are left out.
+    Numbers on a cycle, and numbers that depend on a cycle, are left out.
     """
     sorter = TopologicalSorter(sources)
     with suppress(CycleError):

@@ -23,11 +23,11 @@ GENERAL = {  # what holds for all operators of a reader
 
 
 class Supported(NamedTuple):
-    """An operator that a reader takes, and what a user has to know of it.
+    """An operator that a reader supports, with its restrictions.
 
-    types: of its elements, where the reader distinguishes them. layers: the kinds of layers that it
-    can become. attributes: those that all of its layers have. is_opened: whether it is read as
-    several operators.
+    types: supported element types, if the reader distinguishes them. layers: the types of layers that
+    it can become. attributes: attributes common to all of its layers. is_opened: whether the reader
+    expands it into several operators.
     """
 
     reader: str

@@ -230,7 +230,7 @@ class TfliteAssembly:
         return self.graph.tensors[node.inputs[index]]
 
     def has(self, node: TfliteNode, index: int) -> bool:
-        """Whether the input is there."""
+        """Whether the node has this input."""
         return index < len(node.inputs) and node.inputs[index] != -1
 
     def output(self, node: TfliteNode, index: int = 0) -> Tensor:
@@ -314,11 +314,11 @@ class TfliteAssembly:
         turns: bool = True,
         dims: Dims | None = None,
     ) -> None:
-        """Add layers that work one after another; the last writes an output of the node.
+        """Add a chain of layers; the last layer writes an output of the node.
 
-        trained: of the first. fused: ActivationFunctionType of what is behind the first. turns: whether
-        the axes are still those that the node sees. dims: of the result, where the file
-        leaves them open.
+        trained: weights of the first layer. fused: ActivationFunctionType of the activation after the
+        first layer. turns: whether the axes have the order of the node, so that the result may need a
+        transposition. dims: of the result, if the file leaves them open.
         """
         tensor, names = self.output(node, output), list(sources)
         quantization = quantization_of(tensor)
@@ -333,8 +333,7 @@ class TfliteAssembly:
             steps = (*steps, op.Transpose(permutation=turn))
         dims_after = _dims_after(steps, shapes)
         if dims_after != wanted:
-            # A reshape where only axes of size one come or go, so that the order of elements
-            # stays.
+            # Only axes of size one may differ: then a reshape preserves the order of elements.
             if [size for size in dims_after if size > 1] != [size for size in wanted if size > 1]:
                 raise refusal(node, f"its output would be {dims_after}, but the file says {wanted}")
             steps = (*steps, op.Reshape(dims=wanted))
@@ -426,7 +425,10 @@ def frame_dims(dims: Dims, *, is_map: bool) -> Dims:
 
 
 def _batches_of_matrices(graph: TfliteGraph) -> frozenset[int]:
-    """Tensors of four axes around batch products of matrices, as far as all that reads them allows."""
+    """Return the four-axis tensors connected to BATCH_MATMUL that are stored in the axes of the file.
+
+    All nodes at such a tensor are matrix products, reshapes, or kinds that support any axes.
+    """
     around: dict[int, list[TfliteNode]] = {}
     for node in graph.nodes:
         for number in (*node.inputs, *node.outputs):
@@ -446,7 +448,7 @@ def _batches_of_matrices(graph: TfliteGraph) -> frozenset[int]:
 
 
 def quantization_of(tensor: Tensor) -> Quantization | None:
-    """Return how a tensor is quantised. Raises UnsupportedOperator for types that nobody computes."""
+    """Return the quantisation of a tensor. Raises UnsupportedOperator for unsupported types."""
     quantization = tensor.quantization()
     if quantization is not None and quantization.element not in QUANTIZED:
         raise UnsupportedOperator(

@@ -19,7 +19,7 @@ MOST_OPTIONS = 256
 
 
 class _Buffer:
-    """Numbers at positions of the buffer, none of which may be outside."""
+    """Numbers at positions of a buffer; each access is checked against its bounds."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content

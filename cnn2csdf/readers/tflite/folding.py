@@ -143,7 +143,10 @@ def _zeros(operands: Operands) -> Sequence[Array]:
 
 
 def _of_real(function: Callable[..., Array], count: int) -> Evaluate:
-    """Return an evaluator of arithmetic on so many operands; quantised integers are left alone."""
+    """Return an evaluator of floating-point arithmetic; quantised operands are not folded.
+
+    count: the number of operands.
+    """
 
     def evaluate(operands: Operands) -> Sequence[Array]:
         if any(tensor.quantization() is not None for tensor in operands.tensors):

@@ -24,9 +24,9 @@ MAP_AXES = 4  # of a tensor that a layer may hold as feature maps
 def elementwise(
     node: TfliteNode, assembly: TfliteAssembly, *, function: str, fused: bool = True
 ) -> None:
-    """Add a function of the elements of two tensors, one of which may be a constant.
+    """Add an elementwise function of two tensors; one operand may be a constant.
 
-    fused: whether the options name an activation behind the function.
+    fused: whether the options contain a fused activation.
     """
     sources, constants = _operands(node, assembly, 2)
     if not constants:
@@ -143,7 +143,7 @@ def prelu(node: TfliteNode, assembly: TfliteAssembly) -> None:
 
 
 def softmax(node: TfliteNode, assembly: TfliteAssembly, *, is_logarithm: bool = False) -> None:
-    """Add a softmax over the last axis, that of the channels in maps."""
+    """Add a softmax over the last axis, which is the channel axis of feature maps."""
     if not is_logarithm and options_of(node).real(0) != 1.0:
         raise refusal(node, f"beta is {options_of(node).real(0)}, expected 1")
     dims = assembly.tensor(node, 0).dims
@@ -153,7 +153,7 @@ def softmax(node: TfliteNode, assembly: TfliteAssembly, *, is_logarithm: bool = 
 
 
 def conversion(node: TfliteNode, assembly: TfliteAssembly) -> None:
-    """Add a layer that stores the same numbers in another way."""
+    """Add a conversion of the data type or the quantisation."""
     assembly.add(node, op.Conversion(), sources=[assembly.source(node, 0)])
 
 

@@ -1,10 +1,10 @@
-"""A TensorFlow Lite file as values: tensors and operators of its graph, first values of variables.
+"""A TensorFlow Lite file as values: tensors and operators of its graph, initial values of variables.
 
-Tables of a flatbuffer, where no offset may lead out of the file. A table begins with the distance
-to its vtable, which has the place of each field. The flatbuffers package follows these offsets
-without a check (a negative one counts from the end of the file), so it is of no use for files that
-may be damaged. Field numbers are those of the TensorFlow Lite schema,
-tensorflow/lite/schema/schema.fbs, in its order.
+The file is a flatbuffer; each offset is checked against the end of the file. A table begins with the
+distance to its vtable, which contains the offset of each field. The flatbuffers package follows
+offsets without a check (a negative offset counts from the end of the file), so it is unsuitable for
+files that may be corrupt. Fields are numbered in the order of the TensorFlow Lite schema,
+tensorflow/lite/schema/schema.fbs.
 """
 
 from __future__ import annotations
@@ -322,7 +322,7 @@ def _node(number: int, found: Record, kinds: Sequence[str]) -> TfliteNode:
 
 
 def _require_tensors(graph: TfliteGraph) -> None:
-    """Raise UnreadableFile where a number is that of no tensor."""
+    """Raise UnreadableFile if a node, an input or an output refers to a missing tensor."""
     used = [*graph.inputs, *graph.outputs]
     for node in graph.nodes:
         used += [number for number in node.inputs if number != -1]

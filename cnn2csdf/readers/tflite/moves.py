@@ -306,7 +306,7 @@ def transpose(node: TfliteNode, assembly: TfliteAssembly) -> None:
 
 
 def concatenation(node: TfliteNode, assembly: TfliteAssembly) -> None:
-    """Add a concatenation of tensors that are stored in the same way, or of constants."""
+    """Add a concatenation of tensors or constants along the axis in the options."""
     axis = options_of(node).integer(0, "i")
     _add_concatenation(node, assembly, axis, fused=fused_behind(node, 1))
 
@@ -354,7 +354,7 @@ def slices(node: TfliteNode, assembly: TfliteAssembly) -> None:
 
 
 def strided_slice(node: TfliteNode, assembly: TfliteAssembly) -> None:
-    """Add a slice along each axis that is not taken whole; axes may be dropped behind it."""
+    """Add a slice along each axis that is read in part; axes of one index may then be dropped."""
     options, dims = options_of(node), assembly.tensor(node, 0).dims
     if any(options.integer(field, "i") for field in (2, 3)):
         raise refusal(node, "ellipses and new axes are not supported")

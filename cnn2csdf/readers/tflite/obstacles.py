@@ -1,4 +1,4 @@
-"""Operators that stand in the way of reading a TensorFlow Lite graph, and the part between tensors."""
+"""Unsupported operators of a TensorFlow Lite graph, and the subgraph between given tensors."""
 
 from __future__ import annotations
 

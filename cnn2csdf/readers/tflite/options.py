@@ -89,7 +89,7 @@ def with_types(
     *,
     has_offset: bool,
 ) -> op.Operator:
-    """Return a product, or that of weights of int8 with an input that is quantised in the frame."""
+    """Return the product; for int8 weights and a floating-point input, as a HybridProduct."""
     types = assembly.tensor(node, 1).quantization()
     if types is None or not is_hybrid(node, assembly):
         return product

@@ -57,7 +57,7 @@ def fully_connected(node: TfliteNode, assembly: TfliteAssembly) -> None:
 
 
 def _add_of_vectors(node: TfliteNode, assembly: TfliteAssembly, matrix: np.ndarray) -> None:
-    """Add a product of each vector, one after another as they lie in the file, with a matrix."""
+    """Add the product of each vector of the input, in the order of the file, with a matrix."""
     units, columns = matrix.shape
     source = assembly.as_in_file(node, 0)
     if assembly.builder.shape(source).dims[-1] != columns:
@@ -97,7 +97,7 @@ def _has_offset(node: TfliteNode) -> bool:
 
 
 def batch_product(node: TfliteNode, assembly: TfliteAssembly) -> None:
-    """Add a product of the matrices in the last two axes, each of which may be transposed first."""
+    """Add a product of the matrices in the last two axes; either may be transposed first."""
     sources, trained, units = [], [], None
     for index in (0, 1):
         is_turned = bool(options_of(node).integer(index, "b"))

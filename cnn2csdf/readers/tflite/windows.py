@@ -38,7 +38,7 @@ CUSTOM_SAME, CUSTOM_VALID = 1, 2
 def biases(
     node: TfliteNode, assembly: TfliteAssembly, units: int, *, place: int = 2
 ) -> list[Trained]:
-    """Return the biases of a node, if it has any: one for each of so many channels."""
+    """Return the biases of a node, one per channel; empty if it has none."""
     if not assembly.has(node, place):
         return []
     bias = assembly.constant(node, place)
@@ -156,7 +156,7 @@ def _add_transposed(
     is_same: bool,
     fused: int,
 ) -> None:
-    """source: the place of the maps among the inputs."""
+    """source: the index of the feature map among the inputs."""
     kernel, shape = assembly.constant(node, 1), assembly.map_shape(node, source)
     if kernel.shape[3] != shape.channels or len(assembly.output(node).dims) != MAP_AXES:
         raise UnreadableFile(f"{node}: a kernel of {kernel.shape} for an input of {shape}")

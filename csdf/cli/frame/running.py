@@ -211,16 +211,16 @@ def errors_as_json(words: Sequence[str], output: Answers, remarks: Remarks) -> I
 
 
 IMPORTING = "<frozen importlib"
-SOON = 0.02  # seconds until an interrupt that came within an import is looked at again
+SOON = 0.02  # seconds until a deferred interrupt is tried again
 
 
 class InterruptsBetweenImports(AbstractContextManager["InterruptsBetweenImports"]):
-    """Within its block, Ctrl-C is KeyboardInterrupt once the import under way is done.
+    """Defers Ctrl-C in its block until a running import is complete; KeyboardInterrupt follows.
 
-    Libraries in C turn an interrupt of their own import into other errors, or stay half imported.
-    Only imports within the block count. Another thread, or a process with a handler of its own, is
-    left as it is. It takes note of interrupts, for the exit code of a command that makes an answer
-    of what it had found until then.
+    Libraries in C turn an interrupt during their import into other errors, or remain half imported.
+    Only imports within the block count. Other threads, and processes with a SIGINT handler of their
+    own, are not affected. Interrupts are counted, for the exit code of a command that answers with
+    its intermediate result.
     """
 
     def __init__(self) -> None:
