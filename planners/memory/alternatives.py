@@ -1,4 +1,4 @@
-"""Requests near one whose answer is no: what would fit, or need less RAM, flash or time."""
+"""Alternatives to a negative answer of `fit`: options that fit, or need less RAM, flash or time."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ NEARBY_SHARE = 0.25  # of the effort of the question that was asked, for those n
 
 @public
 def fit_with_alternatives(network: Network | Model, *, budget: Budget = None, **terms: Any) -> Fit:
-    """Return the answer of `fit`; where it is no, with what would fit or need less.
+    """Return the answer of `fit`; if it is negative, with options that would fit or need less.
 
-    Where RAM is short other ends and int8; where flash is, int8 and the flash that is needed; where
-    time is, the frames per second that are reached.
+    If RAM is short, these are other memories for input and output, and int8. If flash is short, these
+    are int8 and the flash that is needed. If time is short, it is the frame rate that is reached.
 
-    The alternatives are what `csdf fit` prints as `instead`. terms: of `fit`. budget: of all searches.
-    A question with fewer changes comes first; one with more is listed only where it needs less RAM than
-    each of those, and not asked where one of them fits.
+    The alternatives are the lines that `csdf fit` prints as `instead`. terms: of `fit`. budget: of all
+    searches. Questions with fewer changes come first. A question with more changes is listed only if
+    it needs less RAM than each of these, and is skipped if one of these fits.
     """
     if isinstance(network, Model):
         network = network_of(network)
@@ -87,7 +87,7 @@ def answer_with_alternatives(request: FitRequest, budget: Budget = None) -> Fit:
 def _other_limits(
     network: Network, found: Fit, element_bytes: int | None
 ) -> list[tuple[frozenset[str], dict[str, Any]]]:
-    """Options that may fit where flash or time is short, as they are written and as terms of `fit`."""
+    """Options that may fit if flash or time is short, as they are written and as terms of `fit`."""
     if found.reason.kind is FitWhy.FLASH:
         needed = {"flash": found.flash_bytes}
         asked = [(f"--flash {found.flash_bytes}", needed)]
@@ -104,7 +104,7 @@ def _other_limits(
 
 
 def _as_int8(network: Network, element_bytes: int | None) -> list[tuple[str, dict[str, Any]]]:
-    """The option of elements of a byte, where a network of real numbers may have them."""
+    """The option of one-byte elements, for a floating-point network."""
     if element_bytes is None and not any(layer.quantization for layer in network.layers):
         return [("--element-bytes 1 (as int8)", {"element_bytes": 1})]
     return []
@@ -113,7 +113,7 @@ def _as_int8(network: Network, element_bytes: int | None) -> list[tuple[str, dic
 def _questions(
     network: Network, found: Fit, element_bytes: int | None
 ) -> list[tuple[frozenset[str], dict[str, Any]]]:
-    """Options that may need less RAM, as they are written and as terms of `fit`; few changes first."""
+    """Options that may need less RAM, as written and as terms of `fit`; fewest changes first."""
     inputs = [
         (f"--input {kind}", {"input": kind}) for kind in (ROWS, EXTERNAL) if kind != found.input
     ]

@@ -1,4 +1,7 @@
-"""Methods to work a network in an arena, and the answer to whether it fits: values."""
+"""Result values of `fit`: plans of a network with their figures, and the verdict.
+
+They hold whether a network fits, the reason, and the traffic of plans in several memories.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +43,11 @@ PREDICTED_DIGITS = 4  # of a predicted time; the cycles an instruction takes are
 
 
 class GroupMode(Enum):
-    """How a group works.
+    """Execution mode of a group.
 
-    WHOLE: layer by layer, on whole tensors. RECOMPUTED: tile by tile, each computing all it needs, as
-    in MAFAT. CACHED: tile by tile, each keeping what the tiles after it need. ROWS: row by row, in line
-    buffers.
+    WHOLE: layer by layer, on whole tensors. RECOMPUTED: tile by tile, each tile with its whole halo
+    recomputed, as in MAFAT. CACHED: tile by tile, each tile storing the halo of later tiles. ROWS: row
+    by row, in line buffers.
     """
 
     WHOLE = "whole"
@@ -54,10 +57,10 @@ class GroupMode(Enum):
 
 
 class ScratchCount(Enum):
-    """The way to count the memory that a convolution needs besides its operands.
+    """Scratch memory that is counted for a convolution in addition to its operands.
 
-    IM2COL: all that its windows see, as a matrix, for one group of filters at a time, as Darknet
-    does; with it Farley and Gerstlauer count. NONE: nothing, as a direct convolution.
+    IM2COL: the im2col matrix of one group of filters at a time, as Darknet allocates it and Farley and
+    Gerstlauer count. NONE: no scratch, as for a direct convolution.
     """
 
     IM2COL = "im2col"
@@ -104,11 +107,11 @@ class FitWhy(Why):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitMethod:
-    """A method to work a network in an arena.
+    """A plan of a network in an arena, by one execution strategy.
 
-    mac_ratio: multiply-accumulates of a frame, divided by those of the network computed once.
-    nanoseconds: of a frame, predicted by a model of the platform; None without one. state_bytes: of the
-    execution state in C, at most; 0 where the arena alone counts.
+    mac_ratio: multiply-accumulates of a frame, divided by those without recomputation. nanoseconds: of
+    a frame, predicted by a model of the platform; None without one. state_bytes: upper bound on the
+    execution state in C; 0 if only the arena counts.
     """
 
     name: str
@@ -133,9 +136,9 @@ class FitMethod:
 
 
 class Hop(NamedTuple):
-    """A hop beside the whole window: its rows, the work of both, the RAM of the window.
+    """A hop compared with the whole window: its rows, the MACs of both, the RAM of the window.
 
-    window_ram: of the way with the fewest multiply-accumulates. hops_before: those without a result,
+    window_ram: of the plan with the fewest multiply-accumulates. hops_before: hops without a result,
     until the window is full.
     """
 
@@ -147,13 +150,13 @@ class Hop(NamedTuple):
 
 
 class SlowTraffic(NamedTuple):
-    """Bytes of a frame that move to and from slow memory, beside those of other plans.
+    """Bytes of a frame that move to and from slow memory, compared with bounds and baselines.
 
-    memories: with their sizes. moved: by the plan; None without one. lower_bound: by any schedule of
-    whole inputs and results. all_slow: by layers one after another with all tensors in slow memory,
-    each read once by a layer. greedy: with the largest tensors there, until the others fit. weights:
-    bytes of those that are counted, which both read once. nanoseconds: of a frame of the plan, where
-    the figures of the memories are known.
+    memories: with their sizes. moved: by the plan; None without a plan. lower_bound: on any schedule
+    of whole inputs and results. all_slow: layer by layer with all tensors in slow memory, each read
+    once by each reader. greedy: layer by layer with the largest tensors there, until the others fit.
+    weights: bytes of the weights that count, which both baselines read once. nanoseconds: of a frame
+    of the plan, if the rates of the memories are known.
     """
 
     memories: tuple[BoardMemory, ...]
@@ -165,7 +168,7 @@ class SlowTraffic(NamedTuple):
     nanoseconds: int | None = None
 
     def to_json(self, plan: StreamingPlan) -> dict[str, Any]:
-        """Return memories, with what a plan takes of each, and slow bytes as a JSON value."""
+        """Return memories, with their use by a plan, and slow-memory traffic as a JSON value."""
         taken = {memory.name: memory.size for memory in plan.memories}
         return {
             "memories": [
@@ -189,9 +192,9 @@ class SlowTraffic(NamedTuple):
 
 
 class Alternative(NamedTuple):
-    """A question near one that was answered with no: its options, and the RAM of its answer.
+    """A relaxed question after a negative answer: its options, and the RAM of its answer.
 
-    is_complete: whether it fits, or its search came to its end; else a longer one may find less.
+    is_complete: whether it fits, or its search was complete; otherwise a longer search may need less.
     """
 
     options: str
@@ -201,24 +204,26 @@ class Alternative(NamedTuple):
 
     @property
     def ram_in_words(self) -> str:
-        """The RAM, as far as it is known."""
+        """The RAM, marked as an upper bound if the search ended early."""
         words = f"{needed_bytes_in_words(self.ram_bytes)} of RAM"
         return words if self.is_complete else f"at most {words} (the search ended early)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit(Tabular):
-    """Whether a network fits, and how.
+    """Whether a network fits, with the plans that were found.
 
-    methods: by growing RAM, each with fewer MACs than those before it; the plain ones are among them
-    whatever they cost. lower_bound: no method, searched or not, needs less RAM: input and output lie
-    whole. best: the method with the fewest MACs within the RAM, the fastest of those as far as times
-    are predicted; None where none fits. flash_bytes: the parameters as a library stores them, with the
-    factors that rescale integers. alternatives: where the answer is no, those that fit first, then by
-    growing RAM. slow: of a plan in several memories; its RAM is what it takes of all of them. platform:
-    that times are predicted for; None where layers were measured, or none are predicted. uncounted:
-    kernels whose instructions are a guess. ram: of all that the network takes, or, without beside, of
-    the arena. beside: the stack and the reserve; None where the arena alone counts.
+    methods: plans in order of RAM, each with fewer MACs than the plans before it; the baselines are
+    always included. best: the plan with the fewest MACs within the RAM, of these the fastest by
+    predicted time; None if no plan fits. lower_bound: on the RAM of any plan, searched or not: input
+    and output are stored whole. flash_bytes: the parameters as a library stores them, with the factors
+    that requantise integers.
+
+    alternatives: relaxed questions after a negative answer: first those that fit, then in order of
+    RAM. slow: of a plan in several memories, whose RAM is the sum over all of them. platform: of the
+    predicted times; None if layers were measured, or no times are predicted. uncounted: kernels whose
+    instructions are estimated. ram: limit on all RAM of the network, or, if `beside` is None, on the
+    arena alone. beside: the stack and the reserve; None if only the arena counts.
     """
 
     FLOATS: ClassVar[tuple[str, ...]] = ("mac_ratio",)
@@ -258,22 +263,22 @@ class Fit(Tabular):
         ]
 
     def needed_ram(self, way: FitMethod) -> int:
-        """Bytes of RAM of a method: arena, execution state, stack and reserve, as far as they count."""
+        """Bytes of RAM of a plan: arena, execution state, and stack and reserve if they count."""
         return way.with_state + (0 if self.beside is None else self.beside.bytes)
 
     @property
     def is_short_of_ram(self) -> bool:
-        """Whether no method is within the RAM."""
+        """Whether no plan fits into the RAM."""
         return self.ram is not None and self.needed_ram(self.least) > self.ram
 
     @property
     def is_cut_short(self) -> bool:
-        """Whether the clock ended the search of an answer that is not proved."""
+        """Whether the time limit ended the search of an answer that is not proved."""
         return self.status is not Status.INFEASIBLE and self.reason.has(Ended.TIME_LIMIT)
 
     @property
     def least(self) -> FitMethod:
-        """The method with the least RAM."""
+        """The plan with the least RAM."""
         return min(self.methods, key=lambda way: (way.with_state, way.mac_ratio))
 
     @property
@@ -282,14 +287,14 @@ class Fit(Tabular):
         return None if self.platform is None else self.platform.core
 
     def instructions(self, way: FitMethod) -> int | None:
-        """The predicted instructions of a frame; None where no core has them, or copies take time."""
+        """The predicted instructions of a frame; None without a core model, or if copies take time."""
         if self.core is None or way.nanoseconds is None or self.slow is not None:
             return None
         return int(way.nanoseconds * Fraction(self.core.hertz, NANOSECONDS) / self.core.most)
 
     @property
     def roofline(self) -> dict[str, int | None] | None:
-        """The roofline that times are predicted by, where no instructions are counted."""
+        """The roofline model of the predicted times, if no instructions are counted."""
         platform = self.platform
         if platform is None or platform.core is not None:
             return None
@@ -300,7 +305,7 @@ class Fit(Tabular):
         }
 
     def _at_best(self, way: FitMethod) -> dict[str, int]:
-        """The predicted instructions of a frame, and the nanoseconds at the fast end of the range."""
+        """The predicted instructions of a frame, and the lower end of its predicted time."""
         instructions = self.instructions(way)
         if instructions is None or self.core is None or way.nanoseconds is None:
             return {}
@@ -308,13 +313,13 @@ class Fit(Tabular):
         return {"predicted_instructions": instructions, "predicted_nanoseconds_at_best": fast}
 
     def _needed(self, way: FitMethod) -> dict[str, int]:
-        """The RAM of a method and its execution state, where they count."""
+        """The RAM of a plan and its execution state, if they count."""
         if self.beside is None:
             return {}
         return {"needed_ram_bytes": self.needed_ram(way), "state_bytes": way.state_bytes}
 
     def shown_nanoseconds(self, time: int | None) -> int | None:
-        """A time of this answer as JSON has it: a predicted time is rounded, a measured one is not."""
+        """A time of this answer as printed in JSON: rounded if it is predicted, exact if measured."""
         if time is None or self.platform is None:
             return time
         return rounded_integer(time, PREDICTED_DIGITS)
@@ -367,10 +372,10 @@ class Fit(Tabular):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryLimits:
-    """Bytes that a network must fit; None where nothing is said.
+    """Memory limits in bytes; None for no limit.
 
-    ram: of all buffers. flash: of all parameters, which then lie in no RAM. memory: of both together,
-    as the papers count.
+    ram: of all buffers. flash: of all parameters, which then take no RAM. memory: of both together, as
+    the papers count.
     """
 
     ram: int | None = None
@@ -379,14 +384,14 @@ class MemoryLimits:
 
     @property
     def is_given(self) -> bool:
-        """Whether there is any limit."""
+        """Whether any limit is set."""
         return (self.ram, self.flash, self.memory) != (None, None, None)
 
     def room(self, parameters: int, stored: int) -> int | None:
-        """Return the bytes left for buffers beside so many bytes of parameters; None: no limit.
+        """Return the bytes left for buffers after `parameters` bytes of parameters; None: no limit.
 
-        stored: bytes that they take in flash, as C has them. Below 0 where the parameters alone are
-        too large.
+        stored: bytes of the parameters in flash, as C stores them. Negative if the parameters alone
+        are too large.
         """
         limits = [] if self.ram is None else [self.ram]
         if self.memory is not None:

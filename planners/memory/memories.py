@@ -1,17 +1,18 @@
-"""Fast and slow memory in one plan: least slow bytes, or least time, by labels over layers.
+"""Plans for fast and slow memory: dynamic programming over the execution order minimises cost.
 
-Layers work in fast memory. A tensor that lies whole between groups may lie in the slow one; its rows
-are copied into a ring of the group that reads it, or are read there once, by layers that read no byte
-twice. A stage whose result lies in slow memory makes some pixels of it at a time in a write buffer, and
-stores them from there. So each byte of a tensor in slow memory moves once when it is made, and once
-for each group that reads it.
+The cost is slow-memory traffic, or time if the rates of the memories are known. Layers are computed in
+fast memory. A tensor that is stored whole between groups may be in slow memory. Its rows are then
+copied into a ring buffer of the group that reads it, or read in place by layers that read no byte
+twice. A stage whose result is in slow memory computes a few pixels at a time in a write buffer, and
+stores them from there. Each byte of a tensor in slow memory is therefore moved once when it is
+produced, and once for each group that reads it.
 
-The search goes along the topological order. A label is the set of live tensors in fast memory, with
-the cost so far: slow bytes, or time where the figures of the memories are known. What a group leaves
-free takes copies of its weights, as far as that costs less. Groups are runs of layers row by row, and
-the groups of stages with strips that planners.memory.labels finds between separators. Exact in this
-space as far as the live bytes of a group decide what fits, unless labels are left out; offsets are
-found behind it, and where they take more, the search is made again with less.
+A label is the set of live tensors in fast memory, with the cost so far. Fast memory that a group
+leaves free holds copies of its weights, if they reduce the cost. Groups are runs of layers executed
+row by row, and the groups of stages with column strips that planners.memory.labels finds between
+separators. The search is exact in this space, as long as live bytes decide whether a group fits and no
+labels are dropped. Offsets are computed afterwards; if they need more memory than was counted, the
+search is repeated with less.
 """
 
 from __future__ import annotations
@@ -102,10 +103,10 @@ class MemoriesWhy(Why):
 
 
 class Label(NamedTuple):
-    """The least cost, then work, with which a set of tensors lies in fast memory.
+    """The minimum cost, then MACs, with which a set of tensors is in fast memory.
 
-    before: the label and group that lead here, results of that group in fast memory, and the weights
-    that it copies there.
+    before: the preceding label and the group that lead here, the results of that group in fast memory,
+    and the weights that it copies there.
     """
 
     cost: int
@@ -114,7 +115,7 @@ class Label(NamedTuple):
 
 
 class InMemories(NamedTuple):
-    """The plan, None where none was found, what is known of others, and what it moves beside them."""
+    """The plan, None if none was found; the reason; and its traffic with bounds and baselines."""
 
     plan: StreamingPlan | None
     reason: Reason
@@ -132,14 +133,17 @@ def planned_in_memories(
     source: str = RESIDENT,
     output: str = RESIDENT,
 ) -> InMemories:
-    """Return the plan of a network with the least bytes moved to and from slow memory, or least time.
+    """Return the plan of a network with the minimum traffic to and from slow memory, or minimum time.
 
-    Inputs lie where the plan says before a frame begins; results stay where they are made. source: of
-    INPUTS, output: of OUTPUT_MEMORIES; what is external or arrives by rows moves to no memory here.
-    platform: whose time counts where the rates of slow memories are known. durations: of the phases of
-    each layer, measured in nanoseconds with tensors and weights in fast memory. budget: a stop, or
-    seconds; then the best by then. Raises InvalidArgument for memories of which none is fast or none
-    is slow, InvalidNetwork for a network that keeps a state.
+    Inputs are in the memory that the plan names before a frame begins; results stay in the memory
+    where they are produced. source: of INPUTS, output: of OUTPUT_MEMORIES; external tensors, and
+    inputs that arrive row by row, cause no traffic here. platform: its time counts if the rates of
+    slow memories are known. durations: measured nanoseconds of the phases of each layer, with tensors
+    and weights in fast memory. budget: a stop, or seconds; the best plan so far is returned when it
+    ends.
+
+    Raises InvalidArgument if no memory is fast or none is slow, and InvalidNetwork for a network that
+    keeps a state.
     """
     layout = layout_of(memories)
     course, stop = topological_order(network), stop_of(budget)
@@ -199,9 +203,9 @@ def _with_pinned(
     best: tuple[PlacedPlan, Chain],
     found: PlacedPlan,
 ) -> tuple[tuple[PlacedPlan, Chain], PlacedPlan]:
-    """The best plan, where part of the fast memory is for weights that stay there, and as searched.
+    """The best plan with resident weights in part of the fast memory, before and after improvement.
 
-    groups: without any. best: a plan as it was searched; found: as it was improved.
+    groups: without resident weights. best: a plan from the search; found: the same plan improved.
     """
     chosen = best
     tried = set[Names]()
@@ -219,9 +223,9 @@ def _with_pinned(
 
 
 def slow_front(request: FitRequest, stop_for: Callable[[int], Stop]) -> list[SlowTraffic]:
-    """Return what moves with a first memory of a quarter to eight times its size.
+    """Return the traffic for a first memory of a quarter to eight times its size.
 
-    stop_for: of the search for so many bytes.
+    stop_for: the stop of the search for a size in bytes.
     """
     first, *further_memories = request.memories
     return [
@@ -240,7 +244,7 @@ def slow_front(request: FitRequest, stop_for: Callable[[int], Stop]) -> list[Slo
 
 
 def _spaces(terms: GroupTerms, network: Network) -> Iterator[Groups]:
-    """More and more groups: single layers, rows, strips; and tiles; in one order after the other."""
+    """Growing sets of groups: single layers, rows, strips; then tiles; for several layer orders."""
     yield Groups(terms, longest=1)
     yield Groups(terms, longest=LONGEST_RUN)
     costs = terms.costs
@@ -255,9 +259,9 @@ def _spaces(terms: GroupTerms, network: Network) -> Iterator[Groups]:
 def _planned_within(
     groups: Groups, layout: BoardMemories, sizes: dict[str, int], most: tuple[int, int] | None
 ) -> tuple[tuple[PlacedPlan, Chain] | None, Reason]:
-    """The plan with the least cost whose offsets fit, its chain, and what is known of others.
+    """The plan with the minimum cost whose offsets fit, with its chain; and the reason.
 
-    most: cost and work of a plan, if there is one already; None where none is found that is better.
+    most: cost and MACs of a known plan; the result is None if no plan is better.
     """
     capacity = layout.capacity - groups.costs.pinned_bytes
     largest = max(memory.size for memory in layout.fast)
@@ -293,9 +297,9 @@ def _planned_within(
 
 
 class GroupTerms(NamedTuple):
-    """A network in an order, the bytes of fast memory, the stop of the search, and what bytes cost.
+    """A network with a layer order, fast-memory bytes, the stop of the search, and costs of traffic.
 
-    arriving: the input that comes row by row; None where no input does.
+    arriving: the input that arrives row by row; None if no input does.
     """
 
     course: TopologicalOrder
@@ -307,14 +311,14 @@ class GroupTerms(NamedTuple):
 
 
 class Groups:
-    """The groups that begin at each place of the order, and need no more than so many bytes."""
+    """The groups that begin at each index of the layer order and fit into the fast memory."""
 
     def __init__(
         self, terms: GroupTerms, *, longest: int | None = None, untiled: Groups | None = None
     ) -> None:
-        """Take bytes of fast memory. longest: layers of a group, if they are limited.
+        """Take the network and the fast memory. longest: limit on the layers of a group.
 
-        untiled: the groups beside which there are tiles of columns.
+        untiled: the groups to which tiles of columns are added.
         """
         self._untiled, self.has_tiles = untiled, untiled is not None
         self.terms = terms
@@ -335,7 +339,7 @@ class Groups:
         self._found: dict[int, list[MemoryGroup]] = {}
 
     def at(self, begin: int) -> list[MemoryGroup]:
-        """Return the groups whose first layer is that of this number."""
+        """Return the groups whose first layer has this index."""
         if begin not in self._found:
             self.stop.look()
             if self._untiled is not None:
@@ -360,7 +364,10 @@ class Groups:
         return self._found[begin]
 
     def _runs(self, begin: int) -> Iterator[MemoryGroup]:
-        """Layers row by row, each a stage: as many as fit; a single one as a whole, too."""
+        """Groups of layers row by row, each layer a stage, while they fit; also the first layer alone.
+
+        A group of the first layer alone computes all rows in one firing.
+        """
         first = self.layers[begin]
         whole = Stage(layers=(first,), rows=self.table.height(first))
         yield from self._ways(begin, begin + 1, (whole,))
@@ -371,7 +378,10 @@ class Groups:
             yield from self._run(begin, rows, rest_rows)
 
     def _run(self, begin: int, rows: int, others: int) -> Iterator[MemoryGroup]:
-        """Layers row by row, so many rows a firing of those with weights, and of others."""
+        """Groups of layers row by row, with the same rows in each firing.
+
+        rows: of a firing of layers with weights; others: of a firing of other layers.
+        """
         network = self.course.network
         stages: list[Stage] = []
         last = min(len(self.layers), begin + (self._longest or LONGEST_RUN))
@@ -388,7 +398,7 @@ class Groups:
                 return
 
     def _single_stages(self, begin: int) -> Iterator[MemoryGroup]:
-        """Several layers as one stage, with strips or feature map by feature map."""
+        """Several layers as one stage, with column strips or feature map by feature map."""
         for end in range(begin + 2, min(len(self.layers), begin + LONGEST_STAGE) + 1):
             layers = self.layers[begin:end]
             if self.table.can_go_by_channels(layers):
@@ -405,7 +415,7 @@ class Groups:
     def _stages_between(
         self, begin: int, most: int, streamed: Sequence[bool]
     ) -> Iterator[tuple[int, list[Stage]]]:
-        """Ends, and the stages up to there from a separator on that take some bytes at most."""
+        """Separators after this one, with stages of groups up to there that fit into `most` bytes."""
         cut = self._cut_at.get(begin)
         if cut is None or begin == len(self.layers):
             return
@@ -425,9 +435,9 @@ class Groups:
                     yield self.course.separators[end], stages
 
     def _in_tiles(self, begin: int) -> Iterator[MemoryGroup]:
-        """Layers in tiles of columns, where their rows are too long; slices are read where they lie.
+        """Groups of layers in tiles of columns, for rows that are too long; slices are read in place.
 
-        A single tile, where there are several tensors to be read or results that it reads itself.
+        A single tile is tried for groups that read several tensors, or read their own results.
         """
         ends = {begin + 1}
         if not begin or begin in self._narrow:
@@ -447,9 +457,9 @@ class Groups:
                 return
 
     def _narrow_places(self) -> set[int]:
-        """Places of the order across which no more bytes are live than across their neighbours.
+        """Indices of the order at which the live bytes have a local minimum.
 
-        All of a small network.
+        All indices of a small network.
         """
         change = [0] * (len(self.layers) + 2)
         for name, last in self.last_read.items():
@@ -464,7 +474,7 @@ class Groups:
         return minima | {len(self.layers)}
 
     def _results(self, begin: int, end: int) -> tuple[str, ...]:
-        """The tensors that layers leave: those that others need, and the last."""
+        """The tensors of a group that later layers need, and the last."""
         return tuple(
             name
             for name in self.layers[begin:end]
@@ -472,7 +482,7 @@ class Groups:
         )
 
     def _of_tiles(self, begin: int, end: int, stages: Sequence[Stage]) -> list[MemoryGroup] | None:
-        """Groups with the fewest tiles that fit, and with more that need less; None where none does."""
+        """Groups with the fewest tiles that fit, and with more tiles and fewer bytes; or None."""
         inside, results = self.layers[begin:end], self._results(begin, end)
         if not {stage.result for stage in stages}.issuperset(results):
             return None
@@ -522,7 +532,7 @@ class Groups:
     def _tiles_of(
         self, begin: int, end: int, found: InColumns, stages: Sequence[Stage]
     ) -> tuple[MemoryGroup, ...] | None:
-        """The groups of the tiles, the first that does not fit the last; None where they are none."""
+        """The groups of the tiles, up to the first that does not fit; None if tiles are impossible."""
         inside, network = self.layers[begin:end], found.network
         table, groups = self.table.of(network), dict[int, MemoryGroup]()
         count = len(found.tiles)
@@ -545,7 +555,7 @@ class Groups:
         return tuple(groups[number] for number in sorted(groups))
 
     def _ways(self, begin: int, end: int, stages: Sequence[Stage]) -> Iterator[MemoryGroup]:
-        """Stages with nothing copied, and with rows of each tensor that has to be, where they fit."""
+        """Variants of a group: nothing copied, or one source copied row by row, as far as they fit."""
         table = self.table
         geometry = tuple(table.geometry(stage) for stage in stages)
         inside = set(self.layers[begin:end])
@@ -576,7 +586,7 @@ class Groups:
                 )
 
     def _rows_read_once(self, one: Geometry, name: str, index: int) -> int | None:
-        """How many rows of an input a stage reads, if each byte once; None where it does not."""
+        """Number of input rows that a stage reads, if it reads each byte once; otherwise None."""
         layer = self.table.network.layer(name)
         needs = self.table.row_needs(layer, index)
         if one.stage.mode is Mode.ACCUMULATING:
@@ -601,9 +611,9 @@ class Groups:
         table: StageTable | None = None,
         is_limited: bool = True,
     ) -> MemoryGroup | None:
-        """The group with exact bytes of its rings, unless they are too many.
+        """The group with exact bytes of its ring buffers; None if it exceeds the fast memory.
 
-        table: of the stages, if they are not those of the network.
+        table: of the stages, if they are not stages of the network.
         """
         self.stop.spend(GROUP_EFFORT * len(geometry))
         table, pinned = table or self.table, self.costs.pinned
@@ -662,17 +672,17 @@ class Groups:
         )
 
     def _block_bytes(self, table: StageTable, stage: Stage) -> int:
-        """Bytes in which the fewest pixels of a result are made, where it lies in slow memory."""
+        """Bytes of the smallest write buffer of a result in slow memory."""
         block = smallest_block(table.network, stage)
         return block_bytes(table.network, stage, block, table.bytes_of(stage.result))
 
     def pinning(self, layers: Names) -> Groups:
-        """Return the groups where the weights of some layers stay in fast memory."""
+        """Return the groups where the weights of some layers are resident in fast memory."""
         return Groups(self.terms._replace(costs=self.costs.pinning(layers)), longest=self._longest)
 
 
 class MemoriesSearch:
-    """Labels along the order, in so many bytes of fast memory."""
+    """Label-setting dynamic programming along the layer order, within a given fast memory."""
 
     def __init__(
         self,
@@ -683,7 +693,7 @@ class MemoriesSearch:
         *,
         has_slow: bool,
     ) -> None:
-        """Take bytes of fast memory. most: cost and work of a plan that is to be improved on."""
+        """Take the bytes of fast memory. most: cost and MACs of a known plan that is to be improved."""
         self._has_slow = has_slow  # whether tensors may lie in slow memory
         self._groups, self._sizes, self._capacity, self._most = groups, sizes, capacity, most
         self._outside = groups.table.outside
@@ -692,7 +702,7 @@ class MemoriesSearch:
         self.stuck_at = groups.layers[0]
 
     def chain(self) -> list[ChainStep] | None:
-        """Return the groups, each with the tensors in fast memory while it works; None without any."""
+        """Return the groups, each with its tensors in fast memory during its execution; or None."""
         course = self._groups.course
         inputs = {course.at(0), *course.others} - {self._groups.arriving}
         outside = inputs & self._outside
@@ -713,7 +723,7 @@ class MemoriesSearch:
         return self._traced(min(last, key=lambda names: (last[names][:2], sorted(names))))
 
     def _follow(self, place: int) -> None:
-        """Extend the labels of a place by all groups that begin there."""
+        """Extend the labels at an index of the order by all groups that begin there."""
         labels = self._labels[place]
         if len(labels) > MOST_LABELS:
             self.is_complete = False

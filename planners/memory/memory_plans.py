@@ -1,9 +1,9 @@
-"""The plan of a chain of groups in several memories: offsets, weights, counts and cost.
+"""Plan of a chain of groups in several memories: offsets, weights, traffic and cost.
 
-Behind the search, which knows fast and slow memory, each buffer goes into the nearest memory of its
-kind that has room, those that are touched most often a byte first. Fast memory that is free in all
-groups takes weights for good; where a DMA controller copies, weights come while the group before
-computes, if both fit.
+The search distinguishes only fast and slow memory. Afterwards each buffer is assigned to the nearest
+memory of its kind with enough room, buffers with the most accesses per byte first. Fast memory that is
+free in all groups holds resident weights. If a DMA controller copies, weights are prefetched while the
+preceding group computes, as far as both fit.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ Names = frozenset[str]
 
 
 class MemoryGroup(NamedTuple):
-    """Layers of the order from begin to before end, as stages, and what they need of fast memory.
+    """Layers of the order from `begin` to before `end`, as stages, and their use of fast memory.
 
-    streamed: the tensor of which rows are copied into a ring. rings: rows of each; within: tensors
-    that lie in the rings of others. fast: bytes of rings, sums and strips. read: tensors from outside
-    with the bytes that a frame reads of each. in_place: those that may be read where they lie.
-    results: tensors that others need. fixed: those of them that the group reads itself, which have to
-    lie in fast memory. busy: what the stages cost by themselves, with weights where they lie; copies:
-    sets of weights that are worth copying. blocks: of each result the fewest bytes of a write buffer,
-    where it lies in slow memory. tiles: of columns, in which the layers work one after
-    another; their stages are those of copies of the layers.
+    streamed: the tensor whose rows are copied into a ring buffer. rings: rows of each ring buffer;
+    within: tensors stored in the ring buffers of others. fast: bytes of ring buffers, accumulators and
+    strips. read: tensors from outside, with the bytes that a frame reads of each. in_place: those of
+    them that may be read in place. results: tensors that other groups need. fixed: results that the
+    group reads itself, which have to be in fast memory. busy: cost of the stages alone, with weights
+    at their home; copies: sets of weights that are worth copying. blocks: for each result the minimum
+    of bytes of a write buffer, if the result is in slow memory. tiles: of columns, executed
+    sequentially; their stages are those of copies of the layers.
     """
 
     begin: int
@@ -81,18 +81,18 @@ class MemoryGroup(NamedTuple):
 
     @property
     def costs(self) -> tuple[int, int, int]:
-        """Costs with weights where they lie, and with copies that are worth it; then work."""
+        """Costs with weights at their home, and with all copies that pay; then MACs."""
         return self.busy, self.busy - self.copies[-1].saved, self.work
 
     @property
     def span(self) -> Span:
-        """The layers that work in tiles, by the tensors before and behind them."""
+        """The layers that are computed in tiles, by the tensors before and after them."""
         layers = tuple(name for geometry in self.geometry for name in geometry.stage.layers)
         return Span(next(iter(self.read)), layers[-1], layers=layers, tiles=len(self.tiles))
 
 
 class ChainStep(NamedTuple):
-    """A group of the chain, the tensors in fast memory while it works, and weights it copies there."""
+    """A group of the chain, its tensors in fast memory during execution, and weights it copies."""
 
     group: MemoryGroup
     fast: Names
@@ -100,9 +100,9 @@ class ChainStep(NamedTuple):
 
 
 class PlacedPlan(NamedTuple):
-    """A plan, its cost, the bytes by which it takes too much of its memories, and where weights are.
+    """A plan, its cost, the bytes by which it exceeds its memories, and the memory of weights.
 
-    begins: the group in which weights are copied into fast memory; None where they stay there.
+    begins: the group in which weights are copied into fast memory; None if they are resident there.
     """
 
     plan: StreamingPlan
@@ -113,7 +113,7 @@ class PlacedPlan(NamedTuple):
 
     @property
     def rank(self) -> tuple[int, int]:
-        """Less cost first, then less work."""
+        """Cost, then MACs."""
         return self.cost, self.plan.multiply_accumulates
 
 
@@ -133,7 +133,7 @@ class Chain:
         steps: Sequence[ChainStep],
         arriving: str | None,
     ) -> None:
-        """Take the groups of a network, one behind the other. arriving: the input by rows, if any."""
+        """Take the groups of a network, in order. arriving: an input that arrives row by row."""
         self._arriving = arriving
         self._spans = tuple(step.group.span for step in steps if step.group.tiles)
         if self._spans:
@@ -156,7 +156,7 @@ class Chain:
         self._write_bytes = 0
 
     def _lives_of_tensors(self) -> dict[str, tuple[int, int]]:
-        """The first group, and one past the last, of all tensors that have a buffer, whole."""
+        """The first group, and one past the last, of all whole tensors with a buffer."""
         order, aliases = self._order, self._aliases
         begin = dict.fromkeys((order.at(0), *order.others), 0)
         begin.pop(self._arriving or "", None)
@@ -170,19 +170,19 @@ class Chain:
         return {name: (first, end.get(name, first + 1)) for name, first in begin.items()}
 
     def plan(self) -> PlacedPlan:
-        """Return the plan with weights as the groups say."""
+        """Return the plan with the copies of weights that the groups name."""
         begins: dict[str, int | None] = dict.fromkeys(self._costs.pinned)
         for number, step in enumerate(self._steps):
             begins |= dict.fromkeys(step.copied, number)
         return self._placed(begins)
 
     def improved(self, found: PlacedPlan) -> PlacedPlan:
-        """Return a plan with weights in fast memory that is free, and copied ahead by DMA."""
+        """Return a plan with weights resident in free fast memory, and prefetched by DMA."""
         ways = [self._copied_ahead(plan) for plan in (self._resident(found), found)]
         return min(ways, key=lambda plan: plan.rank)
 
     def dearest(self, found: PlacedPlan, room: int) -> list[str]:
-        """Return layers whose weights cost most a byte where they are, as many as have room."""
+        """Return layers whose weights cost most per byte at present, within `room` bytes."""
         costs, allowed = self._costs, self._allowed()
 
         def now(one: MovableWeights) -> int:
@@ -199,9 +199,10 @@ class Chain:
         return chosen
 
     def with_wide_blocks(self, found: PlacedPlan) -> PlacedPlan:
-        """Return the plan with more pixels in each write buffer, where they have room.
+        """Return the plan with more pixels in each write buffer, if they fit.
 
-        A kernel is called for each block: one of a pixel of 8 bytes costs about as much as its result.
+        A kernel is called for each block: a block of one pixel of 8 bytes costs about as much as its
+        result.
         """
         self._write_bytes = WRITE_BYTES
         candidate = self._placed(found.begins)
@@ -211,7 +212,7 @@ class Chain:
         return candidate
 
     def _resident(self, found: PlacedPlan) -> PlacedPlan:
-        """The plan with weights that stay in fast memory where all groups have room for them."""
+        """The plan with weights resident in fast memory, if all groups have room for them."""
         live, capacity = self._live(found), self._layout.capacity
         chosen = []
         for name in self.dearest(found, capacity):
@@ -240,7 +241,7 @@ class Chain:
         ]
 
     def _copied_ahead(self, found: PlacedPlan) -> PlacedPlan:
-        """The plan with weights that come while the group before computes."""
+        """The plan with weights prefetched while the preceding group computes."""
         live = self._live(found)
         begins, more, allowed = dict(found.begins), [], self._allowed()
         for name, (number, weight) in sorted(
@@ -266,11 +267,11 @@ class Chain:
         return found
 
     def _allowed(self) -> Names:
-        """Layers whose weights may lie in fast memory."""
+        """Layers whose weights may be in fast memory."""
         return can_be_copied([geometry for step in self._steps for geometry in step.group.geometry])
 
     def cost(self, begins: Mapping[str, int | None]) -> int:
-        """Return the cost of a frame: of each group its work, or the copies made meanwhile."""
+        """Return the cost of a frame: for each group the maximum of its cost and concurrent copies."""
         costs = self._costs
         works = [
             step.group.busy + cost_of_tensors(step.group, step.fast, self._table, costs)
@@ -289,7 +290,7 @@ class Chain:
         return sum(map(max, works, meanwhile))
 
     def _placed(self, begins: Mapping[str, int | None]) -> PlacedPlan:
-        """The plan with weights copied into fast memory in some groups."""
+        """The plan with weights copied into fast memory in these groups."""
         table, steps, layout = self._table, self._steps, self._layout
         fast, slow = self._buffers(begins)
         layers = self._order.layers
@@ -363,7 +364,7 @@ class Chain:
         return fast, slow
 
     def _external(self, begin: int) -> Iterator[StreamBuffer]:
-        """The inputs and results in other memory, from a byte behind the arena on."""
+        """The inputs and results in other memory, from byte `begin` after the arena on."""
         table = self._table
         for name in sorted(self._lives.keys() & table.outside):
             begin += -begin % table.bytes_of(name)
@@ -373,7 +374,7 @@ class Chain:
             begin += size
 
     def _write_buffers(self, step: ChainStep, number: int) -> Iterator[StreamBuffer]:
-        """The write buffers of results that a group leaves in slow memory."""
+        """The write buffers of results that a group stores in slow memory."""
         table = self._table
         stages = {geometry.stage.result: geometry.stage for geometry in step.group.geometry}
         for name in step.group.results:
@@ -388,7 +389,7 @@ class Chain:
             yield _buffer(named, Kind.WRITE_BUFFER, name, size, number, number + 1)
 
     def _touches(self, buffer: StreamBuffer) -> Fraction:
-        """About how often a frame touches each byte of a buffer; the more, the nearer it lies."""
+        """Estimate of the accesses per byte of a buffer in a frame, to rank buffers by."""
         if buffer.kind in (Kind.WEIGHTS, Kind.RESIDENT):
             weights = self._weights[buffer.tensor][1]
             return Fraction(weights.read, weights.size)
@@ -405,7 +406,10 @@ class Chain:
         *,
         is_last: bool,
     ) -> tuple[list[StreamBuffer], dict[str, int]]:
-        """The first buffers that have room in a memory; the last memory takes all. in_order: all."""
+        """The buffers that fit into a memory, and their offsets; the last memory takes all buffers.
+
+        in_order: all buffers, in the order of their placement.
+        """
         here = [buffer for buffer in buffers if _kind(buffer) in memory.holds]
         if not is_last:
             chosen: list[StreamBuffer] = []
@@ -469,9 +473,9 @@ class Chain:
 def in_fast_memory(
     plan: StreamingPlan, table: StageTable, layout: BoardMemories, home: str
 ) -> StreamingPlan:
-    """Return a plan of one arena as one of several memories, with its arena in the one named `home`.
+    """Return a plan of one arena as a plan of several memories, with the arena in memory `home`.
 
-    Nothing moves but what layers read of their weights, where these lie in a flash that counts.
+    Its only traffic is the weights that layers read from flash, if flash reads count.
     """
     unit = max(map(table.bytes_of, (layer.name for layer in table.network.layers)))
     size = -(-plan.arena_bytes // unit) * unit
@@ -506,7 +510,7 @@ def in_fast_memory(
 
 
 def cost_of_tensors(group: MemoryGroup, fast: Names, table: StageTable, costs: MoveCosts) -> int:
-    """Return the cost of the rows of a group that come from slow memory, and of those that go there."""
+    """Return the cost of the rows that a group reads from slow memory, and writes to it."""
     total = 0
     for name, size in group.read.items():
         if name not in fast:
@@ -516,14 +520,14 @@ def cost_of_tensors(group: MemoryGroup, fast: Names, table: StageTable, costs: M
 
 
 def _kind(buffer: StreamBuffer) -> str:
-    """Return the word of HOLDS for a buffer."""
+    """Return the value of HOLDS for a buffer."""
     if buffer.kind in (Kind.WEIGHTS, Kind.RESIDENT):
         return WEIGHTS
     return TENSORS if buffer.kind is Kind.WHOLE else SCRATCH
 
 
 def _live(buffers: Sequence[StreamBuffer]) -> int:
-    """The most bytes that are needed at one time."""
+    """The peak of live bytes."""
     return max(
         loads([(buffer.begin, buffer.end, buffer.size) for buffer in buffers]).values(), default=0
     )
@@ -535,7 +539,7 @@ def _is_in_slow(plan: StreamingPlan, buffer: StreamBuffer) -> bool:
 
 
 def _columns(network: Network, joined: str) -> Iterator[tuple[str, int]]:
-    """The tensors whose columns a tensor has side by side, and the first column of each."""
+    """The tensors whose columns a joined tensor contains side by side, and the first column of each."""
     column = 0
     for name in network.layer(joined).inputs:
         yield name, column
@@ -543,7 +547,7 @@ def _columns(network: Network, joined: str) -> Iterator[tuple[str, int]]:
 
 
 def _tile_by_tile(table: StageTable, step: ChainStep) -> Iterator[ChainStep]:
-    """The groups of the tiles of a group, and one that joins what lies where it belongs already."""
+    """The groups of the tiles of a group, and a group that joins their results in place."""
     group = step.group
     if not group.tiles:
         yield step
@@ -566,7 +570,7 @@ def _tile_by_tile(table: StageTable, step: ChainStep) -> Iterator[ChainStep]:
 
 
 def _inside(table: StageTable, group: MemoryGroup, number: int) -> Iterator[StreamBuffer]:
-    """Rings, sums and strips of a group."""
+    """Ring buffers, accumulators and staging buffer of a group."""
     layers = [
         table.network.layer(name) for geometry in group.geometry for name in geometry.stage.layers
     ]
@@ -592,7 +596,7 @@ def _buffer(name: str, kind: Kind, tensor: str, size: int, begin: int, end: int)
 
 
 def _planned(table: StageTable, group: MemoryGroup) -> PlannedGroup:
-    """The group of a plan, with the order in which demands of its last stage let it fire."""
+    """The group of a plan, in the demand-driven firing order of its last stage."""
     firings = [geometry.firings for geometry in group.geometry]
     if group.streamed is not None:
         firings.insert(0, made_by_rows(group.streamed, table.height(group.streamed), 1))

@@ -1,10 +1,10 @@
-"""Weights of layers in flash, in slow memory or in fast memory, by what moving them costs.
+"""Placement of weights in flash, slow memory or fast memory, by the cost of moving them.
 
-Costs are bytes to and from slow memory, or times where the figures of a board are known. A convolution
-reads its weights for each pixel where they lie (planners.plan.weight_reads): in flash, or in a slow
-memory that gives them faster, to which they are copied once. Or they are copied into fast memory as
-their group begins, in each frame, or with a DMA controller as the group before begins, while that one
-computes. Or they stay in fast memory that the plan leaves free.
+Costs are bytes to and from slow memory, or times if the rates of a board are known. A convolution
+reads its weights for each pixel at their home (planners.plan.weight_reads): in flash, or in a faster
+slow memory, to which they are copied once. Alternatively they are copied into fast memory in each
+frame as their group begins; with a DMA controller they are prefetched while the preceding group
+computes. Or they are resident in fast memory that the plan leaves free.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MOST_CHOICES = 16  # of the weights that a group copies; more differ little
 
 
 class BoardMemories(NamedTuple):
-    """The memories of a board by what they are for: fast ones, the nearest first; slow ones; flash."""
+    """The memories of a board by purpose: fast memories, nearest first; slow memories; flash."""
 
     fast: tuple[BoardMemory, ...]
     slow: tuple[BoardMemory, ...]
@@ -57,18 +57,18 @@ class BoardMemories(NamedTuple):
 
     @property
     def stack(self) -> BoardMemory | None:
-        """The memory of the stack; None where no memory is said to hold it."""
+        """The memory of the stack; None if no memory is declared to hold it."""
         return next((memory for memory in self.all if STACK in memory.holds), None)
 
     def has_rates(self, platform: Platform | None) -> bool:
-        """Whether the times are known in which bytes move to and from slow memory and flash."""
+        """Whether the transfer rates of slow memories and flash, and the clock, are known."""
         slow = all(memory.read and memory.write for memory in self.slow)
         flash = self.flash is None or self.flash.read is not None
         return slow and flash and platform is not None and platform.hertz is not None
 
 
 def layout_of(memories: Sequence[Memory | BoardMemory]) -> BoardMemories:
-    """Return memories by what they are for. Raises InvalidArgument where some are missing."""
+    """Return memories by purpose. Raises InvalidArgument if a required memory is missing."""
     boards = [_of_board(memory) for memory in memories]
     inside = [board for board in boards if not board.is_flash]
     flash = [board for board in boards if board.is_flash]
@@ -101,13 +101,13 @@ def _of_board(one: Memory | BoardMemory) -> BoardMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveCosts:
-    """Costs of bytes that move, and of stages: so many to a nanosecond, or slow bytes.
+    """Costs of bytes that move, and of stages, in units of 1/scale nanosecond or in slow bytes.
 
-    scale: of a nanosecond; None where costs are slow bytes. read, written: of a byte of slow memory.
-    copied: of a byte that is written to fast memory. homes: of each layer with weights the cost of a
-    byte where they lie before a frame, and whether DMA copies them; resident: those of them that do
-    not lie in flash. sizes: bytes of the weights of each layer. time_of: nanoseconds of a stage.
-    pinned: layers whose weights stay in fast memory.
+    scale: units of a nanosecond; None if costs are slow bytes. read, written: of a byte of slow
+    memory. copied: of a byte that is written to fast memory. homes: for each layer with weights the
+    cost of a byte at its home before a frame, and whether DMA copies it; resident: layers whose home
+    is not flash. sizes: bytes of the weights of each layer. time_of: nanoseconds of a stage. pinned:
+    layers whose weights are resident in fast memory.
     """
 
     scale: int | None
@@ -122,11 +122,11 @@ class MoveCosts:
 
     @property
     def pinned_bytes(self) -> int:
-        """Bytes of the weights that are pinned."""
+        """Bytes of the weights that are resident in fast memory."""
         return sum(self.sizes[name] for name in self.pinned)
 
     def pinning(self, layers: Iterable[str]) -> MoveCosts:
-        """Return the costs where the weights of some layers stay in fast memory: they cost nothing."""
+        """Return the costs if the weights of these layers are resident in fast memory, at no cost."""
         pinned = frozenset(layers)
         return replace(
             self,
@@ -136,17 +136,17 @@ class MoveCosts:
         )
 
     def of_stages(self, stages: Iterable[Geometry]) -> int:
-        """Return what stages cost by themselves: their times; no bytes."""
+        """Return the cost of stages without transfers: their times; 0 if costs are bytes."""
         if self.time_of is None or self.scale is None:
             return 0
         return sum(self.time_of(stage.stage) for stage in stages) * self.scale
 
     def in_place(self, one: MovableWeights) -> int:
-        """Return what it costs to read weights where they lie before a frame, for all pixels."""
+        """Return the cost of reading weights at their home, for all pixels."""
         return one.read * self.homes[one.layer][0]
 
     def of_copy(self, one: MovableWeights) -> int:
-        """Return what it costs to copy weights into fast memory."""
+        """Return the cost of copying weights into fast memory."""
         return one.size * (self.homes[one.layer][0] + self.copied)
 
     def nanoseconds(self, cost: int) -> int | None:
@@ -161,7 +161,7 @@ def costs_of(
     platform: Platform | None,
     times: PlanTimes | None,
 ) -> MoveCosts:
-    """Return costs in time where the rates of all slow memories are known, otherwise in slow bytes.
+    """Return costs in time if the rates of all slow memories are known, otherwise in slow bytes.
 
     times: of stages, with all tensors and weights in fast memory.
     """
@@ -225,7 +225,7 @@ def costs_of(
 
 
 class MovableWeights(NamedTuple):
-    """Weights of a layer: their bytes, and the bytes that a frame reads where they lie."""
+    """Weights of a layer: their bytes, and the bytes that a frame reads at their home."""
 
     layer: str
     size: int
@@ -235,7 +235,7 @@ class MovableWeights(NamedTuple):
 def movable_weights(
     stages: Iterable[Geometry], costs: MoveCosts, table: StageTable
 ) -> tuple[MovableWeights, ...]:
-    """Return the weights of the layers of some stages. table: of the stages."""
+    """Return the weights of the layers of these stages. table: of the stages."""
     return tuple(
         MovableWeights(name, costs.sizes[name], read)
         for stage in stages
@@ -245,7 +245,7 @@ def movable_weights(
 
 
 def can_be_copied(stages: Iterable[Geometry]) -> frozenset[str]:
-    """Return layers whose kernels read weights from one address; those in channel blocks do not."""
+    """Return layers whose kernels read weights from one address: all but those in channel blocks."""
     return frozenset(
         name
         for stage in stages
@@ -255,7 +255,7 @@ def can_be_copied(stages: Iterable[Geometry]) -> frozenset[str]:
 
 
 class Copies(NamedTuple):
-    """Weights that a group copies into fast memory: their bytes, what that saves, and the layers."""
+    """Weights that a group copies into fast memory: their bytes, the saved cost, and the layers."""
 
     size: int
     saved: int
@@ -265,7 +265,7 @@ class Copies(NamedTuple):
 def copies_of(
     stages: Sequence[Geometry], costs: MoveCosts, table: StageTable
 ) -> tuple[Copies, ...]:
-    """Return sets of weights worth copying, by growing bytes and savings; first that of none."""
+    """Return the Pareto-optimal sets of weights to copy, in order of bytes; first the empty set."""
     fronts = [Copies(0, 0, ())]
     allowed = can_be_copied(stages)
     for weight in movable_weights(stages, costs, table):

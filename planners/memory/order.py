@@ -1,4 +1,4 @@
-"""Topological order of a network, and its separators: places where a single tensor is live."""
+"""Topological order of a network, and its separators: points where a single tensor is live."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from csdf.errors import InvalidNetwork, counted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologicalOrder:
-    """The layers of a network in order, the first input that is read in front, without its outputs.
+    """The layers of a network in execution order, after the first input, without its outputs.
 
-    separators: places of the layers after which only their own tensor is needed any more;
-    first that of the input, last that of the last layer. Sections lie between them. results: tensors
-    that go out, which always lie whole. others: inputs besides that, such as a mask of tokens; they
-    lie whole from the start, until their last reader. carried: for each separator a tensor
-    before it that is read behind it, too, and lies whole meanwhile, if there is one.
+    separators: indices of the layers after which only their own tensor is live; the first is that of
+    the input, the last that of the last layer. Sections are the layers between two separators.
+    results: output tensors, which are always stored whole. others: further inputs, such as a token
+    mask; they are stored whole from the start until their last reader. carried: for each separator the
+    tensor from before it that later layers read as well, and that is stored whole meanwhile; None if
+    there is none.
     """
 
     network: Network
@@ -32,11 +33,11 @@ class TopologicalOrder:
 
     @property
     def sections(self) -> int:
-        """How many sections there are."""
+        """Number of sections."""
         return len(self.separators) - 1
 
     def others_behind(self, cut: int) -> tuple[str, ...]:
-        """The inputs besides the first that some layer behind a separator reads."""
+        """The inputs besides the first that a layer after a separator reads."""
         behind = set(self.layers[self.separators[cut] + 1 :])
         return tuple(name for name in self.others if behind & set(self.network.consumers[name]))
 
@@ -55,10 +56,10 @@ class TopologicalOrder:
 
 
 def topological_order(network: Network, *, carries: bool = False) -> TopologicalOrder:
-    """Return the order of a network, with as many separators as its order of layers has.
+    """Return the execution order of a network, with all separators of its layer order.
 
-    carries: also between blocks of attention that a tensor goes around, as a skip connection does.
-    Raises InvalidNetwork where there is no layer between input and output.
+    carries: also separators between blocks of attention around which one tensor is carried, as by a
+    skip connection. Raises InvalidNetwork if there is no layer between input and output.
     """
     if network.keeps_state:
         raise InvalidNetwork(
@@ -103,9 +104,10 @@ def topological_order(network: Network, *, carries: bool = False) -> Topological
 def _around(
     layers: Sequence[Layer], section: tuple[int, int], last_read: Mapping[str, int]
 ) -> Iterator[int]:
-    """Places of a section after which only their own tensor and that before the section are live.
+    """Indices of a section after which only their own tensor and the one before it are live.
 
-    Those of residual sums, of a tensor and what was computed from it, and the tensors that they add to.
+    They are residual sums, of a tensor and a tensor computed from it, and the tensors that these sums
+    add to.
     """
     begin, end = section
     first, inside = layers[begin].name, layers[begin + 1 : end]
@@ -128,7 +130,7 @@ def _around(
 
 @public
 def chain_of(network: Network) -> TopologicalOrder:
-    """Return the order of a network with one input and one output, each layer of which is read.
+    """Return the execution order of a network with one input and one output, whose layers are all read.
 
     Raises InvalidNetwork for other networks, and for rows that are too many to be listed.
     """

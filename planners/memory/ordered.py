@@ -1,4 +1,8 @@
-"""Plans of networks by parts, whose firings have an order: groups of layers, tensors in rings."""
+"""Plans of networks in row blocks with an explicit firing order: groups and ring buffers.
+
+The firing order, and the offsets of the ring buffers, are inputs. The module converts them to the plan
+format that the executor checks.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +28,10 @@ from planners.plan.plan import (
 
 
 class TensorRows(NamedTuple):
-    """Room for rows of a tensor that some layers read.
+    """Buffer for rows of a tensor that some layers read.
 
-    last: the last firing that needs it, of all groups. begin, end: the groups that have it. is_whole:
-    it has room for all rows, which stay from group to group.
+    last: the last firing that needs it, counted over all groups. begin, end: the groups that have it.
+    is_whole: it has room for all rows, which stay from group to group.
     """
 
     name: str
@@ -42,7 +46,7 @@ class TensorRows(NamedTuple):
 
 
 class GroupInOrder(NamedTuple):
-    """Layers that fire in an order: the layer of each firing, inputs and outputs too."""
+    """Layers with an explicit firing order: the layer of each firing, inputs and outputs included."""
 
     order: tuple[str, ...]
     transfers: tuple[Transfer, ...] = ()
@@ -51,10 +55,10 @@ class GroupInOrder(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartsInOrder:
-    """A network by parts, each tensor in rings.
+    """A network in row blocks, each tensor in ring buffers.
 
-    rows: of a part of each layer. outside: inputs and outputs that lie whole in other memory, and do
-    not fire.
+    rows: of a row block of each layer. outside: inputs and outputs that are stored whole in other
+    memory, and do not fire.
     """
 
     network: Network
@@ -67,20 +71,20 @@ class PartsInOrder:
 
 
 def in_order(parts: PartsInOrder) -> StreamingPlan:
-    """Return the plan of a network by parts: groups, whose orders are those of the firings.
+    """Return the plan of a network in row blocks, with groups in the given firing order.
 
-    Inputs come row by row. Results that a ring holds whole until the end stay in the arena, others go
-    out as they are made. Raises InvalidNetwork where a layer that is neither an input nor an output
-    is outside.
+    Inputs arrive row by row. Results that a ring holds whole until the end stay in the arena; others
+    leave as they are produced. Raises InvalidNetwork if a layer outside is neither an input nor an
+    output.
     """
     return _PartwisePlan(parts).plan()
 
 
 def read_once(rings: Sequence[TensorRows]) -> Iterator[TensorRows]:
-    """Yield rings in which a layer that reads a tensor more than once reads it in the largest.
+    """Yield rings such that a layer with several rings of a tensor reads only the largest.
 
-    What it reads anywhere is there: rows come to all rings at once, and none is given back before
-    all of its reads are done. A ring that nobody reads any more is left out.
+    All rows that the layer needs are there: rows are written to all rings simultaneously, and a row is
+    freed only after all its reads. A ring without remaining readers is omitted.
     """
     largest: dict[tuple[str, str, int], TensorRows] = {}
     for ring in rings:
@@ -97,7 +101,7 @@ def read_once(rings: Sequence[TensorRows]) -> Iterator[TensorRows]:
 
 
 class _PartwisePlan:
-    """A network by parts on its way to a plan."""
+    """Builds the plan of a network in row blocks."""
 
     def __init__(self, parts: PartsInOrder) -> None:
         self._parts = parts
@@ -114,13 +118,13 @@ class _PartwisePlan:
         self._staying = dict(self._results_that_stay())
 
     def _only_input(self) -> str | None:
-        """The input of the network, where it has one, which the first group brings."""
+        """The input of the network that the first group streams; None unless it is the only one."""
         inputs = [layer.name for layer in self._network.inputs]
         is_first = len(inputs) == 1 and inputs[0] in self._parts.groups[0].order
         return inputs[0] if is_first else None
 
     def _results_that_stay(self) -> Iterator[tuple[str, str]]:
-        """Outputs whose rows all lie in a ring at the end, with the name of the ring."""
+        """Outputs whose rows are all in a ring at the end, with the name of the ring."""
         last = sum(len(group.order) for group in self._parts.groups) - 1
         may_stay = self._outputs_behind_others()
         for ring in self._rings:
@@ -133,7 +137,7 @@ class _PartwisePlan:
                         yield layer.name, ring.name
 
     def _outputs_behind_others(self) -> set[str]:
-        """Outputs that fire in a group where something else fires too."""
+        """Outputs that fire in a group in which another layer fires as well."""
         outputs = {layer.name for layer in self._network.outputs}
         orders = [set(group.order) for group in self._parts.groups]
         return {name for order in orders if order - outputs for name in order & outputs}
@@ -172,7 +176,7 @@ class _PartwisePlan:
         )
 
     def _firings(self, group: GroupInOrder) -> Iterator[str]:
-        """The layers that fire, in order; the input that arrives comes a row at a time."""
+        """The layers that fire, in order; the streamed input fires once for each row."""
         left = 0 if self._streamed_input is None else self._table.height(self._streamed_input)
         for name in group.order:
             if name == self._streamed_input:
@@ -210,7 +214,7 @@ class _PartwisePlan:
             yield _buffer("staging", Kind.STAGING, result or "", begin=number, end=number + 1)
 
     def _outside(self, groups: int) -> Iterator[StreamBuffer]:
-        """Buffers in other memory: outputs whose rows go out, and ends that the parts have outside."""
+        """Buffers in other memory: outputs whose rows leave, and outside inputs and outputs."""
         for layer in self._network.outputs:
             if layer.name in self._parts.outside:
                 (tensor,) = layer.inputs

@@ -1,4 +1,4 @@
-"""Networks with their layers in other orders of execution, which may take fewer bytes."""
+"""Networks with their layers in other execution orders, which may need fewer bytes."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ RANDOM_LAYERS = 480
 class CanonicalOrders(NamedTuple):
     """A network in several orders of its layers.
 
-    first: in the order of the lowest peak, and depth first. others: in random orders and breadth first,
-    where separators are far apart. By rows, any of them may take the fewest bytes.
+    first: in the order of the lowest peak, and depth first. others: in random orders and breadth
+    first, if a section between separators is long. Row by row, any of them may need the fewest bytes.
     """
 
     first: list[Network]
@@ -50,10 +50,10 @@ class CanonicalOrders(NamedTuple):
 def canonical_orders(
     network: Network, *, element_bytes: int | None, external: frozenset[str], stop: Stop
 ) -> CanonicalOrders:
-    """Return the network in orders that follow from operators and inputs of its layers.
+    """Return the network in layer orders that depend only on operators and inputs of its layers.
 
-    They do not depend on names or on the order of the file. The peak is of whole tensors, without those
-    in external memory. A chain has one order. stop: of the search for the lowest peak.
+    They do not depend on names or on the order of the file. The peak counts whole tensors, without
+    tensors in external memory. A chain has one order. stop: of the search for the lowest peak.
     """
     depth_first = depth_first_order(network)
     if is_chain(network):
@@ -93,7 +93,7 @@ def canonical_orders(
 
 
 def _has_long_section(network: Network, order: Sequence[str]) -> bool:
-    """Whether many layers, which have several inputs, lie between two separators of an order."""
+    """Whether a section between two separators has many layers with several inputs."""
     course = topological_order(in_order(network, order))
     sections = (course.between(number, number + 1) for number in range(course.sections))
     return any(
@@ -104,17 +104,17 @@ def _has_long_section(network: Network, order: Sequence[str]) -> bool:
 
 
 def is_chain(network: Network) -> bool:
-    """Whether each layer reads the layer before it, so that the layers have one order."""
+    """Whether each layer reads the layer before it, so that only one order exists."""
     steps = [layer for layer in network.layers if not layer.is_end]
     return all(first.name in second.inputs for first, second in pairwise(steps))
 
 
 def depth_first_order(network: Network) -> tuple[str, ...]:
-    """Return the order in which a depth-first search from the outputs leaves the layers.
+    """Return the postorder of a depth-first search from the outputs.
 
-    Inputs of a layer are visited in their order. A concatenation comes directly before its first
-    reader: what it joins can be read by rows until then. A layer that a separator does not need comes
-    behind the separator. Inputs and outputs of the network are left out.
+    Inputs of a layer are visited in their order. A concatenation is moved directly before its first
+    reader: its inputs can be read by rows until then. A layer that a separator does not need follows
+    the separator. Inputs and outputs of the network are omitted.
     """
     unread = [layer.name for layer in network.layers if not network.consumers[layer.name]]
     outputs = {layer.name: None for layer in network.outputs}
@@ -143,7 +143,7 @@ def depth_first_order(network: Network) -> tuple[str, ...]:
 def structural_keys(network: Network) -> dict[str, str]:
     """Return a digest of each layer: of its operator, its shape, and the digests of its inputs.
 
-    Layers with equal keys compute the same from the same inputs, whatever their names.
+    Layers with equal keys compute the same values from the same inputs, whatever their names.
     """
     keys: dict[str, str] = {}
     inputs = {layer.name: number for number, layer in enumerate(network.inputs)}
@@ -155,10 +155,10 @@ def structural_keys(network: Network) -> dict[str, str]:
 
 
 def _through_separators(network: Network, steps: Sequence[str]) -> tuple[str, ...]:
-    """Return layers with those first that the first separator needs, then those of the second, etc.
+    """Return the layers that the first separator needs, then those of the second, and so on.
 
-    A separator is a layer behind which no other tensor is read than its own, once it and the layers
-    that it needs have run. Inputs besides the first that is read do not count, as in topological_order.
+    A separator is a layer after which only its own tensor is read, once the separator and the layers
+    that it needs have been computed. Inputs besides the first do not count, as in topological_order.
     """
     if len(network.inputs) == 1:
         return tuple(steps)  # what a separator does not need reads the separator
@@ -194,9 +194,9 @@ def in_order(network: Network, order: Sequence[str]) -> Network:
 
 
 def few_orders(network: Network) -> Iterator[Network]:
-    """Yield a network with its layers in all topological orders, where they are few; its own first.
+    """Yield a network with its layers in all topological orders, its own first, if they are few.
 
-    Where they are many, result by result, from the first or from the last.
+    If they are many, yield its own order and two orders result by result, from the first and the last.
     """
     ends = network.inputs, network.outputs
     layers = [layer for layer in network.layers if layer not in ends[0] and layer not in ends[1]]
@@ -208,7 +208,7 @@ def few_orders(network: Network) -> Iterator[Network]:
 
 
 def _result_by_result(network: Network, step: int = 1) -> list[Layer]:
-    """The layers of one result of the network after the other, the first first; -1: the last first."""
+    """The layers in the order of the network's results; with step -1 from the last result."""
     inputs = {input_.name for input_ in network.inputs}
     ordered: dict[str, Layer] = {}
     waiting = [network.layer(name) for output in network.outputs for name in output.inputs][::-step]

@@ -1,9 +1,9 @@
-"""Plans without a search: a network layer by layer, and row by row; their bytes and frames a second.
+"""Baseline plans: layer by layer and row by row, with their memory and frame rate.
 
-Layer by layer each tensor lies whole. Row by row each tensor has a line buffer, inputs come row by
-row and outputs go out so. Buffers are counted separately, each with bytes of its own for the whole
-frame, as SAMOS 2020 counts, and in one arena, where buffers that are not live at the same time
-share bytes, as in any runtime.
+Layer by layer, each tensor is stored whole. Row by row, each tensor has a line buffer, inputs arrive
+row by row, and outputs leave row by row. Buffers are counted in two variants: separately, each with
+its own bytes for the whole frame, as in SAMOS 2020; and in one arena, where buffers with disjoint
+lifetimes share bytes, as in any runtime.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ ROWS_SEPARATE = "row by row, separate buffers"
 
 
 class Ends(NamedTuple):
-    """Whether the input of a network comes row by row, and the tensors in the caller's memory."""
+    """Whether the input of a network arrives row by row, and the tensors in the caller's memory."""
 
     is_streamed: bool
     external: frozenset[str]
 
 
 def ends_of(course: TopologicalOrder, source: str, output: str) -> Ends:
-    """Return where inputs and outputs are. source: of INPUTS, output: of OUTPUTS in memory.answer.
+    """Return where inputs and outputs are. source: of INPUTS, output: of OUTPUT_MEMORIES.
 
-    Only a single input that does not go out as it is can come row by row; where it cannot, it is
+    Only a single input that is not an output as well can arrive row by row; otherwise inputs are
     resident. Outputs that layers read are resident.
     """
     read = {name for layer in course.layers for name in course.network.layer(layer).inputs}
@@ -70,11 +70,11 @@ def ends_of(course: TopologicalOrder, source: str, output: str) -> Ends:
 def whole_tensors(
     network: Network, *, element_bytes: int | None = None, external: frozenset[str] = frozenset()
 ) -> Problem:
-    """Return a buffer for each tensor of a network that works layer by layer, without scratch.
+    """Return a buffer for each tensor of a network executed layer by layer, without scratch.
 
-    A tensor lives from the step of the layer that writes it, an input from the first step, to that of
-    the last layer that reads it, or to the end where it goes out. element_bytes: of all tensors; by
-    default each has its own. external: tensors in other memory.
+    A tensor is live from the step of the layer that writes it, an input from the first step, to the
+    step of its last reader; an output to the end. element_bytes: of all tensors; by default each has
+    its own. external: tensors in other memory.
     """
     last = {layer.name: step for step, layer in enumerate(network.layers)}
     for step, layer in enumerate(network.layers):
@@ -103,10 +103,10 @@ def whole_arena(
     external: frozenset[str] = frozenset(),
     budget: Budget = None,
 ) -> MemoryPlan:
-    """Return one arena for the whole tensors of a network: the least, or with a lower bound.
+    """Return one arena for the whole tensors of a network: minimal, or with a lower bound.
 
-    external: tensors in other memory. budget: a stop, or seconds; it ends the search with the best
-    arena by then, as Ctrl-C does.
+    external: tensors in other memory. budget: a stop, or seconds; when it or Ctrl-C ends the search,
+    the best arena so far is returned.
     """
     problem = whole_tensors(network, element_bytes=element_bytes, external=external)
     reason = because(ArenaWhy.NO_SMALLER, steps=MOST_STEPS)
@@ -116,9 +116,9 @@ def whole_arena(
 def layer_by_layer(
     course: TopologicalOrder, table: StageTable, *, is_streamed: bool = False, budget: Budget = None
 ) -> BoundedPlan:
-    """Return the plan in which each layer works whole, in the arena of `whole_arena`.
+    """Return the plan that executes layer by layer, in the arena of `whole_arena`.
 
-    is_streamed: the input comes row by row, and is collected before the first layer works.
+    is_streamed: the input arrives row by row, and is collected before the first layer is computed.
     """
     size, external = table.element_bytes, table.outside
     arena = whole_arena(course.network, element_bytes=size, external=external, budget=budget)
@@ -135,7 +135,7 @@ def layer_by_layer(
 
 
 class RowMoves(GroupMoves):
-    """The moves of single layers, row by row: nothing is recomputed."""
+    """The moves of single layers, row by row, without recomputation."""
 
     longest_stage = 1
     most_partitions = 1
@@ -143,28 +143,28 @@ class RowMoves(GroupMoves):
     def __init__(
         self, course: TopologicalOrder, table: StageTable, granularity: Granularity
     ) -> None:
-        """Take the rows that a firing of each layer makes."""
+        """Take the rows that each layer computes in a firing."""
         super().__init__(course, table)
         self._granularity = granularity
 
     def from_cut(self, begin: int, entry: int) -> Iterator[GroupMove]:
-        """Yield the moves that begin behind a cut whose tensor comes so many rows a batch."""
+        """Yield the moves after a separator; entry: rows of a batch of its tensor, or WHOLE."""
         for move in super().from_cut(begin, entry):
             if all(len(stage.layers) == 1 for stage in move.stages):
                 stages = (self.with_rows(stage) for stage in move.stages)
                 yield move._replace(stages=tuple(stages))
 
     def with_rows(self, stage: Stage) -> Stage:
-        """Return the stage with its rows a firing; one that accumulates takes a row a firing."""
+        """Return the stage with its rows of a firing; an accumulating stage reads one row in each."""
         height = self.table.height(stage.result)
         rows = self._granularity.layers.get(stage.result, self._granularity.rows) or height
         return stage if stage.mode is Mode.ACCUMULATING else replace(stage, rows=min(rows, height))
 
     def plain(self, *, streams_all: bool, accumulates: bool) -> list[GroupWay]:
-        """Return groups that end where a single row is live, since it lies whole anyway.
+        """Return groups that end where the live tensor has a single row, as it is stored whole anyway.
 
-        streams_all: of several inputs each is a stage of its own, which brings it row by row.
-        accumulates: reductions add up row by row instead of reading a whole tensor.
+        streams_all: each of several inputs is a stage of its own, which delivers it row by row.
+        accumulates: reductions accumulate row by row instead of reading a whole tensor.
         """
         course, groups = self.course, []
         cuts = (
@@ -194,9 +194,9 @@ def row_by_row(
 ) -> BoundedPlan:
     """Return the plan in which each tensor has a line buffer.
 
-    granularity: rows that a firing makes. is_streamed: inputs come row by row. is_searched: groups are
-    chosen, between which tensors lie whole, where that takes less. budget: a stop, or seconds; it ends
-    the search.
+    granularity: rows that a firing computes. is_streamed: inputs arrive row by row. is_searched:
+    groups with whole tensors between them are searched, and used if they need less. budget: a stop, or
+    seconds; it ends the search.
     """
     moves = RowMoves(course, table, granularity)
     is_single = is_streamed and not course.others
@@ -228,9 +228,9 @@ def row_by_row(
 
 
 class Method(NamedTuple):
-    """A method to hold a network in memory, and its bytes.
+    """A storage method of a network, and its bytes.
 
-    lower_bound: no buffers of this kind are smaller, as far as proved.
+    lower_bound: lower bound on the buffers of this kind, as far as it is proved.
     """
 
     title: str
@@ -245,19 +245,19 @@ class Method(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all layers work as a whole."""
+        """Whether the network is executed layer by layer."""
         return self.title in (WHOLE_ARENA, WHOLE_SEPARATE)
 
 
 def least_method(methods: Sequence[Method]) -> Method:
-    """Return the method with the smallest buffers; of equal ones whole layers, then the first."""
+    """Return the method with the smallest buffers; of equal ones layer by layer, then the first."""
     return min(methods, key=lambda method: (method.buffers, not method.is_whole))
 
 
 def reduction(methods: Sequence[Method]) -> Fraction:
-    """Return the part of the memory that is saved over the least method with whole layers.
+    """Return the fraction of memory saved compared with the smallest layer-by-layer method.
 
-    Parameters count. 0 where the least method of all works layer by layer, or only such are known.
+    Parameters count. 0 if the smallest method of all is layer by layer, or no such method is listed.
     """
     whole = [method for method in methods if method.is_whole]
     if not whole:
@@ -269,8 +269,8 @@ def reduction(methods: Sequence[Method]) -> Fraction:
 class MemoryComparison(Shown):
     """A network layer by layer and row by row.
 
-    nanoseconds: of a frame on one processor, layer by layer and row by row. pipelined: of a frame row
-    by row where each layer has a processor and its buffers never make it wait: those of the slowest
+    nanoseconds: of a frame on one processor, layer by layer and row by row. pipelined: time of a frame
+    row by row, if each layer has a processor and its buffers never stall it: that of the slowest
     layer.
     """
 
@@ -282,7 +282,7 @@ class MemoryComparison(Shown):
     pipelined: int
 
     def plan(self) -> StreamingPlan:
-        """Return the smaller plan; of equal ones that of whole layers."""
+        """Return the smaller plan; of equal ones the layer-by-layer plan."""
         return min(self.whole, self.rows, key=lambda arena: arena.arena_bytes).plan
 
     @property
@@ -310,16 +310,16 @@ class MemoryComparison(Shown):
 
     @property
     def reduction(self) -> Fraction:
-        """The part of the memory that rows save over the least method with whole layers; 0 if none."""
+        """The fraction of memory that rows save compared with the smallest layer-by-layer method."""
         return reduction(self.methods)
 
     @property
     def loss(self) -> Fraction:
-        """The part of the throughput that is lost on one processor."""
+        """The fraction of the throughput that is lost on one processor."""
         return 1 - Fraction(*self.nanoseconds)
 
     def to_json(self) -> dict[str, Any]:
-        """Return all methods and what rows change, as a JSON value; fractions as texts."""
+        """Return all methods and the effect of rows, as a JSON value; fractions as strings."""
         names = ("layer_by_layer", "row_by_row")
         plans = zip(names, (self.whole, self.rows), self.nanoseconds, strict=True)
         return {
@@ -371,8 +371,9 @@ def memory_comparison(
 ) -> MemoryComparison:
     """Return the network layer by layer, and row by row at the given granularity.
 
-    durations: by default a time unit a phase. element_bytes: of each element and parameter; by default
-    those of the file. budget: a stop, or seconds, for the search for offsets of whole tensors.
+    durations: by default one time unit for each phase. element_bytes: of each element and parameter;
+    by default those of the file. budget: a stop, or seconds, for the search for offsets of whole
+    tensors.
     """
     if network.keeps_state:
         return _stateful_comparison(network, durations, element_bytes, budget)
@@ -413,7 +414,7 @@ def _stateful_comparison(
     element_bytes: int | None,
     budget: Budget,
 ) -> MemoryComparison:
-    """Return the one plan of a network that keeps a state: its frames work as a whole."""
+    """Return the comparison for a network with a state, whose only plan is layer by layer."""
     stateful = stateful_plan(network, element_bytes=element_bytes, budget=budget)
     graph = lower(network, WHOLE, durations=durations(WHOLE), element_bytes=element_bytes)
     works = [sum(actor.durations) for actor in graph.actors]

@@ -93,7 +93,7 @@ def fit_request(
 ) -> FitRequest:
     """Return the request of these arguments of `fit`, which describes them.
 
-    Raises InvalidArgument for arguments that are none or do not belong together.
+    Raises InvalidArgument for invalid values, and for arguments that exclude each other.
     """
     ram_bytes = None if ram is None else byte_count(ram)
     flash_bytes = None if flash is None else byte_count(flash)
@@ -152,7 +152,10 @@ def plan_times(
     durations: Mapping[str, Sequence[int]] | None,
     parameter_bytes: int | None,
 ) -> PlanTimes | None:
-    """Return the times of plans: a platform's, or measured ones and its start of a phase; or None."""
+    """Return the times of plans, predicted or measured; None if there is no platform.
+
+    Measured times use the platform only for the start of a phase.
+    """
     if durations is None:
         return None if platform is None else PlanTimes(table, platform, parameter_bytes)
     platform = platform or PLATFORMS[USUAL_PLATFORM]
@@ -163,7 +166,7 @@ def plan_times(
 def _memories_given(
     memories: Sequence[Memory | BoardMemory | str], board: Sequence[BoardMemory]
 ) -> Sequence[Memory | BoardMemory]:
-    """The memories, those that are texts read as commands read them."""
+    """The memories; strings are parsed like options of the commands."""
     texts = [memory for memory in memories if isinstance(memory, str)]
     memory_values = [memory for memory in memories if not isinstance(memory, str)]
     if texts and memory_values:

@@ -1,6 +1,7 @@
-"""Several networks in one arena, in turn or at the same time: RAM is shared, flash and time add up.
+"""Several networks in one arena, executed sequentially or concurrently.
 
-They are executed sequentially in one array of bytes, as their plans say.
+The networks share RAM; flash and time are sums over the networks. Plans run on a simulated memory in
+one array of bytes, which detects reads of stale bytes.
 """
 
 from __future__ import annotations
@@ -30,12 +31,13 @@ from planners.plan.shadow_arena import POISON
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Together:
-    """The best way of each network, with the same arena.
+    """The best plan of each network, all in the same arena.
 
-    One works after the other for each frame, unless plans that are given say that groups of several
-    networks may work at the same time.
+    For each frame the networks are executed sequentially, unless loaded plans declare that groups of
+    several networks may be executed concurrently.
 
-    flash: bytes there are for the parameters of all. longest: nanoseconds of a frame of all at most.
+    flash: limit in bytes on the parameters of all networks. longest: limit in nanoseconds on a frame
+    of all networks.
     """
 
     fits: tuple[Fit, ...]
@@ -47,12 +49,12 @@ class Together:
 
     @property
     def ram_bytes(self) -> int:
-        """Bytes of the arena: those of the neediest network."""
+        """Bytes of the arena: the maximum over the networks."""
         return max((fit.best or fit.least).ram_bytes for fit in self.fits)
 
     @property
     def state_bytes(self) -> int:
-        """Bytes of the execution states of all networks, which each has for itself."""
+        """Bytes of the execution states of all networks, which are not shared."""
         return sum((fit.best or fit.least).state_bytes for fit in self.fits)
 
     @property
@@ -63,7 +65,7 @@ class Together:
 
     @property
     def is_concurrent(self) -> bool:
-        """Whether groups of two networks may work at the same time."""
+        """Whether groups of two networks may be executed concurrently."""
         words = [
             {group.concurrent for group in (fit.best or fit.least).plan.groups} - {None}
             for fit in self.fits
@@ -77,24 +79,24 @@ class Together:
 
     @property
     def lower_bound(self) -> int:
-        """Bytes of RAM that no way of working in one arena is below."""
+        """Lower bound on the RAM of any plan in one arena."""
         return max(fit.lower_bound for fit in self.fits)
 
     @property
     def nanoseconds(self) -> int | None:
-        """Predicted time of a frame of each network; None where one has no prediction."""
+        """Predicted time of a frame of each network; None if the time of a network is unknown."""
         times = [(fit.best or fit.least).nanoseconds for fit in self.fits]
         times_known = [time for time in times if time is not None]
         return sum(times_known) if len(times_known) == len(times) else None
 
     @property
     def shown_nanoseconds(self) -> int | None:
-        """The time of a frame of each network as JSON has it."""
+        """The time of a frame of each network as printed in JSON."""
         return self.fits[0].shown_nanoseconds(self.nanoseconds)
 
     @property
     def verdict(self) -> tuple[Status, str]:
-        """Whether they fit together: a status, and why."""
+        """Whether the networks fit together: a status, and the reason."""
         for status in (Status.INFEASIBLE, Status.UNKNOWN):
             for fit in self.fits:
                 if fit.status == status:
@@ -123,7 +125,7 @@ class Together:
 
 
 def require_one_memory(plans: Sequence[StreamingPlan]) -> None:
-    """Raise InvalidPlan for plans of several networks of which one lies in several memories."""
+    """Raise InvalidPlan if one of several networks has a plan in several memories."""
     for plan in plans if len(plans) > 1 else ():
         if plan.memories:
             raise InvalidPlan(
@@ -133,10 +135,10 @@ def require_one_memory(plans: Sequence[StreamingPlan]) -> None:
 
 
 def within_one_ram(fits: Sequence[Fit], again: Callable[[int, int], Fit]) -> list[Fit]:
-    """Return the answers for networks in one arena, each with RAM for the execution states of all.
+    """Return the answers for networks in one arena, each with room for the execution states of all.
 
-    again: the answer for the network of a number with so many bytes of RAM, asked for where the states
-    of the other networks leave too few.
+    again: computes the answer for a network, by its number, with this many bytes of RAM. It is called
+    if the states of the other networks leave too few bytes.
     """
     states = [(fit.best or fit.least).state_bytes for fit in fits]
     found = []
@@ -154,11 +156,12 @@ def within_one_ram(fits: Sequence[Fit], again: Callable[[int, int], Fit]) -> lis
 def with_states_apart(
     fits: Sequence[Fit], again: Callable[[int, int], Fit] | None = None
 ) -> list[Fit]:
-    """Return the answers for networks in one arena, in which each that keeps a state has its own bytes.
+    """Return the answers for networks in one arena, in which each network has its own state bytes.
 
-    What stays of all networks lies at the bottom; what passes, above it, shares bytes as before.
-    again: the answer for the network of a number with so many bytes of RAM, asked for where a network
-    without a state takes more than the states leave. Where that is too much too, it fits no longer.
+    State buffers of all networks are at the bottom of the arena; the transient buffers above them
+    share bytes as before. again: computes the answer for a network, by its number, with this many
+    bytes of RAM. It is called if a network without a state needs more than the states leave; if that
+    plan is too large as well, the network no longer fits.
     """
     if len(fits) < 2:
         return list(fits)
@@ -194,12 +197,12 @@ ALIGNMENT = 4  # bytes: of what networks keep, beside one another
 
 
 def _top(plan: StreamingPlan) -> int:
-    """Return the bytes from the first one to the last that stays."""
+    """Return the end of the last buffer that is retained between frames."""
     return max((buffer.offset + buffer.size for buffer in plan.buffers if buffer.stays), default=0)
 
 
 def _moved(plan: StreamingPlan, base: int, passing: int) -> StreamingPlan:
-    """The plan with what stays from byte `base` on, all else from byte `passing` on."""
+    """The plan with its retained buffers from byte `base` on, all others from byte `passing` on."""
     shift = passing - _top(plan)
     buffers = tuple(
         replace(
@@ -219,9 +222,10 @@ def run_in_turn(
 ) -> list[list[Outputs]]:
     """Return the outputs of all frames of each network.
 
-    All work in one array, poisoned at the start: a frame of each network, then the next one of each.
-    What others have left there is nobody's. models: with weights. Raises ExecutionError where a byte
-    that is read does not hold what the layer is to read, or what comes in is no frame of a network.
+    All networks run in one array, poisoned at the start: one frame of each network, then the next
+    frame of each. Bytes that another network left there must not be read. models: with weights. Raises
+    ExecutionError if a byte that is read does not hold the element that the layer needs, or if an
+    input is not a frame of its network.
     """
     memory = np.full(max((plan.all_bytes for plan in plans), default=0), POISON, np.uint8)
     outputs_found: list[list[Outputs]] = [[] for _ in models]
@@ -242,7 +246,7 @@ def outputs_of(
 class PlanRun(NamedTuple):
     """The outputs of one frame. high_water_bytes: of the arena, up to the last byte written.
 
-    slow_bytes: counted as they moved to and from slow memories.
+    slow_bytes: bytes that moved to and from slow memories, counted during execution.
     """
 
     outputs: Outputs
@@ -254,10 +258,10 @@ class PlanRun(NamedTuple):
 def run_plan(
     model: Model, plan: StreamingPlan, frame: Frame, memory: Array | None = None
 ) -> PlanRun:
-    """Return the outputs of one frame, computed as the plan says, in an array of its bytes.
+    """Return the outputs of one frame, computed by the plan in an array with the bytes of its memories.
 
-    memory: the array, as others have left it; by default a poisoned one. Raises ExecutionError where
-    a byte that is read does not hold what the layer is to read.
+    memory: the array, as other networks have left it; by default a poisoned array. Raises
+    ExecutionError if a byte that is read does not hold the element that the layer needs.
     """
     checked = checked_frame(model.network, frame)
     worked = worked_model(model, plan.rematerialised)
@@ -274,9 +278,9 @@ def run_plan(
 
 @public
 def run_frames(model: Model, plan: StreamingPlan, frames: Sequence[Frame]) -> list[PlanRun]:
-    """Return the outputs of frames one after the other, with what stays between them.
+    """Return the outputs of consecutive frames, with the state retained between them.
 
-    Behind each frame all other bytes are poisoned. Raises ExecutionError as `run_plan` does.
+    After each frame all other bytes are poisoned. Raises ExecutionError as `run_plan` does.
     """
     worked = worked_model(model, plan.rematerialised)
     machine: PlanMachine | None = None

@@ -36,7 +36,7 @@ PLAN_EFFORT = 200  # of a plan: microseconds of a usual machine for each of its 
 
 
 class _ChainPosition(NamedTuple):
-    """A move of a chain of groups, by the numbers of its group and of the move there."""
+    """Position of a move in a chain of groups: the indices of its group and of the move in it."""
 
     group: int
     move: int
@@ -49,23 +49,23 @@ class _ChainCandidate(NamedTuple):
     plan: StreamingPlan
 
     def bytes(self) -> tuple[int, int]:
-        """Return the bytes of the arena, and the most live bytes of a group."""
+        """Return the bytes of the arena, and the maximum of live bytes of a group."""
         return self.plan.arena_bytes, max(_live_bytes(self.plan))
 
 
 @dataclass(frozen=True, kw_only=True)
 class StageOrders:
-    """Chains of groups of one network, whose stages may run in other orders."""
+    """Chains of groups of one network, whose stages may be executed in other orders."""
 
     course: TopologicalOrder
     table: StageTable
     is_streamed: bool
 
     def improve(self, chain: PlanWay, plan: StreamingPlan, stop: Stop) -> StreamingPlan:
-        """Return the smallest plan that is found from a plan of a chain, or the plan itself.
+        """Return the smallest plan that local search finds from a plan of a chain, or the plan itself.
 
-        After each local optimum the layers of one of the neediest moves begin again in a random order,
-        each a stage.
+        After each local optimum the search restarts from a random order of the layers of one of the
+        moves with the most live bytes, each layer a stage.
         """
         random = Random(SEED)
         best = self._local_optimum(_ChainCandidate(chain, plan), random, stop)
@@ -115,7 +115,7 @@ class StageOrders:
         return best
 
     def _planned(self, chain: PlanWay, than: int, stop: Stop) -> _ChainCandidate | None:
-        """Return the chain with its plan, unless that is not smaller than a number of bytes."""
+        """Return the chain with its plan; None if the plan is not smaller than `than` bytes."""
         count = sum(len(move.stages) for group in chain.groups for move in group.moves)
         stop.spend(PLAN_EFFORT * count)
         plan = smaller_plan(
@@ -124,7 +124,7 @@ class StageOrders:
         return None if plan is None else _ChainCandidate(chain, plan)
 
     def _restarted(self, group: GroupWay, place: int, random: Random) -> tuple[Stage, ...]:
-        """Return the stages of a move in a random order, those by rows cut into layers."""
+        """Return the stages of a move in a random order, with stages by rows split into layers."""
         pieces = [
             replace(stage, layers=layers)
             for stage in group.moves[place].stages
@@ -155,7 +155,7 @@ class StageOrders:
         ]
 
     def _changed(self, group: GroupWay, place: int, random: Random) -> tuple[Stage, ...] | None:
-        """Return the stages of a move after a random change; None where the change is not possible."""
+        """Return the stages of a move after a random change; None if the change is not possible."""
         stages = group.moves[place].stages
         change = random.choice(("order", "shift", "merge", "merge", "split"))
         if change in ("order", "shift"):

@@ -1,8 +1,8 @@
-"""Plans of networks that keep a state: layer by layer, with what stays at the bottom of the arena.
+"""Plans of networks with a state: layer by layer, with the state at the bottom of the arena.
 
-What a frame needs of those before it stays where it lies: the rows of rings, variables, what layers
-keep. Above it lie the tensors of the frame at work, where those that are not there at the same time
-share bytes. A frame has few rows, so they lie whole.
+Buffers that later frames need keep their offset: rows of ring buffers, variables, internal state of
+layers. Above them are the tensors of the current frame; tensors with disjoint lifetimes share bytes. A
+frame has few rows, so its tensors are stored whole.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ SUMS = ": sums"  # behind the name of a layer: of its accumulators
 
 
 class BoundedPlan(NamedTuple):
-    """A plan, bytes that no offsets of its buffers are below, and bytes of separate buffers.
+    """A plan, a lower bound on the arena of its buffers, and the bytes of separate buffers.
 
-    separate_bytes: each tensor has bytes of its own for the whole frame; row by row a ring buffer, with
-    room for the rows that a firing makes.
+    separate_bytes: each tensor has its own bytes for the whole frame; row by row a ring buffer, with
+    room for the rows that a firing computes.
     """
 
     plan: StreamingPlan
@@ -61,10 +61,10 @@ def stateful_plan(
     external: Collection[str] = (),
     budget: Budget = None,
 ) -> BoundedPlan:
-    """Return the plan in which each layer works whole, on what stays and on the tensors of a frame.
+    """Return the plan that executes layer by layer, with state buffers and the tensors of a frame.
 
     element_bytes: of all tensors; by default each has its own. external: inputs and results in the
-    caller's memory. Raises InvalidNetwork where states have other bytes than those of the file.
+    caller's memory. Raises InvalidNetwork if states have other element sizes than those of the file.
     """
     if element_bytes is not None and any(
         layer.operator.kept(network.input_shapes(layer)) for layer in network.layers
@@ -77,7 +77,7 @@ def stateful_plan(
 
 
 class _StatefulPlanning:
-    """The buffers of a network, before they have places."""
+    """The buffers of a network, before placement."""
 
     def __init__(
         self, network: Network, element_bytes: int | None, external: frozenset[str]
@@ -106,9 +106,9 @@ class _StatefulPlanning:
         }
 
     def _rows_that_are_summed(self) -> dict[str, str]:
-        """Return layers of which no more than a row is there at a time: one layer adds them up.
+        """Return layers of which only one row is live at a time, each with the reduction that reads it.
 
-        By the names of both, where a row and the sums are smaller than all rows.
+        A layer is included if one row and the accumulators are smaller than the whole tensor.
         """
         network, consumers = self._network, self._network.consumers
         followers = {}
@@ -122,7 +122,7 @@ class _StatefulPlanning:
         return followers
 
     def _inside(self, layer: Layer) -> list[Alias]:
-        """Return the place of some channels of a single place in the tensor that they are cut from."""
+        """Return the alias of a channel slice of a single pixel in the tensor that it is cut from."""
         source = layer.inputs[0]
         cut = layer.operator.cut
         if (
@@ -144,7 +144,7 @@ class _StatefulPlanning:
         return self._network.layer(name).quantization
 
     def _may_lie_over(self, layer: Layer, source: Layer) -> bool:
-        """Whether a layer may write its result over what it reads: element by element."""
+        """Whether a layer may overwrite its input in place, element by element."""
         if layer.operator.converts and not layer.epilogue:
             is_narrower = self._bytes(layer) <= self._bytes(source)
             return is_narrower and None not in (layer.quantization, source.quantization)
@@ -227,7 +227,7 @@ class _StatefulPlanning:
         return BoundedPlan(plan, top + arena.lower_bound, top + sum(map(self._bytes, self._layers)))
 
     def _stage(self, layer: Layer) -> Stage:
-        """Return how a layer works: whole, row by row, or adding up rows."""
+        """Return the execution mode of a layer: whole, row by row, or accumulating rows."""
         rows = 1 if layer.name in self._summed else layer.shape.rows
         is_sum = layer.name in self._summed.values()
         return Stage(
@@ -235,7 +235,7 @@ class _StatefulPlanning:
         )
 
     def _kept(self, groups: int) -> tuple[list[StreamBuffer], int]:
-        """Return the buffers that stay, the widest elements first, and the end of the last."""
+        """Return the buffers retained between frames, widest elements first, and their end."""
         wanted: list[tuple[int, Layer, Kind, int]] = []
         for layer in self._network.layers:
             if layer.is_input and layer.operator.is_state:
@@ -268,7 +268,7 @@ class _StatefulPlanning:
         return all(layer.quantization is None for layer in self._network.layers)
 
     def _problem(self, plan: StreamingPlan) -> Problem:
-        """The tensors of a frame, in the order of the groups."""
+        """The allocation problem of the tensors of a frame, in the order of the groups."""
         last = len(self._groups) - 1
         inputs = [input_.name for input_ in self._network.inputs]
         ends = dict.fromkeys(inputs, 0) | self._step

@@ -1,16 +1,18 @@
-"""Tiled groups that end with one section: what their tiles hold and cost, for many tilings at once.
+"""Memory and cost of tiled groups that end with the same section, for many tilings in one pass.
 
-The result of a group is cut by a grid. Backwards from there each tile needs a rectangle of every
-tensor; where windows overlap, so do the rectangles of neighbours. A tile recomputes its halo, or
-takes it over from tiles before it. Tiles go row by row, from left to right.
+A grid divides the result of a group into tiles. Backwards from the result each tile needs a rectangle
+of every tensor; where windows overlap, so do the rectangles of neighbouring tiles. A tile recomputes
+its halo, or reads it from a cache that earlier tiles have filled. Tiles are executed row by row, from
+left to right.
 
-What a group reads and its result lie whole. In between a tile has one buffer for what it holds of each
-tensor, as large as the largest tile needs it. Where the halo is cached, two more buffers of each tensor
-hold it: rows that the tiles below need, as wide as the map, and columns that the next tile needs.
+The input and the result of a group are stored whole. Each tensor in between has one tile buffer, as
+large as its largest tile. If the halo is cached, each of these tensors has two more buffers: rows that
+the tiles below need, as wide as the map, and columns that the next tile needs.
 
-One walk backwards gives the tiles of all groups: what a tile holds of a tensor does not depend on where
-its group begins. Rows and columns are independent, so that sizes, time and work of a tiling are
-products: arrays (D, A), a row for each number of tiles down, a column for each number across.
+One backward pass covers the tiles of all groups: the rectangle of a tensor does not depend on the
+section where its group begins. Rows and columns are independent, so sizes, time and MACs of a tiling
+are products: arrays (D, A), with a row for each number of tiles down and a column for each number
+across.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ from planners.plan.regions import (
 
 
 def scratch_elements(scratch: ScratchCount, network: Network, layer: Layer, pixels: int) -> int:
-    """Return the elements of scratch for so many pixels of the output of a layer."""
+    """Return the elements of scratch for this number of output pixels of a layer."""
     bank = layer.operator.filter_bank
     if bank is None or scratch is not ScratchCount.IM2COL:
         return 0
@@ -57,28 +59,28 @@ def scratch_elements(scratch: ScratchCount, network: Network, layer: Layer, pixe
 def scratch_bytes(
     scratch: ScratchCount, network: Network, layer: Layer, pixels: int, element_bytes: int | None
 ) -> int:
-    """Return the bytes of scratch, whose elements are those of the input of the layer."""
+    """Return the bytes of scratch; its elements have the size of those of the layer's input."""
     unit = element_bytes or network.layer(layer.inputs[0]).element_bytes
     return scratch_elements(scratch, network, layer, pixels) * unit
 
 
 def even_tiles(layer: Layer, down: int, across: int, *, halo_cached: bool = False) -> Tiles:
-    """Return tiles of nearly the same size over the output of a layer."""
+    """Return tiles of nearly equal size over the output of a layer."""
     shape = layer.shape
     ends = even_ends(shape.height, down), even_ends(shape.width, across)
     return Tiles(row_ends=ends[0], column_ends=ends[1], halo_cached=halo_cached)
 
 
 def tiled_stage(layers: Sequence[Layer], tiles: Tiles) -> Stage:
-    """Return layers that work tile by tile as a stage."""
+    """Return a stage that computes these layers tile by tile."""
     names = tuple(layer.name for layer in layers)
     return Stage(layers=names, rows=layers[-1].shape.rows, mode=Mode.TILES, tiles=tiles)
 
 
 def alive(layers: Sequence[Layer], sizes: Mapping[str, Any]) -> Iterator[Any]:
-    """Yield for each layer the sum of the sizes of the tensors alive while it works.
+    """Yield for each layer the sum of the sizes of the tensors live during its step.
 
-    A tensor that none of the layers makes is there from the start, the last result at the end.
+    A tensor that none of the layers produces is live from the start, the last result to the end.
     """
     begin, end = lives(layers)
     for step in range(len(layers)):
@@ -86,7 +88,7 @@ def alive(layers: Sequence[Layer], sizes: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def lives(layers: Sequence[Layer]) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the number of the layer that makes each tensor, and of the last that needs it."""
+    """Return the index of the layer that produces each tensor, and of its last reader."""
     begin = {layer.name: step for step, layer in enumerate(layers)}
     end = dict(begin)
     for step, layer in enumerate(layers):
@@ -97,7 +99,7 @@ def lives(layers: Sequence[Layer]) -> tuple[dict[str, int], dict[str, int]]:
 def tile_buffers(
     tiles: TileRanges, scratch: ScratchCount, element_bytes: int | None
 ) -> Iterator[tuple[Kind, str, Buffer]]:
-    """Yield the buffers of a tiled group besides the two tensors at its ends: kind, tensor, bytes.
+    """Yield the buffers of a tiled group between its input and its result: kind, tensor, buffer.
 
     Lifetimes are in steps, one for each layer.
     """
@@ -129,12 +131,12 @@ def _buffer(tensor: str, kind: Kind, size: int, start: int, end: int, alignment:
 
 
 def longest(tiles: Sequence[Range]) -> int:
-    """Return the most places that one tile has along an axis."""
+    """Return the maximum extent of a tile along an axis."""
     return max(end - first for first, end in tiles)
 
 
 class TiledOption(NamedTuple):
-    """A tiled group from section `first` on: bytes besides its two ends, and its cost."""
+    """A tiled group from section `first` on: bytes in addition to its two ends, and its cost."""
 
     first: int
     tiles: Tiles
@@ -154,10 +156,10 @@ class _AxisTiles(NamedTuple):
 
 
 class _SectionCost(NamedTuple):
-    """A section inside a group, (D, A): bytes alive at most, and its cost.
+    """A section inside a group, (D, A): peak of live bytes, and its cost.
 
-    begun: alive where the section begins the group, so that its input is no tile. kept: of the halos
-    of what its own layers write.
+    begun: the peak if the section begins the group, so that its input has no tile buffer. kept: halo
+    cache of the tensors that its own layers produce.
     """
 
     alive: Array
@@ -177,14 +179,14 @@ class TiledGroups:
         times: TileTimes,
         scratch: ScratchCount,
     ) -> None:
-        """Take the numbers of tiles down and across; one tile is none."""
+        """Take the tilings, as numbers of tiles down and across; a single tile is no tiling."""
         self._course, self._times, self._scratch = course, times, scratch
         self._network, self._element_bytes = course.network, times.element_bytes
         self._needs = Needs(course.network)
         self._pairs = sorted(set(tilings) - {(1, 1)})
 
     def ending(self, upto: int, *, halo_cached: bool) -> Iterator[TiledOption]:
-        """Yield the groups that end before a section, for each beginning all tilings."""
+        """Yield the groups that end before section `upto`, with all tilings for each first section."""
         course, first = self._course, upto
         while first and all(
             can_be_tiled(self._network, layer) for layer in course.between(first - 1, first)
@@ -224,7 +226,7 @@ class TiledGroups:
     def _section(
         self, number: int, result: str, held: tuple[list[Bands], ...], *, halo_cached: bool
     ) -> _SectionCost:
-        """The cost of a section. result: of the whole group, of which no tile is held."""
+        """The cost of a section. result: of the whole group, which has no tile buffer."""
         layers, source = self._course.between(number, number + 1), self._course.at(number)
         names = (source, *(layer.name for layer in layers))
         along = [
@@ -278,7 +280,7 @@ class TiledGroups:
     def _number_type(
         self, layers: Sequence[Layer], along: Sequence[Mapping[str, Sequence[Sequence[int]]]]
     ) -> Any:
-        """Return the numpy type that holds the bytes and the work of all sections together."""
+        """Return the NumPy type that holds the bytes and MACs of all sections together."""
         most = {
             name: prod(max(max(row) for row in tables[name]) for tables in along)
             for name in along[0]
@@ -297,7 +299,7 @@ class TiledGroups:
     def _nanoseconds(
         self, layer: Layer, held: tuple[list[Bands], ...], *, halo_cached: bool
     ) -> Array:
-        """(D, A): the time of a layer in all tiles, for all numbers of tiles at once."""
+        """(D, A): the time of a layer in all tiles, for all tilings in one array operation."""
         begins, lengths = [], []
         for axis, held_rows in zip((ROWS, COLUMNS), held, strict=True):
             tables = [
@@ -318,7 +320,7 @@ class TiledGroups:
 
 
 def _along(found: Sequence[tuple[Range, ...]], *, halo_cached: bool) -> list[tuple[int, ...]]:
-    """The numbers of _Along, a row for each number of tiles."""
+    """The values of _AxisTiles, a row for each number of tiles."""
     rows: list[tuple[int, ...]] = []
     for tiles in found:
         own_tiles = fresh(tiles) if halo_cached else tiles

@@ -1,8 +1,8 @@
 """Predicted time of a frame: a platform's roofline for each firing of a stage, and each tile.
 
-Where a frame of each layer was measured, a firing or tile takes the part of it that it computes, and
-the start of a phase. On a core a stage takes the instructions of its kernels as C, at the slow end of
-their cycles; `stage_loops`, `group_loops` and `frame_loops` say how often each loop runs.
+If layers were measured, a firing or tile takes its share of the measured time of the layer, plus the
+start of a phase. On a core a stage takes the instructions of its C kernels, at the upper limit of
+cycles per instruction; `stage_loops`, `group_loops` and `frame_loops` count the iterations of loops.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ Loops = Counter[tuple[str, str]]  # by kernel and loop
 
 
 def stage_loops(table: StageTable, stage: Stage, known: Table | None = None) -> dict[str, Loops]:
-    """Return how often each loop of each kernel runs in a frame of a stage, by its layers.
+    """Return the iterations of each loop of each kernel in a frame of a stage, by layer.
 
-    A stage of several layers calls each of them for each column, with what its input's strip holds.
-    Firings are those of the layer that makes the result. known: instructions of kernels; a layer of
-    another counts as operations and elements.
+    A stage of several layers calls each kernel for each column, on the columns in the strip of its
+    input. Firings count for the layer that produces the result. known: instructions of kernels; a
+    layer with another kernel counts as operations and elements.
     """
     network, geometry = table.network, table.geometry(stage)
     strips = {strip.layer: strip.columns for strip in geometry.strips}
@@ -79,7 +79,7 @@ def stage_loops(table: StageTable, stage: Stage, known: Table | None = None) -> 
 def group_loops(table: StageTable, stages: Sequence[Stage]) -> Loops:
     """Return the loops around the stages of a group.
 
-    Before each firing of several stages, all of them are looked at.
+    Before each firing, the scheduler of a group with several stages examines all of them.
     """
     firings = sum(table.geometry(stage).firings.count for stage in stages)
     counts: Loops = Counter({("frame", "groups"): 1, ("frame", "firings"): firings})
@@ -94,7 +94,7 @@ def group_loops(table: StageTable, stages: Sequence[Stage]) -> Loops:
 
 
 def frame_loops(table: StageTable) -> Loops:
-    """Return the loops around all groups: a frame begins, bytes of inputs and results are copied."""
+    """Return the loops around all groups: start of a frame, copies of inputs and results."""
     ends = (*table.network.inputs, *table.network.outputs)
     copied = sum(table.tensor_bytes(end.name) for end in ends)
     return Counter({("frame", "frames"): 1, ("frame", "bytes copied"): copied})
@@ -109,8 +109,8 @@ def measured_work(
 ) -> Work:
     """Return the femtoseconds that each layer computes in a frame, without the starts of its phases.
 
-    durations: nanoseconds of the phases of each layer, whole or row by row. launch: seconds to start
-    a phase. Inputs and outputs take no time. Raises InvalidNetwork for a layer without durations.
+    durations: nanoseconds of the phases of each layer, whole or row by row. launch: seconds to start a
+    phase. Inputs and outputs take no time. Raises InvalidNetwork for a layer without durations.
     """
     ends = [end.name for end in (*network.inputs, *network.outputs)]
     layers = [layer.name for layer in network.layers if layer.name not in ends]
@@ -129,7 +129,7 @@ def measured_work(
 
 
 def work_of(layer: Layer, inputs: Sequence[Shape], measured: Work | None) -> int:
-    """Return the operations of a layer in a frame, or the femtoseconds that were measured."""
+    """Return the operations of a layer in a frame, or its measured femtoseconds."""
     return operations(layer, inputs) if measured is None else measured[layer.name]
 
 
@@ -143,9 +143,9 @@ class PlanTimes:
         parameter_bytes: int | None = None,
         measured: Work | None = None,
     ) -> None:
-        """Take the bytes of each parameter, if they are not its element's.
+        """Take the bytes of each parameter, if they differ from those of its element.
 
-        measured: what the layers take, from `measured_work`.
+        measured: times of the layers, from `measured_work`.
         """
         self._table = table
         self._given = platform, measured
@@ -175,11 +175,11 @@ class PlanTimes:
         return total + self.around_groups()
 
     def around_groups(self) -> int:
-        """Return the nanoseconds in which a frame begins and ends on a core."""
+        """Return the nanoseconds of the start and the end of a frame on a core."""
         return 0 if self._core is None else ceil(self._of_loops(frame_loops(self._table)))
 
     def interleaving(self, stages: Sequence[Stage]) -> int:
-        """Return the nanoseconds in which a core looks at stages that work interleaved, in turn."""
+        """Return the nanoseconds that a core spends on scheduling interleaved stages."""
         if self._core is None or len(stages) == 1:
             return 0
         alone = sum(ceil(self._of_loops(group_loops(self._table, [stage]))) for stage in stages)
@@ -200,10 +200,10 @@ class PlanTimes:
         return turns * self._core.most * NANOSECONDS / self._core.hertz
 
     def of_layers(self, plan: StreamingPlan) -> dict[str, int]:
-        """Return the nanoseconds of each layer of the network in a frame, which add up to `of`.
+        """Return the nanoseconds of each layer of the network in a frame; their sum is `of`.
 
-        Work of a layer that is computed again is its own. Looking at stages counts for the layers that
-        make their results, each time with those of its group.
+        Recomputation counts for the layer that is recomputed. Scheduling counts for the layers that
+        produce the results of the stages, each time within its group.
         """
         copies: Mapping[str, Copy] = {}
         times, worked = self, plan
@@ -228,7 +228,7 @@ class PlanTimes:
         return apportioned(self.of(plan), nanoseconds_of)
 
     def _parts(self, stage: Stage) -> dict[str, Fraction]:
-        """The time of a stage by its layers, before it is rounded up."""
+        """The time of a stage by layer, before rounding up."""
         table = self._table
         if stage.tiles is not None:
             tiles = self.tile_times.by_layer(TileRanges(table.network, stage))
@@ -245,10 +245,10 @@ class PlanTimes:
         return {name: time * work / total for name, work in works.items()}
 
     def _worked(self, plan: StreamingPlan) -> tuple[PlanTimes, StreamingPlan, Mapping[str, Copy]]:
-        """The times of the network with its copies, where layers are computed again, and its plan.
+        """The times of the network with copies of recomputed layers, and its plan.
 
-        A copy takes what its layer takes, one of a head its part of it; what only joins heads or cuts
-        groups takes nothing.
+        A copy takes the time of its layer, a copy of a head its share of it. Layers that only join
+        heads or cut groups take no time.
         """
         network, copies = worked_layers(self._table.network, plan.rematerialised)
         platform, measured = self._given
@@ -271,7 +271,7 @@ class PlanTimes:
     def of_stage(self, stage: Stage) -> int:
         """Return the nanoseconds of a stage in a frame.
 
-        It starts with each firing, reads its parameters and rows, and writes rows.
+        Each firing has a start, reads its parameters and rows, and writes rows.
         """
         table = self._table
         if stage.tiles is not None:
@@ -294,7 +294,7 @@ class PlanTimes:
         return each_firing * firings
 
     def _works(self, stage: Stage) -> dict[str, Fraction]:
-        """The work of each layer of a stage in a frame, with the rows that are computed again."""
+        """The operations of each layer of a stage in a frame, including recomputed rows."""
         network, ranges = self._table.network, self._table.geometry(stage).ranges
         works = {}
         for name in stage.layers:
@@ -307,14 +307,14 @@ class PlanTimes:
 
 
 def apportioned(total: int, parts: Mapping[str, Fraction]) -> dict[str, int]:
-    """Return whole numbers of this sum in the ratio of the parts, each nearly its own."""
+    """Return integers with this sum in the ratio of the parts, by rounding cumulative sums down."""
     sums = list(accumulate(parts.values(), initial=Fraction(0)))
     ends = [total * sum_ // sums[-1] if sums[-1] else 0 for sum_ in sums]
     return {name: end - before for name, (before, end) in zip(parts, pairwise(ends), strict=True)}
 
 
 def _counted_work(table: StageTable, platform: Platform) -> Work:
-    """Femtoseconds that the kernels of each layer take on a core in a frame."""
+    """Femtoseconds of the kernels of each layer on a core in a frame."""
     network, work = table.network, {}
     for layer in network.layers:
         inputs = network.input_shapes(layer)
@@ -324,10 +324,10 @@ def _counted_work(table: StageTable, platform: Platform) -> Work:
 
 
 class Price(NamedTuple):
-    """Platform.nanoseconds in whole numbers.
+    """Platform.nanoseconds in integers.
 
-    A phase takes (launch + max(operations * operation, bytes * byte)) / scale nanoseconds, rounded
-    up, at least one.
+    A phase takes (launch + max(operations * operation, bytes * byte)) / scale nanoseconds, rounded up,
+    at least one.
     """
 
     scale: int
@@ -337,7 +337,7 @@ class Price(NamedTuple):
 
 
 def price_of(platform: Platform) -> Price:
-    """Return the platform in whole numbers."""
+    """Return the platform in integers."""
     parts = (
         platform.launch * NANOSECONDS,
         NANOSECONDS / platform.operations_per_second,
@@ -348,7 +348,7 @@ def price_of(platform: Platform) -> Price:
 
 
 class TileTimes(NamedTuple):
-    """Times of layers that work tile by tile; each tile of a layer is a phase."""
+    """Times of layers that are computed tile by tile; each tile of a layer is a phase."""
 
     network: Network
     price: Price
