@@ -1,12 +1,13 @@
 """Heads of attention in sequence: a network in which each head has layers of its own.
 
-A head reads some filters of the products that make queries, keys and values, so these are stored once
-for each head, each with its filters: no number is stored twice, none multiplied twice. What the
-products read (a normalisation) is stored once for each of them. The results of the heads are the
-columns of one tensor, which is their concatenation. So only one head has keys and values at a time.
+A head needs only its own output channels of the projections to queries, keys and values. So each
+projection is split into one layer per head, each with its slice of the filters: no weight is stored
+twice, and no MAC is repeated. The layers before the projections (a normalisation) are copied for each
+projection. The attention result is the concatenation of the heads along the columns. So keys and values
+of only one head are live at a time.
 
-Where tokens are of groups that meet none but their own, the groups work in sequence, too, each
-on its rows of the tensors before and behind the attention.
+Where attention is restricted to groups of tokens, the groups run in sequence as well, each on its rows
+of the tensors before and after the attention.
 """
 
 from __future__ import annotations
@@ -27,17 +28,18 @@ CHANNELS, ROWS, COLUMNS = range(3)  # axes
 
 
 class Copy(NamedTuple):
-    """The layer that a copy repeats, and the head of it that it computes, if not all."""
+    """The original of a copied layer, and the head that the copy computes; 0 for a whole copy."""
 
     layer: str
     head: int = 0
 
 
 class HeadLayers(NamedTuple):
-    """The layers of one group of tokens, in their order: of each head, and those behind all heads.
+    """The layers of one group of tokens, in execution order: of each head, then after all heads.
 
-    slices: its rows of the tensors before it, where there are several groups. joined: the layer whose
-    columns are the results of the heads.
+    slices: the layers that cut the rows of the group out of its inputs, where there are several groups.
+    joined: the layer that concatenates the results of the heads along the columns. rest: the layers
+    after it.
     """
 
     slices: tuple[str, ...]
@@ -50,8 +52,8 @@ class HeadLayers(NamedTuple):
 class HeadByHead:
     """A network with layers for each head of one attention, and for each group of its tokens.
 
-    joined: the layer whose rows are the results of several groups. copies: of each layer that is there
-    several times, or for a head or group alone.
+    joined: the layer that concatenates the results of several groups along the rows; None for a single
+    group. copies: the original of each layer that is a copy, or computes one head or group only.
     """
 
     network: Network
@@ -61,15 +63,15 @@ class HeadByHead:
 
 
 class _Whole(Exception):
-    """The heads of a tensor do not come apart."""
+    """The heads or groups of a tensor cannot be computed separately."""
 
 
 def head_by_head(network: Network, inside: Sequence[str]) -> HeadByHead | None:
-    """Return the network where the heads of the attention among some layers have their own.
+    """Return the network where each head of the attention in a span has layers of its own.
 
-    inside: layers that follow one another, of which only the last is read after them. None where
-    there is no attention, more than one, or one whose heads cannot be computed apart without storing
-    weights twice: those that another layer reads whole.
+    inside: consecutive layers whose only result is the last layer. None unless the span has exactly one
+    attention with several heads, and its heads can be computed separately without storing weights
+    twice.
     """
     attention = [
         product
@@ -102,7 +104,7 @@ def head_by_head(network: Network, inside: Sequence[str]) -> HeadByHead | None:
 
 
 def needed_for(network: Network, inside: Collection[str], wanted: Collection[str]) -> set[str]:
-    """Return the layers of a span from which others are computed, these included."""
+    """Return the wanted layers and their ancestors within a span."""
     needed = set(wanted)
     for name in reversed(list(inside)):
         if name in needed:
@@ -111,7 +113,7 @@ def needed_for(network: Network, inside: Collection[str], wanted: Collection[str
 
 
 def sharing(network: Network, layer: Layer) -> Layer:
-    """Return the layer whose arrays have names, so that they are stored once for it and its copy."""
+    """Return the layer with named arrays, which are stored once for the layer and its copies."""
     roles = parameter_shapes(layer, network.input_shapes(layer))
     return replace(layer, stored=tuple(_named(layer.stored_as(role), layer) for role in roles))
 
@@ -123,9 +125,9 @@ def _named(stored: Stored, layer: Layer) -> Stored:
 def arrays_of(
     copy: Copy, arrays: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]]
 ) -> dict[str, Array]:
-    """Return the arrays of a copy, of which its head has a part along each axis that is shorter.
+    """Return the arrays of a copy: the slice of its head along each axis that is shorter.
 
-    arrays: of the layer. shapes: of the arrays of the copy, by their roles.
+    arrays: the arrays of the original, by role. shapes: the shapes of the arrays of the copy, by role.
     """
     parts_by_role = {}
     for role, dims in shapes.items():
@@ -139,13 +141,13 @@ def arrays_of(
 
 
 def side_by_side(layer: Layer, parts: Sequence[str], axis: int) -> Layer:
-    """The layer that has parts of the result of another side by side."""
+    """The layer turned into a concatenation of the parts of its result along an axis."""
     operator = op.Concatenation(axis=axis)
     return replace(layer, operator=operator, inputs=tuple(parts), epilogue=(), stored=())
 
 
 class _Groups:
-    """A span of layers whose rows are of groups, each of which gets layers of its own."""
+    """A span of layers that is split by groups of rows: each group gets layers of its own."""
 
     def __init__(
         self, network: Network, inside: Sequence[str], groups: int, copies: dict[str, Copy]
@@ -157,7 +159,7 @@ class _Groups:
             self._require_rows(network.layer(name))
 
     def _require_rows(self, layer: Layer) -> None:
-        """Require that a group of rows of a layer needs no others of what it reads."""
+        """Require that a row group of a layer needs only the same row group of each input."""
         shapes = self._network.input_shapes(layer)
         constants = [step.constant_dims for step in (layer.operator, *layer.epilogue)]
         if any(dims is not None and len(dims) == 3 and dims[1] > 1 for dims in constants):
@@ -174,7 +176,7 @@ class _Groups:
                     raise _Whole
 
     def apart(self) -> tuple[Network, list[tuple[tuple[str, ...], tuple[str, ...]]]]:
-        """Return the network, and of each group the slices in front of it and its layers."""
+        """Return the network, and for each group the slices before it and its layers."""
         spans, results = [], []
         for group in range(self._groups):
             names: dict[str, str] = {}
@@ -211,7 +213,7 @@ class _Groups:
         return self._add(made, source, group)
 
     def _add(self, made: Layer, name: str, group: int) -> str:
-        """Add a layer of a group, which is a copy of another; return its name."""
+        """Add the layer of a group, a copy of layer `name`; return the name of the copy."""
         layer_name = free_name(f"{name}, group {group + 1}", self._taken)
         self._taken.add(layer_name)
         shapes = [
@@ -227,7 +229,7 @@ class _Heads:
     """An attention whose heads get layers of their own."""
 
     def __init__(self, network: Network, inside: Sequence[str], copies: dict[str, Copy]) -> None:
-        """Take the layers around it, and copies that are there; its own are added."""
+        """Analyse the span around an attention; its copies are added to the given copies."""
         self._network, self._inside, self._copies = network, inside, copies
         self._products = [
             layer for layer in map(network.layer, inside) if layer.operator.attention is not None
@@ -252,7 +254,7 @@ class _Heads:
         self._shapes: dict[str, Shape] = {}
 
     def _come_apart(self, name: str) -> None:
-        """Require that the heads of a tensor come apart, and those of all that it is computed from."""
+        """Require separable heads of a tensor and of its producers, back to the projections."""
         if name in self._axes:
             return
         layer = self._network.layer(name)
@@ -278,7 +280,7 @@ class _Heads:
             self._come_apart(source)
 
     def apart(self) -> Network:
-        """Return the network, in which each head has layers: heads, joined and rest say which."""
+        """Return the network with layers for each head; set heads, joined and rest to their names."""
         self.heads = tuple(tuple(self._head(head)) for head in range(self._count))
         self.joined = self._values.name
         joined = side_by_side(self._values, [head[-1] for head in self.heads], COLUMNS)
@@ -296,7 +298,7 @@ class _Heads:
         return replace(self._network, layers=tuple(layers))
 
     def _head(self, head: int) -> list[str]:
-        """The layers of a head: those of its keys, those of its values, and all others."""
+        """The layers of a head in execution order: for its keys, for its values, then all others."""
         begin, names = len(self._made), dict[str, str]()
         kept = [source for layer in self._products for source in layer.inputs[1:]]
         for wanted in (*kept, self._values.name):
@@ -309,7 +311,7 @@ class _Heads:
         return [layer.name for layer in self._made[begin:]]
 
     def _copied(self, name: str, names: Mapping[str, str], head: int) -> str:
-        """Add a layer as a head has it; return its name."""
+        """Add the copy of a layer for a head; return the name of the copy."""
         layer = self._network.layer(name)
         is_front = name in self._front
         wanted = f"{name} again" if is_front else f"{name}, head {head + 1}"

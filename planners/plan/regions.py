@@ -101,9 +101,9 @@ class Needs:
 
 
 def even_ends(extent: int, tiles: int) -> tuple[int, ...]:
-    """Return where this many tiles end that differ by one position at most.
+    """Return the ends of this number of tiles, whose sizes differ by one position at most.
 
-    Raises InvalidPlan for more tiles than places.
+    Raises InvalidPlan for more tiles than positions.
     """
     if not 1 <= tiles <= extent:
         raise InvalidPlan(f"{tiles} tiles over {extent} places; expected 1 to {extent}")
@@ -111,7 +111,7 @@ def even_ends(extent: int, tiles: int) -> tuple[int, ...]:
 
 
 def clipped(wanted: Range, limit: int) -> Range:
-    """Return what of a range lies in [0, limit); at least one place, the nearest if none does."""
+    """Return the range clipped to [0, limit); at least one position, the nearest if disjoint."""
     first = min(max(wanted[0], 0), limit - 1)
     return first, max(first + 1, min(wanted[1], limit))
 
@@ -135,11 +135,11 @@ def cut_back(
     union: Callable[[Part, Part], Part],
     makes: Callable[[Map, Parts[Part]], Parts[Part]],
 ) -> tuple[dict[Map, Parts[Part]], dict[Map, Parts[Part]]]:
-    """Return what each part needs, and what it makes, of the maps of a group.
+    """Return the parts of each map that are needed and computed, by propagating demand backwards.
 
-    ends: the parts of the maps that no layer of the group reads. order: each map after those that
-    are made of it. asks: what parts made of a map need of other maps. makes: what is made of a map
-    of which so much is needed.
+    ends: the parts of the maps that no layer of the group reads. order: reverse topological, each map
+    after all maps computed from it. asks: maps the computed parts of a map to the parts of its inputs
+    that they need. makes: maps the needed parts of a map to the parts that are computed.
     """
     needed, made = dict(ends), {}
     for name in order:
@@ -153,10 +153,10 @@ def cut_back(
 
 
 def bands(needs: Needs, layers: Sequence[Layer], ends: Sequence[int], axis: int) -> Bands:
-    """Return what each tile along an axis holds of each tensor that the layers read or write.
+    """Return the range of each tile along an axis, for each tensor that the layers read or write.
 
-    ends: of the tiles of the last layer. Of a tensor with several readers a tile holds all from the
-    first to the last place that any of them needs.
+    ends: of the tiles of the last layer. For a tensor with several readers, the range is the hull of
+    the ranges that the readers need.
     """
     made_by = {layer.name: layer for layer in layers}
 
@@ -169,7 +169,7 @@ def bands(needs: Needs, layers: Sequence[Layer], ends: Sequence[int], axis: int)
 
 
 def fresh(ranges: Sequence[Range]) -> tuple[Range, ...]:
-    """Return what each tile holds that no tile before it does; maybe nothing."""
+    """Return the part of each tile's range that no earlier tile holds; it may be empty."""
     bounds_of_parts, upto = [], 0
     for first, end in ranges:
         begin = min(max(first, upto), end)
@@ -179,13 +179,13 @@ def fresh(ranges: Sequence[Range]) -> tuple[Range, ...]:
 
 
 def largest_shared(ranges: Sequence[Range]) -> int:
-    """Return the most places that a tile shares with the next one."""
+    """Return the maximum overlap of successive tiles, in positions."""
     pairs = pairwise(ranges)
     return max((max(0, span[1] - following[0]) for span, following in pairs), default=0)
 
 
 class TileRanges:
-    """The rectangles of a stage of tiles: a tile is named by its place down and across."""
+    """The rectangles of a stage of tiles; a tile is indexed by its tile row and tile column."""
 
     def __init__(self, network: Network, stage: Stage, needs: Needs | None = None) -> None:
         """Raise InvalidNetwork for a layer that needs all of an input at once."""

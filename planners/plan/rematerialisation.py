@@ -1,10 +1,9 @@
-"""Layers that are recomputed, so that what a gate adds up need not wait as a whole map.
+"""Rematerialisation: producers of a global reduction are recomputed instead of keeping a whole map.
 
-A gate (squeeze-and-excitation) multiplies a map with numbers that were computed from all of that map.
-Either the map waits, or the layers that make it are recomputed: once for the sums, which need a few
-rows at a time, and once more after them, row by row into the multiplication. The second way is a
-network
-of its own: the layers in front of the sums are there twice, with the same parameters.
+A squeeze-and-excitation gate multiplies a feature map by factors computed from all of that map. Either
+the whole map is kept, or its producers are executed twice: first for the sums, which need a few rows at
+a time, and again after the sums, row by row into the multiplication. The second variant is a rewritten
+network: the producers of the sums have copies with the same parameters.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ TIMES_LONGER = 3  # with attention: a normalisation that is written out has ten 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rematerialisation:
-    """A network in which the layers of a span that sums need are there twice.
+    """A network in which the producers of the reductions in a span have copies.
 
-    layers: of the span, in an order in which all copies and sums come first. copies: the name of
-    each copy, and of the layer whose parameters it has.
+    layers: the span in execution order, all copies and reductions first. copies: for each copy, by
+    name, the layer whose parameters it has.
     """
 
     network: Network
@@ -49,10 +48,11 @@ class Rematerialisation:
 
 
 def done_twice(course: TopologicalOrder, begin: int, end: int) -> Rematerialisation | None:
-    """Return the network where sums between two cuts have layers of their own in front of them.
+    """Return the network where the reductions between two separators have producers of their own.
 
-    None where nothing between the cuts needs both a map and sums of all its rows, or where sums need
-    what other sums have been multiplied with.
+    None where no map between the separators is both reduced over all its rows and read again, where
+    a reduction depends on the result of another reduction, or where the span exceeds the limits
+    LONGEST_SPAN and MOST_AGAIN.
     """
     network = course.network
     inside = course.layers[course.separators[begin] + 1 : course.separators[end] + 1]
@@ -89,7 +89,7 @@ def done_twice(course: TopologicalOrder, begin: int, end: int) -> Rematerialisat
 
 
 def heads_between(course: TopologicalOrder, begin: int, end: int) -> HeadByHead | None:
-    """Return the network where the heads of the attention between two cuts have their own layers."""
+    """Return the network where the attention heads between two separators have their own layers."""
     inside = course.layers[course.separators[begin] + 1 : course.separators[end] + 1]
     names_of_layers = {layer.name for layer in course.network.layers}
     if course.results & set(inside[:-1]) or not names_of_layers.issuperset(inside):
@@ -98,15 +98,15 @@ def heads_between(course: TopologicalOrder, begin: int, end: int) -> HeadByHead 
 
 
 def worked_network(network: Network, spans: tuple[Span, ...]) -> Network:
-    """Return the network that a plan works on: with copies of the layers that it has twice.
+    """Return the network that a plan executes, with the copies of layers in its spans.
 
-    Raises InvalidPlan where there is no such span.
+    Raises InvalidPlan where a span does not exist in the network.
     """
     return worked_layers(network, spans)[0]
 
 
 def worked_model(model: Model, spans: tuple[Span, ...]) -> Model:
-    """Return the model that a plan works on; copies have the parameters of their layers."""
+    """Return the model that a plan executes; copies have the parameters of their originals."""
     network, copies = worked_layers(model.network, spans)
     weights = model.weights
     if weights is not None:
@@ -122,9 +122,9 @@ def worked_model(model: Model, spans: tuple[Span, ...]) -> Model:
 
 
 def worked_layers(network: Network, spans: tuple[Span, ...]) -> tuple[Network, Mapping[str, Copy]]:
-    """Return the network that a plan works on, and of each copy in it the layer that it repeats.
+    """Return the network that a plan executes, and the original of each copied layer in it.
 
-    Raises InvalidPlan where there is no such span.
+    Raises InvalidPlan where a span does not exist in the network.
     """
     copies: dict[str, Copy] = {}
     if not spans:
@@ -155,10 +155,11 @@ def worked_layers(network: Network, spans: tuple[Span, ...]) -> tuple[Network, M
 
 
 def _sums(network: Network, inside: tuple[str, ...]) -> list[set[str]]:
-    """Layers that sum over all rows of a tensor of the span, and what is computed from sums alone.
+    """Groups of layers to compute first: reductions over all rows, with layers of reductions only.
 
-    Keys and values of attention, too, each by itself: all their rows are there before the first is
-    read, one tensor after the other, and a common source would wait for the second.
+    Keys and values of attention are groups as well, each by itself. All their rows are computed before
+    the first is read, one tensor after the other; without copies, a common source would be kept whole
+    for the second.
     """
     made: set[str] = set()
     names_inside, kept = set(inside), dict[str, None]()
@@ -175,7 +176,7 @@ def _sums(network: Network, inside: tuple[str, ...]) -> list[set[str]]:
 def _written(
     network: Network, inside: tuple[str, ...], early: Sequence[Layer], copies: Mapping[str, Copy]
 ) -> Network:
-    """The network with copies and sums in front of the span, whose sums read the copies."""
+    """The network with the copies, and the reductions that read them, before the rest of the span."""
     layers: list[Layer] = []
     moved, copied = {layer.name for layer in early}, {copy.layer for copy in copies.values()}
     for layer in network.layers:

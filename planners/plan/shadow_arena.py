@@ -1,4 +1,4 @@
-"""Shadow memory: the tensor element that each byte of an arena holds, and where tensors lie.
+"""Shadow memory: the tensor element that each byte of an arena holds, and the offsets of tensors.
 
 It defines `Computing`, the interface between the executor of plans and the code that computes
 layers.
@@ -29,7 +29,7 @@ MOST_BYTES = 2**40  # of a content of a layer: its marks leave room for as many
 
 
 class Content(Enum):
-    """Contents of bytes that are no elements of a tensor; each byte of each layer has its own mark."""
+    """Contents of bytes other than tensor elements; each byte of each layer has a unique mark."""
 
     SUMS = "sums"  # of a layer that adds up rows
     BLOCK_SUMS = "block sums"  # of a layer that adds up channel blocks
@@ -38,18 +38,18 @@ class Content(Enum):
 
 
 class MarkedArena:
-    """Bytes, with what each of them holds: a mark for every byte of every element.
+    """The bytes of an arena with shadow memory: a unique mark for every byte of every element.
 
-    Bytes of a tensor, and of each other content, have marks in their order. `held` has the mark of each
-    byte less its address: the same number for all bytes that lie in their order.
+    The bytes of a tensor, and of each other content, have consecutive marks. `held` stores the mark of
+    each byte minus its address, which is constant over bytes stored contiguously in order.
 
-    What a concatenation or slice only moves keeps its numbers, so a tensor may be read wherever its
-    elements lie. Elements that are counted with fewer or more bytes than they are computed in have
-    their values beside the bytes: who may read those bytes reads these values.
+    Elements that a concatenation or slice only moves keep their marks, so a tensor may be read wherever
+    its elements are stored. Where the planned element size differs from the computed size, the values
+    are stored outside the arena; a read that is allowed by the marks returns these values.
     """
 
     def __init__(self, plan: StreamingPlan, network: Network, memory: Array | None = None) -> None:
-        """Take a plan. memory: the bytes, as others have left them; by default poisoned ones."""
+        """Create the arena of a plan. memory: its bytes as earlier users left them, else poisoned."""
         if memory is None:
             memory = np.full(plan.all_bytes, POISON, np.uint8)
         self.memory = memory
@@ -118,7 +118,7 @@ class MarkedArena:
             self.most = max(self.most, place.stop if isinstance(place, slice) else place[-1] + 1)
 
     def read(self, offset: int, tensor: str, first: int, count: int) -> Array:
-        """Return elements of a tensor. Raises ExecutionError where something else lies there."""
+        """Return elements of a tensor. Raises ExecutionError where the marks are of other elements."""
         place, steps = self._place(offset, tensor, first, count)
         self.count(self.reads, offset, count * self._sizes[tensor])
         if not (self.held[place] == self._held(offset, tensor, first, count, steps)).all():
@@ -132,13 +132,13 @@ class MarkedArena:
         return self.memory[place].view(kind)
 
     def fill(self, content: Content, layer: str, place: Range, first: int = 0) -> None:
-        """Mark bytes as those of sums, weights or states of a layer, from its byte `first` on."""
+        """Mark bytes as sums, weights or state of a layer, from byte `first` of that content on."""
         begin, end = self._inside_arena(place, layer)
         self.held[begin:end] = self._first_mark(content, layer) + first - begin
         self.most = max(self.most, end)
 
     def holds(self, content: Content, layer: str, place: Range, first: int = 0) -> bool:
-        """Whether each byte is that of the layer which `fill` has marked there."""
+        """Whether each byte still has the mark that `fill` with the same arguments wrote."""
         begin, end = self._inside_arena(place, layer)
         wanted = self._first_mark(content, layer) + first - begin
         return bool((self.held[begin:end] == wanted).all())
@@ -160,7 +160,7 @@ class MarkedArena:
         return self._contents[key]
 
     def spoil(self, offset: int, size: int) -> None:
-        """Write over bytes; what they hold from now on is nobody's."""
+        """Poison bytes: their marks are cleared, so no tensor can be read from them."""
         if offset < 0 or offset + size > self._inside[1]:
             raise ExecutionError(f"scratch from byte {offset} to {offset + size} leaves the arena")
         self.held[offset : offset + size] = NOTHING
@@ -168,14 +168,14 @@ class MarkedArena:
         self.most = max(self.most, offset + size)
 
     def count(self, kind: Counter[str], offset: int, size: int) -> None:
-        """Count bytes from an offset on, where they lie in a slow memory."""
+        """Count bytes from an offset on if the offset is in a slow memory."""
         for name, memory in self._slow.items():
             if offset in memory:
                 kind[name] += size
 
     @contextmanager
     def uncounted(self) -> Iterator[None]:
-        """Count no bytes that are read meanwhile: reads that check, and that no frame has."""
+        """Suspend the count of reads, for reads by checks that a frame does not make."""
         reads = self.reads.copy()
         yield
         self.reads = reads
@@ -263,7 +263,7 @@ def _as_dims(marks: Array, shape: Shape) -> Array:
 
 
 def _as_it_lies(marks: Array) -> Array:
-    """Elements in the order of the dims, as they lie."""
+    """Elements from the order of the dims (CHW) to storage order (HWC)."""
     return marks.transpose(1, 2, 0) if marks.ndim == 3 else marks
 
 
@@ -273,15 +273,15 @@ def _place_elements(layer: Layer) -> int:
 
 
 class HeldTensor:
-    """A tensor on its way: rows made, rows that readers are done with, and where rows lie."""
+    """The execution state of a tensor: rows computed, rows released by readers, offsets of rows."""
 
     def __init__(
         self, layer: Layer, host: Layer, alias: Alias, unit: int, *buffers: StreamBuffer
     ) -> None:
-        """Take the buffers in which it lies; each of several is read by some layers.
+        """Store a tensor in its buffers; several buffers are for different readers.
 
-        host: the tensor that the buffers are for; inlay: how this one lies in it. unit: bytes of an
-        element.
+        host: the tensor that owns the buffers. alias: the position of this tensor inside the host.
+        unit: bytes per element.
         """
         self.layer = layer
         self.buffer = buffers[0]
@@ -317,7 +317,7 @@ class HeldTensor:
         return [self._place(buffer, row) for buffer in self.buffers]
 
     def may_overlap(self, begin: int, end: int) -> bool:
-        """Whether bytes from begin to end may be some of the tensor, as far as its buffers tell."""
+        """Whether bytes from begin to end intersect a buffer of the tensor, or it has staged rows."""
         return self.staged is not None or any(
             buffer.offset < end and begin < buffer.offset + buffer.size for buffer in self.buffers
         )

@@ -75,19 +75,19 @@ class LayerReads:
 
 
 class WeightReads:
-    """The bytes of weights that stages of a network read; each layer is looked at once."""
+    """The bytes of weights that stages of a network read, cached for each layer."""
 
     def __init__(self, network: Network, element_bytes: int | None) -> None:
-        """Take a network. element_bytes: of each weight, where it is not that of the layer."""
+        """Prepare a network. element_bytes: of each weight; None for the weight size of its layer."""
         self._network, self._element_bytes = network, element_bytes
         self._needs = Needs(network)
         self._found: dict[tuple[str, int, bool], LayerReads] = {}
         self._columns: dict[tuple[str, ...], dict[str, int]] = {}
 
     def of_firings(self, stage: Stage, name: str, rows: Sequence[Range]) -> int:
-        """Return the bytes that a layer of a stage reads in some firings.
+        """Return the weight bytes that a layer of a stage reads in some firings.
 
-        rows: of the result of the layer that each of these computes.
+        rows: for each firing, the rows of the layer's result that it computes.
         """
         layer = self._network.layer(name)
         size = weight_bytes(self._network, layer, self._element_bytes)
@@ -104,9 +104,9 @@ class WeightReads:
         return self._in_blocks(stage, layer, size, rows, columns)
 
     def of_stage(self, stage: Stage, ranges: Mapping[str, Sequence[Range]]) -> dict[str, int]:
-        """Return the bytes that each layer with weights reads in a frame.
+        """Return the weight bytes that each layer with weights reads in a frame.
 
-        ranges: for each layer and firing the rows of its result that are computed.
+        ranges: for each layer, the rows of its result that each firing computes.
         """
         network = self._network
         return {
@@ -118,7 +118,7 @@ class WeightReads:
     def _rows(
         self, layer: Layer, size: int, rows: Sequence[Range], columns: int, *, filters: int = 0
     ) -> int:
-        """The bytes for rows of a layer alone; filters: if fewer than all, in a block of channels."""
+        """Weight bytes for rows of one layer. filters: those of a channel block; 0 for all."""
         whole = self._network.layer(layer.name).shape.channels
         reads = self._reads(layer, size, filters or whole)
         return sum(reads.of(row, columns) for row in rows if row[0] < row[1])
@@ -142,7 +142,7 @@ class WeightReads:
         return self._found[key]
 
     def _summed_up(self, stage: Stage, layer: Layer, size: int) -> int:
-        """The bytes of a convolution whose maps the next layer adds up, as far as that reads them."""
+        """Weight bytes of a convolution, for the region of its maps that the next layer reduces."""
         last = self._network.layer(stage.result)
         _, end = rows_of_input(self._network, last, 0, (0, last.shape.rows))
         width = layer.shape.width
@@ -154,10 +154,10 @@ class WeightReads:
     def _in_blocks(
         self, stage: Stage, layer: Layer, size: int, rows: Sequence[Range], columns: int
     ) -> int:
-        """The bytes of a layer in a stage that goes along its columns for each block of channels.
+        """Weight bytes of a layer in a stage that passes over its columns once per channel block.
 
-        The accumulating layer reads of each filter the taps of the block; the last block goes on to the
-        result, which may not need all columns.
+        For a block, the accumulating layer reads only the filter taps of the input channels in that
+        block. The last block continues to the result, which may not need all columns.
         """
         assert stage.accumulating_layer is not None
         before = stage.layers[: stage.layers.index(stage.accumulating_layer)]
