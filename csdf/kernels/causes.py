@@ -75,6 +75,8 @@ def step(causes, walker):
     word = causes.causes[causes.cause_start[actor] + firing // per_word]
     cause = (word >> firing % per_word * bits) & ((1 << bits) - 1)
     walker.channel = -1
+    # Cause 0 is the start of the actor's own previous firing: no time passes between the two
+    # starts.
     if cause == 0:
         source = firing - 1
     else:
@@ -102,7 +104,9 @@ def maker(causes, walker, channel):
     at = causes.taken_start[channel]
     needed = walker.firing // phases * causes.taken[at + phases - 1]
     needed += causes.taken[at + walker.firing % phases] - causes.initial_tokens[channel]
+    # Invert the cumulative production: the firing that produces token number `needed`.
     source = first_reaching(causes, channel, needed)
+    # Without overtaking, the producer of the last token is also the one that ends last.
     if causes.record_start[producer] < 0:
         return source
     last = source - causes.phases[producer] + 1
@@ -116,6 +120,7 @@ def first_reaching(causes, channel, tokens):
     base = causes.made_start[channel]
     phases = causes.phases[causes.producer[channel]]
     per_cycle = causes.made[base + phases - 1]
+    # Whole cycles of phases first, then a binary search in the cumulative production of one cycle.
     cycles = (tokens - 1) // per_cycle
     rest = tokens - cycles * per_cycle
     low = 0
@@ -153,6 +158,8 @@ def cycle_length(causes, walker, waiting):
     power = 1
     length = 1
     step(causes, walker)
+    # Brent's cycle detection: the waiting walker catches up after 1, 2, 4, ... steps, so no visited
+    # firing has to be stored.
     while not is_met(walker, waiting):
         if length == power:
             waiting.actor = walker.actor
@@ -171,11 +178,13 @@ def go_round(causes, first, second, length, actor_step, channel_step):
     spans.
     actor_step, channel_step: (A,), (C,) zeros, out: when each was visited last, counted from 1.
     """
+    # Two walkers that are one cycle length apart first meet where the cycle begins.
     for _ in range(length):
         step(causes, first)
     while not is_met(first, second):
         step(causes, first)
         step(causes, second)
+    # Rebase to round 0, so that the counters measure exactly one tour of the cycle.
     first.passed = 0
     first.now -= first.rounds * causes.time
     first.rounds = 0

@@ -81,6 +81,7 @@ COMPILED = Compiled()
 
 @cache
 def _twin(function: Callable[..., Any]) -> Callable[..., Any]:
+    # The compiled module has the name of the kernel's module, in the subpackage `compiled`.
     package, _, name = function.__module__.rpartition(".")
     module = import_module(f"{package}.compiled.{name}")
     return getattr(module, function.__name__)  # type: ignore[no-any-return]
@@ -89,6 +90,7 @@ def _twin(function: Callable[..., Any]) -> Callable[..., Any]:
 @cache
 def has_compiled() -> bool:
     """Whether there are compiled kernels, and they are wanted."""
+    # find_spec looks the extension up without loading it.
     return os.environ.get("CSDF_KERNELS") != "plain" and find_spec(PROBE) is not None
 
 

@@ -40,6 +40,7 @@ def leaving_cost(table, capacities, cuts):
         if holds(table, capacities, cut):
             if table.first < 0:
                 table.first = cut
+            # Dual ascent: raise the dual variable of the cut until its cheapest exit is tight.
             charge = cheapest_way_out(table, capacities, cut)
             if charge > 0:
                 total += charge
@@ -79,6 +80,8 @@ def cheapest_way_out(table, capacities, cut):
         spent = 0
         left = price
         for k in range(table.charges[variable]):
+            # Dual feasibility: charges at prices up to p may add up to p at most. The slack of this
+            # step is the minimum over its own price and all higher prices.
             spent += table.amount[base + k]
             if table.price[base + k] <= price:
                 left = price - spent
@@ -99,6 +102,7 @@ def charge_all(table, capacities, cut, charge):
         price = way_out(table, capacities, variable, limit)
         base = variable * len(table.order)
         k = table.charges[variable]
+        # Insertion sort: charges stay ordered by price, as `cheapest_way_out` requires.
         while k > 0 and table.price[base + k - 1] > price:
             table.price[base + k] = table.price[base + k - 1]
             table.amount[base + k] = table.amount[base + k - 1]

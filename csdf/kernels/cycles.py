@@ -36,6 +36,7 @@ def meeting_cost(demands, capacities, count):
         find_missing(demands, capacities, demand)
     for variable in range(len(capacities)):
         demands.used[variable] = 0
+    # Greedy packing: the costs of demands without a common variable add up to a lower bound.
     demands.first = dearest_free(demands, count)
     total = 0
     demand = demands.first
@@ -55,6 +56,7 @@ def find_missing(demands, capacities, demand):
     for variable in range(variables):
         missing -= demands.factors[row + variable] * capacities[variable]
     unit = demands.unit[demand]
+    # The sum changes in multiples of `unit`, so the deficit is rounded up to one.
     missing = (missing + unit - 1) // unit * unit
     demands.missing[demand] = missing
     demands.cost[demand] = -1
@@ -62,6 +64,8 @@ def find_missing(demands, capacities, demand):
         for variable in range(variables):
             factor = demands.factors[row + variable]
             if factor > 0:
+                # LP relaxation: the variable with the lowest cost per unit covers all of the
+                # deficit. Costs are integers, so the bound is rounded up.
                 cost = (missing * demands.weights[variable] + factor - 1) // factor
                 if demands.cost[demand] < 0 or cost < demands.cost[demand]:
                     demands.cost[demand] = cost

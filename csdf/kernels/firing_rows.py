@@ -45,9 +45,11 @@ def firing_order(group, order):
     restart(group)
     for last in range(len(group.count) - 1, -1, -1):
         while group.fired[last] < group.count[last]:
+            # Pass the demand upstream, to the first stage whose input rows are available.
             place = last
             asked = maker_lacking(group, place)
             while asked != READY:
+                # A producer without firings left can never supply the missing rows.
                 if group.fired[asked] == group.count[asked]:
                     return STUCK
                 place = asked
@@ -114,6 +116,7 @@ def count_rows(group, order, total, keeping, rows):
     restart(group)
     for event in range(total):
         place = order[event]
+        # A ring holds the rows of a firing in addition to all rows live before it.
         if keeping[place] == RING:
             raise_to(rows, place, rows_alive(group, place) + next_batch(group, place))
         group.fired[place] += 1
@@ -121,6 +124,8 @@ def count_rows(group, order, total, keeping, rows):
             raise_to(rows, waits, rows_alive(group, waits))
         waits = -1
         if keeping[place] == LINE:
+            # Rows that the next firing reads are staged until it ends: only the rows still live
+            # then need room in the line buffer.
             if event + 1 < total and reads(group, order[event + 1], place):
                 waits = place
             else:
@@ -151,6 +156,7 @@ def count_passing(group, order, total, keeping, rows, row_bytes, passing):
         batch = next_batch(group, place)
         staged = -1
         if keeping[place] != WHOLE and batch > 0:
+            # Without room in the line buffer the rows are staged until the next firing ends.
             if rows_alive(group, place) + batch > rows[place]:
                 staged = place
                 size = batch * row_bytes[place]

@@ -170,6 +170,8 @@ def expand(layout, initial_tokens, edges, fuel):
             new = end - (layout.consumed_upto[at - 1] if phase else 0)
             end += copy * layout.consumed[channel] - initial_tokens[channel] - 1
             edges.steps += 1
+            # A phase that consumes nothing adds no constraint: earlier firings wait for the same
+            # tokens.
             if new > 0:
                 count = add_producers(layout, edges, count, channel, end, new)
     edges.number = count
@@ -183,6 +185,7 @@ def add_order(layout, edges, count, actor, node):
     if count < len(edges.source):
         first = node == layout.node_start[actor]
         nodes = layout.copies[actor] * layout.phases[actor]
+        # Starts of an actor are in order; the edge to its first node wraps around one period.
         edges.source[count] = node + nodes - 1 if first else node - 1
         edges.height[count] = layout.wrap_height[actor] if first else 0
         edges.channel[count] = -1
@@ -216,6 +219,7 @@ def add_producers(layout, edges, count, channel, end, new):
                 edges.height[count] = (shifted - end) // g * layout.step_height[channel]
                 edges.channel[count] = channel
             count += 1
+        # The next y of the same residue modulo g beyond the tokens of this producer firing.
         if ordered:
             y += (after - y + g - 1) // g * g
         else:  # to the next firing that makes new tokens: most make none where phases are many
@@ -225,6 +229,7 @@ def add_producers(layout, edges, count, channel, end, new):
 
 def last_before(layout, base, phases, made):
     """Return the last phase before which no more tokens than `made` are made in its cycle."""
+    # Binary search in the cumulative production of one cycle.
     low = 0
     high = phases - 1
     while low < high:
@@ -251,6 +256,8 @@ def maximum_cycle_ratio(edges, time, policy, fuel):
             choose_told(edges, policy)
     while left > 0:
         left -= edges.start[nodes]
+        # Howard's policy iteration, in three stages that can be resumed: the cycles of the policy
+        # and their largest ratio, the node values at this ratio, and the improvement of the policy.
         if policy.stage == 0:
             if not find_cycles(edges, time, policy):
                 return OVERFLOW
@@ -294,6 +301,8 @@ def choose_first(edges, policy):
     for node in range(len(policy.edge)):
         best = edges.start[node]
         for edge in range(edges.start[node] + 1, edges.start[node + 1]):
+            # A small height makes the ratio of a cycle large, so this policy begins near the
+            # maximum.
             if best == edges.start[node] or edges.height[edge] < edges.height[best]:
                 best = edge
         policy.edge[node] = best
@@ -333,6 +342,8 @@ def find_cycles(edges, time, policy):
     for first in range(nodes):
         length = 0
         node = first
+        # Each node has one incoming policy edge. A backward walk ends at a marked node; the mark of
+        # the walk itself closes a cycle that is new.
         while policy.mark[node] < 0:
             policy.mark[node] = first
             length += 1
@@ -379,6 +390,7 @@ def compare(edges, policy, root):
     if not policy.is_blocked:
         wins = policy.denominator == 0
         if not wins:
+            # Ratios are compared by cross-multiplication, if the products are within the limit.
             if (
                 time > policy.limit // policy.denominator
                 or policy.numerator > policy.limit // height
@@ -407,6 +419,7 @@ def keep(edges, policy, root):
     policy.numerator = policy.time
     policy.denominator = policy.height
     if not policy.is_blocked:
+        # Euclid's algorithm: the ratio in lowest terms keeps the values small.
         a = policy.numerator
         b = policy.denominator
         while b:
@@ -435,6 +448,7 @@ def follow(edges, time, policy):
     for i in range(len(policy.order)):
         node = policy.order[i]
         edge = policy.edge[node]
+        # Max-plus evaluation: nodes are sorted after their sources, so one pass is enough.
         reached = policy.value[edges.source[edge]] - policy.numerator * edges.height[edge]
         if edge != edges.start[node]:
             reached += policy.denominator * time[edges.source[edge]]
@@ -452,6 +466,7 @@ def improve(edges, time, policy):
     """
     numerator = policy.numerator
     denominator = policy.denominator
+    # If no edge raises a value, the values satisfy all constraints and certify the ratio.
     status = OPTIMAL
     for node in range(len(policy.value)):
         first = edges.start[node]

@@ -37,6 +37,8 @@ def expandable_tokens(made: int, taken: int, step: int, step_height: int) -> int
     one by a step, which is no more than made. Shifts are divided by the step and multiplied by its
     height.
     """
+    # The largest shift that stays within SAFE when it is divided by the step and multiplied by its
+    # height.
     farthest = min(SAFE, SAFE // step_height * step - 1)
     return max(-1, farthest - 3 * made - taken - 2)
 
@@ -69,6 +71,7 @@ def execution(graph: Any, firings: Sequence[int]) -> int:
 
 def iteration_time(graph: Any, firings: Sequence[int]) -> int:
     """Return a time after which no firing of the first iteration ends: in sequence."""
+    # The makespan of a sequential execution bounds the self-timed makespan of an iteration.
     starts = zip(firings, graph.phases, graph.duration_start, strict=True)
     return sum(
         count // phases * sum(graph.duration[start : start + phases])

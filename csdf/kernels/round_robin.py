@@ -55,7 +55,9 @@ def round_robin_order(layers, order, first, last):
                 last[layer] = steps
                 steps += 1
             elif phase == 0 and layers.is_gate[layer] == 1:
+                # All later layers depend on this gate: none of them can fire in this pass.
                 break
+        # A pass without a firing leaves the state as it was: no later pass can fire either.
         if steps == before:
             return STUCK
         while low < count and layers.fired[low] == layers.phases[low]:

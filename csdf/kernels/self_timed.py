@@ -124,6 +124,7 @@ def advance(wiring, queues, actors, fuel):
     """
     left = 0
     depth = 0
+    # Actors are pushed in reverse order: the first enabled actor is on top of the stack.
     for i in range(len(wiring.phases)):
         actor = len(wiring.phases) - 1 - i
         left += actors.quota[actor]
@@ -136,6 +137,7 @@ def advance(wiring, queues, actors, fuel):
         below = depth
         actor = actors.stack[depth]
         burst = BURST
+        # The burst limit bounds the tokens that queue up before the consumers fire.
         while burst > 0 and is_enabled(actors, actor):
             depth = fire(wiring, queues, actors, actor, depth)
             burst -= 1
@@ -175,6 +177,8 @@ def fire(wiring, queues, actors, actor, depth):
         channel = wiring.input_channel[port]
         if queues.needed[channel] > 0:
             time = take(queues, channel, queues.needed[channel])
+            # Max-plus start time: the maximum of the previous start and the arrival of the last
+            # token of each input.
             if time > start or (time == start and cause == 0):
                 start = time
                 cause = port + 1 - wiring.input_start[actor]
@@ -184,6 +188,7 @@ def fire(wiring, queues, actors, actor, depth):
         made = wiring.production[wiring.production_start[port] + phase]
         if made > 0:
             channel = wiring.output_channel[port]
+            # The consumer becomes enabled only as its demand on this input turns from unmet to met.
             lacked = queues.tokens[channel] < queues.needed[channel]
             put(queues, channel, made, end)
             if lacked and queues.tokens[channel] >= queues.needed[channel]:
@@ -207,6 +212,7 @@ def note(actors, actor, start, cause):
         shift = actors.cause_shift[actor]
         actors.causes[actors.cause_at[actor]] |= cause << shift
         actors.cause_shift[actor] = shift + bits
+        # The next cause would not fit into this word.
         if shift + 2 * bits > WORD_BITS:
             actors.cause_shift[actor] = 0
             actors.cause_at[actor] += 1
@@ -218,6 +224,7 @@ def take(queues, channel, needed):
     size = queues.size[channel]
     entry = queues.head[channel]
     base = queues.start[channel]
+    # A batch is a run of tokens with equal time: consume whole batches first.
     while needed > queues.count[base + entry]:
         needed -= queues.count[base + entry]
         queues.length[channel] -= 1
@@ -247,6 +254,7 @@ def put(queues, channel, made, end):
     if end > queues.last_time[channel]:
         queues.last_time[channel] = end
     newest = tail - 1 if tail > 0 else size - 1
+    # Tokens of equal time join the newest batch, which keeps rings and packed states short.
     if queues.length[channel] and queues.time[base + newest] == queues.last_time[channel]:
         queues.count[base + newest] += made
     else:
@@ -266,6 +274,7 @@ def pack_state(queues, actors, origin, state):
     written = 0
     for actor in range(len(actors.latest_start)):
         if written < room:
+            # Relative times: states that differ by a shift in time alone are packed equally.
             state[written] = actors.latest_start[actor] - origin
         written += 1
     for channel in range(len(queues.start)):

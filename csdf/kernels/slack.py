@@ -36,6 +36,7 @@ def rooms(
     nodes = len(time)
     rounds = 0
     is_changed = True
+    # Bellman-Ford relaxation of longest paths, node by node, until no start time grows.
     while is_changed:
         is_changed = False
         if rounds == most:
@@ -63,6 +64,7 @@ def rooms(
             reached = value[source] - numerator * edge_height[edge]
             if edge != first:
                 reached += denominator * time[source]
+            # The reduced cost of the edge, which is non-negative at a fixed point.
             room[edge] = value[node] - reached
     return NONE
 
@@ -75,6 +77,7 @@ def outgoing(edge_start, edge_source, out_start, out_edge, out_target):
     nodes = len(edge_start) - 1
     for node in range(nodes + 1):
         out_start[node] = 0
+    # Counting sort by source node: count, prefix sums, then fill.
     for edge in range(edge_start[nodes]):
         out_start[edge_source[edge] + 1] += 1
     for node in range(nodes):
@@ -85,6 +88,7 @@ def outgoing(edge_start, edge_source, out_start, out_edge, out_target):
             out_edge[at] = edge
             out_target[at] = node
             out_start[edge_source[edge]] = at + 1
+    # Filling has advanced each start to the start of the next node: shift the starts back.
     for node in range(nodes, 0, -1):
         out_start[node] = out_start[node - 1]
     out_start[0] = 0
@@ -132,6 +136,7 @@ def better_cycle(
         reached += 1
         entry[node] = -2  # touched, but with no edge that leads here
     closing = -1
+    # Best-first search by the largest increase, as Dijkstra's, with an indexed binary heap.
     while waiting > 0 and closing < 0:
         node = heap[0]
         place[node] = -1
@@ -179,6 +184,7 @@ def better_cycle(
             if at < 0:
                 at = waiting
                 waiting += 1
+            # Sift up: the target is new in the heap, or its key has grown.
             while at > 0 and gain[heap[(at - 1) // 2]] < increase:
                 heap[at] = heap[(at - 1) // 2]
                 place[heap[at]] = at
@@ -186,6 +192,7 @@ def better_cycle(
             heap[at] = target
             place[target] = at
     if closing >= 0:
+        # Room and members of the closing cycle: their ratio is the next trial of Newton's method.
         total = 0
         counted = 0
         edges = 0
@@ -201,6 +208,7 @@ def better_cycle(
         answer[0] = edges
         answer[1] = total
         answer[2] = counted
+    # Only touched nodes are reset, so a call costs as much as the search reaches.
     for i in range(reached):
         node = touched[i]
         gain[node] = 0
