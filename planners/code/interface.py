@@ -77,15 +77,15 @@ class LibraryPort:
         return f"port_{self.parameter}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as a JSON value: its parameter, and how it lies in memory."""
+        """Return the port as a JSON value: parameter, C type and memory layout."""
         return {**self.stored.to_json(), "parameter": self.parameter, "c_type": self.kind}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interface:
-    """The functions of a library for whole frames, or rows of them.
+    """The C interface of a library for whole frames, or for frames row by row.
 
-    arriving: the input that comes row by row, if there is one.
+    streamed_input: the input that arrives row by row, if any.
     """
 
     name: str
@@ -109,7 +109,7 @@ class Interface:
     def _saved_bytes(self) -> int:
         """Size of a saved state: persistent bytes of the arena, and an index for each variable.
 
-        The index is that of the oldest row in the ring of the variable.
+        The index refers to the oldest row in the ring of the variable.
         """
         return self.schedule.plan.kept_bytes + 2 * len(self.network.variables)
 
@@ -178,11 +178,11 @@ class Interface:
 
     @property
     def has_integers(self) -> bool:
-        """Whether an input or output is of integers that stand for real numbers."""
+        """Whether an input or output is quantised."""
         return any(port.stored.quantization for port in (*self.inputs, *self.outputs))
 
     def macros(self) -> str:
-        """Return what the header says of each input and output."""
+        """Return the macros of the header that describe each input and output."""
         said = "".join(
             f"{_macros(self.name.upper(), number, port)}"
             for ports in (self.inputs, self.outputs)
@@ -194,7 +194,7 @@ class Interface:
 {said}"""
 
     def conversions_declared(self) -> str:
-        """Return the declarations of what converts from and to real numbers, where it is needed."""
+        """Return the declarations of quantisation functions; empty without quantised ports."""
         if not self.has_integers:
             return ""
         return f"""
@@ -240,7 +240,7 @@ void {self.name}_dequantize_output(int number, const void *elements, float *valu
         )
 
     def declarations(self) -> str:
-        """Return the declarations of what depends on how the input comes."""
+        """Return the declarations that depend on whether the input is streamed."""
         name, capitals = self.name, self.name.upper()
         if self.streamed_input is None:
             stay = ""
@@ -440,7 +440,7 @@ APART {name}_status {name}_step(instance *state)
 """
 
     def _row_taken(self) -> str:
-        """C that goes on with a row, and makes outputs unsigned after the last."""
+        """Return C that processes a row, and converts outputs to unsigned after the last row."""
         done, deeds = f"{self.name.upper()}_DONE", self._unsigned_outputs("    ")
         if not deeds:
             advanced = "ADVANCE(state, (const element *)row, GROUPS) != 0"

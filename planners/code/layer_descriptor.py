@@ -38,10 +38,10 @@ class KernelCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """A layer with what it takes to write a call for it.
+    """The descriptor of a layer from which its kernel call is emitted.
 
-    given: what the integers of its inputs stand for, where they are quantised. element: of the arena.
-    number: of the layer, in the order of the network from 1 on.
+    given: quantisations of the inputs, None for floating point. element: the type that the layer
+    computes in. number: position of the layer in the network, from 1.
     """
 
     layer: Layer
@@ -54,19 +54,19 @@ class Described:
 
     @property
     def is_real(self) -> bool:
-        """Whether it computes with real numbers."""
+        """Whether the layer computes in floating point."""
         return self.element is Element.FLOAT32
 
     def symbol(self, role: str, array: Array) -> str:
-        """Return the symbol of some parameters, as they lie in memory.
+        """Return the symbol of an array of parameters in its memory order.
 
-        Layers share what they share in the file, so the flash does not depend on the numbers. A layer
-        of real numbers reads whole numbers, such as indices, in single precision too.
+        Layers share an array in flash if they share it in the file; so the flash size does not depend
+        on the values. A floating-point layer reads integers, such as indices, in single precision, too.
         """
         return self.stored(role, array.astype(np.float32) if self.is_real else array)
 
     def stored(self, role: str, array: Array) -> str:
-        """Return the symbol of some parameters in the type of the array."""
+        """Return the symbol of an array of parameters in the type of the array."""
         name = next(
             (stored.name for stored in self.layer.stored if _in_c(stored.role) == _in_c(role)), None
         )
@@ -74,7 +74,7 @@ class Described:
         return self.tables.weights(f"{identifier(self.layer.name)}_{role}", array, owner)
 
     def computed(self, role: str, array: Array) -> str:
-        """Return the symbol of numbers that are not trained: equal ones lie in flash once."""
+        """Return the symbol of derived constants; equal arrays are stored once in flash."""
         return self.tables.weights(f"{identifier(self.layer.name)}_{role}", array)
 
     def optional(self, role: str) -> str:
@@ -104,7 +104,7 @@ class Described:
 
 
 def _in_c(role: str) -> str:
-    """Return what calls name an array of parameters by."""
+    """Return the name of an array of parameters in C."""
     return role.replace(".", "_").replace(" ", "_")
 
 
@@ -122,7 +122,7 @@ typedef __packed float real;
 
 
 class RealTables:
-    """The tables of a library as layers of real numbers see them: with their names for C types."""
+    """The tables of a quantised library for floating-point layers: C types are renamed."""
 
     def __init__(self, tables: Tables) -> None:
         """Take the tables of a library of integers."""
@@ -154,14 +154,14 @@ class RealTables:
 
 
 def shared_with_reals(wanted: Iterable[str]) -> frozenset[str]:
-    """Return the names of what real layers among integers share with those of integers.
+    """Return the definitions that floating-point layers share with integer layers, by name.
 
-    wanted: functions and types by the names that they have in a library of real numbers.
+    wanted: functions and types, by their names in a floating-point library.
     """
     parts = used_parts(wanted, (*REALS, *added_sources()))
     return frozenset(name for part in parts if not is_of_reals(part) for name in part.names)
 
 
 def is_of_reals(part: Definition) -> bool:
-    """Return whether a part has another name or text where it is among integers."""
+    """Return whether the text of a definition differs in a quantised library."""
     return as_real(part.text) != part.text

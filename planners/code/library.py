@@ -46,14 +46,14 @@ USERS = ("build", "frames.txt")  # what the Makefile makes, and reads
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Library:
-    """A library for a network: its texts by their paths in a folder, and what is in them."""
+    """A C library for a network: files by their paths in a folder, and the facts about them."""
 
     written: Written
     files: Mapping[str, str]
 
     @property
     def name(self) -> str:
-        """The names after which the functions and files of a library are called."""
+        """The prefix of the functions and files of the library."""
         return self.written.name
 
 
@@ -69,19 +69,20 @@ def library(
     target: str | None = None,
     package: Package = PLAIN,
 ) -> Library:
-    """Return a C library that carries out a plan in exactly its bytes.
+    """Return a C library that executes a plan in an arena of exactly the planned size.
 
-    name: what functions and files are named after, made an identifier; the network's by default.
-    kernels: "csdf", or "cmsis-nn": what that computes with the same bits is left to CMSIS-NN, which the
-    library's build is given. scratch: the bytes that this may take beside the arena.
-    frames: inputs for the test program, by layer name; a random one by default.
-    target: "cortex-m4", "cortex-m55", "cortex-m0plus", "rv32", "host" or "portable": besides portable C
-    the kernels use the instructions of that processor, and of no other one; None: of the processor
-    that the compiler is asked for.
+    name: prefix of functions and files, converted to an identifier; by default the network's name.
+    kernels: "csdf", or "cmsis-nn": CMSIS-NN then computes the layers for which its results are
+    bit-identical; the build of the library has to provide it. scratch: limit on the scratch memory of
+    CMSIS-NN, in addition to the arena.
+    frames: inputs for the test program, by layer name; by default a random frame.
+    target: "cortex-m4", "cortex-m55", "cortex-m0plus", "rv32", "host" or "portable": in addition to
+    portable C, the kernels use the instructions of this processor only; None: the instructions of the
+    processor that the compiler targets.
     package: version, author, origin, and the build systems that get files.
 
-    Raises UnsupportedOperator for a layer that no kernel computes, InvalidNetwork for a model
-    without weights, InvalidPlan where the checker refuses the plan for this network.
+    Raises UnsupportedOperator for a layer without a kernel, InvalidNetwork for a model without
+    weights, InvalidPlan if the checker rejects the plan for this network.
     """
     written = written_sources(
         model, plan, name or model.network.name, kernels, scratch, target=target, package=package
@@ -129,9 +130,9 @@ def written_sources(
     target: str | None = None,
     package: Package = PLAIN,
 ) -> Written:
-    """Return the texts of a library for a plan of lines and strips, or a selection of primitives.
+    """Return the C of a library for a streaming plan, or for a selection of primitives.
 
-    The checker has to accept the plan first: C does not look where buffers lie.
+    The checker has to accept the plan first: the generated C does not check the offsets of buffers.
     """
     if kernels not in KERNELS:
         raise InvalidArgument(f"kernels {kernels!r}; expected one of {', '.join(KERNELS)}")

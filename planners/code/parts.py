@@ -1,8 +1,9 @@
-"""The C sources beside this module, taken apart: what a library uses goes into it, nothing else.
+"""Selection of C definitions: a library contains only the definitions that it uses.
 
-A loop that many functions share is a macro, and each of these functions is one line that begins with
-the macro's name: `EACH_ELEMENT(step_tanh, tanhf(x))` defines step_tanh. Such a line is a definition of
-its own, so that a library has the macro and the lines that it uses.
+The C sources of this package are split into definitions with their dependencies. A loop that many
+functions share is a macro. Each of these functions is a line that begins with the name of the macro:
+`EACH_ELEMENT(step_tanh, tanhf(x))` defines step_tanh. Such a line counts as a definition, so that a
+library contains the macro and the lines that it uses.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ def functions_in(name: str) -> frozenset[str]:
 
 
 def _chunks(text: str) -> Iterator[str]:
-    """Pieces between empty lines that stand outside of any braces, and lines that use a macro there."""
+    """Yield the definitions of a C text, split at empty lines and macro lines outside of braces."""
     lines: list[str] = []
     depth = 0
     for line in [*text.splitlines(), ""]:
@@ -163,10 +164,10 @@ def _defined(code: str) -> Iterator[str]:
 
 
 def used(wanted: Iterable[str], names: Sequence[str], target: str | None = None) -> list[str]:
-    """Return the texts of all parts of some files that define what is wanted, and what these need.
+    """Return the C of the wanted definitions with all their dependencies.
 
-    In the order of the files, so that each stands behind what it needs. target: of machines.TARGETS;
-    without the branches of other machines.
+    The order of the files is preserved, so that each definition follows its dependencies. target: of
+    machines.TARGETS; the branches of other machines are removed.
     """
     return [part.text for part in used_parts(wanted, names, target)]
 
@@ -211,7 +212,7 @@ def mentioned(texts: Iterable[str]) -> set[str]:
 
 
 def as_real(text: str) -> str:
-    """Return C with the names that functions and types for real numbers have beside integers."""
+    """Return C with floating-point functions and types renamed, for use in a quantised library."""
     names = _names_of_reals()
     pieces = _COMMENTS.split(text)
     pieces[::2] = [
@@ -222,7 +223,7 @@ def as_real(text: str) -> str:
 
 @cache
 def _names_of_reals() -> dict[str, str]:
-    """The names of all that depends on the kind of element, with those among integers."""
+    """The names that depend on the element type, with their names in a quantised library."""
     own_names = frozenset().union(*(defined_names(file) for file in REALS if file not in SHARED))
     words = own_names | set(_BY_ELEMENT)
     shared = [part for file in SHARED for part in parts_of(file)]

@@ -1,4 +1,4 @@
-"""Programs beside a library: one measures its layers, an example prints the class of a frame."""
+"""Programs for a library: a benchmark of its layers, an example that classifies frames, a proof."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from planners.code.status import init_call
 
 
 def _memory(written: Written, *, whole_inputs: bool = True) -> str:
-    """C of what a call works in."""
+    """Return C of the memory of a call: arenas, state, inputs and outputs."""
     name, ports = written.name, (*(written.inputs if whole_inputs else ()), *written.outputs)
     arrays = "".join(f"static {port.kind} {port.array}[{port.elements}];\n" for port in ports)
     return f"""{arrays_of(written)}
@@ -24,7 +24,7 @@ static {name}_state state;
 
 
 def _call(written: Written) -> str:
-    """C that works a frame."""
+    """Return C that executes a frame."""
     ports = [port.array for port in (*written.inputs, *written.outputs)]
     verb = "invoke" if written.keeps_state else "run"
     return f"(void){written.name}_{verb}({', '.join(['&state', *ports])});"
@@ -189,9 +189,10 @@ LARGEST = """        for (i = 1; i < ELEMENTS; i++) {
 
 
 def example_program(written: Written) -> str:
-    """Return the example: numbers of frames come in, the class of the largest output goes out.
+    """Return the example: it reads the numbers of frames, and prints the class with its value.
 
-    With its value; of a single output that alone. An input that comes row by row is pushed so.
+    The class is the index of the largest output. For a single output element, only the value is
+    printed. A streamed input is pushed row by row.
     """
     name, output = written.name, written.outputs[0]
     told, choosing = "the value", ("", SAY_VALUE)
@@ -273,7 +274,7 @@ def _worked(written: Written) -> str:
 
 
 def _pushed(written: Written) -> str:
-    """C that reads a frame row by row, and works each row as it comes."""
+    """Return C that reads a frame row by row, and processes each row as it arrives."""
     name = written.name
     copied = "".join(
         f"        memcpy({output.array}, {name}_output(&state, {number}), sizeof {output.array});\n"

@@ -55,7 +55,7 @@ STORE_BLOCKS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """The texts of a library, and what a reader wants to know of them."""
+    """The C of a library, and the facts about it that programs, reports and the README use."""
 
     name: str
     header: str
@@ -88,7 +88,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceText:
-    """The C of a network without kernels: macros and types, tables, and functions behind these."""
+    """The C of a network without kernels: macros and types, tables, and the functions after them."""
 
     before: str
     tables: str
@@ -126,12 +126,12 @@ def library_sources(
     target: str | None = None,
     version: str = UNVERSIONED,
 ) -> Written:
-    """Return the texts of a library for a model and a plan of its network.
+    """Return the C of a library for a model and a plan of its network.
 
-    kernels: OWN, or CMSIS_NN where that is to compute what it can, in so much scratch. target: of
+    kernels: OWN or CMSIS_NN; scratch: limit on the scratch memory of CMSIS-NN. target: of
     machines.TARGETS, whose instructions the kernels may use. version: of the library.
 
-    Raises UnsupportedOperator for a layer that no kernel computes, InvalidNetwork for a model
+    Raises UnsupportedOperator for a layer without a kernel, InvalidNetwork for a model
     without weights, InvalidPlan for a plan of another network.
     """
     require_target(target)
@@ -139,7 +139,7 @@ def library_sources(
 
 
 def cmsis_nn_of(model: Model, plan: StreamingPlan, scratch: ScratchLimit) -> CmsisNN:
-    """Return what CMSIS-NN computes of a plan. Raises what library_sources raises."""
+    """Return the share of CMSIS-NN in a plan. Raises the exceptions of library_sources."""
     calls = _SourceWriter(model, plan, model.network.name, CMSIS_NN, scratch).cmsis_nn
     assert calls is not None
     return calls
@@ -186,7 +186,7 @@ class _SourceWriter:
         )
 
     def _result(self, output: Layer) -> str:
-        """The tensor that goes out at an output: its own, where a stage writes that row by row."""
+        """The tensor of an output: its own if a stage writes it row by row, else its source."""
         return output.name if output.name in self.schedule.tensors else output.inputs[0]
 
     def _port(self, layer: Layer, tensor: str, taken: list[str]) -> LibraryPort:

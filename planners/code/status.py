@@ -20,7 +20,7 @@ def with_checksum(header: str) -> str:
 
 
 def status_declared(name: str) -> str:
-    """Return the type of what functions of a library return, and the checksum of the header."""
+    """Return the type of the status codes of a library, and the checksum of the header."""
     capitals = name.upper()
     return f"""/* Results of functions. Failures are below zero; nothing is computed then. */
 typedef enum {{
@@ -62,7 +62,7 @@ static inline {name}_status {name}_init({name}_state *state, {parameters})
 
 
 def checks_defined(name: str) -> str:
-    """Return the macros and the function by which functions check what they are given."""
+    """Return the macros and the function that check the arguments of library functions."""
     capitals = name.upper()
     return f"""/* In the state, of which it is known that it belongs to this library; never zero. */
 #define LIBRARY ((uint16_t)(({capitals}_HEADER & 0xFFFFU) | 1U))
@@ -89,7 +89,7 @@ static {name}_status state_status(const {name}_state *state)
 
 
 def init_defined(name: str, memories: Sequence[str], body: str, *, is_wide: bool) -> str:
-    """Return NAME_init_checked. body: statements behind the checks.
+    """Return NAME_init_checked. body: statements after the checks.
 
     is_wide: whether elements of the arena have several bytes, so that memories have to be aligned.
     """

@@ -1,7 +1,7 @@
-"""Unsigned integers as signed ones: kernels in C know one kind of element.
+"""Conversion of unsigned to signed quantised tensors: the kernels in C support signed integers only.
 
-An integer less 128 with a zero point less 128 stands for the same real number, and each result is
-the same one less 128. Of integers of 16 bits the number is 32768.
+If 128 is subtracted from both an integer and its zero point, the integer represents the same real
+number, and each result is smaller by 128. For integers of 16 bits, 32768 is subtracted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SIGNED = {Element.UINT8: Element.INT8, Element.UINT16: Element.INT16}
 
 
 def as_signed(model: Model) -> Model:
-    """Return the model where tensors and parameters of unsigned integers are signed."""
+    """Return the model with unsigned tensors and parameters converted to signed."""
     network = model.network
     if not any(_is_unsigned(layer.quantization) for layer in network.layers) and not any(
         _is_unsigned(stored.quantization) for layer in network.layers for stored in layer.stored
@@ -37,7 +37,7 @@ def as_signed(model: Model) -> Model:
 
 
 def as_signed_array(array: Array) -> Array:
-    """Return a tensor as the library has it: unsigned integers less a half, others as they are."""
+    """Return a tensor as stored in the library: unsigned integers converted to signed."""
     element = next((element_ for element_ in SIGNED if array.dtype == element_.value), None)
     if element is None:
         return array
@@ -45,7 +45,7 @@ def as_signed_array(array: Array) -> Array:
 
 
 def less_of(element: Element) -> int:
-    """Return what unsigned integers are less by in C."""
+    """Return the number that is subtracted from unsigned integers of a type."""
     return 1 << (8 * element.bytes - 1)
 
 

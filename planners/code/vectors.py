@@ -36,7 +36,7 @@ Frame = Mapping[str, Array]
 class TestVector:
     """A frame and its reference outputs, by the names of the layers.
 
-    tolerance: permitted difference from the reference, in addition to that of single precision.
+    tolerance: permitted difference from the reference, in addition to rounding errors of float.
     """
 
     frame: Frame

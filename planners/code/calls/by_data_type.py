@@ -52,7 +52,7 @@ class LayerCalls:
     """
 
     def __init__(self, model: Model, tables: Tables, cmsis_nn: CmsisNN | None = None) -> None:
-        """Take a model with weights. cmsis_nn: where it is to compute what it can."""
+        """model: with weights. cmsis_nn: computes the layers that it can; None: unused."""
         self._cmsis_nn = cmsis_nn
         self._network: Network = model.network
         self._weights = model.weights or {}
@@ -79,11 +79,11 @@ class LayerCalls:
 
     @property
     def has_reals(self) -> bool:
-        """Whether layers of real numbers stand among those of integers."""
+        """Whether a quantised network has floating-point layers."""
         return bool(self.real_tables.wanted)
 
     def described(self, layer: Layer) -> Described:
-        """Return a layer with what it takes to write a call for it."""
+        """Return the descriptor from which the call of a layer is emitted."""
         element = Element.INT16 if self.is_short else Element.INT8
         tables: Tables | RealTables = self.tables
         if self._is_real(layer):
@@ -100,19 +100,19 @@ class LayerCalls:
         )
 
     def _is_real(self, layer: Layer) -> bool:
-        """Whether it reads and makes real numbers."""
+        """Whether all inputs and the output of the layer are floating point."""
         layers = (layer, *(self._network.layer(name) for name in layer.inputs))
         if layer.operator.run_time_result is not None:
             return False
         return all(layer.quantization is None and layer.name not in self._bytes for layer in layers)
 
     def element_bytes(self, layer: Layer) -> int:
-        """Return the bytes in which an element of what a layer makes is computed."""
+        """Return the bytes of an element of the result of a layer in C."""
         is_real = layer.quantization is None and layer.name not in self._bytes
         return REAL if is_real else layer.element_bytes
 
     def slots(self, one: Described) -> int:
-        """Return how many elements of the arena one of those takes with which a layer computes."""
+        """Return arena elements per computed element: 4 for float in an int8 library."""
         return one.element.bytes // self.unit
 
     def of_stage(
@@ -318,7 +318,7 @@ def is_step(operator: op.Operator) -> bool:
 
 
 def steps_of(one: Described) -> list[str]:
-    """Return the initialisers of the steps behind a layer, its own first if it is one."""
+    """Return the initialisers of the in-place steps after a layer; first the layer if it is a step."""
     steps = []
     if is_step(one.layer.operator):
         steps.append(_step(one, one.layer.operator, one.weights, ""))
@@ -334,19 +334,19 @@ def steps_of(one: Described) -> list[str]:
 
 
 def most_neighbours(one: Described) -> int:
-    """Return the most channels before its own that a normalisation of the layer reads."""
+    """Return the maximum number of preceding channels that a normalisation of the layer reads."""
     return max(step.neighbours for step in (one.layer.operator, *one.layer.epilogue))
 
 
 def _step(one: Described, operator: op.Operator, weights: Mapping[str, Array], prefix: str) -> str:
-    """The function of single elements of an operator, with its numbers."""
+    """Return the initialiser of an elementwise step: its function and parameters."""
     shape, names = one.layer.shape, defined_names("steps.c")
     numbers: tuple[float, ...] = ()
     symbols: list[str | None] = []
     steps: tuple[object, ...] = (0, 0)
 
     def add(role: str, values: Array) -> None:
-        """Add a number for each element of a place; a tensor that is no map lies in one row."""
+        """Add one parameter per channel of a map, or per element of any other tensor."""
         spread = values if shape.is_map else np.repeat(values, shape.elements // len(values))
         symbols.append(one.symbol(f"{prefix}{role}", spread))
 

@@ -1,7 +1,7 @@
-"""Multipliers, shifts, limits and tables with which the C kernels rescale integers.
+"""Requantisation parameters of C kernels: multipliers, shifts, limits and lookup tables.
 
-The calls for layers of integers that are rescaled in single precision, as ONNX Runtime does. Each
-kernel does what cnn2csdf does, operation by operation, so that outputs are the same bytes.
+The module also emits the calls for layers that are requantised in single precision, as ONNX Runtime
+does. Each kernel executes the same operations as cnn2csdf, so that the results are bit-identical.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ELEMENTS = (Element.INT8, Element.INT16)
 
 
 def limits(one: Described, operator: op.Operator) -> tuple[int, int]:
-    """Return the least and the largest integer that an operator behind a layer leaves."""
+    """Return the minimum and maximum integer after an operator that follows a layer."""
     result = one.layer.quantization
     if result is None or not one.layer.operator.converts:
         result = result_types(one)
@@ -62,7 +62,7 @@ def limits(one: Described, operator: op.Operator) -> tuple[int, int]:
 
 
 def limits_behind(one: Described) -> tuple[int, int]:
-    """Return the least and the largest integer that all operators behind a layer leave."""
+    """Return the minimum and maximum integer after all operators that follow a layer."""
     least, most = _ends_of(result_types(one))
     for operator in one.layer.epilogue:
         low, high = limits(one, operator)
@@ -71,7 +71,7 @@ def limits_behind(one: Described) -> tuple[int, int]:
 
 
 def _ends_of(types: Quantization) -> tuple[int, int]:
-    """Return the least and the largest integer there is."""
+    """Return the minimum and maximum integer of a type."""
     limits = np.iinfo(types.element.value)
     return int(limits.min), int(limits.max)
 
@@ -158,10 +158,10 @@ def scaling(one: Described, role: str) -> tuple[object, ...]:
 
 
 def _folded(one: Described, role: str, counts: Array) -> str:
-    """Return the symbol of what sums of whole windows begin with: the bias less zero points.
+    """Return the symbol of initial accumulators: bias minus zero point times the sum of weights.
 
-    Products of values as they are stored are added to it. Finds, too, whether sums are narrow, of
-    filters that count: the factors of others are zero.
+    With them, windows inside the input accumulate products of stored values, without zero points. Also
+    determines whether accumulators are narrow, for output channels with a nonzero factor.
     """
     input_types, weights = given_types(one), one.weights[role]
     if input_types.element is not Element.INT8:
@@ -198,7 +198,7 @@ def averaging(one: Described, count: int, *, is_sum: bool = False) -> tuple[obje
 
 
 def table_symbol(one: Described, operator: op.Operator, given: Quantization) -> str:
-    """Return the symbol of what each of the 256 integers becomes, as cnn2csdf computes it."""
+    """Return the symbol of the lookup table of an operator over all 256 integers."""
     if given.element is not Element.INT8:
         raise one.refusal(f"of integers of 16 bits: {operator.in_words()}")
     builder = NetworkBuilder("table")
@@ -217,12 +217,12 @@ def table_symbol(one: Described, operator: op.Operator, given: Quantization) -> 
 
 
 def look_up_call(one: Described, operator: op.Operator) -> KernelCall:
-    """Return the call for a function of single integers, by a table of all of them."""
+    """Return the call for an elementwise function of int8, by a lookup table."""
     return one.call("look_up_region", "table", table_symbol(one, operator, given_types(one)))
 
 
 def powers_of(one: Described) -> tuple[int, int, int]:
-    """Return factor and exponent to what a softmax takes powers of, and the least that counts."""
+    """Return multiplier and exponent of the differences in a softmax, and the minimum that counts."""
     scale = float(np.float32(given_types(one).scale))
     integer, exponent = multiplier(min(scale * 2**26, LARGEST))
     if exponent < 0:
@@ -231,7 +231,7 @@ def powers_of(one: Described) -> tuple[int, int, int]:
 
 
 def by_columns(one: Described) -> Described:
-    """Return a product with a trained matrix as a fully connected layer has it: unit by unit."""
+    """Return a product with the matrix of its weights transposed, in the order of a dense layer."""
     matrix = np.ascontiguousarray(one.weights["matrix"].T)
     return replace(one, weights={**one.weights, "matrix": matrix})
 
@@ -245,7 +245,7 @@ def packed_rows(kernel: Array, _groups: int) -> Array:
 
 
 def single_steps(one: Described) -> list[str]:
-    """Return the step behind a layer that moves integers or picks some, where scales differ."""
+    """Return the conversion step after a layer that moves elements; empty if types are equal."""
     operator = one.layer.operator
     if not operator.picks_elements or operator.joined_axis is not None:
         return []

@@ -254,7 +254,7 @@ def _checked(model: Model, plan: StreamingPlan, options: argparse.Namespace) -> 
 
 
 def _with_cmsis_nn(model: Model, found: Fit, options: argparse.Namespace) -> Fit:
-    """Return the answer with the plan of which CMSIS-NN computes the most MACs.
+    """Return the answer with the plan in which CMSIS-NN computes the most MACs.
 
     The scratch of CMSIS-NN has to fit the RAM that the plan leaves.
     """

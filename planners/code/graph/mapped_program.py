@@ -287,10 +287,10 @@ Turn = tuple[str, int]  # an actor, and how often it fires in a row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreOrder:
-    """The turns of a processor: some once, others again and again.
+    """The firing order of a processor: a prefix, followed by a periodic part.
 
-    first: firings before the first block. firings: of a block, after which every channel holds what it
-    held before, and all processors have done the same number of iterations.
+    first: firings before the first block. firings: firings of a block. A block restores the number of
+    tokens in each channel, and completes the same number of iterations on all processors.
     """
 
     name: str
@@ -302,9 +302,9 @@ class CoreOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedGraph:
-    """A graph on several processors, with buffers under which the orders never stand still.
+    """A graph on several processors, with buffers under which the firing orders do not deadlock.
 
-    iterations: of a block.
+    iterations: iterations of the graph in a block.
     """
 
     graph: Graph
@@ -314,7 +314,7 @@ class MappedGraph:
 
     @property
     def arena_bytes(self) -> int:
-        """Bytes of all buffers together; none shares its bytes, as processors run at the same time."""
+        """Size of the arena in bytes. Buffers do not overlap, because processors run in parallel."""
         return arena_bytes(self.rings)
 
     def to_json(self) -> dict[str, Any]:
@@ -341,7 +341,7 @@ class MappedGraph:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrdersBlock:
-    """Why the orders of a mapping come to a stand: for each processor the firing that cannot start."""
+    """A deadlock of the orders of a mapping: for each processor, the firing that cannot start."""
 
     waiting: dict[str, str]
 
@@ -352,13 +352,14 @@ class OrdersBlock:
 def mapped_graph(
     graph: Graph, mapping: Map, *, token_bytes: int = 4, budget: Budget = None
 ) -> MappedGraph | OrdersBlock:
-    """Return what the processors of a mapping carry out, with buffers; or why they come to a stand.
+    """Return the firing orders of the processors of a mapping with buffers, or the deadlock.
 
-    Capacities of the graph, and buffers of the mapping, are kept; of a channel between processors
-    its two buffers are one. A channel without a capacity gets what one order of all firings needs,
-    so that the program never stands still. token_bytes: of tokens whose size the graph does not say.
+    The capacities of the graph and the buffers of the mapping are respected; the two buffers of a
+    channel between processors form a single buffer. A channel without a capacity gets the maximum
+    of its tokens in a sequential order of all firings, so that the program does not deadlock.
+    token_bytes: size of tokens for which the graph has none.
 
-    Raises InvalidMapping, and GaveUp where too many firings would have to be looked at.
+    Raises InvalidMapping. Raises GaveUp if too many firings would have to be simulated.
     """
     _require_bound(graph, mapping)
     used = tuple(dict.fromkeys(mapping.binding[actor.name] for actor in graph.actors))
@@ -422,11 +423,11 @@ class _Recurrence(NamedTuple):
 
 
 class _CyclicOrder:
-    """Return an order of all firings, and the most tokens of each channel in it.
+    """Simulation of the firing orders in a sequential order, with the maximum tokens of each channel.
 
-    A firing claims the space of its output before it gives its input back. Of the processors that
-    can go on the one that is furthest behind does. As each keeps its order, the choice does not
-    decide whether they come to a stand.
+    A firing claims the space of its output before it releases its input. Of the enabled processors,
+    the processor with the least progress fires. Each processor has a fixed order, so this choice does
+    not affect whether the orders deadlock.
     """
 
     def __init__(self, graph: Graph, mapping: Map, blocks: dict[str, int], stop: Stop) -> None:
@@ -450,7 +451,7 @@ class _CyclicOrder:
             self._outputs[channel.producer].append(channel)
 
     def until_it_recurs(self) -> _Recurrence | OrdersBlock:
-        """Fire until a state recurs, or nothing can go on."""
+        """Fire until a state recurs, or until no processor is enabled."""
         seen: dict[tuple[int, ...], dict[str, int]] = {self._state(): dict(self._place)}
         leader = next(iter(self._blocks))
         for _ in range(MOST_FIRINGS):
@@ -529,7 +530,7 @@ def _capacity(channel: Channel, mapping: Map) -> int | None:
 def _rings(
     graph: Graph, capacities: dict[str, int], token_bytes: int
 ) -> tuple[CircularBuffer, ...]:
-    """Buffers one behind the other, each at a word."""
+    """Place the buffers consecutively, aligned to ALIGNMENT."""
     rings, offset = [], 0
     for channel in graph.channels:
         size = token_bytes if channel.token_size is None else channel.token_size

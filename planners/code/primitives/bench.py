@@ -132,7 +132,7 @@ class _BenchWriter:
         return True
 
     def _lying(self, tensors: list[tuple[Shape, str]]) -> list[Lying]:
-        """Place tensors one after another in the arena, aligned to ALIGNMENT."""
+        """Place tensors consecutively in the arena, aligned to ALIGNMENT."""
         tensors_placed, offset = [], 0
         for shape, layout in tensors:
             tensors_placed.append(Lying(shape=shape, layout=layout, offset=offset))
@@ -228,7 +228,7 @@ def bench(
     package: the contents of the file banners.
 
     Raises UnsupportedOperator for a layer without C. Raises InvalidPlan for a quantised layer, and for
-    a layer of which no variant fits.
+    a layer if none of its variants fits.
     """
     writing = _BenchWriter(model, ram or inf, flash or inf, identifier(name or model.network.name))
     writing.add_all()
