@@ -44,11 +44,11 @@ def makefile(
     cmsis_nn: bool = False,
     target: str | None = None,
 ) -> str:
-    """Return the Makefile of a library: its sources in src/, and those of its test program.
+    """Return the Makefile of a library and its test program.
 
-    arrays: that the test program has as memory. bench: flags for the library, with which its layers
-    are measured. proved: the C that a proof goes over, if one does. cmsis_nn: whether it calls
-    CMSIS-NN. target: of the kernels, which is emulated by default where it is a Cortex-M55.
+    arrays: memories of the test program. bench: compiler flags for the benchmark of the layers.
+    proved: the C source that is proved, empty for none. cmsis_nn: whether the library calls CMSIS-NN.
+    target: of the kernels; a Cortex-M55 is then the default of the emulation.
     """
     more = " -isystem $(CMSIS_NN)/Include" if cmsis_nn else ""
     linked = " build/cmsis-nn-$(TARGET).a" if cmsis_nn else ""
@@ -234,7 +234,7 @@ def arrays_of(written: Written) -> str:
 def end_of_main(
     name: str, differs: str, equal: str, arena: str, state: str = "sizeof state", more: str = ""
 ) -> str:
-    """Return the end of a main program: what was found, and the bytes that it took.
+    """Return the end of a main program, which prints the outcome and the memory used.
 
     arena, state: C expressions. more: C before the end of the line.
     """
@@ -254,13 +254,13 @@ def end_of_main(
 
 
 def target_files() -> dict[str, str]:
-    """Return what a program needs on an emulated microcontroller, by file name."""
+    """Return the support files of a program on an emulated microcontroller, by file name."""
     names = ("target.c", "target.h", "target_m4.ld", "target_m55.ld")
     return {f"target/{name}": source(name) for name in names}
 
 
 def readme(written: Written, model: Model, plan: StreamingPlan, package: Package) -> str:
-    """Return what a user of the library has to know."""
+    """Return the README of a library."""
     network = model.network
     once = sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers)
     work = f"{plan.multiply_accumulates:,} multiply-accumulates per frame"
@@ -308,7 +308,7 @@ firing of a stage, with `-D{capitals}_YIELD` your `{name}_yield()` after each. F
 
 
 def _projects(name: str, package: Package) -> str:
-    """Return what the folder is to build systems."""
+    """Return the lines on the supported build systems."""
     listed = [
         _FOLDERS[project].format(name=name) for project in package.projects if project in _FOLDERS
     ]
@@ -421,7 +421,7 @@ def _memories(plan: StreamingPlan) -> str:
 
 
 def _placing(written: Written, plan: StreamingPlan) -> str:
-    """Return how the arrays for several memories come to lie there, and how bytes are copied."""
+    """Return the lines on the placement of arrays in several memories, and on copies between them."""
     if len(written.memories) == 1:
         return ""
     name, capitals = written.name, written.name.upper()
@@ -460,7 +460,7 @@ Weights that are copied ahead come while other layers compute with `-D{capitals}
 
 
 def _kept(written: Written, plan: StreamingPlan) -> str:
-    """Return what to know of a state that stays from frame to frame."""
+    """Return the lines on the state between frames; empty for a stateless network."""
     if not written.keeps_state:
         return ""
     name = written.name
@@ -472,7 +472,7 @@ The network keeps a state: call `{name}_init` once and `{name}_invoke` for each 
 
 
 def _converting(written: Written) -> str:
-    """Return how real numbers become integers and back."""
+    """Return the lines on quantising inputs and dequantising outputs."""
     if not written.has_integers:
         return ""
     name = written.name

@@ -24,9 +24,9 @@ def _no_numbers(_operator: Operator) -> tuple[float, ...]:
 class StepInC:
     """C of a pointwise operator in single precision, as an expression.
 
-    name: what the C function is called after. expression: of the element `x`, and of the numbers
-    `s->a` and `s->b`. numbers: returns these two, or one, or none, of an operator. helpers: C
-    functions that the expression calls, with an empty line between two.
+    name: suffix of the name of the C function. expression: in the element `x` and the parameters
+    `s->a` and `s->b`. numbers: returns up to two of these parameters for an operator. helpers: C
+    functions that the expression calls, separated by empty lines.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""The table of weights that a library copies into its memories: from where, when, and who reads them.
+"""The table of weights that a library copies into its memories: source, destination, time, reader.
 
-A kernel finds its weights by an address among its numbers, which are constant. As a stage fires, its
-layers get numbers of their own with the address of the copy.
+A kernel reads its weights through an address in its constant parameters. While a stage fires, its
+layers use temporary parameters, on the stack, with the address of the copied weights.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PlacedLayer(NamedTuple):
 
 
 class MovedWeights:
-    """Lines of the table, kinds of structures that have weights, and the most that a stage has."""
+    """Initialisers of the table, parameter types of its layers, and the maximum copies of a stage."""
 
     def __init__(
         self, plan: StreamingPlan, layers: Mapping[str, PlacedLayer], tables: Tables, unit: int
@@ -72,14 +72,14 @@ class MovedWeights:
         self.most = max(stages.values(), default=0)
 
     def stack_bytes(self, layers: int) -> int:
-        """Return the bytes that a firing has on the stack of a core of 32 bits, at most.
+        """Return the maximum stack bytes of the temporary structures of a firing, on a 32-bit core.
 
-        layers: of a stage, at most. They are those of the structures in frame.c and the kernels.
+        layers: maximum number of layers of a stage. Sizes are those of the C structures.
         """
         return STAGE_BYTES + layers * LAYER_BYTES + self.most * NUMBERS_BYTES if self.lines else 0
 
     def definitions(self) -> list[str]:
-        """Return the C type that has room for the numbers of any layer whose weights are moved."""
+        """Return the union of the parameter types of all layers whose weights are copied."""
         if not self.lines:
             return []
         fields = "".join(f"    {kind} of_{kind};\n" for kind in sorted(self.kinds))
@@ -87,7 +87,7 @@ class MovedWeights:
 
 
 def _slots(buffer: StreamBuffer, unit: int) -> int:
-    """The elements of the arena before a buffer. Raises InvalidPlan for a part of an element."""
+    """The offset of a buffer in elements. Raises InvalidPlan for a fraction of an element."""
     slots, rest = divmod(buffer.offset, unit)
     if rest:
         raise InvalidPlan(
@@ -98,7 +98,7 @@ def _slots(buffer: StreamBuffer, unit: int) -> int:
 
 
 def _found(buffer: StreamBuffer, layer: PlacedLayer, tables: Tables) -> tuple[str, str]:
-    """The kind of a layer's numbers, and the symbol of its weights in flash."""
+    """The parameter type of a layer, and the symbol of its weights in flash."""
     kind, text = tables.structures.get(layer.parameters, ("", ""))
     symbols = [symbol for symbol in re.findall(r"\w+", text) if symbol in tables.arrays]
     if kind not in FIELDS or not symbols:

@@ -141,10 +141,10 @@ def _is_date(text: str) -> bool:
 
 
 def with_banners(files: Mapping[str, str], package: Package) -> dict[str, str]:
-    """Return files with what each says of its origin and its licence, and the text of the licence.
+    """Return the files with banners, and the text of the licence.
 
-    Headers and sources of the library say all, files of tests and build systems the licence. Formats
-    without comments (JSON) and the README stay as they are.
+    Banners of the headers and sources of the library contain the origin and the licence, banners of
+    tests and build systems the licence only. Formats without comments (JSON) and the README have none.
     """
     marked = {}
     for path, text in files.items():
@@ -183,7 +183,7 @@ def package_files(
     package: Package = PLAIN,
     cmsis_nn: bool = False,
 ) -> dict[str, str]:
-    """Return what the build systems of a package ask for, besides the Makefile.
+    """Return the files of the build systems of a package, except the Makefile.
 
     headers, sources, tests: paths. Arduino looks for headers in src/ only, where each is named again.
     cmsis_nn: whether the library calls CMSIS-NN, which CMake then finds or fetches.

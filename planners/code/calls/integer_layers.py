@@ -1,4 +1,4 @@
-"""C calls of layers of quantised integers, bit by bit as cnn2csdf computes them.
+"""C calls of quantised layers, bit-identical to their execution by cnn2csdf.
 
 They cover int8 and int16 layers, conversions between the two, and recurrent layers.
 """
@@ -86,10 +86,10 @@ WIDTHS = "between integers of 8 and of 16 bits"
 
 
 def integer_call(one: Described, packed: Array | None = None) -> KernelCall:
-    """Return the call for a layer that makes rows of its result.
+    """Return the call for a layer that computes its result row by row.
 
-    packed: the filters of a convolution as its kernel reads them, where they are not to be packed
-    as usual. Raises UnsupportedOperator, naming the layer, where there is no kernel.
+    packed: the weights of a convolution in the order of its kernel; by default they are packed here.
+    Raises UnsupportedOperator, naming the layer, if it has no kernel.
     """
     operator = one.layer.operator
     types = [
@@ -147,7 +147,7 @@ def _embedding(one: Described, operator: op.Embedding) -> KernelCall:
 
 
 def integer_sums_call(one: Described) -> KernelCall:
-    """Return the call for a layer that adds up its input row by row."""
+    """Return the call for a layer that accumulates its input row by row."""
     if one.layer.operator.scatters_rows:
         return scattering_call(one, one.layer.operator)
     result_types(one)
@@ -193,7 +193,7 @@ def _is_short(one: Described) -> bool:
 
 
 def _is_single(one: Described) -> bool:
-    """Whether integers that it reads or writes are rescaled in single precision."""
+    """Whether an input or the output is requantised in single precision."""
     return any(types and not types.is_fixed_point for types in (*one.given, one.layer.quantization))
 
 
@@ -240,7 +240,7 @@ def _reduction(one: Described, operator: op.Reduction) -> KernelCall:
 
 
 def _softmax(one: Described, operator: op.Softmax) -> KernelCall:
-    """To shares of 2 ** 8, or of 2 ** 15 by tables."""
+    """A softmax with results in units of 2 ** -8; for int16, by tables, in units of 2 ** -15."""
     if _is_short(one):
         if operator.is_logarithm:
             raise one.refusal("of quantised integers: its logarithm")
@@ -383,7 +383,7 @@ def _pad(one: Described, operator: op.Pad) -> KernelCall:
 
 
 def _wide_call(one: Described) -> KernelCall:
-    """The call for a layer that reads or makes integers of other widths than those of the arena."""
+    """The call for a layer whose input or output has another width than the arena."""
     operator, input_types, result = one.layer.operator, one.given[0], one.layer.quantization
     if input_types is None or result is None or one.element is not Element.INT8:
         raise one.refusal(WIDTHS)
@@ -408,7 +408,7 @@ def _wide_conversion(one: Described, _operator: op.Conversion) -> KernelCall:
 
 
 def _wide_softmax(one: Described, operator: op.Softmax) -> KernelCall:
-    """Of 8-bit integers that lie side by side, to shares in 16 bits."""
+    """A softmax of contiguous int8 elements with int16 results."""
     input_types, result, shape = one.given[0], one.layer.quantization, one.layer.shape
     assert input_types is not None
     assert result is not None
@@ -421,7 +421,7 @@ def _wide_softmax(one: Described, operator: op.Softmax) -> KernelCall:
 
 
 def _lstm(one: Described, operator: op.QuantizedLstm) -> KernelCall:
-    """An LSTM of integers, whose cells have 16 bits."""
+    """A quantised LSTM with 16-bit cells."""
     input_types, result = given_types(one), result_types(one)
     if one.inputs[0].is_map and operator.keeps is None:
         raise one.refusal("over the rows of a map, from rest in each frame")

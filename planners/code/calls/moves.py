@@ -18,14 +18,14 @@ from planners.code.rules import rule_of
 
 
 def strides_of(dims: Sequence[int]) -> list[int]:
-    """Return how many elements lie between neighbours along each axis."""
+    """Return the strides of a contiguous tensor in elements."""
     return [prod(dims[axis + 1 :]) for axis in range(len(dims))]
 
 
 def _moving(
     one: Described, sizes: Sequence[int], strides: Sequence[int], first: int = 0
 ) -> KernelCall:
-    """The call that takes elements from `first` on, with strides along axes of these sizes."""
+    """The call that copies elements from offset `first`, by sizes and strides of the axes."""
     return _places_call(one, "move_elements", sizes, strides, first)
 
 
@@ -111,7 +111,7 @@ def pad_call(one: Described, operator: op.Pad, value: object) -> KernelCall:
 
 
 def _resize(one: Described, operator: op.Resize) -> KernelCall:
-    """A rule for the nearest row and column, or tables of those around and what each weighs."""
+    """A rule for the nearest row and column, or tables of neighbouring positions and weights."""
     shape, scales = one.inputs[0], operator.scales or (None, None)
     fields = []
     for length, size, scale in zip((shape.height, shape.width), operator.size, scales, strict=True):

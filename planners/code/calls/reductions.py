@@ -22,7 +22,7 @@ UNSCALED = (
 
 
 class ReductionAxes(NamedTuple):
-    """A tensor as three axes; of a map, the step along rows is zero."""
+    """A tensor viewed with three axes: sizes and strides; the row stride of a map is zero."""
 
     sizes: tuple[int, int, int]
     steps: tuple[int, int, int]
@@ -30,7 +30,7 @@ class ReductionAxes(NamedTuple):
 
 
 def _axes(shape: Shape, first: int, end: int) -> ReductionAxes:
-    """The axes of a map, or those before, from `first` to before `end`, and behind of others."""
+    """The axes of a map; for other tensors, the axes before `first`, up to `end`, and from it on."""
     if shape.is_map:
         channels, height, width = shape.dims
         return ReductionAxes((channels, height, width), (1, 0, channels), is_map=True)
@@ -48,7 +48,7 @@ def cube(
     to: ReductionAxes | None = None,
     scales: Sequence[object] = UNSCALED,
 ) -> tuple[object, ...]:
-    """Return the structure of a function over axes of the input that follow one another."""
+    """Return the structure of a function over consecutive axes of the input."""
     shape = one.inputs[0]
     if not shape.is_map and tuple(reduced) != tuple(range(reduced[0], reduced[-1] + 1)):
         raise one.refusal(f"over axes {tuple(reduced)} of {len(shape.dims)}")
@@ -64,7 +64,7 @@ def _flags(shape: Shape, reduced: Sequence[int]) -> tuple[bool, ...]:
 
 
 def reduced_to(one: Described, axes: Sequence[int], *, keeps: bool) -> ReductionAxes:
-    """Return the axes of a result that has one element for all those along some axes."""
+    """Return the axes of the result of a reduction over some axes."""
     shape, result = one.inputs[0], one.layer.shape
     sizes = _axes(shape, axes[0], axes[-1] + 1).sizes
     flags = _flags(shape, axes)
@@ -109,7 +109,7 @@ def _layer_normalization(one: Described, operator: op.LayerNormalization) -> Ker
 
 
 def _axis_of(one: Described, axis: int) -> int:
-    """The axis of the three of a cube."""
+    """The index of an axis among the three axes of a cube."""
     return axis if one.inputs[0].is_map else 1
 
 
@@ -127,12 +127,12 @@ def _running_sum(one: Described, operator: op.RunningSum) -> KernelCall:
 
 
 def _number(types: Quantization | None, width: int) -> tuple[object, ...]:
-    """Numbers side by side, and what those of integers stand for."""
+    """The number of contiguous elements, their zero point and scale; zeros for floating point."""
     return (width, 0, 0.0) if types is None else (width, types.zero_point, types.scale)
 
 
 def detections_call(one: Described, operator: op.Detections) -> KernelCall:
-    """Return the call for detections, from real numbers or from integers."""
+    """Return the call for detections, from floating-point or quantised inputs."""
     types = one.layer.stored_as("anchors").quantization
     symbol = one.symbol("anchors", one.weights["anchors"])
     return one.call(
@@ -162,7 +162,7 @@ def _matrix_product(one: Described, operator: op.MatrixProduct) -> KernelCall:
 
 
 def product_fields(one: Described, units: int | None, elements: int = 1) -> tuple[object, ...]:
-    """Return sizes and steps of a product of matrices. elements: that one of the result takes."""
+    """Return sizes and strides of a matrix product. elements: arena elements per result element."""
     left, result = one.inputs[0], one.layer.shape
     rank = len(left.dims)
     if len(result.dims) != rank:
@@ -184,7 +184,7 @@ def product_fields(one: Described, units: int | None, elements: int = 1) -> tupl
 
 
 def _matrices(shape: Shape) -> ReductionAxes:
-    """Batch, rows and columns."""
+    """The axes of a tensor as a batch of matrices: batch, rows and columns."""
     if shape.is_map:
         return _axes(shape, 0, 0)
     dims = (1, 1, *shape.dims)
@@ -192,7 +192,7 @@ def _matrices(shape: Shape) -> ReductionAxes:
 
 
 def attention_fields(one: Described, operator: op.AttentionProduct) -> tuple[int, ...]:
-    """Return tokens and keys of a group, and the numbers of a token and head in the second input."""
+    """Return the tokens and keys of a group, and the width of a head in the second input."""
     right = one.inputs[1]
     width = right.channels * right.width // operator.heads
     return (one.inputs[0].rows // operator.groups, right.rows // operator.groups, width)

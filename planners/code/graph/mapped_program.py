@@ -43,10 +43,10 @@ class WrittenMapped:
 def mapped_program(
     planned: MappedGraph, *, name: str | None = None, package: Package = PLAIN
 ) -> WrittenMapped:
-    """Return a C program that carries out a mapped graph, with a function for each processor.
+    """Return a C program that executes a mapped graph, with a function for each processor.
 
-    name: what functions and files are named after, made an identifier; the graph's by default.
-    package: what banners say.
+    name: prefix of functions and files, converted to an identifier; by default the graph's name.
+    package: the contents of the file banners.
     """
     texts = _MappedTexts(planned, name or planned.graph.name)
     files = texts.files(

@@ -26,7 +26,7 @@ class GraphTexts:
     """Texts that programs for a graph share: names, tables of channels and actors, most files."""
 
     def __init__(self, graph: Graph, rings: Sequence[CircularBuffer], name: str) -> None:
-        """Take a graph with a buffer for each channel, and what functions are to be named after."""
+        """Take a graph with a buffer for each channel, and the prefix of its functions."""
         self.graph, self.rings = graph, rings
         self.name = identifier(name)
         self.capitals = self.name.upper()
@@ -214,7 +214,7 @@ void {name}_initial_tokens(void *context, int channel, const {name}_port *tokens
         return ends, actors
 
     def _rates(self, rates: Sequence[int]) -> str:
-        """The initialiser of rates, cut to where they begin to repeat; equal ones share a table."""
+        """The initialiser of rates, reduced to their shortest period; equal rates share a table."""
         shortest = shortest_round(tuple(rates))
         if shortest not in self._arrays:
             symbol = self._arrays[shortest] = f"rates_{len(self._arrays)}"
@@ -232,7 +232,7 @@ def table(kind: str, name: str, items: Sequence[str]) -> str:
 
 
 def shortest_round(rates: tuple[int, ...]) -> tuple[int, ...]:
-    """Return rates up to where they begin to repeat."""
+    """Return the shortest period of rates."""
     for length in range(1, len(rates)):
         if len(rates) % length == 0 and rates == rates[:length] * (len(rates) // length):
             return rates[:length]
@@ -353,10 +353,10 @@ class WrittenGraph:
 def graph_program(
     planned: PlannedGraph, *, name: str | None = None, package: Package = PLAIN
 ) -> WrittenGraph:
-    """Return a C program that carries out a planned graph.
+    """Return a C program that executes a planned graph.
 
-    name: what functions and files are named after, made an identifier; the graph's by default.
-    package: what banners say.
+    name: prefix of functions and files, converted to an identifier; by default the graph's name.
+    package: the contents of the file banners.
     """
     texts = _GraphProgram(planned, name or planned.graph.name)
     files = texts.files(
