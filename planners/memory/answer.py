@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from planners.plan.ram import RamBeside
 from planners.plan.plan import StreamingPlan
 
-RESIDENT = "resident"  # the input lies whole in the arena before the first layer works
+RESIDENT = "resident"  # the input is stored whole in the arena before the first layer
 ROWS = "rows"  # the input comes row by row
 EXTERNAL = "external"  # inputs are read from, outputs written to memory that is not the arena's
 INPUTS = (RESIDENT, ROWS, EXTERNAL)
@@ -219,8 +219,8 @@ class Fit(Tabular):
     and output are stored whole. flash_bytes: the parameters as a library stores them, with the factors
     that requantise integers.
 
-    alternatives: relaxed questions after a negative answer: first those that fit, then in order of
-    RAM. slow: of a plan in several memories, whose RAM is the sum over all of them. platform: of the
+    alternatives: relaxed questions after a negative answer, fitting ones first, then in order of RAM.
+    slow: of a plan in several memories, whose RAM is the sum over all of them. platform: of the
     predicted times; None if layers were measured, or no times are predicted. uncounted: kernels whose
     instructions are estimated. ram: limit on all RAM of the network, or, if `beside` is None, on the
     arena alone. beside: the stack and the reserve; None if only the arena counts.

@@ -1,18 +1,19 @@
 """Pareto front of arena bytes and MACs over fused groups, by label-setting dynamic programming.
 
 A plan executes its groups sequentially; a tensor between two groups is stored whole. The peak of a
-group is the sum of the whole tensors live during it, its line buffers, and its largest staging
-buffer; the peak of a plan is that of its largest group. Within a group, line buffers and MACs add
-up; of the staging buffers only the largest counts.
+group is the sum of the whole tensors live during it, its line buffers, and its largest staging buffer;
+the peak of a plan is the maximum over its groups. Within a group, line buffers and MACs add up; of the
+staging buffers only the largest counts.
 
 A label is a partial group from one separator of the execution order: bytes of line buffers, staging
-bytes, MACs. Labels are extended by one move at a time. Of the labels that reach the same separator
-with the same rows of a batch, the search keeps those that are not dominated in all three numbers.
-Labels are stored as arrays, and all moves after a separator extend all its labels in one operation.
+bytes, MACs. Labels are extended by one move at a time. Among the labels that reach the same separator
+with the same rows of a batch, the search prunes each label that another dominates in all three
+numbers. Labels are stored as arrays, and all moves after a separator extend all its labels in one
+operation.
 
-If the input arrives row by row, the first group either consumes its rows as they arrive, or the
-input is collected first; in the second case all plans of a resident input follow. The search is
-exact over the moves of moves.GroupMoves, unless the number of labels for each state is limited.
+If the input arrives row by row, the first group either consumes its rows as they arrive, or the input
+is collected first; in the second case all plans of a resident input follow. The search is exact over
+the moves of moves.GroupMoves, unless the number of labels for each state is limited.
 """
 
 from __future__ import annotations
@@ -40,18 +41,18 @@ from planners.memory.moves import (
 )
 from planners.memory.placed_chains import PlacedChains
 
-ALL = 10**9  # labels at a place: more than there ever are
+ALL = 10**9  # labels of a state: no limit
 ANY_WORK = 2**60  # multiply-accumulates: more than any plan has
 
 # Effort of the search, in microseconds of a usual machine: least squares over the catalogue.
-PLACE_EFFORT = 20  # to extend the labels of a place
+PLACE_EFFORT = 20  # to extend the labels of a state
 STAGE_EFFORT = 30  # to compute the bytes that a move retains, for each of its stages
 PLANS_EFFORT = 22  # to append a group to a plan, and to compare the plan with others
 LABELS = 3  # that are compared with others in a microsecond
 EXTENSIONS = 270  # of labels by moves, all in arrays, in a microsecond
 
 
-Chains = dict[int, list[PlanWay]]  # to each cut, those that no other improves on
+Chains = dict[int, list[PlanWay]]  # undominated partial plans, by the separator they reach
 
 
 OtherGroups = Callable[[int], Mapping[int, Sequence[GroupWay]]]

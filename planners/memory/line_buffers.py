@@ -175,10 +175,9 @@ class GroupRows:
 def least_lead(paces: Sequence[Pace], source_row: int, result_row: int) -> int:
     """Return the minimum of input offset minus result offset at which they may overlap.
 
-    paces: of the moves of the group, each of which reads only the tensor that the preceding one
-    produces. The result is below the input: when its rows are written, its end must not exceed the
-    first byte of the input that this firing or a later one reads. source_row, result_row: bytes of a
-    row.
+    paces: of the moves of the group; each move reads only the tensor that the preceding one produces.
+    The result is below the input: when its rows are written, its end must not exceed the first byte of
+    the input that this firing or a later one reads. source_row, result_row: bytes of a row.
     """
     dead, over = paces[0].dead, paces[0].over
     for before, pace in pairwise(paces):

@@ -423,7 +423,7 @@ def _lead_over(
         if alias.host in ends and _is_of_rows(network, alias):
             first_row[name] = alias.row
     row, source_row = table.row_bytes(result), table.row_bytes(source)
-    lead, later = 0, table.height(source)  # the first row that groups behind this one read
+    lead, later = 0, table.height(source)  # the first row that later groups read
     for number in reversed(span):
         firings = [geometry.firings for geometry in groups[number].geometry]
         for one in firings:
@@ -614,7 +614,9 @@ def lifetimes(
     """Return the whole tensors, each with its first group and one past its last group."""
     begin: dict[str, int] = {}
     first = groups[0]
-    passing = first.streamed_input if first.geometry else None  # the input, if it never lies whole
+    passing = (
+        first.streamed_input if first.geometry else None
+    )  # the input, if it is never stored whole
     made = {
         geometry.firings.result: number
         for number, group in enumerate(groups)

@@ -71,7 +71,7 @@ from planners.plan.plan import ACCUMULATOR_BYTES, Memory, Mode, Stage, Streaming
 from planners.plan.write_buffers import block_bytes, smallest_block
 
 FRONT = (1, 2, 4, 8, 16, 32)  # quarters of the size of the fast memory
-MOST_LABELS = 256  # sets of tensors in fast memory at a place of the order
+MOST_LABELS = 256  # sets of tensors in fast memory at an index of the order
 MOST_WAYS = 3  # from least bytes to least work, of stages between two separators
 WIDTH = 12  # labels inside a group, as the first search of csdf fit has
 LONGEST_RUN = 32  # layers of a group that is not between separators
@@ -79,7 +79,7 @@ ROW_BLOCKS = (2, 4, 8)  # rows a firing, besides one, where firings cost somethi
 PINNED = (1, 2, 3, 4)  # quarters of the fast memory that weights may have for good
 MOST_TILES = 12  # of columns
 ENOUGH_TILES = 2  # numbers of tiles with which a group fits
-MOST_MISSES = 3  # ends behind one another to which no number of tiles fits
+MOST_MISSES = 3  # consecutive ends without a number of tiles that fits
 LONGEST_SPAN = 48  # layers that work in tiles
 MOST_ATTEMPTS = 8  # searches with less memory where offsets take more than is counted
 
@@ -555,7 +555,7 @@ class Groups:
         return tuple(groups[number] for number in sorted(groups))
 
     def _ways(self, begin: int, end: int, stages: Sequence[Stage]) -> Iterator[MemoryGroup]:
-        """Variants of a group: nothing copied, or one source copied row by row, as far as they fit."""
+        """Variants of a group that fit: no tensor copied, or one source copied row by row."""
         table = self.table
         geometry = tuple(table.geometry(stage) for stage in stages)
         inside = set(self.layers[begin:end])
@@ -572,7 +572,7 @@ class Groups:
         made = {geometry.stage.result: geometry.stage for geometry in geometry}
         if not made.keys() >= set(results) or any(
             stage.mode is Mode.ACCUMULATING and table.network.layer(name).operator.scatters_rows
-            for name, stage in made.items()  # which would put its places into a whole result
+            for name, stage in made.items()  # these write pixels of a whole result
         ):
             return
         for streamed in (None, *read):
@@ -596,7 +596,7 @@ class Groups:
             return None
         alike = (index_ for index_, name in enumerate(layer.inputs) if name == layer.inputs[index])
         if len({self.table.row_needs(layer, index_) for index_ in alike}) > 1:
-            return None  # a tensor read twice, of which other rows are read each time
+            return None  # a tensor is read by two inputs, in different rows
         height = self.table.height(layer.inputs[index])
         return height if sum(end - first for first, end in needs) == height else None
 
@@ -694,7 +694,7 @@ class MemoriesSearch:
         has_slow: bool,
     ) -> None:
         """Take the bytes of fast memory. most: cost and MACs of a known plan that is to be improved."""
-        self._has_slow = has_slow  # whether tensors may lie in slow memory
+        self._has_slow = has_slow  # whether tensors may be in slow memory
         self._groups, self._sizes, self._capacity, self._most = groups, sizes, capacity, most
         self._outside = groups.table.outside
         self._labels: list[dict[Names, Label]] = [{} for _ in range(len(groups.layers) + 1)]

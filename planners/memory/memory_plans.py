@@ -3,7 +3,7 @@
 The search distinguishes only fast and slow memory. Afterwards each buffer is assigned to the nearest
 memory of its kind with enough room, buffers with the most accesses per byte first. Fast memory that is
 free in all groups holds resident weights. If a DMA controller copies, weights are prefetched while the
-preceding group computes, as far as both fit.
+preceding group computes, if both fit.
 """
 
 from __future__ import annotations

@@ -27,18 +27,18 @@ from planners.plan.plan import Mode, Span, Stage
 
 ROWS_AT_A_TIME = (1, 2, 4, 8, 16)  # of stages of several layers
 LONGEST_STAGE = 10  # layers
-PARTS = (2, 4, 8, 16)  # into which the channels of a stage are cut
+PARTS = (2, 4, 8, 16)  # channel blocks of a stage
 MOST_ROWS_IN_PARTS = 2  # a firing
-MOST_PARTITIONS = 128  # into stages, of layers between two cuts: all of them, or none
+MOST_PARTITIONS = 128  # of a section into stages: all of them, or none
 
 
-WHOLE = 0  # rows a batch of a tensor that lies whole
+WHOLE = 0  # rows of a batch of a tensor that is stored whole
 
 
 class GroupMove(NamedTuple):
     """Stages from the layer after one separator to the layer at a later separator."""
 
-    begin: int  # numbers of cuts
+    begin: int  # indices of separators
     end: int
     stages: tuple[Stage, ...]
     span: Span | None = None  # whose layers have copies, as in planners.plan.rematerialisation
@@ -57,7 +57,7 @@ class GroupMove(NamedTuple):
 class OrderSection(NamedTuple):
     """Layers between two separators, in an order that a table has; the last is at the later one."""
 
-    begin: int  # numbers of cuts
+    begin: int  # indices of separators
     end: int
     layers: tuple[str, ...]
     table: StageTable
@@ -158,7 +158,7 @@ class GroupMoves:
         first = course.separators[begin] + 1
         for end in range(begin + 1, len(course.separators)):
             if entry != WHOLE and course.carried[end] == course.at(begin):
-                continue  # what goes around the move has to lie whole
+                continue  # a tensor carried past the move has to be stored whole
             layers = course.layers[first : course.separators[end] + 1]
             if len(layers) > self.longest_stage and end > begin + 1:
                 return
@@ -314,7 +314,7 @@ class GroupMoves:
             whole, left = self.whole_bytes(move.end), self._left[move.end]
             rows.append((key, move.end, cost.lines, cost.work, most, onward, whole, left))
         largest = max((number for row in rows for number in row), default=0)
-        # A label adds up a row for each cut, and its numbers are added to one another.
+        # A label sums one row for each separator, and its numbers are added as well.
         kind = ranges.number_type(4 * largest * (len(self.course.separators) + 1))
         columns = np.array(rows, kind).reshape(-1, 8).T
         return MoveArrays(tuple(move for _, _, move in choices_all), keys, *columns)

@@ -16,12 +16,12 @@ from csdf.errors import InvalidNetwork, counted
 class TopologicalOrder:
     """The layers of a network in execution order, after the first input, without its outputs.
 
-    separators: indices of the layers after which only their own tensor is live; the first is that of
-    the input, the last that of the last layer. Sections are the layers between two separators.
-    results: output tensors, which are always stored whole. others: further inputs, such as a token
-    mask; they are stored whole from the start until their last reader. carried: for each separator the
-    tensor from before it that later layers read as well, and that is stored whole meanwhile; None if
-    there is none.
+    separators: indices of the layers after which only their own tensor is live, from the index of the
+    input to the index of the last layer. Sections are the layers between two separators. results:
+    output tensors, which are always stored whole. others: further inputs, such as a token mask; they
+    are stored whole from the start until their last reader. carried: for each separator the tensor
+    from before it that later layers read as well, and that is stored whole meanwhile; None if no
+    tensor is carried.
     """
 
     network: Network

@@ -83,8 +83,8 @@ def in_order(parts: PartsInOrder) -> StreamingPlan:
 def read_once(rings: Sequence[TensorRows]) -> Iterator[TensorRows]:
     """Yield rings such that a layer with several rings of a tensor reads only the largest.
 
-    All rows that the layer needs are there: rows are written to all rings simultaneously, and a row is
-    freed only after all its reads. A ring without remaining readers is omitted.
+    The largest ring holds all rows that the layer needs: rows are written to all rings simultaneously,
+    and a row is freed only after all its reads. A ring without remaining readers is omitted.
     """
     largest: dict[tuple[str, str, int], TensorRows] = {}
     for ring in rings:

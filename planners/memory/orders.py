@@ -226,7 +226,7 @@ def _result_by_result(network: Network, step: int = 1) -> list[Layer]:
 
 
 def _orders(layers: Sequence[Layer]) -> Iterator[list[Layer]]:
-    """All topological orders, that of the layers first."""
+    """All topological orders, beginning with the order of the layers."""
     if not layers:
         yield []
     left = {layer.name for layer in layers}

@@ -1,10 +1,10 @@
 """Search for chains of groups whose tensors can be placed side by side in an arena of a given size.
 
-The memory of a chain is counted as that of its largest group, as if each group could overlap its
-result with its input. But a result is placed below the input that it overlaps: if the input is already
-at the bottom of the arena, the result needs bytes of its own. The search therefore extends chains from
-separator to separator, with the range of offsets that the tensor at each separator may have; each
-group maps the range of its input to ranges of its result.
+The search of groups counts the memory of a chain as the maximum over its groups, as if each group
+could overlap its result with its input. But a result is placed below the input that it overlaps: if
+the input is already at the bottom of the arena, the result needs bytes of its own. This search
+therefore extends chains from separator to separator, with the range of offsets that the tensor at each
+separator may have; each group maps the range of its input to ranges of its result.
 
 The staging buffer of a group is in one piece: below the two tensors at its ends, between them, or
 above them. The line buffers of a group fill the remaining bytes and may be split. Real line buffers
@@ -23,11 +23,11 @@ from csdf.time_limit import Stop
 from planners.kernels import ranges
 from planners.memory.moves import GroupWay, PlanWay, collecting
 
-BEFORE = -1  # stands for a cut in front of the first
-MOST_RANGES = 48  # at a cut, those with the least work
+BEFORE = -1  # the state before the first separator
+MOST_RANGES = 48  # of a separator, those with the fewest MACs
 
 # Effort of the search, in microseconds of a usual machine: least squares over the catalogue.
-PAIRS_EFFORT = 400  # to extend the ranges of a cut by groups
+PAIRS_EFFORT = 400  # to extend the ranges of a separator by groups
 PAIRS = 2  # of ranges and groups, all in arrays, in a microsecond
 RANGE_EFFORT = 4  # to compare a range with others
 
@@ -42,7 +42,7 @@ class _Ranges(NamedTuple):
     work: Array
     low: Array
     high: Array
-    before: list[tuple[int, int]]  # cut and number; BEFORE, where nothing comes before
+    before: list[tuple[int, int]]  # separator and index; BEFORE for the first
     group: list[GroupWay | None]
 
 
@@ -77,7 +77,7 @@ class _Places:
         for groups in self._groups.values():
             for variant in (group for same in groups.values() for group in same):
                 largest = max(largest, variant.lines, variant.pool, variant.lead, variant.work)
-        self._kind = ranges.number_type(8 * largest * len(self._sizes))  # work adds up over cuts
+        self._kind = ranges.number_type(8 * largest * len(self._sizes))  # MACs add up
         self._open: dict[int, list[tuple[Found, int, Sequence[GroupWay | None]]]] = {}
         self._known: dict[int, _Ranges] = {}
 

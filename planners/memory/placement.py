@@ -1,10 +1,10 @@
 """Offsets for the buffers of a plan, where a result may overlap dead rows of its input.
 
 Three methods are combined: the exact search of planners.arena in an arena of a given size; first fit
-in several orders; and dynamic programming along a chain of groups, each of which reads one whole
-tensor and writes one. The dynamic programming works on a grid of offsets. Buffers inside a group are
-packed below the lower of its two tensors and above the upper one; it is exact on the grid, except that
-bytes between two separate tensors are left empty.
+in several orders; and dynamic programming along a chain of groups with one whole input and one whole
+result each. The dynamic programming works on a grid of offsets. Buffers inside a group are packed
+below the lower of its two tensors and above the upper one; it is exact on the grid, except that bytes
+between two separate tensors are left empty.
 
 A lead weakens the conflict of a pair of buffers: if the first is below, the second begins at least the
 lead above it, instead of the whole size. The exact search processes blocks by their offsets, and
@@ -29,8 +29,8 @@ from planners.arena.problem import Buffer
 from planners.kernels import ranges
 from planners.kernels.placement_search import FOUND, NONE
 
-NEAR = 1024  # an arena above the least that could be by this part of it is near enough
-GRID = 256  # the same along the chain, where places are on a grid
+NEAR = 1024  # stop within this fraction of the lower bound
+GRID = 256  # the same along the chain, where offsets are on a grid
 
 
 def placed(pieces: Sequence[GroupBytes], leads: Sequence[Lead], *, enough: int) -> dict[str, int]:
@@ -175,7 +175,7 @@ def _barred(
 ) -> tuple[int, int]:
     """The open interval of offsets at which a piece would overlap another without permission."""
     first, end = at - piece.size, at + other.size
-    if (piece.name, other.name) in allowed:  # the piece may lie below, reaching into the other
+    if (piece.name, other.name) in allowed:  # the piece may be below and overlap the other
         first = max(first, at - allowed[piece.name, other.name])
     if (other.name, piece.name) in allowed:
         end = min(end, at + allowed[other.name, piece.name])
@@ -248,7 +248,7 @@ def _possible(
 
 
 def _bits(group: ChainGroup, cap: int) -> int:
-    """Upper bound on the number of subset sums up to the cap, in units of the common divisor."""
+    """Upper bound on the number of subset sums up to the cap, by their common divisor."""
     sizes = [size for _, size in group.inner]
     return min(cap, sum(sizes)) // max(1, gcd(*sizes))
 
@@ -412,7 +412,10 @@ class ExactPlacement:
         )
 
     def _alive_together(self) -> list[Clique]:
-        """The pieces live in each group, also without those that a result may overlap."""
+        """Cliques of pieces that are live in the same group, with and without overlapped pieces.
+
+        The second clique omits the pieces that a result may overlap.
+        """
         cliques: set[Clique] = set()
         for group in range(max((piece.end for piece in self._pieces), default=0)):
             alive = [

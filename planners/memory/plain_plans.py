@@ -230,7 +230,7 @@ def row_by_row(
 class Method(NamedTuple):
     """A storage method of a network, and its bytes.
 
-    lower_bound: lower bound on the buffers of this kind, as far as it is proved.
+    lower_bound: proved lower bound on the buffers of this kind.
     """
 
     title: str
@@ -270,7 +270,7 @@ class MemoryComparison(Shown):
     """A network layer by layer and row by row.
 
     nanoseconds: of a frame on one processor, layer by layer and row by row. pipelined: time of a frame
-    row by row, if each layer has a processor and its buffers never stall it: that of the slowest
+    row by row with a processor for each layer, whose buffers never stall it: the time of the slowest
     layer.
     """
 

@@ -1,4 +1,4 @@
-"""The request of `planners.fit`: its arguments, checked and read, as one value."""
+"""The request of `planners.fit`: its arguments, validated and parsed, as one value."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ from planners.plan.ram import RamBeside
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitRequest:
-    """A network, the memory it has to fit, and how it is to be planned; as `fit` describes them.
+    """A network, its memory limits, and the options of its plan; `fit` describes them.
 
-    ram, flash: bytes. nanoseconds: of a frame, at most. memories: empty for one memory.
+    ram, flash: bytes. nanoseconds: limit on the time of a frame. memories: empty for one memory.
     """
 
     network: Network
@@ -62,13 +62,13 @@ class FitRequest:
 
     @property
     def room(self) -> int | None:
-        """Bytes that stack and reserve leave of the RAM; below 0 where these are larger."""
+        """RAM after stack and reserve in bytes; negative if these are larger than the RAM."""
         if self.ram is None or self.beside is None:
             return self.ram
         return self.ram - self.beside.bytes
 
     def has_room_for(self, method: FitMethod) -> bool:
-        """Whether arena and state of a method are within the RAM that is left."""
+        """Whether arena and state of a method fit into this remaining RAM."""
         return self.room is None or method.with_state <= self.room
 
 

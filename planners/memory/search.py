@@ -69,7 +69,7 @@ SMALL_GAP = 256  # part of the bytes counted; no other chain is looked for
 PARTS_OF_GAP = 4  # arenas that are tried between what is counted and what is taken
 MOST_CAPS = 12  # arenas that are tried after a search
 PLAN_EFFORT = 100  # of a plan: microseconds of a usual machine for each of its stages
-WIDTHS = (12, 100, ALL)  # labels at a place, one search after the other
+WIDTHS = (12, 100, ALL)  # limits on the labels of a state, for successive searches
 
 
 class Finding:
@@ -336,8 +336,8 @@ def _caps(gaps: Sequence[tuple[int, int]], ram: int | None) -> list[int]:
 class TwiceMoves(GroupMoves):
     """All moves, and moves that recompute the producers of a global reduction."""
 
-    spans_are_free = False  # whether only layers without multiply-accumulates work twice
-    longest_way = 3  # cuts beyond the first behind which the sums have been used
+    spans_are_free = False  # whether only layers without MACs are recomputed
+    longest_way = 3  # separators that may end a span
 
     def __init__(self, course: TopologicalOrder, table: StageTable) -> None:
         super().__init__(course, table)
@@ -355,7 +355,7 @@ class TwiceMoves(GroupMoves):
     def from_cut(self, begin: int, entry: int) -> Iterator[GroupMove]:
         """Yield the moves after a separator; entry: rows of a batch of its tensor, or WHOLE."""
         yield from super().from_cut(begin, entry)
-        for end in self._ends(begin) if entry == WHOLE else ():  # it is read twice, all of it
+        for end in self._ends(begin) if entry == WHOLE else ():  # the whole source is read again
             found = self._span(begin, end)
             if found is not None:
                 again, table = found

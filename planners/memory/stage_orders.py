@@ -1,10 +1,10 @@
-"""Local search over the stages inside the groups of a plan: their order, and which layers share one.
+"""Local search over the stages inside the groups of a plan: their order, and their partition.
 
 The dynamic program partitions the layers between two separators into stages in one order of layers.
-This search begins with one of its plans and changes the stages of the groups with the most live bytes:
-another topological order of the stages, one stage moved, two neighbours merged, or a stage cut. Rows of
-a firing stay, and no change adds multiply-accumulates. A change that raises neither the arena nor the
-most live bytes is kept.
+This search starts from one of its plans and changes the stages of the groups with the most live bytes:
+another topological order of the stages, one stage moved, two neighbours merged, or a stage split. Rows
+of a firing are unchanged, and no change adds multiply-accumulates. A change that raises neither the
+arena nor the maximum of live bytes is accepted.
 
 Source: Hoos and Stützle, Stochastic Local Search, 2004 (iterative improvement with plateau moves, and
 insertion neighbourhoods of schedules).

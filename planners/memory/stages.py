@@ -430,7 +430,7 @@ def rows_behind(row_of: tuple[Range, ...], span: Range | None) -> Range | None:
 
 
 def joined(one: Range | None, other: Range | None) -> Range | None:
-    """Return the hull of two ranges, either of which may be missing."""
+    """Return the hull of two ranges; one or both may be missing."""
     if one is None or other is None:
         return one or other
     return hull(one, other)

@@ -34,7 +34,7 @@ from planners.plan.plan import (
 )
 
 MOST_STEPS = 60  # steps of the search for an arena; the same plan on every machine
-SUMS = ": sums"  # behind the name of a layer: of its accumulators
+SUMS = ": sums"  # suffix of the name of a layer: its accumulators
 
 
 class BoundedPlan(NamedTuple):
@@ -106,7 +106,7 @@ class _StatefulPlanning:
         }
 
     def _rows_that_are_summed(self) -> dict[str, str]:
-        """Return layers of which only one row is live at a time, each with the reduction that reads it.
+        """Return the layers with a single live row, each with the reduction that reads it.
 
         A layer is included if one row and the accumulators are smaller than the whole tensor.
         """
@@ -319,7 +319,7 @@ class _StatefulPlanning:
             and ends[layer.inputs[0]] == self._step[layer.name]
             and self._may_lie_over(layer, self._network.layer(layer.inputs[0]))
         ]
-        # The result of sums is written when the last row has been added, and may lie over it.
+        # A reduction writes its result after the last row, which the result may overlap.
         over = [pair for pair in self._summed.items() if pair[1] in names_read]
         return Problem(
             name=self._network.name,

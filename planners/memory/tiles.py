@@ -148,11 +148,11 @@ class TiledOption(NamedTuple):
 class _AxisTiles(NamedTuple):
     """Tiles of one tensor along one axis, a row for each number of tiles; (N,)."""
 
-    held: Array  # most places that one tile holds
-    shared: Array  # most places that one tile keeps for the next
-    span: Array  # places that all tiles hold
-    computed: Array  # most places that one tile computes
-    total: Array  # places that all tiles compute, one after another
+    held: Array  # maximum extent of a tile
+    shared: Array  # maximum of positions cached for the next tile
+    span: Array  # extent of all tiles together
+    computed: Array  # maximum of positions that a tile computes
+    total: Array  # sum of positions that the tiles compute
 
 
 class _SectionCost(NamedTuple):

@@ -100,7 +100,7 @@ def frame_loops(table: StageTable) -> Loops:
     return Counter({("frame", "frames"): 1, ("frame", "bytes copied"): copied})
 
 
-FEMTO = Fraction(10**15)  # a second; as bytes, so many that they cost nothing
+FEMTO = Fraction(10**15)  # a second; as a rate of bytes it makes transfers free
 Work = Mapping[str, int]
 
 

@@ -4,7 +4,7 @@
 adds tensors that a later layer needs although the whole input has been read since; it is computed as a
 minimum cut.
 
-A gate is a tensor each element of which depends on all elements of the one input. Consider the moment
+Each element of a gate, a tensor, depends on all elements of the one input. Consider the moment
 at which the first element of the gate is computed. All of the input has then been read. Elements that
 depend on the gate are computed later, and some of them also need elements of tensors that do not
 depend on it. The data in fast memory at that moment, together with the data that is read later, cut
@@ -142,7 +142,7 @@ Node = tuple[str, str]
 
 
 def least_waiting_bytes(course: TopologicalOrder, table: StageTable, fast: int) -> int:
-    """Return a lower bound on traffic in addition to that of moving inputs and results once."""
+    """Return a lower bound on traffic beyond moving inputs and results once."""
     if course.others:
         return 0
     bound, seen = 0, set[frozenset[str]]()
@@ -152,14 +152,14 @@ def least_waiting_bytes(course: TopologicalOrder, table: StageTable, fast: int) 
             continue
         seen.add(behind)
         ways = _Ways(course, table, gate, behind)
-        for most in (1, 2):  # of a byte of the cut, which is counted once or twice
+        for most in (1, 2):  # how often a byte of the cut counts at most
             if ways.targets:
                 bound = max(bound, _flow(ways.capacities(most)) - most * fast)
     return bound
 
 
 def _gates(course: TopologicalOrder) -> Iterator[str]:
-    """Tensors each element of which depends on all of the input, along at least one chain of layers."""
+    """Tensors whose elements all depend on all of the input, along at least one chain of layers."""
     network, source = course.network, course.at(0)
     shape = network.layer(source).shape
     reach = {source: (np.eye(shape.rows, dtype=bool), np.eye(shape.width, dtype=bool), False)}

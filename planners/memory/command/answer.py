@@ -1,4 +1,4 @@
-"""The answer of `csdf fit` in words and as JSON."""
+"""Text and JSON output of `csdf fit`."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ WHERE = {RESIDENT: "in the arena", ROWS: "row by row", EXTERNAL: "external"}
 def remark_on_elements(
     command: str, path: str, plans: Sequence[tuple[Network, StreamingPlan]]
 ) -> bool:
-    """Say which plans of a file count other bytes for an element than C computes it in; whether any do.
+    """Print a note for each plan whose element size differs from the C code; return if any.
 
-    `csdf deploy` refuses them; they tell what the network would take, quantised.
+    `csdf deploy` rejects these plans; they show the memory of the network after quantisation.
     """
     remarks = 0
     for network, plan in plans:
@@ -75,7 +75,7 @@ TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in an
 
 
 class Check(NamedTuple):
-    """A run of a plan beside the network as a whole."""
+    """Comparison of a run of a plan with a run of the network layer by layer."""
 
     difference: Difference
     high_water_bytes: int
@@ -84,7 +84,7 @@ class Check(NamedTuple):
 
     @property
     def is_equal(self) -> bool:
-        """Whether the outputs are those of the network as a whole."""
+        """Whether the outputs are equal within TOLERANCE."""
         return self.difference.relative <= TOLERANCE
 
     def to_json(self) -> dict[str, Any]:
@@ -100,7 +100,10 @@ class Check(NamedTuple):
 
 
 def verified(model: Model, plan: StreamingPlan, seed: int) -> Check:
-    """Run a plan in its arena on a random frame, and the network as a whole; on several of a state."""
+    """Run a plan in its arena and the network layer by layer on the same random frame, and compare.
+
+    A network with a state runs on FRAMES consecutive frames.
+    """
     count = FRAMES if model.network.keeps_state else 1
     frames = random_frames(model.network, count, seed)
     begin = time.perf_counter()
@@ -120,9 +123,10 @@ def verified(model: Model, plan: StreamingPlan, seed: int) -> Check:
 def as_lines(
     all_of: Together, checks: Sequence[Check], seconds: float, interpreted: Sequence[Sequence[str]]
 ) -> list[str]:
-    """Return the answer in one line, then the methods, for each network; then what runs showed.
+    """Return for each network its answer in one line and its methods, then the results of runs.
 
-    interpreted: of each network, in words, the arena of an interpreter, and what a program registers.
+    interpreted: for each network, lines about the arena of an interpreter and the operators to
+    register.
     """
     lines: list[str] = []
     fits = all_of.fits
@@ -164,7 +168,7 @@ def _multiplies(way: FitMethod) -> bool:
 
 
 def timing(one: Fit, platform: Platform) -> str:
-    """Return what predicted times are worth."""
+    """Return how accurate predicted times are."""
     core = platform.core
     if core is None:
         return (
@@ -177,7 +181,7 @@ def timing(one: Fit, platform: Platform) -> str:
 
 
 def _peak(platform: Platform) -> str:
-    """Return the most multiply-accumulates of a platform without counted instructions."""
+    """Return the peak multiply-accumulate rate of a platform without counted instructions."""
     most = platform.operations_per_second / OPERATIONS
     if platform.hertz is None:
         return f"{float(most / 10**9):.4g} GMAC/s"
@@ -186,7 +190,7 @@ def _peak(platform: Platform) -> str:
 
 
 def alternatives(one: Fit) -> list[str]:
-    """Return a line for each question nearby that needs less RAM."""
+    """Return a line for each alternative that needs less RAM."""
     begins = ["  instead  ", *(["           "] * len(one.alternatives))]
     return [
         f"{begin}{alternative.options}: {alternative.ram_in_words}"
@@ -226,7 +230,7 @@ def _verdict(one: Fit) -> str:
 
 
 def _limit(size: int, needed: int) -> str:
-    """Return a limit that a plan is above, and the limit that may be meant if its unit is missing."""
+    """Return a limit that a plan exceeds, with the probable limit if its unit is missing."""
     if _are_near(size, needed):
         return f"limit {size} B"
     is_unit_missing = size < 1000 and 1000 * size >= needed
@@ -235,7 +239,7 @@ def _limit(size: int, needed: int) -> str:
 
 
 def _taken_near(one: Fit, way: FitMethod) -> str:
-    """Return the bytes that a method takes: exactly, where four digits round to the limit."""
+    """Return the bytes that a method needs: exactly, if four digits round to the limit."""
     if way.plan.memories:
         return taken(way.plan)
     needed = one.needed_ram(way)
@@ -245,7 +249,7 @@ def _taken_near(one: Fit, way: FitMethod) -> str:
 
 
 def ram_in_words(beside: RamBeside, arena: int, state: int) -> str:
-    """Return the parts of the RAM that a network takes."""
+    """Return the parts of the RAM that a network needs."""
     reserve = f", reserve {bytes_in_words(beside.reserve_bytes)}" if beside.reserve_bytes else ""
     return (
         f"arena {bytes_in_words(arena)}, state at most {state} B, stack at most "
@@ -254,12 +258,12 @@ def ram_in_words(beside: RamBeside, arena: int, state: int) -> str:
 
 
 def _are_near(limit: int, needed: int) -> bool:
-    """Whether two sizes may be the same in four digits."""
+    """Whether two sizes may be equal in four digits."""
     return abs(limit - needed) * 1000 < needed
 
 
 def _in_memories(one: Fit) -> Iterator[str]:
-    """Yield what a plan takes of each memory, and its slow bytes beside those of others."""
+    """Yield the use of each memory by a plan, and its slow-memory traffic with bounds and baselines."""
     assert one.slow is not None
     way, memory_plan = one.best or one.least, one.slow
     slow = " and ".join(memory.name for memory in memory_plan.memories if memory.is_slow)
@@ -290,7 +294,7 @@ def _in_memories(one: Fit) -> Iterator[str]:
 
 
 def _stack_in_memory(one: Fit) -> list[str]:
-    """Return what the memory of the stack holds, where a memory is said to hold it."""
+    """Return the content of the memory that holds the stack, if a memory is declared to hold it."""
     homes = () if one.slow is None else one.slow.memories
     home = next((memory.name for memory in homes if STACK in memory.holds), None)
     if one.beside is None or home is None:
@@ -301,7 +305,7 @@ def _stack_in_memory(one: Fit) -> list[str]:
 
 
 def _by_memory(plan: StreamingPlan) -> str:
-    """Return the bytes from and to each slow memory, where there are several."""
+    """Return the bytes from and to each slow memory, if there are several."""
     if len(plan.traffic) < 2:
         return ""
     parts = [
@@ -314,7 +318,7 @@ def _by_memory(plan: StreamingPlan) -> str:
 
 
 def _of_weights(plan: StreamingPlan, weights: int) -> str:
-    """Return where the weights lie that can be moved, and how many a frame copies."""
+    """Return the memories of the weights that can be moved, and the bytes that a frame copies."""
     copied = sum(buffer.size for buffer in plan.buffers if buffer.kind is Kind.WEIGHTS)
     homes: dict[str, int] = {}
     for buffer in plan.buffers:
@@ -327,7 +331,7 @@ def _of_weights(plan: StreamingPlan, weights: int) -> str:
 
 
 def taken(plan: StreamingPlan) -> str:
-    """Return the bytes that a plan takes: of RAM, or of each memory, and those that move."""
+    """Return the bytes of RAM of a plan, or of each memory with the traffic between the memories."""
     if not plan.memories:
         return f"{needed_bytes_in_words(plan.arena_bytes)} of RAM"
     sizes = [f"{needed_bytes_in_words(memory.size)} of {memory.name}" for memory in plan.memories]
@@ -335,7 +339,7 @@ def taken(plan: StreamingPlan) -> str:
 
 
 def _hop(one: Hop) -> str:
-    """Return what a hop takes beside the whole window."""
+    """Return the cost of a hop compared with the whole window."""
     part = one.multiply_accumulates / max(one.window_multiply_accumulates, 1)
     return (
         f"  hop      {answers.counted(one.rows, 'row')}: {one.multiply_accumulates:,} "
@@ -346,14 +350,14 @@ def _hop(one: Hop) -> str:
 
 
 def _kept(plan: StreamingPlan) -> str:
-    """Return how many bytes stay from frame to frame, of a network that keeps any."""
+    """Return the bytes that are retained between frames, if the network has a state."""
     if not plan.kept_bytes:
         return ""
     return f", of which {bytes_in_words(plan.kept_bytes)} stay between frames"
 
 
 def accounting(one: Fit) -> str:
-    """Return what the bytes are those of, and the lower bound of all plans where it tells something."""
+    """Return the content that is counted, and the lower bound of all plans if it is informative."""
     plan = (one.best or one.least).plan
     is_bound_shown = one.lower_bound * LEAST_PART_OF_PLAN >= one.least.ram_bytes
     bound = f"; lower bound {bytes_in_words(one.lower_bound)}" if is_bound_shown else ""
@@ -415,7 +419,7 @@ def _together(all_of: Together) -> list[str]:
 
 
 def as_json(all_of: Together, checks: Sequence[Check], seconds: float) -> dict[str, Any]:
-    """Return one object: that of the network, or of several with each in `networks`."""
+    """Return the object of a single network, or an object with several networks in `networks`."""
     values = [fit.to_json() for fit in all_of.fits]
     for value, check in zip(values, checks, strict=False):
         value["verified"] = check.to_json()

@@ -1,7 +1,7 @@
-"""The answer of `csdf fit`, told beside that of a command that looks at fewer plans.
+"""The answer of `csdf fit` as a comparison in the output of other commands.
 
-`csdf cnn memory`, `csdf plan arena`, `fusion` and `reuse`, and the page of a report look at some of the
-plans that `csdf fit` looks at. Where it knows a better one, it stands beside theirs.
+`csdf cnn memory`, `csdf plan arena`, `fusion` and `reuse`, and the HTML report search only some of the
+plans that `csdf fit` searches. If `csdf fit` finds a better plan, they print it as well.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ def fit_beside(
     is_streamed: bool = False,
     platform: Platform = PLATFORMS[USUAL_PLATFORM],
 ) -> Together | None:
-    """Return what `csdf fit` finds for networks that work in turn, with its own effort for all.
+    """Return the answer of `csdf fit` for networks executed sequentially, with its own effort for all.
 
-    Within some RAM, or, without it, with the least product of RAM and time. is_streamed:
-    whether inputs come row by row, where they can, and results go out, as they do by parts. None
-    where the stop has ended, or nothing was found.
+    With `ram` within this RAM; without it, for the minimum product of RAM and time. is_streamed:
+    whether inputs arrive row by row, if they can, and results leave the arena, as in plans by row
+    blocks. None if the stop has ended, or no plan was found.
     """
     if stop.is_over():
         return None
@@ -69,9 +69,9 @@ def fit_beside(
 
 
 def checked_fit(path: str, network: Network, plan: StreamingPlan, **terms: Any) -> Fit:
-    """Return whether a network fits as a plan of a file says, which may not be a plan for it.
+    """Return whether a network fits with the plan of a file, which may not be a valid plan for it.
 
-    terms: of `fit_of`. Raises InvalidPlan with the file.
+    terms: of `fit_of`. Raises InvalidPlan with the name of the file.
     """
     try:
         with answers.working(f"checking the plan of {plan.network}"):
@@ -81,7 +81,7 @@ def checked_fit(path: str, network: Network, plan: StreamingPlan, **terms: Any) 
 
 
 def in_words(found: Together) -> str:
-    """Return the answer in one line, with the words of `csdf fit`."""
+    """Return the answer in one line, in the terms of `csdf fit`."""
     status, _ = found.verdict
     shown = [fit.best or fit.least for fit in found.fits]
     work = max(way.mac_ratio for way in shown)
@@ -103,7 +103,7 @@ def in_words(found: Together) -> str:
 
 
 def as_json(found: Together | None) -> dict[str, Any] | None:
-    """Return the answer as a JSON value; null where there is none."""
+    """Return the answer as a JSON value; null if there is no answer."""
     if found is None:
         return None
     status, reason = found.verdict

@@ -1,4 +1,4 @@
-"""A plan over time: the order of its firings, and when each buffer is in use."""
+"""A plan over time: the order of its firings, and the lifetime of each buffer in firings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from planners.plan.rematerialisation import worked_network
 
 
 class Life(NamedTuple):
-    """A buffer from the firing that first needs it to behind the one that last does."""
+    """A buffer with its lifetime: from its first firing to one past its last."""
 
     name: str
     start: int
@@ -24,9 +24,10 @@ class Life(NamedTuple):
 def firings_and_lives(
     network: Network, plan: StreamingPlan
 ) -> tuple[tuple[str, ...], tuple[Life, ...]]:
-    """Return the results of the firings of a frame in their order, and the lives of buffers.
+    """Return the results of the firings of a frame in order, and the lifetimes of buffers.
 
-    A stage of tiles is one firing. Of buffers in the arena that some firing uses, in their order.
+    A tiled stage is one firing. Only buffers in the arena that a firing uses are listed, in plan
+    order.
     """
     worked = worked_network(network, plan.rematerialised)
     table = StageTable(worked, element_bytes=plan.element_bytes)

@@ -104,12 +104,12 @@ def command_parser() -> argparse.ArgumentParser:
 
 
 class SinglePlan(argparse.Action):
-    """A file of plans, given once."""
+    """A file of plans, accepted once."""
 
     def __call__(
         self, _parser: object, options: argparse.Namespace, value: object, _option: object = None
     ) -> None:
-        """Take the file; refuse another one."""
+        """Store the file; reject a second one."""
         if options.plan is not None:
             words = (
                 "there is one already; csdf report MODEL --plan a.json --plan b.json compares plans"
@@ -126,7 +126,7 @@ WHERE_INPUTS_ARE = {
 
 
 def add_order_option(parser: argparse.ArgumentParser) -> None:
-    """Add the orders of the layers that are planned."""
+    """Add the option for the layer orders that are planned."""
     parser.add_argument(
         "--order",
         choices=("search", "file"),
@@ -166,7 +166,7 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_place_options(parser: argparse._ActionsContainer) -> None:
-    """Add --input and --output-memory: None where they are not given."""
+    """Add --input and --output-memory: None if they are not given."""
     parser.add_argument(
         "--input",
         choices=INPUTS,
@@ -192,8 +192,8 @@ def memory(text: str) -> GivenMemory:
 def memories_of_options(options: argparse.Namespace) -> tuple[BoardMemory, ...]:
     """Return the memories of the platform with the changes of --memory; empty for one memory.
 
-    Raises CsdfError for a name that the platform has not, and for options that say something else
-    about the memory than --memory does.
+    Raises CsdfError for a name that the platform does not have, and for options that contradict
+    --memory.
     """
     changes, platform = options.memories, options.platform
     board = platform_named(platform).memories if "is_platform_given" in options else ()

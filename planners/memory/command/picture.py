@@ -1,4 +1,4 @@
-"""Pictures of `csdf fit`: the plan over time, and the trade-off that it is taken from."""
+"""Pictures of `csdf fit`: the buffers of a plan over time, and the trade-off of RAM and MACs."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ COLOURS = ("#357", "#c63", "#585", "#85a", "#999", "#a33")
 
 
 def plan_picture(networks: Sequence[Network], fits: Sequence[Fit], suffix: str) -> str | bytes:
-    """Return the plans of answers over time: the bytes of each buffer, while firings touch it.
+    """Return the plans of answers over time: the bytes of each buffer, while firings use it.
 
-    A frame of each network, one after the other; of a plan in several memories a panel for each.
-    Raises UnwritableFile for another format than that of a picture.
+    A frame of each network is drawn, sequentially; a plan in several memories has a panel for each
+    memory. Raises UnwritableFile if the suffix is not a picture format.
     """
     methods = [fit.best or fit.least for fit in fits]
     if len(fits) == 1 and methods[0].plan.memories:
@@ -64,9 +64,9 @@ def plan_picture(networks: Sequence[Network], fits: Sequence[Fit], suffix: str) 
 
 @public
 def plot_plan(axes: Axes, network: Network | Model, plan: StreamingPlan) -> None:
-    """Draw a plan on axes of Matplotlib: the bytes of each buffer while firings of a frame touch it.
+    """Draw a plan on Matplotlib axes: the bytes of each buffer while firings of a frame use it.
 
-    network: that the plan is for. Memories of a plan in several lie one above the other.
+    network: the network of the plan. Several memories of a plan are drawn one above the other.
     """
     network = network.network if isinstance(network, Model) else network
     require_carried_out(network, plan)
@@ -75,7 +75,7 @@ def plot_plan(axes: Axes, network: Network | Model, plan: StreamingPlan) -> None
 
 
 def memories_picture(network: Network, plan: StreamingPlan, suffix: str) -> str | bytes:
-    """Return what lies where over the firings of a frame: a panel for each memory."""
+    """Return the buffers of each memory over the firings of a frame, with a panel for each memory."""
     lives = firings_and_lives(network, plan)[1]
     last = max((life.end for life in lives), default=1)
     placed = [(memory, begin) for memory, begin in plan.placed_memories if memory.size]
@@ -99,9 +99,9 @@ def memories_picture(network: Network, plan: StreamingPlan, suffix: str) -> str 
 
 
 def traffic_picture(network: str, front: Sequence[SlowTraffic], suffix: str) -> str | bytes:
-    """Return slow bytes over the size of the first memory; beside greedy splits and bounds.
+    """Return slow-memory traffic over the size of the first memory, with greedy splits and bounds.
 
-    Where times are known: time over that size.
+    If times are known, the picture shows time over this size instead.
     """
     is_timed = any(point.nanoseconds is not None for point in front)
     unit = 10**6 if is_timed else 1000  # milliseconds, or kB
@@ -139,7 +139,7 @@ def traffic_picture(network: str, front: Sequence[SlowTraffic], suffix: str) -> 
 
 
 def _draw_ways(axes: Axes, found: Fit, colour: str) -> None:
-    """Draw the ways of a network as dots, and the least work that fits as steps."""
+    """Draw the plans of a network as dots, and the minimum of MACs that fits as steps."""
     ways = sorted(found.methods, key=found.needed_ram)
     sizes = [found.needed_ram(way) / 1000 for way in ways]
     works = [float(way.mac_ratio) for way in ways]
@@ -155,9 +155,9 @@ def _mark_sizes(axes: Axes) -> None:
 
 
 def work_axis(works: Sequence[Fraction]) -> tuple[float, float]:
-    """Return the ends of the axis of work: it begins with the least, below which there is none.
+    """Return the ends of the MACs axis, which begins with the minimum.
 
-    That is 1, the network computed once, or 0 where nothing is multiplied.
+    The minimum is 1, the network without recomputation, or 0 if it has no MACs.
     """
     least, most = min(Fraction(1), *works), max(works)
     return float(least), float(max(most + (most - least) / 20, least + LEAST_SPAN))
@@ -166,7 +166,7 @@ def work_axis(works: Sequence[Fraction]) -> tuple[float, float]:
 def fit_picture(fits: Sequence[Fit], suffix: str) -> str | bytes:
     """Return the picture: a line of trade-offs for each network, with its limit.
 
-    Raises UnwritableFile for another format than that of a picture.
+    Raises UnwritableFile if the suffix is not a picture format.
     """
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     axes = figure.add_subplot()
@@ -177,7 +177,7 @@ def fit_picture(fits: Sequence[Fit], suffix: str) -> str | bytes:
 
 @public
 def plot_fit(axes: Axes, found: Fit) -> None:
-    """Draw the methods of an answer on axes of Matplotlib: RAM to the right, MACs upwards."""
+    """Draw the methods of an answer on Matplotlib axes: RAM to the right, MACs upwards."""
     _draw_fits(axes, [found])
 
 

@@ -46,7 +46,7 @@ STEPS = 200  # of the search for an interpreter's arena; the plans of 17 files t
 
 
 class Fitted(NamedTuple):
-    """A network, the answer, and what a run of its plan gave, if there was one."""
+    """A network, its answer, and the result of a run of its plan, if there was a run."""
 
     network: Network
     fit: Fit
@@ -122,7 +122,7 @@ def work(options: argparse.Namespace) -> int:
 def _interpreted(source: str, options: argparse.Namespace) -> tuple[InterpreterArena, int] | None:
     """Return the arena of TensorFlow Lite Micro for a file, and the bytes of tensors and scratch.
 
-    None for other files, and where the question is about other types or a plan that is given.
+    None for other files, and if the question is about other element types or a loaded plan.
     """
     is_other = not source.lower().endswith(".tflite") or options.is_element_given
     if is_other or options.plan is not None or options.hop is not None:
@@ -134,7 +134,7 @@ def _interpreted(source: str, options: argparse.Namespace) -> tuple[InterpreterA
 
 
 def _given_plans(options: argparse.Namespace) -> Sequence[StreamingPlan | None]:
-    """The plans of the file that is given, one for each model; of each model none where no file is."""
+    """The plans of the plan file, one for each model; None for each model without a plan file."""
     if options.plan is None:
         return [None for _ in options.models]
     for name in ("input", "output-memory", "fps", "durations"):
@@ -149,7 +149,7 @@ def _given_plans(options: argparse.Namespace) -> Sequence[StreamingPlan | None]:
 
 
 def _front(request: FitRequest, options: argparse.Namespace) -> list[SlowTraffic]:
-    """Return what moves with the first memory smaller and larger."""
+    """Return the traffic for smaller and larger sizes of the first memory."""
     name, first = request.network.name, request.memories[0].name
     effort_each = f", an effort of {time_in_words(options.effort)} each"
     output.remark("csdf fit", f"drawing {len(FRONT)} sizes of {first}{effort_each}")
@@ -159,7 +159,7 @@ def _front(request: FitRequest, options: argparse.Namespace) -> list[SlowTraffic
 
 
 def _longest(options: argparse.Namespace) -> Fraction | None:
-    """Nanoseconds of a frame at most."""
+    """Time limit of a frame in nanoseconds."""
     return None if options.fps is None else NANOSECONDS / options.fps
 
 
@@ -169,7 +169,7 @@ def _fitted(
     options: argparse.Namespace,
     memories: Sequence[BoardMemory],
 ) -> Fitted:
-    """Return the answer about the network of a file or of the catalogue; plan: the one to check."""
+    """Return the answer about the network of a file or a built-in model; plan: the plan to check."""
     model = chosen.read_source(source, options, with_weights=options.verify, knows_state=True)
     window = model.network
     if options.hop is not None:
@@ -200,7 +200,7 @@ def _fitted(
 def _beside_window(
     network: Network, window: Network, source: str, options: argparse.Namespace
 ) -> Hop:
-    """Return the work of a hop, and work and RAM of the whole window with the fewest MACs."""
+    """Return the MACs of a hop, and MACs and RAM of the whole window with the fewest MACs."""
     size = options.element_bytes if options.is_element_given else None
     work, window_work = [
         sum(multiply_accumulates(layer, net.input_shapes(layer)) for layer in net.layers)
@@ -249,7 +249,7 @@ def _answered(request: FitRequest, source: str, options: argparse.Namespace) -> 
 
 
 def _exit_code(all_of: Together, checks: Sequence[Check], *, is_cut_short: bool) -> int:
-    """Return the exit code; is_cut_short: the clock ended a search, and its best is no answer."""
+    """Return the exit code; is_cut_short: the time limit ended a search, so its best is no answer."""
     if not all(check.is_equal for check in checks):
         return answers.NO
     status, _ = all_of.verdict
