@@ -29,6 +29,7 @@ def by_maps(source, kernel, steps, output):
                 for j in range(kernel_columns):
                     weight = kernel[f, c, i, j]
                     shift = j * column_dilation - left
+                    # Output columns whose tap is inside the map: 0 <= x * across + shift < width.
                     first = max(0, -(shift // across))
                     upto = min(output.shape[2], (width - 1 - shift) // across + 1)
                     for y in range(output.shape[1]):
@@ -63,6 +64,7 @@ def _rows_in_turn(source, kernel, steps, output, filter_turns, row_turns):
     channels, height, width = source.shape[:3]
     group_filters = filters * group_channels // channels
     for turn in range(filters * output.shape[1]):
+        # One flat loop for two loop orders: rows within a filter, or filters within a row.
         f = turn // filter_turns % filters
         y = turn // row_turns % output.shape[1]
         first_channel = f // group_filters * group_channels
@@ -109,6 +111,8 @@ def by_four_filters(source, kernel, steps, output):
                         shift = j * column_dilation - left
                         first = max(0, -(shift // across))
                         upto = min(output.shape[2], (width - 1 - shift) // across + 1)
+                        # Blocking by four filters: each input element is loaded once for four
+                        # products.
                         weight0 = kernel[block, c, i, j, 0]
                         weight1 = kernel[block, c, i, j, 1]
                         weight2 = kernel[block, c, i, j, 2]
@@ -145,6 +149,8 @@ def by_places(source, kernel, steps, output):
                     for c in range(channels):
                         element = source[row, column, c]
                         first = c // group_channels * group_filters
+                        # The innermost loop is contiguous in the weights and the output, so it
+                        # vectorises.
                         for f in range(group_filters):
                             output[y, x, first + f] += element * kernel[i, j, c, f]
 
@@ -161,6 +167,7 @@ def by_four_places(source, kernel, steps, output):
     for y in range(output.shape[0]):
         x = 0
         while x < output.shape[1]:
+            # Blocks of four columns, then the remaining columns one by one.
             places = 4 if x + 4 <= output.shape[1] else 1
             for place in range(places):
                 for f in range(filters):
@@ -171,6 +178,8 @@ def by_four_places(source, kernel, steps, output):
                     continue
                 for j in range(kernel_columns):
                     column = x * across + j * column_dilation - left
+                    # Interior: all four taps are inside the map, so no bounds are tested in the
+                    # inner loops.
                     if places == 4 and column >= 0 and column + 3 * across < width:
                         for c in range(channels):
                             element0 = source[row, column, c]

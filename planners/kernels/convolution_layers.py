@@ -20,6 +20,7 @@ MEAN = 1
 def finish_by_channels(output, bias, slope, low, high):
     """Add its bias to each map, scale what is below zero by the slope, clip to low .. high."""
     for f in range(output.shape[0]):
+        # Bias, leaky ReLU and clipping are fused into one pass over the map.
         shift = bias[f]
         for y in range(output.shape[1]):
             for x in range(output.shape[2]):
@@ -84,6 +85,7 @@ def pool_by_channels(source, kernel, steps, function, outside, counts, output):
                             output[c, y, x] += source[c, row, x * across + shift]
             if function == MEAN:
                 for x in range(output.shape[2]):
+                    # The divisor of each window is an input, so padding may count or not.
                     output[c, y, x] /= counts[y, x]
 
 
@@ -141,6 +143,7 @@ def neighbour_squares_by_places(source, before, after, output):
 def transpose(source, output, block):
     """Write the rows of a matrix as columns, in blocks that stay near; source (m, n), out (n, m)."""
     height, width = source.shape[:2]
+    # Loop tiling: strided accesses stay within one block, for locality in the cache.
     for top in range(0, height, block):
         for left in range(0, width, block):
             for j in range(left, min(left + block, width)):
@@ -161,6 +164,8 @@ def columns(source, steps, first, lowered):
         for i in range(kernel_rows):
             for j in range(kernel_columns):
                 shift = j * column_dilation - left
+                # im2col: columns begin to end have their tap inside the map, the others are
+                # padding.
                 begin = min(places, max(0, -(shift // across)))
                 end = max(begin, min(places, (width - 1 - shift) // across + 1))
                 for y in range(rows):
@@ -192,6 +197,8 @@ def rows(source, steps, first, lowered):
                 row = (first + y) * down + i * row_dilation - top
                 for j in range(kernel_columns):
                     column = x * across + j * column_dilation - left
+                    # A row of the matrix is the window of one output pixel, with zeros outside the
+                    # map.
                     if 0 <= row < height and 0 <= column < width:
                         for c in range(channels):
                             lowered[y, x, i, j, c] = source[row, column, c]

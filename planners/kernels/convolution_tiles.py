@@ -27,6 +27,8 @@ def forwards_by_channels(
     for c in range(transformed.shape[2]):
         for ty in range(transformed.shape[3]):
             for p in range(transformed.shape[0]):
+                # The transform is separable: combine rows first, in one line for all tiles of a row
+                # of tiles.
                 for x in range(len(line)):
                     line[x] = 0
                 for a in range(row_points.shape[1]):
@@ -43,6 +45,8 @@ def forwards_by_channels(
                         factor = column_points[q, b]
                         if factor == 0:
                             continue
+                        # Then combine columns; neighbouring tiles overlap and read the same
+                        # elements of the line.
                         for tx in range(transformed.shape[4]):
                             transformed[p, q, c, ty, tx] += factor * line[tx * across + b]
 
@@ -108,6 +112,8 @@ def backwards_by_channels(products, row_results, column_results, first, line, ou
                         for tx in range(line.shape[1]):
                             line[q, tx] += factor * products[p, q, f, ty, tx]
                 for n in range(spacing):
+                    # Tiles whose column n is inside the output; the last tile of a row may be cut
+                    # off.
                     tiles = min(line.shape[1], (width - 1 - n) // spacing + 1)
                     for tx in range(tiles):
                         output[f, y, tx * spacing + n] = 0
@@ -116,6 +122,7 @@ def backwards_by_channels(products, row_results, column_results, first, line, ou
                         if factor == 0:
                             continue
                         for tx in range(tiles):
+                            # The imaginary parts of a Fourier transform cancel in the sum over q.
                             part = factor * line[q, tx]
                             output[f, y, tx * spacing + n] += part.real
 

@@ -28,9 +28,12 @@ def undominated(first, second, order, firsts, seconds, kept):
                 high = middle
             else:
                 place = middle + 1
+        # Dominated: a kept point is no worse in the first two numbers, and by the order in the
+        # third.
         if place > 0 and seconds[place - 1] <= second[point]:
             continue
         end = place
+        # Steps that the new point dominates in the first two numbers leave the staircase.
         while end < steps and seconds[end] >= second[point]:
             end += 1
         if place > 0 and firsts[place - 1] == value:

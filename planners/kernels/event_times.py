@@ -89,6 +89,8 @@ def advance(
             last = events[series]
             first = base[series]
             while k < last:
+                # Max-plus recurrence: the latest of the frame's beginning, the event before, and
+                # all waits.
                 best = frame * period
                 space = gap[series] if gap_at[series] < 0 else numbers[gap_at[series] + k]
                 if k > 0:
@@ -104,6 +106,7 @@ def advance(
                         continue
                     token += shift[wait]
                     back = 0
+                    # A negative token belongs to an earlier frame.
                     while token < 0:
                         token += tokens[wait]
                         back += 1
@@ -112,6 +115,8 @@ def advance(
                     event = token if event_at[wait] < 0 else numbers[event_at[wait] + token]
                     writer = source[wait]
                     if back == 0:
+                        # The time of the token is not known yet: continue its series first (depth
+                        # first).
                         if event >= position[writer]:
                             blocked = wait
                             wanted = event
@@ -132,6 +137,8 @@ def advance(
                 continue
             cause[series] = blocked
             writer = source[blocked]
+            # A series that waits for itself within one frame: a cycle without tokens, so a
+            # deadlock.
             if is_stacked[writer]:
                 answer[1] = depth
                 depth -= 1
@@ -213,6 +220,7 @@ def trace(
     while True:
         at = base[series] + event
         value = times[now % slots * total + at]
+        # The same event in two frames: the walk has closed a critical cycle.
         if met_at[at] >= 0:
             entry = met_at[at]
             answer[0] = length
@@ -242,6 +250,7 @@ def trace(
                 event = events[series] - 1
                 now -= 1
                 continue
+        # Find a wait whose token explains the time exactly.
         latest = -1
         for wait in range(wait_start[series], wait_start[series + 1]):
             if enabled[wait] == 0:

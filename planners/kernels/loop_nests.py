@@ -85,6 +85,7 @@ def minimum_traffic(choices, layer, answer):
         least_read = min(least_read, columns[column * AXIS_OPTION + READ])
     for row in range(len(rows) // AXIS_OPTION):
         here = row * AXIS_OPTION
+        # Bound: the least traffic of this row option with any column option.
         least = depth * rows[here + READ] * least_read
         least += layer.weights * rows[here + WEIGHT_ROUNDS]
         if least + layer.outputs * (2 * rows[here + OUTPUT_ROUNDS] - 1) >= search.best:
@@ -125,6 +126,7 @@ def choose_loops(choices, layer, search):
     for choice in range(len(choices.filters) // LOOP_OPTION):
         at = choice * LOOP_OPTION
         moved = search.inputs * choices.filters[at + 2] + search.weights
+        # Filter tiles fall, so later tiles reread the input at least as often: none can be better.
         if moved + layer.outputs * (2 * search.visits - 1) >= search.best:
             break
         fixed = search.held_output * choices.filters[at]
@@ -137,6 +139,7 @@ def choose_loops(choices, layer, search):
             > layer.room
         ):
             continue
+        # Two pointers over falling tile sizes: as the filter tile shrinks, the channel tile grows.
         while channel > 0:
             first = (channel - 1) * LOOP_OPTION
             held = (

@@ -154,6 +154,7 @@ def restart(walk, arrays, search):
 
 def put_bit(search, step):
     """Add a step to the bits at hand."""
+    # Zobrist hashing: the key is the XOR of the random keys of the steps.
     search.here[search.word[step]] += search.power[step]
     search.here_key ^= search.keys[step]
 
@@ -181,6 +182,8 @@ def run_free(walk, search):
         for k in range(len(search.universe)):
             step = search.universe[k]
             if walk.is_done[step] == 0 and walk.waiting[step] == 0:
+                # Dominance: a step that fits the bound and does not raise the live bytes is
+                # executed at once.
                 if walk.change(step) <= 0 and fits(walk, search, step):
                     run_on(walk, search, step)
                     is_new = True
@@ -202,6 +205,7 @@ def lookup(arrays, search):
     place = search.here_key & mask
     while arrays.table[place] != 0:
         state = arrays.table[place] - 1
+        # Linear probing; bits are compared as well, since different down-sets may share a key.
         if arrays.key[state] == search.here_key:
             word = 0
             while word < words and arrays.bits[state * words + word] == search.here[word]:
@@ -255,6 +259,7 @@ def is_alive(arrays, search, state):
         if arrays.is_dead[at] == 1:
             return False
         parent = arrays.parent[at]
+        # Lazy deletion: a parent with replaced continuations gives way to a further link.
         stand_in = arrays.replacement[parent]
         if arrays.is_dead[parent] == 0 and (stand_in < 0 or stand_in == at):
             at = parent
@@ -306,6 +311,7 @@ def expand(walk, cut, arrays, search, state):
                 return
             place = lookup(arrays, search)
             child = arrays.table[place] - 1
+            # Transposition: the down-set was reached before, so this parent becomes a further link.
             if child >= 0 and is_alive(arrays, search, child):
                 add_link(arrays, search, child, state, step)
             else:
@@ -327,6 +333,7 @@ def expand(walk, cut, arrays, search, state):
 def push(arrays, search, bottom, child):
     """Put a state on the stack, above those with more live bytes down to the bottom."""
     place = search.top
+    # Insertion sort: the state of least live bytes is on top of the stack and expanded first.
     while place > bottom and arrays.live[arrays.stack[place - 1]] < arrays.live[child]:
         arrays.stack[place] = arrays.stack[place - 1]
         place -= 1
@@ -339,6 +346,7 @@ def is_passed_by_all(walk, search):
     for k in range(len(search.universe)):
         step = search.universe[k]
         if walk.is_done[step] == 0 and walk.waiting[step] == 0:
+            # A ready step whose predecessors are the whole down-set comes after all its steps.
             if search.before[step] != walk.count:
                 return False
     return True
@@ -367,6 +375,7 @@ def write_path(walk, arrays, search, first, last):
     """Write the steps from one state to a later one on the trail; the later one is at hand then."""
     depth = 0
     at = last
+    # Collect the path backwards along parents, then replay it forwards.
     while at != first:
         search.path[depth] = at
         depth += 1
@@ -429,6 +438,7 @@ def valley_between(walk, cut, arrays, search, origin, state):
     for k in range(length):
         search.path[k] = search.trail[k]
         search.mark[search.trail[k]] = 1
+    # Minimum cut between the two down-sets: the valley of least live bytes.
     cut.least_between(search.mark)
     load_state(walk, arrays, search, origin)
     for k in range(length):

@@ -90,6 +90,7 @@ class Walk:
         """Return the bytes that are live while a ready step runs."""
         total = self.live + self.tensors.made_bytes[step]
         for entry in range(self.tensors.pair_start[step], self.tensors.pair_start[step + 1]):
+            # In place: the result overwrites an input of which this step is the last reader.
             tensor = self.tensors.pair[entry]
             if self.unread[tensor] == 1 and self.tensors.is_output[tensor] == 0:
                 return self.live
@@ -101,6 +102,7 @@ class Walk:
         for entry in range(self.tensors.read_start[step], self.tensors.read_start[step + 1]):
             tensor = self.tensors.read[entry]
             if self.unread[tensor] == 1 and self.tensors.is_output[tensor] == 0:
+                # The step is the last reader, so the tensor is dead after it.
                 difference -= self.tensors.size[tensor]
         return difference
 
@@ -130,6 +132,7 @@ class Walk:
                 self.tensors.reader_start[tensor], self.tensors.reader_start[tensor + 1]
             ):
                 self.waiting[self.tensors.reader[k]] += 1
+        # The counts are those before the step again, so the change is the one that `run` added.
         self.live -= self.change(step)
 
 
@@ -170,10 +173,12 @@ class FlowNetwork:
         (1973).
         """
         self.build(mark)
+        # Dinic's algorithm: a level graph, then a blocking flow, until the sink is unreachable.
         while self.levels():
             for node in range(self.nodes):
                 self.arc[node] = self.head[node]
             self.augment()
+        # The maximal minimum cut: all nodes that cannot reach the sink are on the source side.
         self.reach_sink()
         for step in range(len(mark)):
             if mark[step] == 1 and self.level[self.node[step]] < 0:
@@ -203,6 +208,8 @@ class FlowNetwork:
                     tensor = self.tensors.read[entry]
                     maker = self.tensors.producer[tensor]
                     if maker >= 0 and mark[maker] == 1:
+                        # Infinite capacity: a down-set that contains a step contains the producers
+                        # of its inputs.
                         self.add_edge(self.node[step], self.node[maker], ENDLESS)
                     elif self.stamp[tensor] != self.stamped:
                         self.add_tensor(mark, tensor, SOURCE)
@@ -219,6 +226,8 @@ class FlowNetwork:
         if is_live:
             self.add_edge(node, SINK, self.tensors.size[tensor])
         elif end > begin:
+            # Lawler's node for a hyperedge: a tensor is cut once, whatever the number of its
+            # readers.
             net = self.nodes
             self.nodes += 1
             self.head[net] = -1
@@ -256,6 +265,7 @@ class FlowNetwork:
             while edge >= 0:
                 self.work += 1
                 head = self.target[edge]
+                # Breadth-first search over edges with residual capacity.
                 if self.room[edge] > 0 and self.level[head] < 0:
                     self.level[head] = self.level[node] + 1
                     self.queue[last] = head
@@ -281,6 +291,7 @@ class FlowNetwork:
                 if self.room[edge] > 0 and self.level[head] == self.level[node] + 1:
                     break
                 edge = self.following[edge]
+            # Current arc: edges found useless in this phase are not looked at again.
             self.arc[node] = edge
             if edge >= 0:
                 self.queue[depth] = edge
@@ -289,6 +300,7 @@ class FlowNetwork:
             elif depth == 0:
                 break
             else:
+                # Dead end: remove the node from the level graph and retreat.
                 self.level[node] = -1
                 depth -= 1
                 node = self.target[twin(self.queue[depth])]
@@ -298,6 +310,7 @@ class FlowNetwork:
         most = ENDLESS
         for k in range(depth):
             most = min(most, self.room[self.queue[k]])
+        # The search resumes at the first saturated edge of the path, not at the source.
         full = -1
         for k in range(depth):
             edge = self.queue[k]

@@ -44,6 +44,7 @@ def overlaps(lifetimes, order, active, fill, conflicts):
         kept = 0
         for k in range(actives):
             neighbour = active[k]
+            # Sweep by start time: a block whose lifetime has ended leaves the active set for good.
             if lifetimes.end[neighbour] > lifetimes.start[block]:
                 active[kept] = neighbour
                 kept += 1
@@ -99,6 +100,7 @@ def lowest_fit(order, ground, conflicts, placed):
                 ground.gap_begin[taken] = placed.offset[neighbour] - conflicts.rise[entry]
                 ground.gap_end[taken] = placed.offset[neighbour] + conflicts.lift[entry]
                 taken += 1
+        # First fit: scan the forbidden intervals by their lower end for the first gap.
         sort_gaps(ground, taken)
         placed.offset[block] = first_room(ground, block, taken)
         placed.is_placed[block] = 1
@@ -128,6 +130,7 @@ def first_room(ground, block, taken):
     for k in range(taken):
         if place <= ground.gap_begin[k]:
             break
+        # Raise the candidate to the next aligned offset above the forbidden interval.
         if place < ground.gap_end[k]:
             place = (ground.gap_end[k] + unit - 1) // unit * unit
     return place
@@ -196,6 +199,7 @@ def room_by_time(starts, ends, begins, tops, stack, lifetimes, ground, block, is
         later_upto = later + stack.count[last]
     chosen = -1
     least = 0
+    # Merge the blocks of both windows by offset, as in merge sort.
     while k < upto or later < later_upto:
         if later == later_upto or (k < upto and begins[k] <= begins[later]):
             entry = k
@@ -206,6 +210,7 @@ def room_by_time(starts, ends, begins, tops, stack, lifetimes, ground, block, is
         if starts[entry] < end and start < ends[entry]:
             room = begins[entry] - place
             if room >= size:
+                # First fit returns the lowest gap; best fit compares the sizes of all gaps.
                 if is_tight == 0:
                     return place
                 if chosen < 0 or room < least:
@@ -224,6 +229,7 @@ def put_by_time(stack, lifetimes, block, place):
         low = stack.first[window]
         upto = low + stack.count[window]
         high = upto
+        # Binary search: each window stays sorted by offset.
         while low < high:
             middle = (low + high) // 2
             if stack.begin[middle] < place:

@@ -119,6 +119,7 @@ def search(part, conflicts, cliques, guide, beam, limit):
         if beam.turn < beam.members:
             block = beam.group[beam.turn]
             beam.turn += 1
+            # Symmetry breaking: of two identical blocks only the first may be placed first.
             if guide.twin[block] < 0 or beam.is_placed[guide.twin[block]] == 1:
                 try_block(part, conflicts, cliques, guide, beam, block)
         elif beam.members > 0 and raise_group(part, conflicts, beam):
@@ -170,6 +171,7 @@ def gather(part, conflicts, beam):
     beam.members = 1
     beam.turn = 0
     done = 0
+    # Breadth-first search over conflicts between blocks at the lowest offset.
     while done < beam.members:
         block = beam.group[done]
         done += 1
@@ -194,6 +196,7 @@ def raise_group(part, conflicts, beam):
     for k in range(beam.members):
         block = beam.group[k]
         beam.low[block] = rounded_up(rest, part.alignment[block])
+        # Above its highest offset the block has no position left: prune the branch.
         if beam.low[block] > part.highest[block]:
             return False
     for k in range(beam.left):
@@ -229,6 +232,7 @@ def is_among_the_best(guide, beam, lost, share):
     kept = beam.kept
     if kept.count < len(kept.heap):
         return True
+    # The heap is full: a step enters only if it is better than the worst step, at the top.
     worth = lost * guide.whole // (beam.rows.share[beam.parent] + share)
     if worth < kept.worth[kept.heap[0]]:
         return True
@@ -248,6 +252,8 @@ def try_block(part, conflicts, cliques, guide, beam, block):
         return
     kept = beam.kept
     worth = lost * guide.whole // (beam.rows.share[beam.parent] + share)
+    # A row is identified by a hash that sums over its unplaced blocks, so the order of the blocks
+    # does not matter.
     total = 1
     for k in range(beam.left - 1):
         unplaced = beam.try_order[k]
@@ -255,6 +261,8 @@ def try_block(part, conflicts, cliques, guide, beam, block):
         total = (total + (beam.try_low[unplaced] + 1) * key) & MASK
     mark = total
     place = mark & (len(kept.seen) - 1)
+    # Duplicate detection by hash in a direct-mapped table: an overwritten entry lets a duplicate
+    # pass.
     if kept.seen[place] == mark:
         return
     kept.seen[place] = mark
@@ -302,6 +310,7 @@ def merge(beam, block):
         elif unplaced != block:
             beam.try_order[count] = unplaced
             count += 1
+    # Merge the unchanged and the raised blocks from the back, as in merge sort.
     while risen > 0:
         unplaced = beam.risen[risen - 1]
         if count > 0 and beam.try_low[beam.try_order[count - 1]] > beam.try_low[unplaced]:
@@ -325,6 +334,8 @@ def room_lost(part, cliques, guide, order, low, count):
         for entry in range(cliques.start[block], cliques.start[block + 1]):
             clique = cliques.clique[entry]
             level = cliques.level[clique]
+            # Jackson's rule: schedule a clique as one machine, with smallest offsets as release
+            # dates.
             if begin > level:
                 level = begin
             cliques.level[clique] = level + cliques.weight[entry]
@@ -377,6 +388,7 @@ def climb(part, conflicts, guide, beam):
         step = kept.heap[row]
         block = kept.block[step]
         open_row(beam, kept.parent[step])
+        # A step stores no row: repeat the raises of its parent, then place its block.
         for _ in range(kept.raises[step]):
             gather(part, conflicts, beam)
             raise_group(part, conflicts, beam)
@@ -392,6 +404,7 @@ def climb(part, conflicts, guide, beam):
         beam.next.share[row] = beam.rows.share[kept.parent[step]] + guide.share[block]
     for place in range(len(kept.seen)):
         kept.seen[place] = 0
+    # Double buffering: the arrays of the finished level are reused for the level after next.
     rows = beam.rows
     beam.rows = beam.next
     beam.next = rows

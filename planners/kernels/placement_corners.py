@@ -77,6 +77,7 @@ def search(tiles, filling, limit):
             return NONE
     while filling.looked < last:
         frame = filling.depth * FRAME
+        # Backtrack: remove the block tried last in this corner.
         if filling.frames[frame + BLOCK] >= 0:
             lift(tiles, filling, filling.frames[frame + BLOCK], 0)
         block = next_block(tiles, filling, frame)
@@ -121,14 +122,17 @@ def open_corner(tiles, filling):
         end = begin + 1
         while end < columns and filling.height[end] == here:
             end += 1
+        # A valley of the skyline: both neighbours are higher, or outside of the time axis.
         is_low = begin == 0 or filling.height[begin - 1] > here
         if end < columns and filling.height[end] < here:
             is_low = False
         if is_low and here < tiles.capacity:
             for is_right in range(2):
                 fitting = fits(tiles, filling, begin, end, is_right, least)
+                # A corner that no block fits refutes the branch, as no byte may stay free.
                 if fitting == 0:
                     return False
+                # Fail first: branch on the corner with the fewest fitting blocks.
                 if fitting < least:
                     least = fitting
                     filling.frames[frame + BEGIN] = begin
@@ -182,8 +186,10 @@ def next_block(tiles, filling, frame):
                 or tiles.end[block] > end
             ):
                 continue
+            # Symmetry breaking: blocks of equal lifetime and size are placed in one order only.
             if tiles.twin[block] >= 0 and filling.is_placed[tiles.twin[block]] == 0:
                 continue
+            # Blocks that end level with the neighbouring columns are tried first.
             touched = 0
             if tiles.start[block] == begin and begin > 0 and filling.height[begin - 1] == top:
                 touched = 1

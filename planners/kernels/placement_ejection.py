@@ -80,21 +80,26 @@ def search(places, conflicts, size, shelf, limit):
         block = shelf.waiting[turn]
         near = look(places, conflicts, shelf, block)
         place = cheapest(places, shelf, block, near)
+        # Each offset would eject a fixed block: draw another waiting block.
         if shelf.least >= FIXED_PRICE:
             continue
         shelf.waits -= 1
         shelf.waiting[turn] = shelf.waiting[shelf.waits]
         if shelf.least > 0:
+            # Penalty counter of Nagata and Braysy: a block that was hard to insert costs more to
+            # eject.
             shelf.price[block] += FULL
             push_out(conflicts, shelf, block, place)
         put(size, shelf, block, place)
         if shelf.least > 0:
+            # Perturbation after an ejection: moves to free offsets join gaps.
             shift_some(places, conflicts, size, shelf, block)
     return FOUND if shelf.waits == 0 else UNDECIDED
 
 
 def below(shelf, limit):
     """Return a random number below the limit."""
+    # Linear congruential generator modulo 2^40; the low bits have short periods and are dropped.
     shelf.random = (shelf.random * 1664525 + 1013904223) & MASK
     return (shelf.random >> 16) * limit >> 24
 
@@ -153,6 +158,7 @@ def look_at_conflicts(places, conflicts, shelf, block):
 def sort_pairs(numbers, blocks, count):
     """Sort this many numbers with their blocks. A Shell sort."""
     step = 1
+    # Knuth's gap sequence for Shell sort: 1, 4, 13, 40, ...
     while step < count // 9:
         step = 3 * step + 1
     while step > 0:
@@ -208,6 +214,7 @@ def cheapest(places, shelf, block, near):
             price -= shelf.price[shelf.above_block[left]]
             left += 1
         seen = price
+        # Diversification: a random factor from 1 to below 1.5 lets dearer offsets win at times.
         if price > 0 and price < FIXED_PRICE:
             seen = price // FULL * (FULL + below(shelf, FULL // 2))
         if ties == 0 or seen < least:
@@ -216,6 +223,8 @@ def cheapest(places, shelf, block, near):
             chosen = here
         elif seen == least:
             ties += 1
+            # Reservoir sampling: each of the equally cheap offsets is chosen with equal
+            # probability.
             if below(shelf, ties) == 0:
                 chosen = here
         if here >= top:
@@ -243,6 +252,7 @@ def free_place(places, shelf, block, near):
     while True:
         while left < near and shelf.above[left] <= here:
             left += 1
+        # Every interval entered has been left again: no neighbour conflicts with this offset.
         if entered == left and here != shelf.begin[block]:
             ties += 1
             if below(shelf, ties) == 0:

@@ -148,6 +148,7 @@ def enter_rest(conflicts, cliques, tree):
     first = tree.frames[frame + LAST]
     tree.stamp += 1
     tree.missing = len(tree.low)
+    # Dynamic decomposition (MiniMalloc): collect the next connected component of conflicts.
     tree.queue[0] = tree.order[first]
     reached = reach(conflicts, tree)
     for k in range(reached):
@@ -178,6 +179,7 @@ def reach(conflicts, tree):
     tree.seen[tree.queue[0]] = tree.stamp
     reached = 1
     done = 0
+    # Breadth-first search over conflicts between unplaced blocks.
     while done < reached and tree.missing > 0:
         block = tree.queue[done]
         done += 1
@@ -218,6 +220,7 @@ def renew_heat(cliques, tree, first, last):
         tree.trail[tree.length] = block + 2 * len(tree.low)
         tree.trail[tree.length + 1] = tree.heat[block]
         tree.length += 2
+        # The heat of a block is the weight left in its fullest clique.
         tree.heat[block] = most
 
 
@@ -252,10 +255,13 @@ def choose(part, tree, frame):
         block = tree.order[position]
         here = tree.low[block]
         heat = tree.heat[block]
+        # Dominance: at the lowest possible end of a block or above, that block fits below, so the
+        # choice need not be tried.
         if here + part.size[block] < dominated:
             dominated = here + part.size[block]
         if here < after or here > bottom:
             continue
+        # Canonical order: only choices after the last one by offset, heat and rank.
         if here == after and (
             heat > after_heat or (heat == after_heat and part.rank[block] <= after_rank)
         ):
@@ -294,6 +300,8 @@ def place(part, conflicts, tree, frame, chosen):
         tree.queue[near] = neighbour
         near += 1
         least = bottom + conflicts.rise[entry]
+        # Propagation: raise the smallest offset of a conflicting block, with its old value on the
+        # trail.
         if least > tree.low[neighbour]:
             unit = part.alignment[neighbour]
             least = (least + unit - 1) // unit * unit
@@ -338,6 +346,8 @@ def settle(part, conflicts, tree, frame):
         if least < bottom or (
             least == bottom and (heat > warmth or (heat == warmth and part.rank[block] < rank))
         ):
+            # A block passed over in the canonical order has to rest on a block that is placed
+            # later.
             least = least_rest(part, conflicts, tree, block, bottom)
             if least > part.highest[block]:
                 return -1
@@ -374,6 +384,7 @@ def cliques_fit(part, cliques, tree, settled):
         for entry in range(cliques.start[block], cliques.start[block + 1]):
             clique = cliques.clique[entry]
             level = cliques.level[clique]
+            # Jackson's rule: a clique is one machine, and smallest offsets are release dates.
             if begin > level:
                 level = begin
             level += cliques.weight[entry]

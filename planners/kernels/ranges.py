@@ -66,6 +66,7 @@ def placement_search(
     capacity before a weight is added. The heat is a sum of weights.
     """
     highest = max(capacity + 1, *lowest, 0)
+    # A size and a rounding for the raised offset, and one more size on top of it.
     raised = highest + 2 * max(sizes, default=0) + max(alignments, default=0)
     return max(raised, sum(sizes))
 
@@ -95,9 +96,8 @@ def placement_ejection(
 
     Beside a neighbour within the capacity a block begins a size and a rounding higher or lower, and
     ends a size above. The prices of all conflicting blocks are below the price of one fixed block more
-    than
-    there are: others are raised once a push, and 2^35 pushes take hours. Random numbers stay below
-    2^61.
+    than there are: others are raised once a push, and 2^35 pushes take hours. Random numbers stay
+    below 2^61.
     """
     beside = capacity + 2 * max(sizes, default=0) + max(alignments, default=0)
     return max(beside, (count + 1) * FIXED_PRICE)
@@ -120,6 +120,7 @@ def loop_nests(lengths: Sequence[int], element_bytes: Sequence[int], room: int) 
     above four times the product of all lengths, in the largest elements.
     """
     most = 4 * max(element_bytes)
+    # The multiplications of the layer bound the elements that tiles move and hold.
     for length in lengths:
         most *= max(1, length)
     return max(most + 1, room)

@@ -224,6 +224,7 @@ def advance(programs, fifos, records, snapshot, run, fuel):
     processes = len(run.time)
     goal = run.events + fuel
     while run.waiting > 0:
+        # Worklist iteration to the least fixed point of the max-plus system, in any order.
         process = run.queue[run.head]
         run.head = (run.head + 1) % processes
         run.waiting -= 1
@@ -255,6 +256,7 @@ def start(programs, records, snapshot, run, process):
         peer = programs.after[place]
         if run.end[peer] == NOWHERE:
             return 0
+        # A process begins after its latest predecessor, from which it inherits the sets.
         if run.end[peer] + 1 > begin:
             begin = run.end[peer] + 1
             last = peer
@@ -309,6 +311,7 @@ def step(programs, snapshot, run, track):
             pc += 1
             continue
         begin = programs.argument[pc]
+        # END of a loop: jump back to its body while iterations are left.
         run.counter[begin] -= 1
         pc = begin + 1 if run.counter[begin] > 0 else pc + 1
     run.pc[track] = pc
@@ -321,6 +324,7 @@ def proceed(programs, fifos, records, snapshot, run, process, goal):
     last_track = programs.track_start[process + 1]
     bit = programs.process_bit[process]
     while run.events < goal:
+        # The next stage of a process is the nearest event of its tracks.
         following = FAR
         for track in range(first_track, last_track):
             following = min(following, run.position[track])
@@ -349,6 +353,8 @@ def proceed(programs, fifos, records, snapshot, run, process, goal):
                 if kind == WRITE:
                     if fifos.is_bounded[fifo] == 0 or fifos.written[fifo] < fifos.size[fifo]:
                         continue
+                    # A bounded FIFO: the write reuses the position of an earlier word, and blocks
+                    # until the time of the read of that word is known.
                     if fifos.written[fifo] - fifos.size[fifo] >= fifos.released[fifo]:
                         run.blocked[process] = fifo
                         run.blocked_kind[process] = kind
@@ -371,6 +377,7 @@ def proceed(programs, fifos, records, snapshot, run, process, goal):
                         run.blocked_kind[process] = kind
                         return
                     at = fifos.ring[fifo] + fifos.needed_at[fifo]
+                    # A read follows the write of its word by the latency of the FIFO.
                     time = fifos.write_time[at] + fifos.latency[fifo]
                     if time > best:
                         best = time
@@ -382,6 +389,7 @@ def proceed(programs, fifos, records, snapshot, run, process, goal):
                         record = fifos.write_record[at]
                         cause = fifo
                         cause_kind = kind
+        # All accesses of a stage share one cycle: the maximum over their constraints.
         run.time[process] = best
         run.stage[process] = following
         run.events += 1
@@ -401,6 +409,8 @@ def proceed(programs, fifos, records, snapshot, run, process, goal):
             for place in range(programs.set_start[pending], programs.set_start[pending + 1]):
                 fifo = programs.fifo[place]
                 kind = programs.kind[place]
+                # The time of the stage is known: publish it in each FIFO, and wake the peer that
+                # waits.
                 last = fifos.size[fifo] - 1
                 if kind == WRITE:
                     at = fifos.written_at[fifo]
@@ -449,6 +459,7 @@ def proceed(programs, fifos, records, snapshot, run, process, goal):
 def take(fifos, snapshot, run, process, pc):
     """Keep the state after an event of a process; the next window is twice as long."""
     if snapshot.anchor != NOWHERE:
+        # Brent's method: windows of doubling length detect a period of any length.
         snapshot.window *= 2
     snapshot.anchor = process
     snapshot.anchor_pc = pc
@@ -528,6 +539,7 @@ def recurrence(programs, fifos, snapshot, run, anchor):
             ):
                 return 0
     for place in range(len(run.counter)):
+        # A loop limits the number of skipped periods: its counter has to stay positive.
         rounds = snapshot.counter[place] - run.counter[place]
         if rounds == 0:
             continue
@@ -540,6 +552,7 @@ def recurrence(programs, fifos, snapshot, run, anchor):
         written = fifos.written[fifo] - snapshot.written[fifo]
         needed = fifos.needed[fifo] - snapshot.needed[fifo]
         released = fifos.released[fifo] - snapshot.released[fifo]
+        # Needed but unreleased words differ from the snapshot: not the same state.
         if needed != released:
             return 0
         if written == 0 and needed == 0:
@@ -582,6 +595,7 @@ def is_shifted(programs, fifos, snapshot, run, fifo, shift):
             and fifos.write_process[now] == snapshot.write_process[then]
         ):
             continue
+        # A time that differs is harmless if the word was readable before both states.
         if (
             fifos.write_time[now] + fifos.latency[fifo] > run.time[reader]
             or snapshot.write_time[then] + fifos.latency[fifo] > snapshot.time[reader]
