@@ -614,9 +614,8 @@ def lifetimes(
     """Return the whole tensors, each with its first group and one past its last group."""
     begin: dict[str, int] = {}
     first = groups[0]
-    passing = (
-        first.streamed_input if first.geometry else None
-    )  # the input, if it is never stored whole
+    # the input, if it is never stored whole
+    passing = first.streamed_input if first.geometry else None
     made = {
         geometry.firings.result: number
         for number, group in enumerate(groups)
