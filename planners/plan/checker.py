@@ -442,7 +442,7 @@ class _Checked:
                 )
 
     def _require_weights(self) -> None:
-        """Require weights of layers that have some, there for the group that works the layer."""
+        """Require buffers of weights to fit a layer with weights, and to be live in its group."""
         for buffer in self._plan.buffers:
             if buffer.kind not in (Kind.WEIGHTS, Kind.RESIDENT):
                 continue
@@ -725,10 +725,9 @@ PLACES = "HWC"  # the channels of a pixel side by side, as all planners but one 
 
 
 def require_layouts(network: Network, plan: StreamingPlan) -> None:
-    """Raise InvalidPlan unless tensors lie as the primitives that read and write them want.
+    """Raise InvalidPlan unless tensors have the layouts of the primitives that read and write them.
 
-    Other stages have the channels of a pixel side by side. Primitives work whole layers on whole
-    tensors.
+    Stages without a primitive use HWC. A primitive computes a whole layer on whole tensors.
     """
     for buffer in plan.buffers:
         if buffer.layout is not None and buffer.kind is not Kind.WHOLE:

@@ -30,8 +30,8 @@ class ColumnTile(NamedTuple):
 
     slices: columns of the tensors that the span reads. layers: the copies of the layers of the span.
     cuts: for each copy, the slices executed before it, where it needs fewer columns of a tensor than
-    the tile computes. results: the results of the tile. own: the copy of which a result is a slice,
-    where the copy computes more columns, or the tile itself reads it.
+    the tile computes. results: the results of the tile. own: for each copy that computes more columns
+    than its result, or is also read inside the tile, the slice that is the result.
     """
 
     slices: tuple[str, ...]
@@ -185,7 +185,7 @@ class _Tiling:
             yield need.source, need.of(wanted)
 
     def _tile(self, number: int, wanted: Mapping[str, Range]) -> ColumnTile | None:
-        """The layers of a tile, which makes some columns of the results."""
+        """The layers of a tile that computes the wanted columns; None where a copy is impossible."""
         widths = {layer.name: layer.shape.width for layer in self._network.layers}
         made, asked = dict(wanted), dict[tuple[str, str], Range]()
         for layer in reversed(self._layers):
@@ -235,7 +235,7 @@ class _Tiling:
         return self._made.get(name) or self._network.layer(name)
 
     def _slice(self, base: str, span: Range, source: str, number: int) -> str:
-        """Add the layer that has some columns of a tensor; return its name."""
+        """Add a slice of some columns of a tensor; return its name."""
         layer = self._shape_of(base)
         operator = op.Slice(axis=WIDTH, start=span[0], stop=span[1])
         slice_layer = replace(layer, operator=operator, inputs=(base,), epilogue=(), stored=())
@@ -245,7 +245,7 @@ class _Tiling:
     def _copy(
         self, layer: Layer, columns: Range, sources: Sequence[str], number: int
     ) -> str | None:
-        """Add the copy of a layer that makes some columns; None where it would make others."""
+        """Add the copy of a layer for some columns; None where its width would be another."""
         operator, window = layer.operator, layer.operator.sliding_window
         first, end = columns
         if window is not None:
@@ -275,9 +275,10 @@ class _Tiling:
 def stages_of_tile(
     network: Network, tile: ColumnTile, inside: Sequence[str], stages: Sequence[Stage]
 ) -> list[Stage] | None:
-    """Return the stages of a tile that work as those of the span; None where a stage cuts columns.
+    """Return the stages of the span, applied to a tile; None where a stage cuts columns.
 
-    network: that has the tile. inside: the layers of the span. Slices are stages by themselves.
+    network: the network that contains the tile. inside: the layers of the span. Slices are stages by
+    themselves.
     """
     names = dict(zip(inside, tile.layers, strict=True))
     stages_of_tile = [Stage(layers=(name,)) for name in tile.slices]

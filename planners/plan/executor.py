@@ -440,7 +440,7 @@ class _GroupRun:
         return machine.held(stage.result, *buffers_written)
 
     def run(self) -> None:
-        """Fire until every stage has made its result."""
+        """Fire until each stage has computed its whole result."""
         maker = {stage.result: stage for stage in self.stages}
         for result in firings_in_order(self.group.order):
             named = f"group {self.number + 1}: {result!r}"
@@ -586,7 +586,7 @@ class _GroupRun:
         return machine._frame_row(stage.result, row)
 
     def _lies_there(self, layer: Layer) -> bool:
-        """Whether a layer joins columns that lie in its own tensor, where they belong."""
+        """Whether a concatenation of columns is free: its inputs are aliases in place."""
         aliases, place = self.machine._aliases, 0
         if not joins_columns(layer):
             return False
@@ -704,7 +704,7 @@ def _bytes_of(buffer: StreamBuffer) -> Range:
 def transfer(
     machine: PlanMachine, copies: Sequence[Transfer], group: int, whole: Mapping[str, HeldTensor]
 ) -> dict[str, HeldTensor]:
-    """Copy tensors before a group works, and return where they lie for it and for those after it.
+    """Copy tensors before a group runs; return their new buffers, for this and later groups.
 
     Raises ExecutionError where a tensor does not exist, or a buffer that the copy names.
     """

@@ -244,7 +244,7 @@ class FusedFiring:
         return rows_of_region
 
     def _runs(self, source: str, columns: Range, channels: int) -> list[Range]:
-        """Return the columns of a tensor in runs that lie side by side, in a strip until its bend."""
+        """Split columns of a tensor into runs stored contiguously; a strip wraps around at its end."""
         left, right = columns
         if source not in self._strips:
             return [columns]
@@ -430,7 +430,7 @@ class TileWork:
         return None if region is None else self._placed(layer, Kind.TILE_COLUMNS, region)
 
     def _restore(self, tile: Rectangle, down: int, across: int) -> None:
-        """Put into a tile what tiles before it have computed, where they keep it."""
+        """Copy the cached halo of earlier tiles into a tile."""
         if not self._ranges.tiles.halo_cached:
             return
         (top, bottom), (left, right) = tile.region
@@ -446,7 +446,7 @@ class TileWork:
             _copy(above, tile, region)
 
     def _keep(self, tile: Rectangle, down: int, across: int) -> None:
-        """Keep what tiles after this one need."""
+        """Cache the halo of a tile that later tiles need."""
         if not self._ranges.tiles.halo_cached:
             return
         below = self._rows_below(tile.layer, down)

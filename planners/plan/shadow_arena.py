@@ -221,7 +221,7 @@ class MarkedArena:
         return np.asarray(marks.reshape(-1) - (offset + addresses))
 
     def _marks(self, tensor: str, first: int, count: int) -> Array:
-        """The marks of the first bytes of elements: where it was moved, those of what was moved."""
+        """The marks of the first bytes of elements; a moved tensor has the marks of its sources."""
         if tensor not in self._moves:
             begin, size = self._first[tensor], self._sizes[tensor]
             return np.arange(begin + first * size, begin + (first + count) * size, size)
@@ -230,7 +230,7 @@ class MarkedArena:
         return self._moved[tensor][first : first + count]
 
     def _all_marks(self, tensor: str) -> Array:
-        """The marks of all elements, as they lie."""
+        """The marks of all elements in storage order."""
         layer = self._layers[tensor]
         shapes = self._network.input_shapes(layer)
         parts = [
@@ -255,7 +255,7 @@ def _only_moves(network: Network, layer: Layer) -> bool:
 
 
 def _as_dims(marks: Array, shape: Shape) -> Array:
-    """Elements as they lie, in the order of the dims."""
+    """Elements from storage order (HWC) to the order of the dims (CHW)."""
     if not shape.is_map:
         return marks.reshape(shape.dims)
     channels, height, width = shape.dims
@@ -373,17 +373,17 @@ def rows_read(
 
 
 class JoinedTensor(HeldTensor):
-    """The window of a ring: its first rows lie where one tensor does, the others where another does."""
+    """The window of a ring: its first rows are rows of one tensor, the others rows of another."""
 
     def __init__(self, layer: Layer, unit: int, first: HeldTensor, new: HeldTensor) -> None:
-        """Take both tensors, and the bytes of an element."""
+        """Join the tensor of the first rows and the tensor of the new rows. unit: bytes per element."""
         alias = Alias(layer.name, layer.name)
         super().__init__(layer, layer, alias, unit, first.buffer)
         self._pieces = first, new
         self.made = layer.shape.rows
 
     def may_overlap(self, begin: int, end: int) -> bool:
-        """Whether bytes from begin to end may be some of either tensor."""
+        """Whether bytes from begin to end may belong to either tensor."""
         return any(piece.may_overlap(begin, end) for piece in self._pieces)
 
     def place(self, row: int, reader: str | None = None) -> int:
@@ -418,7 +418,7 @@ class Computing(Protocol):
         """Return a row of an input, (columns, channels)."""
 
     def first_states(self) -> dict[str, dict[str, Array]]:
-        """Return what layers keep, by role, before the first frame."""
+        """Return the initial states of layers, by role."""
 
     def region(
         self,
@@ -427,13 +427,13 @@ class Computing(Protocol):
         inputs: Sequence[tuple[Region, Array]],
         kept: dict[str, Array] | None = None,
     ) -> Array:
-        """Return a region of a layer's output, (rows, columns, channels), from those it needs.
+        """Return a region of a layer's output, (rows, columns, channels), from its input regions.
 
-        kept: of a layer that keeps something from frame to frame, changed to what it keeps.
+        kept: the state of a layer that retains one from frame to frame, updated in place.
         """
 
     def add_row(self, layer: Layer, row: int, values: Array, sums: Array) -> None:
-        """Add a row of the input, (columns, channels), to the sums of a layer."""
+        """Add a row of the input, (columns, channels), to the accumulators of a layer."""
 
     def finished(self, layer: Layer, sums: Array) -> Array:
-        """Return the output that sums stand for, (rows, columns, channels)."""
+        """Return the output from complete accumulators, (rows, columns, channels)."""
