@@ -19,7 +19,7 @@ class Resources(NamedTuple):
 
     output: str
     seconds: float
-    megabytes: float  # at most at a time, and never below those of the process that measures
+    megabytes: float  # at most at a time, and never below the launcher's, some 10
 
 
 def processor_seconds(command, limit, *, gives=lambda output: True):
@@ -33,6 +33,18 @@ def processor_seconds(command, limit, *, gives=lambda output: True):
     return used.seconds if used is not None and gives(used.output) else None
 
 
+# A process counts the memory of the process that forks it, until it begins its own program: the
+# measured one is forked by a small one, which writes what it took.
+LAUNCHER = """
+import resource, subprocess, sys
+ended = subprocess.run(sys.argv[2:]).returncode
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+with open(sys.argv[1], "w") as file:
+    print(used.ru_utime + used.ru_stime, used.ru_maxrss, file=file)
+sys.exit(ended != 0)
+"""
+
+
 def resources(command, limit, *, processor_limit=None):
     """The resources of a process that ends by 0 within both limits in seconds; None for others."""
 
@@ -41,33 +53,28 @@ def resources(command, limit, *, processor_limit=None):
             resource.setrlimit(resource.RLIMIT_CPU, (processor_limit, processor_limit + 1))
 
     surroundings = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(
-            [str(word) for word in command],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd=folder,
-            env=surroundings,
-            start_new_session=True,
-            preexec_fn=prepare,
-        )
-        end = time.monotonic() + limit
-        while True:
-            ended, status, used = os.wait4(process.pid, os.WNOHANG)
-            if ended:
-                break
-            if time.monotonic() > end:
+    with tempfile.TemporaryDirectory() as folder, tempfile.NamedTemporaryFile("r") as taken:
+        with tempfile.TemporaryFile() as output:
+            process = subprocess.Popen(
+                [sys.executable, "-c", LAUNCHER, taken.name, *map(str, command)],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=folder,
+                env=surroundings,
+                start_new_session=True,
+                preexec_fn=prepare,
+            )
+            try:
+                process.wait(limit)
+            except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
-                os.wait4(process.pid, 0)
-                process.returncode = -signal.SIGKILL
+                process.wait()
+            if process.returncode:
                 return None
-            time.sleep(0.002)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        output.seek(0)
-        text = output.read().decode(errors="replace")
-    if process.returncode:
-        return None
-    return Resources(text, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+            output.seek(0)
+            text = output.read().decode(errors="replace")
+        seconds, kilobytes = taken.read().split()
+    return Resources(text, float(seconds), int(kilobytes) / 1024)
 
 
 def interleaved(commands, limit, rounds):
