@@ -191,7 +191,7 @@ class _Run:
         )
         small, inputs = bordered_layer(self._needs, layer, pieces, target)
         computed = computation(self._model, small)
-        if scratch is not None and computed.own.types is None:
+        if scratch is not None and computed.first_step.types is None:
             assert isinstance(small.operator, op.Convolution)
             (cells,) = (one.array for one in inputs)
             _multiply(self._model, small, small.operator, cells, target.array, scratch)
@@ -304,7 +304,7 @@ def _multiply(
     channels = len(cells) // operator.groups
     each = filters // operator.groups
     computed = computation(model, layer)
-    kernel = computed.own.weights["kernel"].reshape(operator.groups, each, -1)
+    kernel = computed.first_step.weights["kernel"].reshape(operator.groups, each, -1)
     seen = scratch[: kernel.shape[2] * rows * columns]
     for group in range(operator.groups):
         _fill(
@@ -324,9 +324,9 @@ def _multiply(
         for row in range(rows):
             np.matmul(kernel[group], by_rows[:, row], out=part[:, row])
     if operator.has_bias:
-        out += along_channels(computed.own.weights["bias"], 3)
+        out += along_channels(computed.first_step.weights["bias"], 3)
     if computed.epilogue:
-        rest = replace(computed, own=OperatorStep(op.Identity(), {}))
+        rest = replace(computed, first_step=OperatorStep(op.Identity(), {}))
         compute_rows(rest, [HeldRows(shape=Shape(dims=out.shape), array=out)], out)
 
 

@@ -179,7 +179,7 @@ def test_no_configuration_is_below_the_bound_of_an_ended_search(network, scratch
 @given(network=networks())
 @settings(max_examples=25, deadline=None)
 def test_rows_of_all_layers_need_no_more_than_by_rows_of_csdf_fit(network):
-    # The same lines; there the result may lie over dead rows too, here sums are added up by rows.
+    # The lines of csdf fit; a plan may also write a result over a row that nobody else reads.
     chain = chain_of(network)
     terms = replace(TERMS, modes=frozenset({GroupMode.ROWS}), scratch=ScratchCount.NONE)
     (rows,) = (
@@ -187,7 +187,7 @@ def test_rows_of_all_layers_need_no_more_than_by_rows_of_csdf_fit(network):
     )
     plan = fusion_plan(chain, (rows.group,), terms)
     require_carried_out(network, plan.plan)
-    assert rows.memory == plan.least_bytes <= plan.memory
+    assert plan.least_bytes <= min(rows.memory, plan.memory)
 
 
 def test_without_a_way_for_each_layer_there_is_no_plan():
