@@ -29,7 +29,7 @@ from planners.published.todaes import (
     selected_as_published,
 )
 from planners.reuse.application import Application
-from planners.reuse.evaluation import ChromosomeEvaluator, ElementCosts
+from planners.reuse.evaluation import Costs, Evaluator
 from planners.reuse.problem import Point, score, search_problem
 from planners.reuse.process_pool import local_executor
 from planners.reuse.selection import Constraints, selected, uniform_points
@@ -51,9 +51,9 @@ class Result(NamedTuple):
     points: tuple[Point, ...]
 
 
-def evolved(application: Application) -> tuple[ChromosomeEvaluator, tuple[Point, ...]]:
+def evolved(application: Application) -> tuple[Evaluator, tuple[Point, ...]]:
     """Return the front of the published evolution, from all layers whole and all by rows."""
-    evaluator = ChromosomeEvaluator(application, TX2)
+    evaluator = Evaluator(application, TX2)
     problem = search_problem(evaluator)
     seeds = [tuple(alleles[place] for alleles in problem.alleles) for place in (0, -1)]
     with local_executor(functools.partial(score, evaluator), workers=1) as place:
@@ -195,9 +195,7 @@ def speeds_of(one: Result) -> Iterator[Speeds]:
     papers = printed.speeds["none"], printed.speeds["[65]"], printed.ours[-1][2]
     for number, member in enumerate(one.application.members):
         fit = fitted_platform(member, *fitted_rows(one.name, number))
-        evaluators = [
-            ChromosomeEvaluator(one.application, each) for each in (TX2, ElementCosts(platform=fit))
-        ]
+        evaluators = [Evaluator(one.application, each) for each in (TX2, Costs(platform=fit))]
         data_sheet, fitted = (
             tuple(float(1 / each.evaluate(genes).periods[number]) for genes in rows)
             for each in evaluators

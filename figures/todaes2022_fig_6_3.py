@@ -23,7 +23,7 @@ from figures.published.todaes import NEEDS, PRECISIONS, TABLE_6_6
 from figures.todaes2022_table_6_6 import fused
 from planners.published.todaes import Chosen, as_published, comparison, selected_as_published
 from planners.reuse.application import Application, ApplicationNetwork, Partition, single_partition
-from planners.reuse.evaluation import ChromosomeEvaluator, ElementCosts
+from planners.reuse.evaluation import Costs, Evaluator
 from planners.reuse.local_search import local_search
 from planners.reuse.selection import Constraints, uniform_points
 
@@ -78,11 +78,11 @@ def application(name: str, networks: tuple[str, ...]) -> Application:
     return Application(name=name, members=members, parallel=(names,) if is_pipelined else ())
 
 
-def costs(element_bytes: int, parameter_bytes: int, platform: Platform = TX2) -> ElementCosts:
+def costs(element_bytes: int, parameter_bytes: int, platform: Platform = TX2) -> Costs:
     """Return a precision on a Jetson TX2, which computes twice as fast in half of the bits."""
     faster = BASELINE_BYTES // max(2, element_bytes)
     operations = platform.operations_per_second * faster
-    return ElementCosts(
+    return Costs(
         element_bytes=element_bytes,
         parameter_bytes=parameter_bytes,
         platform=replace(platform, operations_per_second=operations),
@@ -99,8 +99,8 @@ def bars(name: str) -> tuple[Bar, ...]:
     return tuple(_bar(found, costs(*sizes), demands, precision) for precision, *sizes in PRECISIONS)
 
 
-def _bar(found: Application, worked: ElementCosts, demands: Constraints, precision: str) -> Bar:
-    evaluator = ChromosomeEvaluator(found, worked)
+def _bar(found: Application, worked: Costs, demands: Constraints, precision: str) -> Bar:
+    evaluator = Evaluator(found, worked)
     front = local_search(evaluator, random=Random(SEED), evaluations=EVALUATIONS).front
     (whole,) = uniform_points(evaluator, ())
     point, step = selected_as_published(found, whole, front.points, demands)

@@ -32,7 +32,7 @@ from planners.reuse.application import Application, single_partition
 from planners.reuse.bounds import memory_bound
 from planners.reuse.command.picture import DrawnPlan, tradeoff_picture
 from planners.reuse.edge_buffers import best_shared
-from planners.reuse.evaluation import ChromosomeEvaluator, ElementCosts
+from planners.reuse.evaluation import Costs, Evaluator
 from planners.reuse.local_search import LocalFront, local_search
 from planners.reuse.problem import PUBLISHED_ALLELES
 from planners.reuse.selection import least_points
@@ -41,7 +41,7 @@ EVALUATIONS = 15_000
 STRIDE_EVALUATIONS = 2_500  # by the other reading of strides
 BOUND_STEPS = 600  # of the search for what no plan is below
 SEED = 1
-TX2 = ElementCosts(platform=PLATFORMS["jetson-tx2"])  # the device of the paper, by our model
+TX2 = Costs(platform=PLATFORMS["jetson-tx2"])  # the device of the paper, by our model
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 PAPER = {  # none, [76], [65], the smallest of theirs; MB
     "application 1": (58.63, 20.32, 16.2, 14.90),
@@ -63,7 +63,7 @@ class Row(NamedTuple):
     published: Comparison
     smallest_published: int
     bound_published: int
-    evaluator: ChromosomeEvaluator
+    evaluator: Evaluator
     found: LocalFront
     smallest: int
     offsets: int
@@ -94,9 +94,9 @@ def application_5() -> Application:
 
 def searched(
     application: Application, evaluations: int = EVALUATIONS
-) -> tuple[ChromosomeEvaluator, LocalFront]:
+) -> tuple[Evaluator, LocalFront]:
     """Return the front of published genes after a fixed number of evaluations."""
-    evaluator = ChromosomeEvaluator(application, TX2, share=best_shared)
+    evaluator = Evaluator(application, TX2, share=best_shared)
     return evaluator, local_search(evaluator, random=Random(SEED), evaluations=evaluations)
 
 

@@ -13,11 +13,11 @@ from figures.published.reuse_example import PRINTED_PHASES, worked_example
 from planners.arena.allocation import plan_arena
 from planners.published.todaes import as_published
 from planners.reuse.bounds import memory_bound
-from planners.reuse.evaluation import ChromosomeEvaluator, ElementCosts, ReusePlan
+from planners.reuse.evaluation import Costs, Evaluator, ReusePlan
 from planners.reuse.placement import offset_problem
 
 PRINTED_FRONT = ((24586, 0), (19072, 93), (16128, 124), (13536, 213))
-COSTS = ElementCosts(element_bytes=1, parameter_bytes=1)
+COSTS = Costs(element_bytes=1, parameter_bytes=1)
 
 
 def table_of_edges(plan: ReusePlan) -> str:
@@ -46,7 +46,7 @@ def fronts() -> Iterator[tuple[str, list[tuple[int, int]], int]]:
         ("rates as printed", as_published(application)),
         ("rates that can run", application),
     ):
-        evaluator = ChromosomeEvaluator(one, COSTS)
+        evaluator = Evaluator(one, COSTS)
         points: set[tuple[int, int]] = set()
         for genes in product((None, 1), repeat=len(application.layers)):
             found = evaluator.evaluate(genes)
@@ -63,7 +63,7 @@ def fronts() -> Iterator[tuple[str, list[tuple[int, int]], int]]:
 
 def smallest_by_offsets() -> tuple[int, int]:
     """Return elements of an arena, and extra phases, of the smallest plan with offsets."""
-    evaluator = ChromosomeEvaluator(worked_example(), COSTS)
+    evaluator = Evaluator(worked_example(), COSTS)
     found = []
     for genes in product((None, 1), repeat=len(worked_example().layers)):
         plan = evaluator.plan(genes)
@@ -74,7 +74,7 @@ def smallest_by_offsets() -> tuple[int, int]:
 
 def page() -> str:
     """Return the page."""
-    evaluator = ChromosomeEvaluator(as_published(worked_example()), COSTS)
+    evaluator = Evaluator(as_published(worked_example()), COSTS)
     layers = evaluator.application.layers
     printed = tuple(
         1 if layer in PRINTED_PHASES.get(network, ()) else None for network, layer in layers

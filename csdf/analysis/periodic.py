@@ -271,7 +271,7 @@ class PeriodicProblem:
         graph = self.graph
         columns = (
             self.graph._asdict()
-            | {  # see `periodic.Layout`
+            | {  # see `periodic.ConstraintLayout`
                 "node_start": starts[:-1],
                 "copies": copies,
                 "wrap_height": wrap,

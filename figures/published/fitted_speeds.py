@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from cnn2csdf.platforms import Platform
 from planners.reuse.application import Application, ApplicationNetwork, single_partition
-from planners.reuse.evaluation import ChromosomeEvaluator, ElementCosts
+from planners.reuse.evaluation import Costs, Evaluator
 
 FREE = Fraction(10**18)  # bytes or operations a second that cost nothing
 
@@ -26,9 +26,7 @@ def fitted_platform(member: ApplicationNetwork, whole: float, rows: float) -> Pl
     starting = Platform(operations_per_second=FREE, bytes_per_second=FREE, launch=Fraction(1))
     (work, _), (few, many) = (
         [
-            ChromosomeEvaluator(application, ElementCosts(platform=one)).evaluate(
-                (gene,) * len(alone.layers)
-            )
+            Evaluator(application, Costs(platform=one)).evaluate((gene,) * len(alone.layers))
             for gene in (None, 1)
         ]
         for one in (computing, starting)

@@ -7,15 +7,13 @@ from csdf.time_limit import Stop
 from planners.arena.allocation import plan_arena
 from planners.arena.problem import MemoryPlan, Pair, Problem
 from planners.reuse.application import Genes
-from planners.reuse.evaluation import ChromosomeCosts, ChromosomeEvaluator, ReusePlan
+from planners.reuse.evaluation import ChromosomeCosts, Evaluator, ReusePlan
 from planners.reuse.placement import offset_problem
 
 MOST_STEPS = 99  # of the search for offsets of one chromosome
 
 
-def elementwise_in_place(
-    evaluator: ChromosomeEvaluator, plan: ReusePlan, problem: Problem
-) -> Problem:
+def elementwise_in_place(evaluator: Evaluator, plan: ReusePlan, problem: Problem) -> Problem:
     """Return the problem in which a layer may write over what it reads.
 
     For layers that work element by element, as a whole, on tensors of one size, and write one edge.
@@ -61,7 +59,7 @@ class OffsetPoint:
         return self.evaluation.weights + self.in_place.peak
 
 
-def offset_point(evaluator: ChromosomeEvaluator, genes: Genes) -> OffsetPoint:
+def offset_point(evaluator: Evaluator, genes: Genes) -> OffsetPoint:
     """Return a chromosome with offsets, those that are found in MOST_STEPS of the search."""
     plan = evaluator.plan(genes)
     problem = offset_problem(evaluator, plan)

@@ -49,7 +49,7 @@ from planners.reuse.application import (
     without_parallelism,
 )
 from planners.reuse.edge_buffers import shared_buffers
-from planners.reuse.evaluation import ChromosomeEvaluator, ElementCosts
+from planners.reuse.evaluation import Costs, Evaluator
 from planners.reuse.problem import Point
 from planners.reuse.selection import Constraints
 
@@ -179,21 +179,21 @@ class Comparison:
 
 def comparison(
     application: Application,
-    costs: ElementCosts | None = None,
+    costs: Costs | None = None,
     *,
-    known: ChromosomeEvaluator | None = None,
+    known: Evaluator | None = None,
 ) -> Comparison:
     """Return what each methodology needs.
 
     known: an evaluator of the same application and costs; what it has evaluated is used again.
     """
-    evaluator = known or ChromosomeEvaluator(application, costs)
+    evaluator = known or Evaluator(application, costs)
     unit = evaluator.costs.element_bytes
     layers = len(application.layers)
     whole, parts = (evaluator.buffers((gene,) * layers, share=shared_buffers) for gene in (None, 1))
     within = 0
     for member in without_parallelism(application).members:
-        alone = ChromosomeEvaluator(Application(name=member.name, members=(member,)))
+        alone = Evaluator(Application(name=member.name, members=(member,)))
         within += alone.buffers((None,) * len(member.layers)).elements
     return Comparison(
         weights=evaluator.weights,

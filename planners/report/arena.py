@@ -9,7 +9,7 @@ from typing import Any
 from cnn2csdf.network import Network
 from csdf.cli.reporting.subject import Subject
 from csdf.draw.report.markup import element, joined
-from csdf.draw.report.sections import Contribution, PageSection, left_out
+from csdf.draw.report.sections import Contribution, Section, left_out
 from csdf.time_limit import Stop
 from planners.memory.command.lifetimes import firings_and_lives
 from planners.memory.plain_plans import ROWS_ARENA, WHOLE_ARENA, MemoryComparison
@@ -42,7 +42,7 @@ def arena_contribution(
         drawn = data_of(answer.network, f"{answer.title}: {answer.method.name}", bounded)
         arenas.append(drawn | {"top": highest})  # one scale for plans that are compared
     if not arenas:
-        return Contribution(sections=(PageSection("arena", "Arena over time", left_out(reason)),))
+        return Contribution(sections=(Section("arena", "Arena over time", left_out(reason)),))
     content = joined(
         [
             element(
@@ -57,7 +57,7 @@ def arena_contribution(
         ]
     )
     return Contribution(
-        sections=(PageSection("arena", "Arena over time", content),), data={"arenas": arenas}
+        sections=(Section("arena", "Arena over time", content),), data={"arenas": arenas}
     )
 
 

@@ -11,7 +11,7 @@ from cnn2csdf.network import Network
 from cnn2csdf.weights import Model
 from csdf.draw.report.markup import Cell, Html, Row, element, sortable
 from csdf.draw.report.page import change
-from csdf.draw.report.sections import PageSection
+from csdf.draw.report.sections import Section
 from csdf.errors import counted
 from csdf.time_limit import Stop
 from planners.memory.alternatives import answer_with_alternatives
@@ -76,11 +76,9 @@ def answer_of_search(request: FitRequest, budget: Stop) -> FitAnswer:
     return FitAnswer(FIT, request.network, fit, times)
 
 
-def plans_section(found: Sequence[FitAnswer]) -> PageSection:
+def plans_section(found: Sequence[FitAnswer]) -> Section:
     """Return the figures of plans side by side, and the layers that are executed differently."""
-    return PageSection(
-        "plans", "Plans side by side", element("div", _figures(found), *_layers(found))
-    )
+    return Section("plans", "Plans side by side", element("div", _figures(found), *_layers(found)))
 
 
 def _figures(found: Sequence[FitAnswer]) -> Html:

@@ -15,7 +15,7 @@ from cnn2csdf.operators.operator import describe
 from cnn2csdf.parameters import layer_parameter_bytes, multiply_accumulates
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.markup import Cell, Html, Row, element, joined, sortable
-from csdf.draw.report.sections import Contribution, Figure, PageFrame, PageSection
+from csdf.draw.report.sections import Contribution, Figure, PageFrame, Section
 from csdf.errors import counted
 from csdf.model.graph import Graph
 from csdf.search.pareto import SmallestStorage
@@ -96,7 +96,7 @@ def network_surroundings(findings: NetworkFindings, graph: GraphFindings) -> Pag
     ]
     sections = [section for part in added for section in part.sections]
     if findings.bars:
-        sections.insert(0, PageSection("memory", "Memory", _memory(findings)))
+        sections.insert(0, Section("memory", "Memory", _memory(findings)))
     if len(findings.answers) > 1:
         sections.insert(0, plans_section(findings.answers))
     return PageFrame(
@@ -104,7 +104,7 @@ def network_surroundings(findings: NetworkFindings, graph: GraphFindings) -> Pag
         kind=f"network of {counted(len(findings.layers), 'layer')}; as a ",
         lead=tuple(lead),
         before=tuple(sections),
-        after=(PageSection("table", "Layers", _of_layers(findings, graph.critical_actors)),),
+        after=(Section("table", "Layers", _of_layers(findings, graph.critical_actors)),),
         has_actors=False,
         data={name: value for part in added for name, value in part.data.items()},
         said=(*said, *words.fitting(findings)),

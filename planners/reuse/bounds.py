@@ -37,7 +37,7 @@ from typing import NamedTuple
 
 from csdf.time_limit import ENDS, Budget, stop_of
 from planners.reuse.edge_buffers import EdgeBuffer, Stay
-from planners.reuse.evaluation import ChromosomeEvaluator
+from planners.reuse.evaluation import Evaluator
 from planners.reuse.partition import PartitionModel
 from planners.reuse.storage import CyclicBlock, block_rates, held_rows
 
@@ -49,7 +49,7 @@ Choices = tuple[tuple[int, ...], ...]
 
 
 def memory_bound(
-    evaluator: ChromosomeEvaluator,
+    evaluator: Evaluator,
     genes: Sequence[int | None] = PUBLISHED_GENES,
     *,
     steps: int = 0,
@@ -270,7 +270,7 @@ class PartitionBound:
 
     def __init__(
         self,
-        evaluator: ChromosomeEvaluator,
+        evaluator: Evaluator,
         genes: Sequence[int | None] = PUBLISHED_GENES,
         *,
         shares_tensors: bool = False,

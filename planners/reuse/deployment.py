@@ -28,7 +28,7 @@ from planners.arena.problem import MemoryPlan
 from planners.memory.ordered import GroupInOrder, PartsInOrder, TensorRows, in_order
 from planners.plan.plan import StreamingPlan, Transfer
 from planners.reuse.application import Application, ApplicationNetwork
-from planners.reuse.evaluation import ChromosomeEvaluator, ReusePlan
+from planners.reuse.evaluation import Evaluator, ReusePlan
 from planners.reuse.placement import element_bytes as bytes_of_element
 from planners.reuse.placement import offset_problem
 
@@ -112,7 +112,7 @@ class Deployment:
     parallel: tuple[tuple[str, ...], ...]
 
 
-def deployment(evaluator: ChromosomeEvaluator, plan: ReusePlan, memory: MemoryPlan) -> Deployment:
+def deployment(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan) -> Deployment:
     """Return the final plan of a chromosome whose buffers lie as `memory` says.
 
     Raises InvalidPlan if the checker refuses it, or if it was made for other buffers or lifetimes.
@@ -142,7 +142,7 @@ def deployment(evaluator: ChromosomeEvaluator, plan: ReusePlan, memory: MemoryPl
     )
 
 
-def _require_made_for(evaluator: ChromosomeEvaluator, plan: ReusePlan, memory: MemoryPlan) -> None:
+def _require_made_for(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan) -> None:
     """The plan may keep apart more than it has to, but nothing less, and no shorter."""
     offsets_problem, wanted = memory.problem, offset_problem(evaluator, plan)
     either = [
@@ -169,9 +169,7 @@ def _require_made_for(evaluator: ChromosomeEvaluator, plan: ReusePlan, memory: M
             raise InvalidPlan(f"{offsets_problem.name}: {pair} are used together, but share bytes")
 
 
-def _buffers(
-    evaluator: ChromosomeEvaluator, plan: ReusePlan, memory: MemoryPlan
-) -> Iterator[PlannedBuffer]:
+def _buffers(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan) -> Iterator[PlannedBuffer]:
     partitions = [partition.name for _, partition in evaluator.application.partitions]
     sizes = {buffer.name: buffer.size for buffer in memory.problem.buffers}
     over = {
@@ -199,9 +197,7 @@ def _buffers(
         )
 
 
-def _firings(
-    evaluator: ChromosomeEvaluator, plan: ReusePlan, partition: int
-) -> Iterator[PlannedFiring]:
+def _firings(evaluator: Evaluator, plan: ReusePlan, partition: int) -> Iterator[PlannedFiring]:
     table = evaluator.models[partition].table
     ends = [table.written(layer, rows) for layer, rows in enumerate(plan.rows[partition])]
     fired: Counter[int] = Counter()

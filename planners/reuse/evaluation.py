@@ -40,7 +40,7 @@ Share = Callable[[Sequence[int], Sequence[int]], list[SharedBuffer]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ElementCosts:
+class Costs:
     """Bytes of an element of a tensor and of a trained parameter, and the processors.
 
     element_bytes: of the smallest element; where an application has several types, the others have
@@ -124,7 +124,7 @@ class Buffers(NamedTuple):
         return sum(buffer.size for buffer in self.shared)
 
 
-class ChromosomeEvaluator:
+class Evaluator:
     """An application whose chromosomes are evaluated, each once: `count` says how many were.
 
     share: how edges share whole buffers; by default Algorithm 8. An evaluation is remembered until
@@ -137,12 +137,12 @@ class ChromosomeEvaluator:
     def __init__(
         self,
         application: Application,
-        costs: ElementCosts | None = None,
+        costs: Costs | None = None,
         *,
         share: Share = shared_buffers,
     ) -> None:
         self.application = application
-        self.costs = costs or ElementCosts()
+        self.costs = costs or Costs()
         self._share = share
         self.edges = edge_buffers(application)
         self.groups = partition_groups(application)
@@ -194,7 +194,7 @@ class ChromosomeEvaluator:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the application and the costs only; derived tables are computed again."""
-        return partial(ChromosomeEvaluator, share=self._share), (self.application, self.costs)
+        return partial(Evaluator, share=self._share), (self.application, self.costs)
 
     @property
     def flash_bytes(self) -> int:

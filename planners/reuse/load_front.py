@@ -40,7 +40,7 @@ from csdf.time_limit import Budget, Stop, stop_of
 from planners.reuse.application import Genes
 from planners.reuse.bounds import memory_bound
 from planners.reuse.edge_buffers import largest_load
-from planners.reuse.evaluation import ChromosomeEvaluator
+from planners.reuse.evaluation import Evaluator
 from planners.reuse.partition import PartitionModel
 
 Gene = int | None
@@ -72,7 +72,7 @@ class LoadFront(NamedTuple):
 
 
 def load_front(
-    evaluator: ChromosomeEvaluator, genes: Sequence[Gene] = (1,), *, budget: Budget = None
+    evaluator: Evaluator, genes: Sequence[Gene] = (1,), *, budget: Budget = None
 ) -> LoadFront:
     """Return the front of load against time for the genes given, and the whole.
 

@@ -38,7 +38,7 @@ from typing import NamedTuple
 
 from csdf.status import Reason, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
-from planners.reuse.evaluation import Buffers, ChromosomeEvaluator
+from planners.reuse.evaluation import Buffers, Evaluator
 from planners.reuse.executors import (
     BATCH,
     Executor,
@@ -107,7 +107,7 @@ class LocalFront(NamedTuple):
 
 
 def local_search(
-    evaluator: ChromosomeEvaluator,
+    evaluator: Evaluator,
     *,
     random: Random,
     evaluations: int | None = None,
@@ -436,7 +436,7 @@ def climbed(
         idle = 0 if is_better else idle + 1
 
 
-def gains(evaluator: ChromosomeEvaluator, buffers: Buffers) -> dict[int, int]:
+def gains(evaluator: Evaluator, buffers: Buffers) -> dict[int, int]:
     """Return for each gene by how many elements a buffer shrinks if all that fill it shrink.
 
     An edge fills its buffer if it is as large as the buffer; without the edges that fill it, the buffer
@@ -462,7 +462,7 @@ def gains(evaluator: ChromosomeEvaluator, buffers: Buffers) -> dict[int, int]:
 
 
 def smallest_of_each(
-    evaluator: ChromosomeEvaluator,
+    evaluator: Evaluator,
     problem: ReuseProblem,
     limited: Limited,
     *,
@@ -488,7 +488,7 @@ def smallest_of_each(
 
 
 def least_live(
-    evaluator: ChromosomeEvaluator, problem: ReuseProblem, *, random: Random, stop: Stop
+    evaluator: Evaluator, problem: ReuseProblem, *, random: Random, stop: Stop
 ) -> Chromosome:
     """Return the chromosome with the least live bytes of each network: the least for offsets.
 
@@ -511,7 +511,7 @@ class _Climbs:
 
     def __init__(
         self,
-        evaluator: ChromosomeEvaluator,
+        evaluator: Evaluator,
         problem: ReuseProblem,
         memory: Callable[[int, Chromosome], int],
         gained: Callable[[int, Chromosome], Mapping[int, int]],

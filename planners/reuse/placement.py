@@ -24,17 +24,17 @@ from planners.arena.allocation import plan_arena
 from planners.arena.checker import check_plan
 from planners.arena.problem import Buffer, MemoryPlan, Problem
 from planners.reuse.edge_buffers import EdgeBuffer
-from planners.reuse.evaluation import ChromosomeEvaluator, ReusePlan
+from planners.reuse.evaluation import Evaluator, ReusePlan
 
 
-def element_bytes(evaluator: ChromosomeEvaluator, edge: EdgeBuffer) -> int:
+def element_bytes(evaluator: Evaluator, edge: EdgeBuffer) -> int:
     """Return the bytes of an element of an edge, at the costs of the evaluator."""
     application = evaluator.application
     layer = application.members[edge.member].network.layer(edge.connection.producer)
     return layer.element_bytes // application.unit * evaluator.costs.element_bytes
 
 
-def offset_problem(evaluator: ChromosomeEvaluator, plan: ReusePlan) -> Problem:
+def offset_problem(evaluator: Evaluator, plan: ReusePlan) -> Problem:
     """Return the edge buffers of a plan, in bytes, with their lifetimes and conflicts."""
     begins = [0, *accumulate(len(order) for order in plan.orders)]
     buffers = tuple(
@@ -76,7 +76,7 @@ class TensorPlaces(NamedTuple):
         )
 
 
-def tensor_places(evaluator: ChromosomeEvaluator, plan: ReusePlan) -> TensorPlaces:
+def tensor_places(evaluator: Evaluator, plan: ReusePlan) -> TensorPlaces:
     """Return the edge buffers of a plan, those of one tensor in one place where they may be."""
     problem = offset_problem(evaluator, plan)
     buffers = {buffer.name: buffer for buffer in problem.buffers}
@@ -109,7 +109,7 @@ class PlacementWhy(Why):
     WHOLE_BUFFERS = "whole buffers that edges share, one after another"
 
 
-def whole_buffers(evaluator: ChromosomeEvaluator, plan: ReusePlan) -> MemoryPlan:
+def whole_buffers(evaluator: Evaluator, plan: ReusePlan) -> MemoryPlan:
     """Return the published plan: the shared buffers, in sequence."""
     unit = evaluator.costs.element_bytes
     begins = accumulate((buffer.size for buffer in plan.shared), initial=0)
@@ -129,9 +129,7 @@ def whole_buffers(evaluator: ChromosomeEvaluator, plan: ReusePlan) -> MemoryPlan
     return memory
 
 
-def free_offsets(
-    evaluator: ChromosomeEvaluator, plan: ReusePlan, *, budget: Budget = None
-) -> MemoryPlan:
+def free_offsets(evaluator: Evaluator, plan: ReusePlan, *, budget: Budget = None) -> MemoryPlan:
     """Return a plan in which each tensor that is kept has an offset of its own.
 
     Edges that carry one tensor to several readers share its place where they may. budget: ends the

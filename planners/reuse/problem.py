@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from csdf.errors import CsdfError, counted
 from csdf.status import Reason, Why
 from planners.reuse.application import Genes
-from planners.reuse.evaluation import ChromosomeEvaluator
+from planners.reuse.evaluation import Evaluator
 
 Number = int | Fraction
 Chromosome = tuple[int, ...]
@@ -135,7 +135,7 @@ def shown(chromosome: Chromosome) -> str:
 
 
 def search_problem(
-    evaluator: ChromosomeEvaluator, alleles: Sequence[int] = PUBLISHED_ALLELES
+    evaluator: Evaluator, alleles: Sequence[int] = PUBLISHED_ALLELES
 ) -> ReuseProblem:
     """Return the genes of an application; objectives are bytes, and seconds a frame by network."""
     application = evaluator.application
@@ -166,7 +166,7 @@ def genes_at(chromosome: Chromosome) -> Genes:
     return tuple([allele or None for allele in chromosome])
 
 
-def score(evaluator: ChromosomeEvaluator, chromosome: Chromosome) -> Score:
+def score(evaluator: Evaluator, chromosome: Chromosome) -> Score:
     """Return the objectives of a chromosome; with functools.partial, what a search calls."""
     evaluation = evaluator.evaluate(genes_at(chromosome))
     return Score(objectives=(evaluation.memory, *evaluation.periods))

@@ -18,7 +18,7 @@ from csdf.errors import InvalidNetwork
 from csdf.time_limit import Budget, Stop, stop_of
 from planners.arena.problem import loads
 from planners.reuse.application import Application
-from planners.reuse.evaluation import ChromosomeEvaluator
+from planners.reuse.evaluation import Evaluator
 from planners.reuse.local_search import least_live
 from planners.reuse.placement import tensor_places
 from planners.reuse.problem import WHOLE, Point, genes_at, score, search_problem
@@ -71,7 +71,7 @@ def selected(
     return min(fitting, key=lambda point: (point.time, point.memory), default=None)
 
 
-def uniform_points(evaluator: ChromosomeEvaluator, rows: Sequence[int]) -> tuple[Point, ...]:
+def uniform_points(evaluator: Evaluator, rows: Sequence[int]) -> tuple[Point, ...]:
     """Return the point of all layers whole, and for each other allele the point of all layers by it."""
     alleles = tuple(dict.fromkeys((WHOLE, *rows)))
     problem = search_problem(evaluator, alleles)
@@ -82,9 +82,7 @@ def uniform_points(evaluator: ChromosomeEvaluator, rows: Sequence[int]) -> tuple
     )
 
 
-def least_points(
-    evaluator: ChromosomeEvaluator, rows: Sequence[int], stop: Stop
-) -> tuple[Point, ...]:
+def least_points(evaluator: Evaluator, rows: Sequence[int], stop: Stop) -> tuple[Point, ...]:
     """Return the point with the least live bytes, which whole buffers need not show."""
     if stop.is_over():
         return ()
@@ -106,7 +104,7 @@ class PlacedPoint(NamedTuple):
 
 
 def placed_front(
-    evaluator: ChromosomeEvaluator,
+    evaluator: Evaluator,
     points: Sequence[Point],
     rows: Sequence[int],
     place: Callable[[Point], int],

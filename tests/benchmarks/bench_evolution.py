@@ -29,7 +29,7 @@ from csdf.time_limit import Stop
 from planners.published.nsga2 import SearchLimits, Settings, evolve
 from planners.reuse.application import Application, single_partition
 from planners.reuse.edge_buffers import best_shared
-from planners.reuse.evaluation import ChromosomeEvaluator
+from planners.reuse.evaluation import Evaluator
 from planners.reuse.executors import Checkpoint, Serial
 from planners.reuse.problem import ReuseProblem, Score, score, search_problem
 from planners.reuse.process_pool import cluster_executor, local_executor
@@ -160,7 +160,7 @@ def evaluation_times(opened):
 
 def network_evaluator():
     member = single_partition(from_catalogue(NETWORK))
-    return ChromosomeEvaluator(Application(name=NETWORK, members=(member,)), share=best_shared)
+    return Evaluator(Application(name=NETWORK, members=(member,)), share=best_shared)
 
 
 def network_search(evaluator, place, generations):

@@ -114,7 +114,7 @@ def test_one_token_one_byte_one_buffer(run, tmp_path):
         ),
         (
             ("deploy", "resnet8", "--element-bytes", "1", "-o", "x"),
-            "in the elements of the file: of 1",
+            "in the elements of the file, of 4 bytes",
         ),
         (("fit", "resnet8", "--ram", "5", "kB"), "one word, such as 5kB"),
         (("fit", "resnet8", "--platform", "cortex-m3"), "FILE.json"),

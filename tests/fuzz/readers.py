@@ -35,7 +35,7 @@ from planners.primitives.profile import read_profile
 from planners.published.nsga2 import SearchLimits, Settings, evolve
 from planners.reuse.application import read_application
 from planners.reuse.deployment import streaming_plans
-from planners.reuse.evaluation import ChromosomeEvaluator
+from planners.reuse.evaluation import Evaluator
 from planners.reuse.executors import Checkpoint, Serial
 from planners.reuse.problem import ReuseProblem, Score
 from tests.cnn2csdf.readers.darknet_texts import TINY
@@ -284,7 +284,7 @@ def _durations():
 def _plans():
     """Two networks in one arena, one of them a pipeline."""
     application = worked_example()
-    evaluator = ChromosomeEvaluator(application)
+    evaluator = Evaluator(application)
     plan = by_offsets(evaluator, (None,) * len(application.layers))
     return [format_plans(streaming_plans(application, plan)).encode()]
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from planners.reuse.application import Application, Partition
-from planners.reuse.evaluation import ChromosomeEvaluator
+from planners.reuse.evaluation import Evaluator
 
 MOST_SETS = 2_000  # of layers, kept after each layer; beyond it those with the least peak
 
@@ -84,7 +84,7 @@ def in_best_order(application: Application) -> Application:
     Exact for layers that all work as a whole, as long as no more than MOST_SETS sets of layers are
     possible after a number of layers; else a beam search. O(sets * layers * edges).
     """
-    partitions = iter(_partitions(ChromosomeEvaluator(application)))
+    partitions = iter(_partitions(Evaluator(application)))
     members = tuple(
         replace(member, partitions=tuple(next(partitions) for _ in member.partitions))
         for member in application.members
@@ -92,7 +92,7 @@ def in_best_order(application: Application) -> Application:
     return replace(application, members=members)
 
 
-def _partitions(evaluator: ChromosomeEvaluator) -> Iterator[Partition]:
+def _partitions(evaluator: Evaluator) -> Iterator[Partition]:
     for number, (_, partition) in enumerate(evaluator.application.partitions):
         flows = [
             _Flow(stay.first, stay.last, edge.elements)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planners.reuse.bounds import memory_bound
-from planners.reuse.evaluation import ChromosomeEvaluator
+from planners.reuse.evaluation import Evaluator
 from planners.reuse.load_front import LoadFront
 from planners.reuse.problem import Number, Point, ReuseProblem
 
@@ -25,7 +25,7 @@ class BoundedPoint:
 
 
 def bounded_points(
-    evaluator: ChromosomeEvaluator,
+    evaluator: Evaluator,
     problem: ReuseProblem,
     points: Sequence[Point],
     fronts: Sequence[LoadFront],
@@ -43,9 +43,7 @@ def bounded_points(
     )
 
 
-def _timed_loads(
-    evaluator: ChromosomeEvaluator, front: LoadFront
-) -> list[tuple[int, tuple[Number, ...]]]:
+def _timed_loads(evaluator: Evaluator, front: LoadFront) -> list[tuple[int, tuple[Number, ...]]]:
     """Bytes of weights and load, and the periods, of each chromosome of a front."""
     unit = evaluator.costs.element_bytes
     return [

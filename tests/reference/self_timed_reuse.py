@@ -15,11 +15,11 @@ from csdf.errors import InvalidPlan
 from csdf.model.graph import Graph
 from csdf.time_limit import Budget
 from planners.reuse.application import Genes
-from planners.reuse.evaluation import ChromosomeEvaluator, ReusePlan
+from planners.reuse.evaluation import Evaluator, ReusePlan
 
 
 def self_timed_periods(
-    evaluator: ChromosomeEvaluator, genes: Genes, *, budget: Budget = None
+    evaluator: Evaluator, genes: Genes, *, budget: Budget = None
 ) -> tuple[Fraction, ...]:
     """Return seconds from frame to frame of each network, in the buffers of a chromosome.
 
@@ -43,7 +43,7 @@ def _period(graph: Graph, budget: Budget) -> Fraction:
 
 
 def _bounded_graph(
-    evaluator: ChromosomeEvaluator,
+    evaluator: Evaluator,
     number: int,
     plan: ReusePlan,
     genes: dict[tuple[str, str], int | None],

@@ -29,7 +29,7 @@ from csdf.draw.report.markup import (
     sortable,
     tools,
 )
-from csdf.draw.report.sections import Figure, PageFrame, PageSection, PageVerdict, left_out
+from csdf.draw.report.sections import Figure, PageFrame, PageVerdict, Section, left_out
 from csdf.draw.report.timeline import run_data
 from csdf.errors import counted
 from csdf.status import Status
@@ -72,13 +72,11 @@ def report_page(
     compared = [] if other is None else [_comparison(graph, around, other)]
     of_graph = list(_sections(graph, with_table=around.has_actors))
     if around.lead:  # of one processor first, of a pipeline with a processor for each actor then
-        lead = PageSection("summary", "Summary", joined(around.lead))
-        pipeline = PageSection(
-            "pipeline", "As a pipeline", joined([_pipeline(around), *_parts(graph)])
-        )
+        lead = Section("summary", "Summary", joined(around.lead))
+        pipeline = Section("pipeline", "As a pipeline", joined([_pipeline(around), *_parts(graph)]))
         sections = [lead, *compared, *around.before, *around.after, pipeline, *of_graph]
     else:
-        summary_of_graph = PageSection("summary", "Summary", joined(_parts(graph)))
+        summary_of_graph = Section("summary", "Summary", joined(_parts(graph)))
         sections = [summary_of_graph, *compared, *around.before, *of_graph, *around.after]
     sections += [] if origin is None else [_origin(origin)]
     summary = element("a", "Skip to the summary", href="#summary", class_="skip")
@@ -123,7 +121,7 @@ def _script() -> Html:
     return Html(f'<script>\n"use strict";\n(() => {{\n{text}\n}})();\n</script>')
 
 
-def _header(name: str, subtitle: str, sections: list[PageSection]) -> Html:
+def _header(name: str, subtitle: str, sections: list[Section]) -> Html:
     links = [element("a", section.title, href=f"#{section.identifier}") for section in sections]
     titles = [element("h1", name), element("p", subtitle, class_="subtitle")]
     return element(
@@ -147,7 +145,7 @@ def _subtitle(graph: GraphFindings, around: PageFrame) -> str:
     )
 
 
-def _section(one: PageSection) -> Html:
+def _section(one: Section) -> Html:
     title = f"{one.identifier}-title"
     link = element("a", one.title, href=f"#{one.identifier}")
     return element(
@@ -311,16 +309,16 @@ def _storage_cards(findings: GraphFindings) -> Iterator[_Card]:
         yield _Card("full", "Buffers for full speed", size(count, unit), said)
 
 
-def _sections(findings: GraphFindings, *, with_table: bool) -> Iterator[PageSection]:
+def _sections(findings: GraphFindings, *, with_table: bool) -> Iterator[Section]:
     """The sections after the summary; with_table: also the section of the actors."""
-    yield PageSection("graph", "Graph", _drawing(findings))
+    yield Section("graph", "Graph", _drawing(findings))
     if not findings.blocked:
-        yield PageSection("schedule", "Schedule", _schedule(findings))
+        yield Section("schedule", "Schedule", _schedule(findings))
         if findings.runs:
-            yield PageSection("channels", "Channels over time", _occupancy(findings))
-        yield PageSection("front", "Storage against throughput", _front(findings))
+            yield Section("channels", "Channels over time", _occupancy(findings))
+        yield Section("front", "Storage against throughput", _front(findings))
     if with_table:
-        yield PageSection("table", "Actors", actor_table(findings))
+        yield Section("table", "Actors", actor_table(findings))
 
 
 def _drawing(findings: GraphFindings) -> Html:
@@ -432,7 +430,7 @@ def _figures(findings: GraphFindings) -> Iterator[Figure]:
         yield Figure("buffers for full speed", Fraction(full), size(full, unit))
 
 
-def _comparison(graph: GraphFindings, around: PageFrame, other: Compared) -> PageSection:
+def _comparison(graph: GraphFindings, around: PageFrame, other: Compared) -> Section:
     """Figures beside figures, and what differs actor by actor."""
     now = {figure.title: figure for figure in (*_figures(graph), *around.figures)}
     before = {figure.title: figure for figure in (*_figures(other.graph), *other.around.figures)}
@@ -448,7 +446,7 @@ def _comparison(graph: GraphFindings, around: PageFrame, other: Compared) -> Pag
     label = "figures compared"
     shown = element("div", table, class_="scroller", tabindex=0, role="region", aria_label=label)
     differing = _differing_actors(graph, other, around.noun)
-    return PageSection("comparison", "Comparison", joined([shown, differing]))
+    return Section("comparison", "Comparison", joined([shown, differing]))
 
 
 def change(before: Fraction | None, now: Fraction | None) -> str:
@@ -519,7 +517,7 @@ class Origin:
     terms: tuple[tuple[str, str], ...] = ()
 
 
-def _origin(origin: Origin) -> PageSection:
+def _origin(origin: Origin) -> Section:
     """Command, version, files and terms: what it takes to make the page again."""
     rows: list[tuple[str, Part]] = [
         ("command", element("code", origin.command)),
@@ -529,4 +527,4 @@ def _origin(origin: Origin) -> PageSection:
         said = f"{source.name}, {counted(source.size, 'byte')}, SHA-256 "
         rows.append(("input file", [said, element("code", source.digest)]))
     cells = [(element("dt", name), element("dd", text)) for name, text in (*rows, *origin.terms)]
-    return PageSection("origin", "Made from", element("dl", cells, class_="origin"))
+    return Section("origin", "Made from", element("dl", cells, class_="origin"))

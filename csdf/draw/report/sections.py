@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from csdf.draw.report.markup import Html, element
 
 
-class PageSection(NamedTuple):
+class Section(NamedTuple):
     """A part of the page."""
 
     identifier: str
@@ -41,7 +41,7 @@ class Contribution:
     facts: sentences for the summary. data: for scripts, by the name that they look for.
     """
 
-    sections: tuple[PageSection, ...] = ()
+    sections: tuple[Section, ...] = ()
     facts: tuple[str, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
 
@@ -61,8 +61,8 @@ class PageFrame:
     name: str
     kind: str = ""
     lead: tuple[Html, ...] = ()
-    before: tuple[PageSection, ...] = ()
-    after: tuple[PageSection, ...] = ()
+    before: tuple[Section, ...] = ()
+    after: tuple[Section, ...] = ()
     has_actors: bool = True
     data: Mapping[str, Any] = field(default_factory=dict)
     said: tuple[str, ...] = ()

@@ -295,7 +295,9 @@ def _plot(path: str, plan: MemoryPlan, capacity: int | None) -> None:
         return
     module = drawing("planners.arena.command.picture")
     boxes = [
-        module.Box(buffer.name, buffer.start, buffer.end, plan.offsets[buffer.name], buffer.size)
+        module.DrawnBuffer(
+            buffer.name, buffer.start, buffer.end, plan.offsets[buffer.name], buffer.size
+        )
         for buffer in plan.problem.buffers
         if buffer.takes_bytes
     ]

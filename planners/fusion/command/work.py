@@ -222,7 +222,7 @@ def _plot(path: str, answer: FusionAnswer, name: str, limit: int | None) -> None
     unit, size = ("MB", 10**6) if max(sizes, default=0) >= 10**6 else ("kB", 1000)
     picture = draw.lines_picture(
         f"{name}: time over memory",
-        [draw.Line("fastest that fits", sizes, times, "steps")],
+        [draw.PlottedPoints("fastest that fits", sizes, times, "steps")],
         across=f"arena ({unit} = {size:,} bytes)",
         up="predicted time (ms)",
         scale=size,

@@ -17,7 +17,7 @@ from planners.memory.several import Together
 from planners.published.todaes import Comparison
 from planners.reuse.application import Application
 from planners.reuse.deployment import Deployment
-from planners.reuse.evaluation import ChromosomeEvaluator
+from planners.reuse.evaluation import Evaluator
 from planners.reuse.problem import Front, Point, SearchEnd
 from planners.reuse.selection import PlacedPoint
 
@@ -43,7 +43,7 @@ class ReusePlans(NamedTuple):
     """
 
     application: Application
-    evaluator: ChromosomeEvaluator
+    evaluator: Evaluator
     methods: Comparison
     front: Front
     plans: Sequence[PlacedPoint]

@@ -60,7 +60,7 @@ from planners.reuse.command.answer import ReusePlans, as_json, as_lines, plot
 from planners.reuse.command.main import LOCAL, NSGA2, PUBLISHED, PUBLISHED_STRIDE
 from planners.reuse.deployment import Deployment, deployment, streaming_plans
 from planners.reuse.edge_buffers import best_shared, shared_buffers
-from planners.reuse.evaluation import ChromosomeEvaluator, ElementCosts
+from planners.reuse.evaluation import Costs, Evaluator
 from planners.reuse.executors import Checkpoint, Executor
 from planners.reuse.local_search import local_search
 from planners.reuse.partition import PhaseTimes
@@ -102,16 +102,14 @@ def work(options: argparse.Namespace) -> int:
         application = as_published(application, keeps_stride=keeps_stride)
     constraints.check_names(application)
     size = options.element_bytes if options.is_element_given else application.unit
-    costs = ElementCosts(
+    costs = Costs(
         element_bytes=size,
         parameter_bytes=options.parameter_bytes or (size if options.is_element_given else None),
         platform=platform_named(options.platform),
         measured=measured_times(application, options.durations),
     )
     is_ours = options.method == LOCAL and options.selection != PUBLISHED
-    evaluator = ChromosomeEvaluator(
-        application, costs, share=best_shared if is_ours else shared_buffers
-    )
+    evaluator = Evaluator(application, costs, share=best_shared if is_ours else shared_buffers)
     stop = stop_after(options.time_limit)
     front = front_at_once(evaluator, options) or searched(evaluator, options, stop)
     with answers.working("placing buffers, proving bounds"):
@@ -202,7 +200,7 @@ def measured_times(
     return dict(measured)
 
 
-def searched(evaluator: ChromosomeEvaluator, options: argparse.Namespace, stop: Stop) -> Front:
+def searched(evaluator: Evaluator, options: argparse.Namespace, stop: Stop) -> Front:
     """Return the front that the method chosen finds within the limits."""
     evaluate = functools.partial(score, evaluator)
     opened = (
@@ -253,7 +251,7 @@ def _evolved(
     )
 
 
-def front_at_once(evaluator: ChromosomeEvaluator, options: argparse.Namespace) -> Front | None:
+def front_at_once(evaluator: Evaluator, options: argparse.Namespace) -> Front | None:
     """Return the one point of all layers whole where Algorithm 9 takes it; None where it searches."""
     room = _limits(options).room(evaluator.weights, evaluator.flash_bytes)
     (whole,) = uniform_points(evaluator, ())
@@ -274,7 +272,7 @@ def _limits(options: argparse.Namespace) -> MemoryLimits:
 
 
 def concluded(
-    evaluator: ChromosomeEvaluator,
+    evaluator: Evaluator,
     front: Front,
     options: argparse.Namespace,
     constraints: Constraints,
@@ -357,7 +355,7 @@ def concluded(
 
 
 def _fit(
-    evaluator: ChromosomeEvaluator, options: argparse.Namespace, room: int | None, stop: Stop
+    evaluator: Evaluator, options: argparse.Namespace, room: int | None, stop: Stop
 ) -> Together | None:
     """Return what csdf fit finds; None for networks at the same time, and for published figures."""
     is_published = options.accounting != "own" or options.selection == PUBLISHED

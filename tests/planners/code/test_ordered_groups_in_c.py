@@ -13,7 +13,7 @@ from planners.memory.order import chain_of
 from planners.plan.plan import Kind
 from planners.plan.text import format_plans, parse_plans
 from planners.reuse.deployment import streaming_plans
-from planners.reuse.evaluation import ChromosomeEvaluator
+from planners.reuse.evaluation import Evaluator
 from tests.planners.code.calibrated import real_model
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.code.drawing import same_in_each_run
@@ -30,7 +30,7 @@ def deployed(count):
     def collect(drawn):
         application, weights, genes = drawn
         make = (as_published, by_offsets)[len(found) % 2]
-        plans = streaming_plans(application, make(ChromosomeEvaluator(application), genes))
+        plans = streaming_plans(application, make(Evaluator(application), genes))
         for member, plan in zip(application.members, plans, strict=True):
             model = Model(network=member.network, weights=weights[member.name])
             found.append((model, parse_plans(format_plans([plan]), "plan.json")[0]))

@@ -10,7 +10,7 @@ from planners.memory.plain_plans import layer_by_layer, row_by_row
 from planners.memory.stages import StageTable
 from planners.memory.stateful import MOST_STEPS
 from planners.reuse.application import Application, single_partition, with_one_size
-from planners.reuse.evaluation import ChromosomeEvaluator, ElementCosts
+from planners.reuse.evaluation import Costs, Evaluator
 from planners.reuse.placement import tensor_places
 
 
@@ -26,10 +26,8 @@ def ordered_plan(network, granularity=ROWS, *, element_bytes=None):
     """Every edge in a ring of its own, in the order of one processor, as plan reuse does."""
     sized = network if element_bytes is None else with_one_size(network)
     application = Application(name=network.name, members=(single_partition(sized),))
-    costs = ElementCosts(
-        element_bytes=element_bytes or application.unit, parameter_bytes=element_bytes
-    )
-    evaluator = ChromosomeEvaluator(application, costs)
+    costs = Costs(element_bytes=element_bytes or application.unit, parameter_bytes=element_bytes)
+    evaluator = Evaluator(application, costs)
     names = application.members[0].layers
     plan = evaluator.plan(tuple(granularity.layers.get(one, granularity.rows) for one in names))
     layers = [layer.name for layer in evaluator.models[0].table.layers]

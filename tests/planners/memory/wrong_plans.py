@@ -21,7 +21,7 @@ from planners.primitives.execution import planned_primitives
 from planners.primitives.library.layers import prepared_layer
 from planners.reuse.application import Application, divided
 from planners.reuse.deployment import streaming_plans
-from planners.reuse.evaluation import ChromosomeEvaluator, ElementCosts
+from planners.reuse.evaluation import Costs, Evaluator
 from tests.planners.code.calibrated import integer_model, real_model
 from tests.planners.fusion.chains import TERMS
 from tests.planners.memory.encoders import Sizes, encoder
@@ -148,7 +148,7 @@ def pipelined_cases(model):
     names = frozenset(one.name for one in member.partitions)
     for parallel in ((names,), ()):
         application = Application(name="pipelined", members=(member,), parallel=parallel)
-        evaluator = ChromosomeEvaluator(application, ElementCosts(element_bytes=application.unit))
+        evaluator = Evaluator(application, Costs(element_bytes=application.unit))
         for genes in ((None,) * count, (1,) * count):
             (plan,) = streaming_plans(application, as_published(evaluator, genes))
             yield Case("reuse", model, plan)

@@ -7,7 +7,7 @@ import pytest
 
 from csdf.draw.report.markup import element
 from csdf.draw.report.page import report_page
-from csdf.draw.report.sections import Contribution, PageSection
+from csdf.draw.report.sections import Contribution, Section
 from csdf.status import Status
 from planners.memory.plain_plans import (
     ROWS_ARENA,
@@ -34,7 +34,7 @@ LAYER = LayerFigures(
 
 
 ADDED = Contribution(  # as from a planner
-    sections=(PageSection("stripes", "Stripes", element("p", "in stripes")),),
+    sections=(Section("stripes", "Stripes", element("p", "in stripes")),),
     facts=("Stripes hold it.",),
     data={"stripes": [80]},
 )

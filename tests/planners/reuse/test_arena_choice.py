@@ -15,7 +15,7 @@ from csdf.time_limit import Stop
 from planners.memory.plain_plans import whole_arena
 from planners.reuse.application import Application, single_partition
 from planners.reuse.edge_buffers import best_shared
-from planners.reuse.evaluation import ChromosomeEvaluator, ElementCosts
+from planners.reuse.evaluation import Costs, Evaluator
 from planners.reuse.local_search import local_search
 from planners.reuse.placement import free_offsets
 from planners.reuse.selection import Constraints, chosen_point, placed_front, uniform_points
@@ -28,8 +28,8 @@ RATE = Fraction(10**9)  # frames a second, which nothing reaches
 def evaluator_of(name):
     network = simplified(Model(network=from_catalogue(name))).network
     application = Application(name=name, members=(single_partition(network),))
-    costs = ElementCosts(element_bytes=1, parameter_bytes=1)
-    return network, ChromosomeEvaluator(application, costs, share=best_shared)
+    costs = Costs(element_bytes=1, parameter_bytes=1)
+    return network, Evaluator(application, costs, share=best_shared)
 
 
 def placed(evaluator, point):

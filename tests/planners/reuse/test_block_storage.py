@@ -10,7 +10,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from planners.reuse import partition
 from planners.reuse.application import Application, single_partition
-from planners.reuse.evaluation import ChromosomeEvaluator
+from planners.reuse.evaluation import Evaluator
 from planners.reuse.storage import BlockRates, EdgeRates, RowsTaken, block_rates, block_storage
 
 
@@ -78,7 +78,7 @@ def convolution(filters, side):
 
 def model_of(network):
     application = Application(name="one", members=(single_partition(network),))
-    return ChromosomeEvaluator(application).models[0]
+    return Evaluator(application).models[0]
 
 
 def test_what_is_remembered_of_blocks_alike_is_what_each_needs_by_itself():

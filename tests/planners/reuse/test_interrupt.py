@@ -7,7 +7,7 @@ from cnn2csdf.catalogue.networks import from_catalogue
 from csdf.time_limit import Stop
 from planners.reuse import storage
 from planners.reuse.edge_buffers import best_shared
-from planners.reuse.evaluation import ChromosomeEvaluator, ElementCosts
+from planners.reuse.evaluation import Costs, Evaluator
 
 
 def interrupted(_):
@@ -26,6 +26,6 @@ def test_an_interrupt_in_the_search_of_a_block_is_not_taken_for_its_answer(monke
     application = planners.Application(
         name="one", members=(planners.single_partition(from_catalogue("resnet8")),)
     )
-    evaluator = ChromosomeEvaluator(application, ElementCosts(), share=best_shared)
+    evaluator = Evaluator(application, Costs(), share=best_shared)
     with pytest.raises(KeyboardInterrupt):
         evaluator.evaluate((2,) * len(application.layers))

@@ -6,7 +6,7 @@ from figures.published.reuse_example import worked_example
 from planners.published.todaes import as_published
 from planners.reuse.command.main import command_parser
 from planners.reuse.edge_buffers import best_shared, overlaps, shared_buffers, shared_largest_first
-from planners.reuse.evaluation import ChromosomeEvaluator
+from planners.reuse.evaluation import Evaluator
 from tests.planners.reuse.front.small_applications import all_genes, alone, residual
 from tests.planners.reuse.reuse_checkers import clashes
 
@@ -60,7 +60,7 @@ def test_the_best_is_never_above_algorithm_8():
 
 def test_plans_in_the_best_order_have_no_clash_and_cost_what_was_evaluated():
     application = worked_example()
-    evaluator = ChromosomeEvaluator(as_published(application), share=best_shared)
+    evaluator = Evaluator(as_published(application), share=best_shared)
     layers = len(application.layers)
     random = Random(3)
     for _ in range(20):
@@ -74,8 +74,8 @@ def test_plans_in_the_best_order_have_no_clash_and_cost_what_was_evaluated():
 def test_the_order_of_edges_changes_memory_and_no_period():
     application = alone(residual())
     best, published = (
-        ChromosomeEvaluator(application, share=best_shared),
-        ChromosomeEvaluator(application),
+        Evaluator(application, share=best_shared),
+        Evaluator(application),
     )
     for genes in all_genes(application):
         ours, theirs = best.evaluate(genes), published.evaluate(genes)

@@ -9,7 +9,7 @@ from csdf.time_limit import Stop
 from planners.published.todaes import as_published, read_published_application
 from planners.reuse.bounds import OpenChoices, PartitionBound, begun_before_end, memory_bound
 from planners.reuse.edge_buffers import best_shared
-from planners.reuse.evaluation import ChromosomeEvaluator
+from planners.reuse.evaluation import Evaluator
 from planners.reuse.load_front import load_front
 from planners.reuse.placement import free_offsets
 from tests.planners.reuse.front.small_applications import (
@@ -98,7 +98,7 @@ def drawn_rows(model, drawn, genes=(None, 1, 2)):
 @EACH
 def test_what_is_forced_to_begin_is_what_a_lazy_schedule_fires(name):
     drawn = random.Random(5)
-    for model in ChromosomeEvaluator(APPLICATIONS[name]).models:
+    for model in Evaluator(APPLICATIONS[name]).models:
         for _ in range(6):
             rows = drawn_rows(model, drawn)
             forced = begun_before_end(model, rows, model.capacities(model.storages(rows)))
@@ -110,7 +110,7 @@ def test_what_is_forced_to_begin_is_what_a_lazy_schedule_fires(name):
 @EACH
 def test_what_is_not_known_yet_forces_no_more_than_what_follows(name):
     drawn = random.Random(6)
-    for model in ChromosomeEvaluator(APPLICATIONS[name]).models:
+    for model in Evaluator(APPLICATIONS[name]).models:
         rows = drawn_rows(model, drawn)
         capacities = model.capacities(model.storages(rows))
         known = begun_before_end(model, rows, capacities)
@@ -132,7 +132,7 @@ def loads_of_all(evaluator, genes, **options):
 
 
 def assert_least_of_all(application, genes, **options):
-    evaluator = ChromosomeEvaluator(application)
+    evaluator = Evaluator(application)
     search = PartitionBound(evaluator, genes, **options)
     search.run(10**6)
     least = [min(one) for one in loads_of_all(evaluator, genes, **options)]
@@ -151,7 +151,7 @@ def test_the_search_ends_at_the_least_of_parts_of_several_sizes():
 
 @pytest.mark.parametrize("network", [residual(), branched(), plain("plain")], ids=lambda n: n.name)
 def test_no_schedule_of_any_choice_has_less_in_use(network):
-    evaluator = ChromosomeEvaluator(alone(network))
+    evaluator = Evaluator(alone(network))
     (model,) = evaluator.models
     left = OpenChoices(model, (None, 1))
     drawn = random.Random(7)
@@ -167,7 +167,7 @@ def test_no_schedule_of_any_choice_has_less_in_use(network):
 
 def test_the_bound_rises_step_by_step_and_is_never_above_a_plan():
     application = together()
-    evaluator = ChromosomeEvaluator(application)
+    evaluator = Evaluator(application)
     peaks = [
         evaluator.weights + 4 * evaluator.plan(genes).live_load
         for genes in list(product((None, 1), repeat=len(application.layers)))[::7]
@@ -184,7 +184,7 @@ def test_the_bound_rises_step_by_step_and_is_never_above_a_plan():
 @EACH
 def test_no_plan_with_shared_tensors_is_below_its_bound(name):
     application = APPLICATIONS[name]
-    evaluator = ChromosomeEvaluator(application)
+    evaluator = Evaluator(application)
     bound = memory_bound(evaluator, steps=1000, shares_tensors=True)
     assert bound >= memory_bound(evaluator, shares_tensors=True)
     drawn = random.Random(8)
@@ -194,7 +194,7 @@ def test_no_plan_with_shared_tensors_is_below_its_bound(name):
 
 
 def test_a_spent_stop_leaves_the_bound_of_the_beginning():
-    evaluator = ChromosomeEvaluator(together())
+    evaluator = Evaluator(together())
     assert memory_bound(evaluator, steps=9, budget=Stop(steps=0)) == PartitionBound(evaluator).bound
 
 
@@ -204,7 +204,7 @@ def test_a_spent_stop_leaves_the_bound_of_the_beginning():
 def test_the_bound_is_the_least_load_of_the_exact_front(number):
     # Two methods: stretches of the planner's schedule, and what every schedule has in use.
     application = read_published_application(TABLE, f"application {number}")
-    evaluator = ChromosomeEvaluator(as_published(application), share=best_shared)
+    evaluator = Evaluator(as_published(application), share=best_shared)
     least = load_front(evaluator).loads[-1]
     assert memory_bound(evaluator, steps=200) == evaluator.weights + 4 * least
 
@@ -217,5 +217,5 @@ def test_155_mb_are_out_of_reach_of_application_6_with_published_rates():
     # 1.72 MB); if a layer does not, a tensor of 1.6 MB beside it is whole. With weights of 150.63 MB:
     # more than 155.5.
     application = read_published_application(TABLE, "application 6")
-    evaluator = ChromosomeEvaluator(as_published(application), share=best_shared)
+    evaluator = Evaluator(as_published(application), share=best_shared)
     assert memory_bound(evaluator) < 155_000_000 < 155_500_000 < memory_bound(evaluator, steps=120)

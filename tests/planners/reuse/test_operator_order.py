@@ -7,7 +7,7 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.operators import Convolution, Elementwise, Window
 from csdf.errors import InvalidNetwork
 from planners.reuse.application import Application
-from planners.reuse.evaluation import ChromosomeEvaluator
+from planners.reuse.evaluation import Evaluator
 from tests.planners.reuse.front.small_applications import alone, branched, pipelined, residual
 from tests.reference import operator_order
 from tests.reference.operator_order import in_best_order
@@ -30,7 +30,7 @@ def wide_branch():
 
 
 def whole_load(application):
-    return ChromosomeEvaluator(application).plan((None,) * len(application.layers)).live_load
+    return Evaluator(application).plan((None,) * len(application.layers)).live_load
 
 
 def orders(application):

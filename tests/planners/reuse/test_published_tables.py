@@ -15,7 +15,7 @@ from planners.published.todaes import (
     read_published_application,
 )
 from planners.reuse.edge_buffers import best_shared
-from planners.reuse.evaluation import ChromosomeEvaluator
+from planners.reuse.evaluation import Evaluator
 from tests.shared_data import SHARED
 
 TABLE = SHARED / "networks" / "applications.json"
@@ -49,7 +49,7 @@ def megabytes(found):
 def test_the_published_model_gives_its_columns(name):
     one = application(name)
     found = megabytes(comparison(one))
-    assert comparison(one, known=ChromosomeEvaluator(one, share=best_shared)) == comparison(one)
+    assert comparison(one, known=Evaluator(one, share=best_shared)) == comparison(one)
     assert found == pytest.approx(MEGABYTES[name], abs=0.0051)
 
 
@@ -75,7 +75,7 @@ def test_by_the_other_reading_a_strided_window_moves_by_its_stride():
 def test_the_example_of_the_table_has_cuts_where_the_paper_has_them():
     example = read_published_application(TABLE, "example")
     # CNN1 as shipped adds to 8 maps, not 16, once its sizes are repaired: the naive sum of Table 6.1.
-    evaluator = ChromosomeEvaluator(as_published(example))
+    evaluator = Evaluator(as_published(example))
     plan = evaluator.plan((None,) * len(example.layers))
     assert plan.unshared_elements == 51_466
     assert plan.elements == 24_586

@@ -27,7 +27,7 @@ from planners.reuse.application import (
     single_partition,
 )
 from planners.reuse.bounds import memory_bound
-from planners.reuse.evaluation import ChromosomeEvaluator, ElementCosts
+from planners.reuse.evaluation import Costs, Evaluator
 from planners.reuse.placement import offset_problem
 from planners.reuse.problem import score, search_problem
 from tests.planners.reuse.reuse_checkers import clashes, replay
@@ -76,7 +76,7 @@ def graph_of(application, genes, plan):
     "application", [two_networks(), pipelined(RESIDUAL, 4, 5)], ids=["two", "pipelined"]
 )
 def test_edges_that_are_in_use_together_have_buffers_of_their_own(application):
-    evaluator = ChromosomeEvaluator(application)
+    evaluator = Evaluator(application)
     groups = evaluator.groups
     parallel = [
         {one, other}
@@ -92,7 +92,7 @@ def test_edges_that_are_in_use_together_have_buffers_of_their_own(application):
 
 def test_the_schedule_runs_in_the_buffers_of_its_plan():
     application = alone(RESIDUAL)
-    evaluator = ChromosomeEvaluator(application)
+    evaluator = Evaluator(application)
     names = application.members[0].layers
     for genes in chromosomes(application, 10):
         plan = evaluator.plan(genes)
@@ -109,14 +109,14 @@ def test_whole_layers_fire_in_the_order_of_the_partition():
     build.output("d", name="e")
     swapped = Partition(name="P", layers=("a", "c", "b", "d", "e"))
     member = ApplicationNetwork(network=build.network(), partitions=(swapped,))
-    plan = ChromosomeEvaluator(Application(name="swapped", members=(member,))).plan((None,) * 5)
+    plan = Evaluator(Application(name="swapped", members=(member,))).plan((None,) * 5)
     assert plan.orders == ((0, 1, 2, 3, 4),)
     assert [edge.channel for edge in plan.edges][:2] == ["a to c", "a to b"]
 
 
 def test_lifetimes_agree_with_the_schedule():
     application = alone(RESIDUAL)
-    evaluator = ChromosomeEvaluator(application)
+    evaluator = Evaluator(application)
     for genes in chromosomes(application, 10):
         plan = evaluator.plan(genes)
         (order,) = plan.orders
@@ -128,7 +128,7 @@ def test_lifetimes_agree_with_the_schedule():
 
 def test_buffers_are_the_smallest_that_the_engine_finds():
     application = alone(RESIDUAL)
-    evaluator = ChromosomeEvaluator(application)
+    evaluator = Evaluator(application)
     for genes in chromosomes(application, 4):
         plan = evaluator.plan(genes)
         rows = {layer: gene for (_, layer), gene in zip(application.layers, genes, strict=True)}
@@ -140,22 +140,22 @@ def test_buffers_are_the_smallest_that_the_engine_finds():
 @pytest.mark.slow
 def test_an_evaluation_is_the_same_with_and_without_what_is_remembered():
     application = two_networks()
-    warm = ChromosomeEvaluator(application)
+    warm = Evaluator(application)
     for genes in chromosomes(application, 12):
-        assert warm.evaluate(genes) == ChromosomeEvaluator(application).evaluate(genes)
+        assert warm.evaluate(genes) == Evaluator(application).evaluate(genes)
 
 
 def test_an_evaluation_is_the_same_however_little_is_remembered(monkeypatch):
     application = two_networks()
-    warm = ChromosomeEvaluator(application)
+    warm = Evaluator(application)
     monkeypatch.setattr(partition, "MOST_SPANS", 1)
-    forgetful = ChromosomeEvaluator(application)
+    forgetful = Evaluator(application)
     for genes in [*chromosomes(application, 4), *chromosomes(application, 4)]:
         assert forgetful.plan(genes) == warm.plan(genes)
 
 
 def test_each_chromosome_is_counted_once():
-    evaluator = ChromosomeEvaluator(alone(RESIDUAL))
+    evaluator = Evaluator(alone(RESIDUAL))
     genes = (None,) * len(RESIDUAL.layers)
     evaluator.evaluate(genes)
     evaluator.evaluate(genes)
@@ -163,7 +163,7 @@ def test_each_chromosome_is_counted_once():
 
 
 def test_an_evaluator_can_be_sent_to_another_process():
-    evaluator = ChromosomeEvaluator(two_networks())
+    evaluator = Evaluator(two_networks())
     genes = (1,) * len(evaluator.application.layers)
     assert pickle.loads(pickle.dumps(evaluator)).evaluate(genes) == evaluator.evaluate(genes)
 
@@ -172,7 +172,7 @@ def test_finer_parts_never_lengthen_the_buffer_of_a_single_edge():
     # Of an edge that is a block of its own, with parts that divide the coarser parts.
     network = mobilenet_v1(width=Fraction(1, 4), resolution=64)
     application = alone(network)
-    evaluator = ChromosomeEvaluator(application)
+    evaluator = Evaluator(application)
     layers = len(application.layers)
     coarse, fine, finest = (evaluator.plan((rows,) * layers) for rows in (4, 2, 1))
     for one, other in ((coarse, fine), (fine, finest)):
@@ -181,8 +181,8 @@ def test_finer_parts_never_lengthen_the_buffer_of_a_single_edge():
 
 
 def test_a_partition_takes_the_time_of_all_its_phases():
-    application, costs = pipelined(RESIDUAL, 4), ElementCosts()
-    evaluator = ChromosomeEvaluator(application, costs)
+    application, costs = pipelined(RESIDUAL, 4), Costs()
+    evaluator = Evaluator(application, costs)
     genes = (1,) * len(application.layers)
     times = platform_durations(RESIDUAL, Granularity(rows=1), costs.platform)
     longest = max(
@@ -190,13 +190,13 @@ def test_a_partition_takes_the_time_of_all_its_phases():
         for _, partition in application.partitions
     )
     assert evaluator.evaluate(genes).periods == (Fraction(longest, 10**9),)
-    serial = ChromosomeEvaluator(replace(application, parallel=()), costs).evaluate(genes)
+    serial = Evaluator(replace(application, parallel=()), costs).evaluate(genes)
     assert serial.periods == (Fraction(sum(map(sum, times.values())), 10**9),)
 
 
 def test_layers_with_processors_of_their_own_are_never_slower_than_one_after_another():
     application = alone(RESIDUAL)
-    evaluator = ChromosomeEvaluator(application)
+    evaluator = Evaluator(application)
     for genes in chromosomes(application, 2):
         (fast,), (slow,) = self_timed_periods(evaluator, genes), evaluator.evaluate(genes).periods
         assert 0 < fast <= slow
@@ -205,7 +205,7 @@ def test_layers_with_processors_of_their_own_are_never_slower_than_one_after_ano
 def test_what_is_outside_takes_neither_time_nor_memory():
     outside = frozenset({"input", "output"})
     inside = Application(name="inside", members=(single_partition(RESIDUAL, outside),))
-    whole, rest = ChromosomeEvaluator(alone(RESIDUAL)), ChromosomeEvaluator(inside)
+    whole, rest = Evaluator(alone(RESIDUAL)), Evaluator(inside)
     all_genes, genes = (1,) * len(RESIDUAL.layers), (1,) * len(inside.layers)
     assert len(genes) == len(all_genes) - 2
     assert rest.evaluate(genes).buffers <= whole.evaluate(all_genes).buffers
@@ -215,21 +215,19 @@ def test_what_is_outside_takes_neither_time_nor_memory():
 
 def test_zero_bytes_are_refused():
     with pytest.raises(InvalidPlan, match="an element of 0 bytes"):
-        ElementCosts(element_bytes=0)
+        Costs(element_bytes=0)
 
 
 def test_quantisation_scales_buffers_and_weights_on_their_own():
     application = alone(RESIDUAL)
     genes = (1,) * len(application.layers)
-    full = ChromosomeEvaluator(application, ElementCosts()).evaluate(genes)
-    mixed = ChromosomeEvaluator(
-        application, ElementCosts(element_bytes=1, parameter_bytes=2)
-    ).evaluate(genes)
+    full = Evaluator(application, Costs()).evaluate(genes)
+    mixed = Evaluator(application, Costs(element_bytes=1, parameter_bytes=2)).evaluate(genes)
     assert (full.buffers, full.weights) == (4 * mixed.buffers, 2 * mixed.weights)
 
 
 def test_no_chromosome_is_below_the_bound():
-    evaluator = ChromosomeEvaluator(two_networks())
+    evaluator = Evaluator(two_networks())
     bound = memory_bound(evaluator, ALLELES)
     for genes in chromosomes(evaluator.application, 15):
         assert evaluator.evaluate(genes).memory >= bound
@@ -237,11 +235,11 @@ def test_no_chromosome_is_below_the_bound():
 
 def test_a_missing_gene_is_refused():
     with pytest.raises(InvalidNetwork, match=r"3 genes .* expected one for each of its"):
-        ChromosomeEvaluator(alone(RESIDUAL)).evaluate((None, None, None))
+        Evaluator(alone(RESIDUAL)).evaluate((None, None, None))
 
 
 def test_offsets_need_no_more_than_whole_buffers_and_no_less_than_the_load():
-    evaluator = ChromosomeEvaluator(two_networks())
+    evaluator = Evaluator(two_networks())
     unit = evaluator.costs.element_bytes
     for genes in chromosomes(evaluator.application, 3):
         plan = evaluator.plan(genes)
@@ -251,7 +249,7 @@ def test_offsets_need_no_more_than_whole_buffers_and_no_less_than_the_load():
 
 
 def test_an_addition_may_write_over_what_it_reads():
-    evaluator = ChromosomeEvaluator(alone(RESIDUAL))
+    evaluator = Evaluator(alone(RESIDUAL))
     plan = evaluator.plan((None,) * len(RESIDUAL.layers))
     problem = offset_problem(evaluator, plan)
     placed_over = elementwise_in_place(evaluator, plan, problem)
@@ -262,7 +260,7 @@ def test_an_addition_may_write_over_what_it_reads():
 
 
 def test_the_evolution_searches_the_genes_that_matter():
-    evaluator = ChromosomeEvaluator(alone(mobilenet_v2(width=Fraction(1, 4), resolution=32)))
+    evaluator = Evaluator(alone(mobilenet_v2(width=Fraction(1, 4), resolution=32)))
     problem = search_problem(evaluator, (0, 1, 64))
     # 64 rows are all rows of every tensor here: the same as the whole.
     assert {len(alleles) for alleles in problem.alleles} == {1, 2}

@@ -15,7 +15,7 @@ from planners.arena.checker import check_plan
 from planners.reuse.application import Application, divided, single_partition
 from planners.reuse.bounds import memory_bound
 from planners.reuse.deployment import deployment
-from planners.reuse.evaluation import ChromosomeEvaluator
+from planners.reuse.evaluation import Evaluator
 from planners.reuse.placement import free_offsets, offset_problem, tensor_places
 from tests.planners.reuse.deployment.deployed import TOLERANCE, run
 from tests.planners.reuse.front.small_applications import branched, residual
@@ -53,7 +53,7 @@ def chromosomes(application, count=8):
 
 @EACH
 def test_a_shared_tensor_never_needs_more_than_a_buffer_for_each_reader(application):
-    evaluator = ChromosomeEvaluator(application)
+    evaluator = Evaluator(application)
     for genes in chromosomes(application):
         plan = evaluator.plan(genes)
         shared = free_offsets(evaluator, plan)
@@ -66,7 +66,7 @@ def test_a_shared_tensor_never_needs_more_than_a_buffer_for_each_reader(applicat
 
 
 def test_the_bound_holds_for_every_chromosome_of_a_small_network():
-    evaluator = ChromosomeEvaluator(alone(residual()))
+    evaluator = Evaluator(alone(residual()))
     bound = memory_bound(evaluator, shares_tensors=True)
     peaks = [
         evaluator.weights + free_offsets(evaluator, evaluator.plan(genes)).peak
@@ -79,7 +79,7 @@ def test_the_bound_holds_for_every_chromosome_of_a_small_network():
 def test_resnet8_keeps_the_input_of_a_block_once():
     # The addition reads two maps of 16x32x32 and writes one; with a copy for each reader, four lie
     # there while the first convolution of the block works: 65536 elements against 49152.
-    evaluator = ChromosomeEvaluator(alone(RESNET8))
+    evaluator = Evaluator(alone(RESNET8))
     plan = evaluator.plan((None,) * len(evaluator.application.layers))
     assert free_offsets(evaluator, plan).peak == 4 * 3 * 16 * 32 * 32
     assert plan_arena(offset_problem(evaluator, plan)).peak == 4 * 4 * 16 * 32 * 32
@@ -88,7 +88,7 @@ def test_resnet8_keeps_the_input_of_a_block_once():
 @pytest.mark.slow
 @EACH
 def test_a_plan_with_shared_tensors_runs(application):
-    evaluator = ChromosomeEvaluator(application)
+    evaluator = Evaluator(application)
     for genes in chromosomes(application, count=2):
         plan = evaluator.plan(genes)
         made = deployment(evaluator, plan, free_offsets(evaluator, plan))
@@ -96,7 +96,7 @@ def test_a_plan_with_shared_tensors_runs(application):
 
 
 def test_copies_in_a_pipeline_stay_apart():
-    evaluator = ChromosomeEvaluator(pipelined())
+    evaluator = Evaluator(pipelined())
     plan = evaluator.plan((None,) * len(evaluator.application.layers))
     copies = [edge.name for edge in plan.edges if edge.name.endswith(")")]
     places = tensor_places(evaluator, plan).place_of
@@ -105,7 +105,7 @@ def test_copies_in_a_pipeline_stay_apart():
 
 
 def test_edges_of_different_tensors_that_share_bytes_are_not_deployed():
-    evaluator = ChromosomeEvaluator(alone(residual()))
+    evaluator = Evaluator(alone(residual()))
     plan = evaluator.plan((None,) * len(evaluator.application.layers))
     memory = free_offsets(evaluator, plan)
     pairs = (("residual: in to a", "residual: a to b"),)
@@ -115,7 +115,7 @@ def test_edges_of_different_tensors_that_share_bytes_are_not_deployed():
 
 
 def test_readers_of_one_tensor_at_two_offsets_are_not_deployed():
-    evaluator = ChromosomeEvaluator(alone(residual()))
+    evaluator = Evaluator(alone(residual()))
     plan = evaluator.plan((None,) * len(evaluator.application.layers))
     memory = free_offsets(evaluator, plan)
     (pair,) = memory.problem.may_overlap

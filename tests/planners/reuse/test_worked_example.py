@@ -10,7 +10,7 @@ import pytest
 from figures.published.reuse_example import PRINTED_PHASES, worked_example
 from planners.published.todaes import as_published
 from planners.reuse.bounds import memory_bound
-from planners.reuse.evaluation import ChromosomeEvaluator
+from planners.reuse.evaluation import Evaluator
 
 EXAMPLE = worked_example()
 WHOLE = (None,) * len(EXAMPLE.layers)
@@ -32,7 +32,7 @@ SHORT = {  # the thesis writes e23'(1) for what CNN2's second layer writes for i
 
 @pytest.fixture(scope="module")
 def evaluator():
-    return ChromosomeEvaluator(as_published(EXAMPLE))
+    return Evaluator(as_published(EXAMPLE))
 
 
 def buffers(plan):
@@ -103,7 +103,7 @@ def test_the_exhaustive_front_of_the_published_genes(evaluator):
 
 def test_the_true_rates_are_never_above_the_published_ones_on_the_front():
     # With its padding a 5x5 window begins with three rows, not five: two rows less wait for it.
-    true_front = front(ChromosomeEvaluator(EXAMPLE))
+    true_front = front(Evaluator(EXAMPLE))
     for size, phases in [(24_586, 0), (19_072, 93), (16_128, 124), (13_536, 213)]:
         assert any(ours <= size and theirs <= phases for ours, theirs in true_front)
 

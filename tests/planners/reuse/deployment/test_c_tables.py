@@ -9,13 +9,13 @@ import pytest
 
 from figures.published.reuse_example import worked_example
 from planners.reuse.c_tables import format_tables
-from planners.reuse.evaluation import ChromosomeEvaluator
+from planners.reuse.evaluation import Evaluator
 from tests.planners.formats.odd_names import odd_names
 from tests.planners.reuse.deployment.deployed import as_published, by_offsets
 from tests.planners.reuse.deployment.test_catalogue_deployments import ROBOT
 
 EXAMPLE = worked_example()
-EVALUATOR = ChromosomeEvaluator(EXAMPLE)
+EVALUATOR = Evaluator(EXAMPLE)
 WHOLE = (None,) * len(EXAMPLE.layers)
 ROWS = (1,) * len(EXAMPLE.layers)
 PUBLISHED = as_published(EVALUATOR, WHOLE)
@@ -163,7 +163,7 @@ compiled = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C 
 def test_an_interpreter_driven_by_the_header_finds_every_row_it_needs(
     tmp_path, application, make, gene
 ):
-    plan = make(ChromosomeEvaluator(application), (gene,) * len(application.layers))
+    plan = make(Evaluator(application), (gene,) * len(application.layers))
     code, shown = interpreted(tmp_path, application, plan)
     assert code == 0, shown
     rows = [
@@ -255,7 +255,7 @@ def test_a_pipeline_has_its_copies_the_last_one_first():
     # P2 and P3 of the worked example are pipelined: one edge is cut, so there is one copy.
     text = format_tables(PUBLISHED)
     assert "#define WORKED_EXAMPLE_COPIES 1\n" in text
-    copies = format_tables(as_published(ChromosomeEvaluator(ROBOT), (None,) * len(ROBOT.layers)))
+    copies = format_tables(as_published(Evaluator(ROBOT), (None,) * len(ROBOT.layers)))
     table = copies[copies.index("robot_copies[") :]
     ends = [int(partition) for partition in re.findall(r"\{(\d+),\d+,\d+\}", table)]
     # Eyes work in partitions 0, 1 and 2 at the same time: copies are made behind 1, then behind 0.

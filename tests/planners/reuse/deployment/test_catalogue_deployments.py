@@ -11,7 +11,7 @@ from figures.published.offset_points import elementwise_in_place
 from planners.arena.allocation import plan_arena
 from planners.reuse.application import Application, divided, single_partition
 from planners.reuse.deployment import deployment
-from planners.reuse.evaluation import ChromosomeEvaluator
+from planners.reuse.evaluation import Evaluator
 from planners.reuse.placement import offset_problem
 from tests.planners.reuse.deployment.deployed import (
     TOLERANCE,
@@ -38,7 +38,7 @@ def application():
 
 
 ROBOT = application()
-EVALUATOR = ChromosomeEvaluator(ROBOT)
+EVALUATOR = Evaluator(ROBOT)
 WEIGHTS = calibrated(ROBOT)
 
 
@@ -61,7 +61,7 @@ def test_interleaved_networks_give_what_each_gives_alone(make, genes):
 @pytest.mark.slow
 def test_additions_in_the_place_of_what_they_read_run_in_fewer_bytes():
     alone = Application(name="alone", members=(single_partition(TOUCH),))
-    evaluator = ChromosomeEvaluator(alone)
+    evaluator = Evaluator(alone)
     plan = evaluator.plan((None,) * len(alone.layers))
     apart = offset_problem(evaluator, plan)
     over = elementwise_in_place(evaluator, plan, apart)

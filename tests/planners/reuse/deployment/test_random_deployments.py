@@ -11,7 +11,7 @@ from cnn2csdf.builder import NetworkBuilder
 from planners.plan.executor import PlanMachine
 from planners.plan.text import format_plans, parse_plans
 from planners.reuse.application import Application, divided
-from planners.reuse.evaluation import ChromosomeEvaluator
+from planners.reuse.evaluation import Evaluator
 from tests.cnn2csdf.execution.random_networks import models
 from tests.planners.reuse.deployment.deployed import (
     TOLERANCE,
@@ -71,7 +71,7 @@ def touched(network, plan):
 def test_outputs_are_those_of_each_network_alone_in_the_planned_bytes(drawn, data):
     application, weights, genes = drawn
     make = data.draw(st.sampled_from([as_published, by_offsets]))
-    plan = make(ChromosomeEvaluator(application), genes)
+    plan = make(Evaluator(application), genes)
     plans = checked(application, plan)
     assert run(application, plan, weights=weights) < TOLERANCE
     for member, one in zip(application.members, plans, strict=True):
@@ -106,7 +106,7 @@ def test_several_inputs_come_when_their_turn_is(genes, cut, is_pipelined, make):
     application = Application(
         name="drawn", members=(member,), parallel=(names,) if is_pipelined else ()
     )
-    plan = make(ChromosomeEvaluator(application), tuple(genes))
+    plan = make(Evaluator(application), tuple(genes))
     (one,) = checked(application, plan)
     assert run(application, plan) < TOLERANCE
     assert touched(network, one) == one.arena_bytes == plan.arena_bytes

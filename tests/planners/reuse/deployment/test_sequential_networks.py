@@ -11,7 +11,7 @@ from planners.plan.carried_out import require_carried_out
 from planners.plan.checker import require_apart
 from planners.reuse.application import Application, divided
 from planners.reuse.deployment import concurrent_partitions
-from planners.reuse.evaluation import ChromosomeEvaluator
+from planners.reuse.evaluation import Evaluator
 from tests.planners.reuse.deployment.deployed import TOLERANCE, as_published, checked, run
 
 TWO = (  # of five layers each, in two partitions
@@ -22,7 +22,7 @@ TWO = (  # of five layers each, in two partitions
 
 def planned(*parallel):
     application = Application(name="two", members=TWO, parallel=tuple(map(frozenset, parallel)))
-    plan = as_published(ChromosomeEvaluator(application), (None,) * len(application.layers))
+    plan = as_published(Evaluator(application), (None,) * len(application.layers))
     return application, plan
 
 
@@ -32,7 +32,7 @@ def test_networks_in_sequence_have_no_concurrent_partitions():
 
 
 def test_a_pipeline_has_a_turn_of_its_own():
-    plan = as_published(ChromosomeEvaluator(worked_example()), (None,) * 9)
+    plan = as_published(Evaluator(worked_example()), (None,) * 9)
     assert concurrent_partitions(plan) == {"P2": "P2, P3", "P3": "P2, P3"}
 
 

@@ -3,11 +3,11 @@
 import pytest
 
 from figures.published.reuse_example import PRINTED_PHASES, worked_example
-from planners.reuse.evaluation import ChromosomeEvaluator
+from planners.reuse.evaluation import Evaluator
 from tests.planners.reuse.deployment.deployed import TOLERANCE, as_published, by_offsets, run
 
 EXAMPLE = worked_example()
-EVALUATOR = ChromosomeEvaluator(EXAMPLE)
+EVALUATOR = Evaluator(EXAMPLE)
 WHOLE = (None,) * len(EXAMPLE.layers)
 ROWS = (1,) * len(EXAMPLE.layers)
 PRINTED = tuple(

@@ -10,7 +10,7 @@ from figures.published.reuse_example import worked_example
 from planners.arena.allocation import plan_arena
 from planners.arena.checker import check_plan
 from planners.reuse.deployment import deployment
-from planners.reuse.evaluation import ChromosomeEvaluator, ElementCosts
+from planners.reuse.evaluation import Costs, Evaluator
 from planners.reuse.placement import offset_problem, whole_buffers
 from tests.planners.reuse.deployment.deployed import (
     TOLERANCE,
@@ -21,7 +21,7 @@ from tests.planners.reuse.deployment.deployed import (
 )
 
 EXAMPLE = worked_example()
-EVALUATOR = ChromosomeEvaluator(EXAMPLE)
+EVALUATOR = Evaluator(EXAMPLE)
 WHOLE = (None,) * len(EXAMPLE.layers)
 ROWS = (1,) * len(EXAMPLE.layers)
 PUBLISHED = as_published(EVALUATOR, WHOLE)
@@ -169,6 +169,6 @@ def test_firings_in_a_wrong_order_are_refused():
 
 def test_elements_of_other_bytes_run_in_their_bytes():
     # Table 6.2: 24,586 elements, here of a byte each; they are computed in single precision.
-    plan = as_published(ChromosomeEvaluator(EXAMPLE, ElementCosts(element_bytes=1)), WHOLE)
+    plan = as_published(Evaluator(EXAMPLE, Costs(element_bytes=1)), WHOLE)
     assert plan.arena_bytes == 24_586
     assert run(EXAMPLE, plan, weights=WEIGHTS, element_bytes=1) < TOLERANCE

@@ -6,7 +6,7 @@ from csdf.errors import GaveUp
 from csdf.time_limit import Stop
 from figures.published.reuse_example import worked_example
 from planners.published.todaes import as_published
-from planners.reuse.evaluation import ChromosomeEvaluator, ElementCosts
+from planners.reuse.evaluation import Costs, Evaluator
 from planners.reuse.load_front import load_front
 from tests.planners.reuse.front.small_applications import (
     all_genes,
@@ -34,7 +34,7 @@ def load_and_periods(evaluator, genes):
 
 @pytest.mark.parametrize("name", APPLICATIONS)
 def test_no_chromosome_has_a_smaller_load_in_the_same_time(name):
-    evaluator = ChromosomeEvaluator(APPLICATIONS[name])
+    evaluator = Evaluator(APPLICATIONS[name])
     found = load_front(evaluator)
     assert found.is_exact
     expected = front_of(
@@ -46,7 +46,7 @@ def test_no_chromosome_has_a_smaller_load_in_the_same_time(name):
 
 @pytest.mark.parametrize("name", APPLICATIONS)
 def test_the_loads_of_stretches_are_those_of_the_whole_chromosome(name):
-    evaluator = ChromosomeEvaluator(APPLICATIONS[name])
+    evaluator = Evaluator(APPLICATIONS[name])
     found = load_front(evaluator)
     loads = [evaluator.plan(genes).live_load for genes in found.chromosomes]
     assert loads == list(found.loads)
@@ -54,7 +54,7 @@ def test_the_loads_of_stretches_are_those_of_the_whole_chromosome(name):
 
 def test_several_kinds_of_parts_are_exact_too():
     application = alone(plain("plain"))
-    evaluator = ChromosomeEvaluator(application)
+    evaluator = Evaluator(application)
     found = load_front(evaluator, (1, 3))
     assert found.is_exact
     expected = front_of(
@@ -66,7 +66,7 @@ def test_several_kinds_of_parts_are_exact_too():
 
 def test_what_is_too_much_to_try_is_not_called_exact(monkeypatch):
     monkeypatch.setattr("planners.reuse.load_front.MOST_CHOICES", 1)
-    evaluator = ChromosomeEvaluator(alone(branched()))
+    evaluator = Evaluator(alone(branched()))
     found = load_front(evaluator)
     assert not found.is_exact
     loads = [evaluator.plan(genes).live_load for genes in found.chromosomes]
@@ -78,7 +78,7 @@ def test_a_stop_ends_the_front_of_live_bytes():
         raise GaveUp("enough")
 
     with pytest.raises(GaveUp, match="enough"):
-        load_front(ChromosomeEvaluator(alone(residual())), budget=Stop(report=watch))
+        load_front(Evaluator(alone(residual())), budget=Stop(report=watch))
 
 
 def test_measured_times_decide_where_there_are_some():
@@ -86,8 +86,6 @@ def test_measured_times_decide_where_there_are_some():
     application = alone(residual())
     network = application.members[0].network
     times = {layer.name: {1: 1, layer.shape.rows: 1} for layer in network.layers}
-    found = load_front(
-        ChromosomeEvaluator(application, ElementCosts(measured={network.name: times}))
-    )
+    found = load_front(Evaluator(application, Costs(measured={network.name: times})))
     assert len(found.chromosomes) == 1
-    assert len(load_front(ChromosomeEvaluator(application)).chromosomes) > 1
+    assert len(load_front(Evaluator(application)).chromosomes) > 1

@@ -10,7 +10,7 @@ from figures.published.offset_points import offset_point
 from figures.published.reuse_example import worked_example
 from planners.published.todaes import as_published
 from planners.reuse.edge_buffers import best_shared, shared_buffers
-from planners.reuse.evaluation import ChromosomeEvaluator
+from planners.reuse.evaluation import Evaluator
 from planners.reuse.load_front import load_front
 from planners.reuse.local_search import WalkSettings, local_search
 from planners.reuse.problem import search_problem
@@ -36,14 +36,14 @@ def enumerated(evaluator, genes=(None, 1)):
 
 
 def test_the_search_proves_the_front_of_the_worked_example():
-    evaluator = ChromosomeEvaluator(EXAMPLE)
+    evaluator = Evaluator(EXAMPLE)
     found = local_search(evaluator, random=Random(1)).front
     assert found.is_proved
-    assert values(found.points) == enumerated(ChromosomeEvaluator(EXAMPLE))
+    assert values(found.points) == enumerated(Evaluator(EXAMPLE))
 
 
 def test_beyond_the_published_front_of_the_worked_example():
-    evaluator = ChromosomeEvaluator(EXAMPLE, share=best_shared)
+    evaluator = Evaluator(EXAMPLE, share=best_shared)
     costs = [evaluator.evaluate(genes) for genes in all_genes(EXAMPLE)]
     for elements, phases in PUBLISHED:
         ours = min(one.buffers // 4 for one in costs if one.extra_phases <= phases)
@@ -51,7 +51,7 @@ def test_beyond_the_published_front_of_the_worked_example():
 
 
 def test_offsets_reach_the_bound_of_the_worked_example_before_213_extra_phases():
-    evaluator = ChromosomeEvaluator(EXAMPLE, share=best_shared)
+    evaluator = Evaluator(EXAMPLE, share=best_shared)
     genes = load_front(evaluator).chromosomes[-1]
     found = offset_point(evaluator, genes)
     # P2 and P3 run in parallel: 5 rows of 96 of e12', both copies of e23', and e34'.
@@ -63,24 +63,22 @@ def test_offsets_reach_the_bound_of_the_worked_example_before_213_extra_phases()
 def test_a_search_of_wider_genes_finds_the_enumerated_front():
     alleles = (0, 1, 2)
     found = local_search(
-        ChromosomeEvaluator(EXAMPLE, share=best_shared),
+        Evaluator(EXAMPLE, share=best_shared),
         random=Random(1),
         evaluations=1000,
         alleles=alleles,
         settings=SHORT,
     ).front
     assert not found.is_proved
-    assert values(found.points) == enumerated(
-        ChromosomeEvaluator(EXAMPLE, share=best_shared), (None, 1, 2)
-    )
+    assert values(found.points) == enumerated(Evaluator(EXAMPLE, share=best_shared), (None, 1, 2))
 
 
 @pytest.mark.slow
 def test_two_networks_with_a_pipeline_are_searched_as_well_as_enumerated():
     application = together()
-    expected = enumerated(ChromosomeEvaluator(application, share=best_shared))
+    expected = enumerated(Evaluator(application, share=best_shared))
     found = local_search(
-        ChromosomeEvaluator(application, share=best_shared),
+        Evaluator(application, share=best_shared),
         random=Random(1),
         evaluations=1200,
         settings=SHORT,
@@ -91,7 +89,7 @@ def test_two_networks_with_a_pipeline_are_searched_as_well_as_enumerated():
 def test_the_same_seed_gives_the_same_front():
     found = [
         local_search(
-            ChromosomeEvaluator(together(), share=best_shared),
+            Evaluator(together(), share=best_shared),
             random=Random(5),
             evaluations=300,
             settings=SHORT,
@@ -110,7 +108,7 @@ def test_a_watch_ends_the_search_with_the_front_so_far():
             raise GaveUp("time is up")
 
     found = local_search(
-        ChromosomeEvaluator(together(), share=best_shared),
+        Evaluator(together(), share=best_shared),
         random=Random(1),
         budget=Stop(report=watch),
     ).front
@@ -120,7 +118,7 @@ def test_a_watch_ends_the_search_with_the_front_so_far():
 
 @pytest.mark.parametrize("share", [shared_buffers, best_shared])
 def test_no_chromosome_as_fast_as_a_point_is_below_its_bound(share):
-    evaluator = ChromosomeEvaluator(EXAMPLE, share=share)
+    evaluator = Evaluator(EXAMPLE, share=share)
     found = local_search(evaluator, random=Random(1))
     costs = [evaluator.evaluate(genes) for genes in all_genes(EXAMPLE)]
     bounded = bounded_points(evaluator, found.problem, found.front.points, found.load_fronts)
@@ -135,7 +133,7 @@ def test_no_chromosome_as_fast_as_a_point_is_below_its_bound(share):
 
 
 def test_offsets_are_between_the_load_and_whole_buffers():
-    evaluator = ChromosomeEvaluator(EXAMPLE, share=best_shared)
+    evaluator = Evaluator(EXAMPLE, share=best_shared)
     for point in local_search(evaluator, random=Random(1)).front.points:
         genes = genes_of(point)
         found = offset_point(evaluator, genes)
@@ -146,7 +144,7 @@ def test_offsets_are_between_the_load_and_whole_buffers():
 
 
 def test_a_layer_without_an_allele_has_its_last_one():
-    problem = search_problem(ChromosomeEvaluator(EXAMPLE), (0, 1, 4))
+    problem = search_problem(Evaluator(EXAMPLE), (0, 1, 4))
     wide = problem.fitted((4,) * len(problem.alleles))
     problem.require_chromosome(wide)
     assert all(own in (4, values[-1]) for own, values in zip(wide, problem.alleles, strict=True))

@@ -10,7 +10,7 @@ from csdf.status import Status
 from planners.arena.allocation import plan_arena
 from planners.published.todaes import as_published, read_published_application
 from planners.reuse.edge_buffers import best_shared
-from planners.reuse.evaluation import ChromosomeEvaluator
+from planners.reuse.evaluation import Evaluator
 from planners.reuse.load_front import load_front
 from planners.reuse.placement import offset_problem
 from tests.shared_data import SHARED
@@ -23,9 +23,7 @@ MEGABYTES = {"application 2": 27.30, "application 4": 31.34}
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MEGABYTES)
 def test_a_chromosome_of_the_exact_front_needs_less_than_the_paper_prints(name):
-    evaluator = ChromosomeEvaluator(
-        as_published(read_published_application(TABLE, name)), share=best_shared
-    )
+    evaluator = Evaluator(as_published(read_published_application(TABLE, name)), share=best_shared)
     found = load_front(evaluator)
     assert found.is_exact
     least = min(evaluator.evaluate(genes).memory for genes in found.chromosomes)
@@ -36,9 +34,7 @@ def test_a_chromosome_of_the_exact_front_needs_less_than_the_paper_prints(name):
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_offsets_reach_the_least_load_of_all_chromosomes(number):
     name = f"application {number}"
-    evaluator = ChromosomeEvaluator(
-        as_published(read_published_application(TABLE, name)), share=best_shared
-    )
+    evaluator = Evaluator(as_published(read_published_application(TABLE, name)), share=best_shared)
     found = load_front(evaluator)
     plan = plan_arena(offset_problem(evaluator, evaluator.plan(found.chromosomes[-1])))
     assert plan.status == Status.OPTIMAL

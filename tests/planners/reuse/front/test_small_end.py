@@ -10,7 +10,7 @@ from figures.published.offset_points import offset_point
 from planners.published.todaes import as_published, read_published_application
 from planners.reuse.application import Application
 from planners.reuse.edge_buffers import best_shared, shared_buffers
-from planners.reuse.evaluation import ChromosomeEvaluator
+from planners.reuse.evaluation import Evaluator
 from planners.reuse.executors import Limited, Serial
 from planners.reuse.local_search import climbed, local_search, smallest_of_each
 from planners.reuse.problem import ReuseProblem, genes_at, score, search_problem
@@ -52,7 +52,7 @@ def test_a_climb_changes_no_other_genes():
 def test_a_network_alone_needs_what_the_application_needs_when_the_others_need_nothing_more(share):
     # Networks that take turns share buffers: both together need at least what each needs alone,
     # and no more than both apart.
-    evaluator = ChromosomeEvaluator(together(), share=share)
+    evaluator = Evaluator(together(), share=share)
     for genes in list(all_genes(evaluator.application))[:200:9]:
         alone = [alone_bytes(evaluator, member, genes) for member in range(2)]
         whole = evaluator.evaluate(genes).buffers
@@ -60,21 +60,21 @@ def test_a_network_alone_needs_what_the_application_needs_when_the_others_need_n
 
 
 def test_what_is_in_use_of_an_application_is_what_its_largest_network_has_in_use():
-    evaluator = ChromosomeEvaluator(together(), share=best_shared)
+    evaluator = Evaluator(together(), share=best_shared)
     for genes in list(all_genes(evaluator.application))[:200:9]:
         each = [evaluator.live_bytes(member, genes) for member in range(2)]
         assert max(each) == 4 * evaluator.plan(genes).live_load
 
 
 def test_the_least_in_use_is_that_of_all_chromosomes():
-    evaluator = ChromosomeEvaluator(together(), share=best_shared)
+    evaluator = Evaluator(together(), share=best_shared)
     (point,) = least_points(evaluator, (0, 1), stop_of(None))
     found = evaluator.plan(tuple(allele or None for allele in point.chromosome)).live_load
     assert found == min(evaluator.plan(genes).live_load for genes in all_genes(together()))
 
 
 def test_a_spent_stop_has_no_point():
-    evaluator = ChromosomeEvaluator(together(), share=best_shared)
+    evaluator = Evaluator(together(), share=best_shared)
     assert least_points(evaluator, (0, 1), Stop(steps=0)) == ()
 
 
@@ -99,7 +99,7 @@ def test_a_climb_begins_with_the_genes_that_gain_most():
 def test_with_300_evaluations_no_more_is_needed_than_the_published_tool_finds(name, theirs):
     application = as_published(read_published_application(str(TABLE), name))
     for seed in range(1, 5):
-        evaluator = ChromosomeEvaluator(application, share=best_shared)
+        evaluator = Evaluator(application, share=best_shared)
         front = local_search(evaluator, random=Random(seed), evaluations=300).front
         assert front.evaluations == 300
         assert front.points[0].score.objectives[0] - evaluator.weights <= theirs * 1e6
@@ -107,7 +107,7 @@ def test_with_300_evaluations_no_more_is_needed_than_the_published_tool_finds(na
 
 def smallest_alone(application, *, evaluations, seed):
     """The bytes of each network in the seed of the small end, and the evaluations that it took."""
-    evaluator = ChromosomeEvaluator(application, share=best_shared)
+    evaluator = Evaluator(application, share=best_shared)
     place = Limited(Serial(partial(score, evaluator)), evaluations)
     (found,) = smallest_of_each(
         evaluator, search_problem(evaluator), place, random=Random(seed), stop=Stop()
@@ -125,7 +125,7 @@ def test_climbs_of_each_network_take_a_third_of_the_evaluations_at_most(evaluati
 
 def test_each_network_alone_needs_the_least_of_all_its_chromosomes():
     needs, _ = smallest_alone(together(), evaluations=3000, seed=1)
-    evaluator = ChromosomeEvaluator(together(), share=best_shared)
+    evaluator = Evaluator(together(), share=best_shared)
     every = list(all_genes(together()))
     assert needs == [
         min(alone_bytes(evaluator, member, one) for one in every) for member in range(2)
@@ -151,7 +151,7 @@ def test_the_largest_network_climbs_from_several_starts():
 @needs_table
 @pytest.mark.slow
 def test_application_6_needs_no_more_with_offsets_than_is_printed():
-    evaluator = ChromosomeEvaluator(read_published_application(str(TABLE), "application 6"))
+    evaluator = Evaluator(read_published_application(str(TABLE), "application 6"))
     (point,) = least_points(evaluator, (0, 1), stop_of(None))
     found = offset_point(evaluator, tuple(allele or None for allele in point.chromosome))
     assert found.memory <= 155_000_000
