@@ -31,7 +31,7 @@ def test_a_buffer_that_cannot_be_is_refused(values, complaint):
         ({"may_overlap": (("a", "a"),)}, "pairs buffer 'a' with itself"),
         (
             {"may_overlap": (("a", "b"),), "in_place": (("b", "a"),)},
-            "stands in may_overlap and in in_place",
+            "is listed in both may_overlap and in_place",
         ),
     ],
 )
