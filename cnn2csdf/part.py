@@ -104,9 +104,8 @@ class OutputRows(NamedTuple):
     begin: int
     end: int
     types: Types | None = None  # where an input or the output is quantised
-    kept: MutableMapping[str, Array] | None = (
-        None  # what the layer keeps to the next frame, by role
-    )
+    # What the layer keeps to the next frame, by role.
+    kept: MutableMapping[str, Array] | None = None
 
     @property
     def rows(self) -> int:

@@ -38,9 +38,12 @@ from csdf.units import bytes_in_words
 
 LOG = Log("csdf.progress")
 MICROSECONDS = 10**6  # of a second of effort
-LEAST_GRACE = 0.4  # seconds, or
-LOOKS_AT_MEMORY = 16  # a look at the memory takes 5 us, as long as a short step of a search
-GRACE = 0.04  # this share of the budget, after which work ends that did not end by itself,
+# Work that does not end by itself at its limit is ended after this share of the limit, or after
+# LEAST_GRACE seconds if that is more.
+GRACE = 0.04
+LEAST_GRACE = 0.4
+# A look at the memory takes 5 us, as long as a short step of a search.
+LOOKS_AT_MEMORY = 16
 
 ENDS = (GaveUp, KeyboardInterrupt)  # what ends a search before its own end
 
@@ -48,9 +51,8 @@ ENDS = (GaveUp, KeyboardInterrupt)  # what ends a search before its own end
 class Progress(NamedTuple):
     """How far work has come; a search gives what it knows of these."""
 
-    done: int | None = (
-        None  # steps: distributions, generations, layers; None where none are counted
-    )
+    # Steps so far: distributions, generations or layers; None where none are counted.
+    done: int | None = None
     total: int | None = None  # how many steps there are
     lower_bound: int | None = None  # no answer is smaller
     best: int | None = None  # the smallest answer so far

@@ -37,7 +37,6 @@ def parse_darknet(text: str, name: str) -> Network:
     for number, section in enumerate(sections[1:]):
         sources = _sources(section, results, image)
         try:
-            # Add the layers of a section; return the name of the last one.
             if section.kind not in KINDS:
                 kinds_known = ", ".join(KINDS)
                 raise UnsupportedOperator(

@@ -24,8 +24,9 @@ from csdf.model.indexed import IndexedGraph, is_ordered
 from csdf.status import Why, because
 from csdf.time_limit import Budget, stop_of
 
-FUEL = 1_000_000  # ports of firings between two looks at the clock and the keyboard,
-PLAIN_FUEL = 5_000  # or so many where they are not compiled
+# Ports of firings between two looks at the clock and the keyboard, with compiled kernels and without.
+FUEL = 1_000_000
+PLAIN_FUEL = 5_000
 ITERATION_BITS = 20  # compiled code executes so many iterations, as a power of two, or more
 
 

@@ -61,9 +61,8 @@ class PeriodicSolution:
     separated: tuple[tuple[int, ...], ...]
     is_exact: bool
     work: int  # edges looked at
-    choice: (
-        Any  # (nodes,) the constraint that decides each start, from which another search may begin
-    )
+    # The policy: the constraint that decides each start, (nodes,); a further search may begin there.
+    choice: Any
     circuits: tuple[Circuit, ...] = ()
 
 
@@ -175,7 +174,6 @@ class PeriodicProblem:
         status = _run(policy, edges.listed, layout.times, backend, stop)
         if status == periodic.OVERFLOW:
             return None
-        # Edges come from consumer to producer; in the order of time they read backwards.
         # Edges lead from consumer to producer; reversed they follow time.
         critical = [int(edge) for edge in cycle[: policy.length]][::-1]
         circuit = self._circuit_of(critical, layout, edges, backend)

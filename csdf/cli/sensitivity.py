@@ -200,8 +200,7 @@ def _table_lines(graph: Graph, found: Sensitivity, seconds: float) -> Iterator[s
     if not useful and found.channels:
         yield "  no channel alone makes the period shorter, with more tokens or more capacity"
     for step in useful[:SHOWN]:
-        kind = "capacity" if step.kind == "capacity" else step.kind
-        kind = kind if step.added_tokens > 1 else kind.removesuffix("s")
+        kind = step.kind if step.added_tokens > 1 else step.kind.removesuffix("s")
         yield (
             f"  {step.added_tokens} more {kind} on {step.channel}: period "
             f"{answers.number(step.period)}"

@@ -38,9 +38,8 @@ def plot_front(axes: Axes, front: ParetoFront) -> None:
     region = axes.fill_between(
         outline_x, outline_y, top, step="post", color="#c33", alpha=0.16, label="impossible"
     )
-    region.set(
-        facecolor="none", hatch="//", linewidth=0
-    )  # told from the other without colours, too
+    # Hatched, so that both regions differ without colours, too.
+    region.set(facecolor="none", hatch="//", linewidth=0)
     axes.fill_between(
         outline_x, 0, outline_y, step="post", color="#357", alpha=0.12, label="dominated"
     )

@@ -30,16 +30,13 @@ from csdf.search.variables import Distribution, Variable, size_of
 
 ROUNDS = 200  # linear programs, at most; most graphs of 100 actors end after 20
 ROUND_EVALUATIONS = 40  # of one round, at least: half and double cost 5% more time on 300 actors
-REDUCTION = (
-    300  # evaluations for smaller capacities between two rounds: all they need on 100 actors
-)
-ROUND_SHARE = Fraction(
-    3, 20
-)  # of the channels, if that is more: on 2,000, a third and double raise
-# the bound half as fast
-LARGEST_FACTOR = (
-    1 << 30
-)  # of a cut as a linear constraint, so that the solver does not round it away
+# Evaluations for smaller capacities between two rounds: enough to end the reduction at 100 actors.
+REDUCTION = 300
+# The same as a share of the channels, if that is more: on 2,000 channels a third of it, and double,
+# raise the bound half as fast.
+ROUND_SHARE = Fraction(3, 20)
+# The largest factor of a cut as a linear constraint: the solver would round larger ones away.
+LARGEST_FACTOR = 1 << 30
 NEAR = 1e-6  # above a useful capacity that the solver means
 
 

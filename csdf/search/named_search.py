@@ -46,9 +46,8 @@ ALONE = 30  # evaluations of a search before narrowing begins beside it,
 LONG_WORK = 1_000_000  # or fewer if they have so many firings;
 SHARE = 4  # then one evaluation of every so many is for narrowing
 PLANES_CHANNELS = 40  # at least; a search of fewer proves most answers before a linear program pays
-FRONT_CHANNELS = (
-    150  # at least, for the first point of a front; with 80 it takes longer with planes
-)
+# Channels from which on the first point of a front begins with planes; with 80 it takes longer.
+FRONT_CHANNELS = 150
 PLANES_WORK = 200_000  # of a search before cutting planes: that of loading SciPy, about
 PLANES_SHARE = 10  # variables for an evaluation of cutting planes beside each step of the search
 PATIENCE = 300  # evaluations after which a search goes on in parts, where it has some

@@ -34,9 +34,8 @@ Depths = tuple[int, ...]
 MemoryCost = Callable[[int, int], int]  # of a depth and a width in bits
 
 LARGE = 500_000  # events a frame, above which depths are grown in a hurry
-FRAMES_ALONE = (
-    10  # of a large design, simulated for FIFOs by themselves before any depths are known
-)
+# Frames of a large design that are simulated for single FIFOs before any depths are known.
+FRAMES_ALONE = 10
 EXCHANGES = 4  # times as much work goes to the proof as to exchanges, which seldom find anything
 SHARES = (1, 2, 4, 8, 16, 32)  # of the depth of a FIFO that are moved elsewhere at once
 

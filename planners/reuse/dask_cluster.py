@@ -21,9 +21,8 @@ from csdf.time_limit import Stop
 from planners.reuse.executors import LOSSES, TICK, Executor, Scores, parts_of, scores_of
 from planners.reuse.problem import Chromosome, Evaluate, InvalidSearch, LostWorkers
 
-CONNECT = (
-    10.0  # seconds for the scheduler to answer, for the first worker, and for lost ones to return
-)
+# Seconds for the scheduler to answer, for the first worker, and for lost ones to return.
+CONNECT = 10.0
 NEWS = 64  # ticks without an answer, after which Dask is asked whether there are workers
 UNTYPED: Any = distributed  # most of its functions carry no types
 

@@ -22,9 +22,8 @@ from planners.traffic.convolution import ConvolutionLoops, axes_of
 Pair = tuple[int, int]  # the size of a tile, and of the tiles in it
 Numbers = npt.NDArray[np.int64]
 
-READS_EFFORT = (
-    850  # microseconds of a usual machine, to count what tiles read of a range of a kernel
-)
+# Microseconds of a usual machine, to count what tiles read of a range of a kernel.
+READS_EFFORT = 850
 
 
 def used_weights(convolution: ConvolutionLoops) -> int:

@@ -20,9 +20,8 @@ from planners.memory.command.lifetimes import firings_and_lives
 from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import StreamingPlan
 
-LOWER = (
-    1.8  # times a panel of a memory is lower than the picture of an arena, with the same letters
-)
+# A panel of a memory is this many times lower than the picture of an arena, with the same letters.
+LOWER = 1.8
 LEAST_SPAN = Fraction(1, 10)  # of the axis of work, so that 1 alone is no magnified axis
 COLOURS = ("#357", "#c63", "#585", "#85a", "#999", "#a33")
 
