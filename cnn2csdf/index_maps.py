@@ -1,8 +1,20 @@
-"""Index maps: where the elements of a tensor of any dims lie in a map, digit by digit.
+"""Mixed-radix index maps: the position in a feature map of each element of a tensor of any dims.
 
-A reshape cuts the dims of a tensor into others, and a transposition orders them anew; neither moves an
-element. The number along each dim is written in digits, and each digit is one of a channel, row or
-column of the map.
+The index along a dim of the tensor is written in digits of a mixed radix, the slowest first. A digit of
+size s and step t is (index // t) % s of a channel, row or column of the map. A reshape splits and joins
+digits, a transposition permutes dims; neither moves an element.
+
+Example: a matrix of 8 tokens and 4 numbers is a map of 8 rows, one column and 4 channels. Reshaped into
+8 x 2 x 2, which are tokens, heads and numbers of a head, its last two dims are digits of the channel:
+the head is (channel // 2) % 2, the number of the head channel % 2.
+
+>>> matrix = (of_axis("Y", 8), of_axis("C", 4))
+>>> tokens, heads, numbers = cut_up([digit for dim in matrix for digit in dim], (8, 2, 2))
+>>> heads, numbers
+((Digits(axis='C', step=2, size=2),), (Digits(axis='C', step=1, size=2),))
+
+Heads first, the form after a transposition, is (heads, tokens, numbers). Reshaped back into a matrix,
+heads and numbers join to the whole channel again: `joined([*heads, *numbers]) == of_axis("C", 4)`.
 """
 
 from __future__ import annotations
@@ -19,7 +31,7 @@ IN_MEMORY = "YXC"
 
 
 class Digits(NamedTuple):
-    """Some of a number of an axis of a map: its digit of that size, which counts in such steps."""
+    """A digit of an index along an axis of a map: (index // step) % size."""
 
     axis: str
     step: int
@@ -45,7 +57,7 @@ def of_axis(axis: str, size: int) -> Dim:
 
 
 def joined(digits: Sequence[Digits]) -> Dim:
-    """Return digits in which neighbours that count on are one."""
+    """Return the digits with neighbours of one axis joined where the slower continues the faster."""
     dims: list[Digits] = []
     for digit in digits:
         if dims and dims[-1].axis == digit.axis and dims[-1].step == digit.step * digit.size:
@@ -61,7 +73,10 @@ def size_of(dim: Sequence[Digits]) -> int:
 
 
 def cut_up(digits: Sequence[Digits], dims: Dims) -> Form:
-    """Return the same elements in order under other dims. Raises NoForm where digits are torn."""
+    """Return the form of a reshape: the digits, slowest first, grouped into dims of these sizes.
+
+    Raises NoForm where a size divides no digit: its elements have no digits of their own.
+    """
     left, form = list(digits), []
     for size in dims:
         dim: list[Digits] = []
@@ -82,7 +97,7 @@ def cut_up(digits: Sequence[Digits], dims: Dims) -> Form:
 
 
 def axis_digits(axis: str, digits: Sequence[Digits], shape: Shape) -> list[Digits]:
-    """Return the digits of an axis, the slowest first. Raises NoForm unless they are all of it."""
+    """Return the digits of an axis, the slowest first. Raises NoForm unless they cover the axis."""
     digits_of_axis = sorted(
         (digit for digit in digits if digit.axis == axis), key=lambda digit: -digit.step
     )

@@ -1,12 +1,19 @@
-"""Tokens as rows: attention on maps whose rows are tokens and whose channels are a token's numbers.
+"""Layout of attention by tokens: maps with a token in each row and its numbers in the channels.
 
-Files write attention with matrices (tokens x width), cut into heads by reshapes and transpositions.
-Here a matrix is a map of one column, which lies in memory as the matrix does; a reshape or
-transposition moves nothing any more, but says where the elements of its result lie in a map: an
-index map. Products with weights become convolutions of one place, products of two tensors work head
-by head (column by column), and every layer needs one row for a row, or all keys and values. What
-has no such form keeps the dims of the file; a view or moves lie in front of it. Scores, softmax and
-weighed values are computed as in the file: nothing changes the result.
+Model files write attention with matrices (tokens x width), split into heads by reshapes and
+transpositions. This rewriting makes each matrix a map of one column, with the same bytes in memory. A
+reshape or transposition then moves no element: it only changes the index map of its result
+(cnn2csdf.index_maps). For 8 tokens of width 4 and 2 heads:
+
+    query  8 x 4                      map of 8 rows, 1 column, 4 channels
+    Reshape 8 x 2 x 2                 no layer; heads are channel // 2
+    Transpose to heads x 8 x 2        no layer; dims are (heads, tokens, numbers)
+    MatMul with the keys              a product head by head, one row of scores for each token
+
+Products with weights become 1x1 convolutions; products of two tensors are computed head by head. Each
+layer then needs one input row for an output row, or all rows of keys and values. A layer without such a
+form keeps the dims of the file, behind a view or moves. Scores, softmax and weighted values are
+computed as in the file, so the result does not change.
 """
 
 from __future__ import annotations
@@ -52,7 +59,7 @@ from csdf.names import longer_name
 
 
 class Held(NamedTuple):
-    """A tensor of the file on a map: the layer that has its elements, and where each lies."""
+    """A tensor of the file as a map: the layer with its elements, and their index map."""
 
     layer: str
     form: Form
