@@ -342,19 +342,17 @@ def _too_large_ends(
     """
     network = table.network
     words = "" if beside is None else f" besides {beside.bytes} bytes of stack and reserve"
-    for layer_of_input in network.inputs:
-        readers = [network.layer(name) for name in network.consumers[layer_of_input.name]]
+    for source in network.inputs:
+        readers = [network.layer(name) for name in network.consumers[source.name]]
         elements = {reader.element for reader in readers}
         if all(reader.operator.converts for reader in readers):
-            smaller = layer_of_input.shape.elements * max(
-                table.bytes_of(reader.name) for reader in readers
-            )
-            if len(elements) == 1 and smaller < table.tensor_bytes(layer_of_input.name):
+            smaller = source.shape.elements * max(table.bytes_of(reader.name) for reader in readers)
+            if len(elements) == 1 and smaller < table.tensor_bytes(source.name):
                 return because(
                     FitWhy.REAL_ENDS,
                     least=least,
-                    name=layer_of_input.name,
-                    element=layer_of_input.element.value,
+                    name=source.name,
+                    element=source.element.value,
                     other=elements.pop().value,
                     bytes=smaller,
                     beside=words,

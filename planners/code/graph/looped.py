@@ -45,7 +45,6 @@ class Interleaved:
 
 
 Node = Fire | LoopedBody | Interleaved
-NO_FIRING = LoopedBody(0, ())
 
 
 def looped(count: int, *body: Node) -> Node:
