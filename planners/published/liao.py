@@ -40,7 +40,7 @@ from csdf.status import Why
 from csdf.time_limit import Stop
 from planners.plan.regions import COLUMNS, ROWS
 from planners.traffic.fused.accounting import CutTables, moved
-from planners.traffic.fused.bounds import least_moved
+from planners.traffic.fused.bounds import group_traffic_bound
 from planners.traffic.fused.group import FusedGroup, FusedLayer
 from planners.traffic.fused.schedule import RELOADED, SPILLED, FusedSchedule
 from planners.traffic.fused.search import grids
@@ -149,9 +149,9 @@ def _held(tables: CutTables, tiles: tuple[int, int]) -> tuple[int, int]:
     """Bytes in the buffer in the first and in the second nest, of the tile with most."""
     first, second = tables.group.layers
     between = tables.sizes.maps[1]  # bytes of a place
-    of_first = first.filters // first.groups * first.weight_bytes + sum(first.beside_bytes)
+    of_first = first.filters // first.groups * first.weight_bytes + sum(first.bytes_by_operand)
     of_second = second.channels // second.groups * second.weight_bytes
-    of_second += sum(second.beside_bytes)
+    of_second += sum(second.bytes_by_operand)
     nests = [0, 0]
     for rows, columns in product(*map(set, axis_tiles(tables, tiles))):
         read, made, written, needed = (
@@ -168,7 +168,7 @@ def axis_tiles(tables: CutTables, tiles: tuple[int, int]) -> Iterator[list[Tile]
     """Yield for rows and for columns what each tile reads, makes, writes and needs."""
     for axis in (ROWS, COLUMNS):
         cut = tables.cut(axis, tiles[axis], SPILLED, RELOADED)
-        yield list(zip(*cut.made, cut.needed[1], strict=True))
+        yield list(zip(*cut.computed, cut.needed[1], strict=True))
 
 
 PAIR = 2
@@ -240,7 +240,7 @@ class PublishedSearch(NetworkSearch):
             output_bytes=best_pair.output,
             halo_bytes=best_pair.halo,
             held_bytes=max(best_pair.held),
-            bound_bytes=least_moved(best_pair.group),
+            bound_bytes=group_traffic_bound(best_pair.group),
             fused=best_pair,
         )
 

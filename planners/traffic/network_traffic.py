@@ -23,9 +23,9 @@ from csdf.status import Reason, Status, Why, because
 from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
 from planners.traffic.convolution import ArrayBytes
 from planners.traffic.fused.bounds import (
-    least_of_network,
-    least_of_stage,
+    network_traffic_bound,
     seen_elements,
+    stage_traffic_bound,
 )
 from planners.traffic.fused.group import FusedGroup
 from planners.traffic.fused.search import GroupSearch
@@ -161,7 +161,7 @@ class NetworkSearch:
             element_bytes=self.element_bytes,
             element_sizes=self._sizes.all,
             groups=ways[-1][1],
-            bound_bytes=least_of_network(self.network, self.stages, self._sizes),
+            bound_bytes=network_traffic_bound(self.network, self.stages, self._sizes),
             status=Status.FEASIBLE if ended else Status.OPTIMAL,
             reason=ended or because(self.proof),
         )
@@ -317,7 +317,7 @@ def stage_alone(
     if stage.window is None:
         return _streamed(stage, stage.reads, 0)
     window = stage.window
-    beside = window.outputs * sum(window.beside_bytes)
+    beside = window.outputs * sum(window.bytes_by_operand)
     if stage.convolution is None:
         held = _held_by_window(stage)
         if held > buffer_bytes:
@@ -326,8 +326,8 @@ def stage_alone(
                 f"the buffer has {buffer_bytes}"
             )
         return _streamed(stage, seen_elements(window) * stage.source_bytes + beside, held)
-    bound, apart = least_of_stage(stage)
-    operand = window.widest_beside
+    bound, apart = stage_traffic_bound(stage)
+    operand = window.widest_operand
     sizes = ArrayBytes(stage.source_bytes, window.weight_bytes, stage.element_bytes)
     if buffer_bytes - operand < sum(sizes):
         raise InvalidPlan(
@@ -341,7 +341,7 @@ def stage_alone(
         halo=halo,
         budget=budget,
     )
-    if stage.maps_apart == window.channels:
+    if stage.distinct_maps == window.channels:
         bound = max(bound, traffic.lower_bound_bytes + apart)
     return GroupTraffic(
         stages=(stage,),
@@ -361,7 +361,7 @@ def _streamed(stage: TraversalStep, reads: int, held: int) -> GroupTraffic:
         weight_bytes=stage.parameters,
         output_bytes=stage.output_bytes,
         held_bytes=held,
-        bound_bytes=least_of_stage(stage)[0],
+        bound_bytes=stage_traffic_bound(stage)[0],
     )
 
 
@@ -374,4 +374,4 @@ def _held_by_window(stage: TraversalStep) -> int:
     extent = min(rows.inputs, rows.dilation * (rows.kernel - 1) + 1)
     row, result = columns.inputs * stage.source_bytes, columns.outputs * stage.element_bytes
     by_window, by_output = extent * row + result, rows.outputs * result + row
-    return min(by_window, by_output) + columns.outputs * layer.widest_beside
+    return min(by_window, by_output) + columns.outputs * layer.widest_operand

@@ -80,7 +80,7 @@ class _Run:
         ]
         self.weights = [one * kept for one, kept in zip(self.trained, live, strict=True)]
         self.beside = [
-            random.integers(0, PRIME, (one.beside, *size)).astype(float)
+            random.integers(0, PRIME, (one.dram_operands, *size)).astype(float)
             for one, size in zip(group.layers, sizes[1:], strict=True)
         ]
         self.ends, self.last_readers = group.ends, group.last_readers
@@ -164,7 +164,7 @@ class _Run:
         is_end = layer + 1 in self.ends
         streams_input = layer == 0 and not self.group.input_waits
         row = longest_row(tile.made[layer + 1])
-        self.slot = row * one.widest_beside
+        self.slot = row * one.widest_operand
         if layer == 0 and not streams_input:
             self.fetch(0, every, tile.needed[0], "input")
         if not is_end:
@@ -225,7 +225,7 @@ class _Run:
     def _with_operands(self, layer: int, maps: slice, tile: TileOfMaps, sums: Array) -> Array:
         """The sums with what is added element by element."""
         made = tile.made[layer + 1]
-        sizes = self.group.layers[layer].beside_bytes
+        sizes = self.group.layers[layer].bytes_by_operand
         for operand, size in zip(self.beside[layer], sizes, strict=True):
             values = operand[maps][:, made]
             self.moved["input"] += values.size * size
@@ -292,7 +292,7 @@ class _Run:
             if number < last:
                 self._arrive(number, maps, tile)
             self.slot = 0 if is_full[number - 1] else self.vectors[number - 1]
-            self.slot += longest_row(made) * layer.widest_beside
+            self.slot += longest_row(made) * layer.widest_operand
             self.look()
             if number < last:
                 values = sums_of(layer, weights, source, made, one)

@@ -1,4 +1,10 @@
-"""Traffic and buffer bytes of the tilings of a fused group, counted without executing them."""
+"""DRAM traffic and buffer bytes of a schedule of a fused group, counted without executing it.
+
+Tiles are products of positions along two axes, so all counts are sums of products of the numbers
+in `AxisTotals` (traffic) or of two profiles (buffer). Tiles with equal profiles need equal
+buffers; only tiles that differ are examined. `CutTables` caches the cuts of one group for all its
+schedules.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +15,14 @@ from planners.plan.regions import COLUMNS, ROWS
 from planners.traffic.fused.axis_cuts import (
     AxisCut,
     AxisTotals,
-    Inner,
-    Outer,
+    InnerProfile,
+    OuterProfile,
     axis_cut,
     axis_totals,
+    buffered_elements,
+    computed_areas,
     inner_profiles,
-    made_of,
     outer_profiles,
-    present,
     weights_of,
 )
 from planners.traffic.fused.group import FusedGroup, FusedLayer
@@ -24,10 +30,13 @@ from planners.traffic.fused.schedule import CACHED, RELOADED, SPILLED, FusedSche
 from planners.traffic.nest import Halo
 
 
-class Moved(NamedTuple):
+class DramTraffic(NamedTuple):
     """Bytes that cross between buffer and DRAM.
 
-    input: read, with operands that come from beside the group. halo: written and read back.
+    input: bytes of the input and of operands from DRAM, read.
+    weights: bytes of weights, read.
+    output: bytes of results, written.
+    halo_written, halo_read: bytes of spilled halos, written and read back.
     """
 
     input: int
@@ -38,14 +47,15 @@ class Moved(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Bytes in all."""
+        """All bytes, read and written."""
         return sum(self)
 
 
 class WorkingBytes(NamedTuple):
-    """Bytes that must find room while one layer works, without weights that stay.
+    """Buffer bytes in use while one layer executes, except for stationary weights.
 
-    streamed: with what its weights pass through; full: where all of its weights stay.
+    streamed: if some weights of the layer are loaded per tile, through a buffer of one kernel.
+    full: if all weights of the layer are stationary.
     """
 
     streamed: int
@@ -53,14 +63,14 @@ class WorkingBytes(NamedTuple):
 
 
 class ScheduleAxes(NamedTuple):
-    """The two axes of a schedule as keys of its tables: axis, tiles, halo, of the input."""
+    """The outer and the inner axis of a schedule, as keys of the tables in `CutTables`."""
 
     outer: _AxisKey
     inner: _AxisKey
 
 
 def axes_of(schedule: FusedSchedule) -> ScheduleAxes:
-    """Return which axis is the outer one, with its tiles and halo."""
+    """Return the outer and the inner axis, with the tiles and halos along each."""
     outer, inner = (ROWS, COLUMNS) if schedule.columns_first else (COLUMNS, ROWS)
     return ScheduleAxes(
         (outer, schedule.tiles[outer], schedule.halo[0], schedule.input_halo[0]),
@@ -68,17 +78,20 @@ def axes_of(schedule: FusedSchedule) -> ScheduleAxes:
     )
 
 
-def moved(schedule: FusedSchedule, tables: CutTables) -> Moved:
-    """Return what crosses between buffer and DRAM, in bytes."""
+def moved(schedule: FusedSchedule, tables: CutTables) -> DramTraffic:
+    """Return the bytes that a schedule moves between buffer and DRAM."""
     group, axes = schedule.group, axes_of(schedule)
     outer, inner = tables.totals(*axes.outer), tables.totals(*axes.inner)
-    beside = sum(
-        sum(layer.beside_bytes) * layer.filters * outer[number].made * inner[number].made
+    operand_bytes = sum(
+        sum(layer.bytes_by_operand)
+        * layer.filters
+        * outer[number].computed
+        * inner[number].computed
         for number, layer in enumerate(group.layers, 1)
     )
     written, read = _halo(schedule, tables.sizes, outer, inner)
-    return Moved(
-        input=tables.sizes.maps[0] * outer[0].made * inner[0].made + beside,
+    return DramTraffic(
+        input=tables.sizes.maps[0] * outer[0].computed * inner[0].computed + operand_bytes,
         weights=_weights_moved(schedule, tables),
         output=tables.outputs,
         halo_written=written,
@@ -87,14 +100,14 @@ def moved(schedule: FusedSchedule, tables: CutTables) -> Moved:
 
 
 def _weights_moved(schedule: FusedSchedule, tables: CutTables) -> int:
-    kept = sum(schedule.kept_weights)
-    return schedule.count * sum(tables.weights) - (schedule.count - 1) * kept
+    stationary = sum(schedule.kept_weights)
+    return schedule.count * sum(tables.weights) - (schedule.count - 1) * stationary
 
 
 def _halo(
     schedule: FusedSchedule, sizes: Sizes, outer: Sequence[AxisTotals], inner: Sequence[AxisTotals]
 ) -> tuple[int, int]:
-    """Bytes of halo that go to DRAM, and that come back."""
+    """Bytes of halos that are spilled to DRAM, and that are read back."""
     if SPILLED not in schedule.halo:
         return 0, 0
     written = read = 0
@@ -105,10 +118,10 @@ def _halo(
             written += maps * outer_axis.shared * inner_axis.distinct
             read += maps * (outer_axis.needed - outer_axis.distinct) * inner_axis.distinct
         else:
-            alone = (outer_axis.distinct - outer_axis.shared) * (
+            unshared = (outer_axis.distinct - outer_axis.shared) * (
                 inner_axis.distinct - inner_axis.shared
             )
-            written += maps * (outer_axis.distinct * inner_axis.distinct - alone)
+            written += maps * (outer_axis.distinct * inner_axis.distinct - unshared)
             read += maps * (
                 outer_axis.needed * inner_axis.needed - outer_axis.distinct * inner_axis.distinct
             )
@@ -116,22 +129,23 @@ def _halo(
 
 
 def operations(schedule: FusedSchedule, tables: CutTables) -> int:
-    """Return the products of all layers, those of halo computed again too."""
+    """Return the MACs of all layers, including recomputed halos."""
     axes = axes_of(schedule)
     outer, inner = tables.totals(*axes.outer), tables.totals(*axes.inner)
     return sum(
-        layer.filters * layer.operations * outer[number].made * inner[number].made
+        layer.filters * layer.operations * outer[number].computed * inner[number].computed
         for number, layer in enumerate(schedule.group.layers, 1)
     )
 
 
-def least_need(tiles: tuple[int, int], tables: CutTables) -> int:
-    """Return bytes that the tile around the middle holds of the maps between layers, at least.
+def minimum_working_bytes(tiles: tuple[int, int], tables: CutTables) -> int:
+    """Return a lower bound on the buffer bytes of inner maps, for all schedules with these tiles.
 
-    Whatever the halo, with all maps of a layer at a time: the buffer holds the tile's part of a map
-    while a layer reads it. The minimum is the case where each position is computed once. A finer cut
-    needs no more, for its tile around the middle is inside this one; a group with more layers in
-    front of these needs no less.
+    With all feature maps at a time, the buffer holds the tile's rectangle of a map while a layer
+    reads the map, whatever becomes of halos. The rectangle is smallest if each position is
+    computed once. Of the tiles, the one around the middle is examined. The bound is monotonic:
+    the middle tile of a finer cut lies inside this one, and further layers before these only add
+    maps.
     """
     rows, columns = (
         tables.cut(axis, count, CACHED, CACHED).needed for axis, count in enumerate(tiles)
@@ -141,43 +155,46 @@ def least_need(tiles: tuple[int, int], tables: CutTables) -> int:
         ((length // 2 + 1) * count - 1) // length
         for length, count in zip(lengths, tiles, strict=True)
     )
-    there = [0] * (len(sizes.layers) + 1)  # while each layer works
+    live_bytes = [0] * (len(sizes.layers) + 1)  # while each layer executes
     for number in (0, *sizes.inner) if sizes.input_waits else sizes.inner:
         places = rows[number][row].bit_count() * columns[number][column].bit_count()
         for step in range(max(number, 1), sizes.last_readers[number] + 1):
-            there[step] += sizes.maps[number] * places
-    return max(there)
+            live_bytes[step] += sizes.maps[number] * places
+    return max(live_bytes)
 
 
 def needs(schedule: FusedSchedule, tables: CutTables, limit: int) -> tuple[WorkingBytes, ...] | int:
-    """Return for each layer the most bytes that must find room while it works.
+    """Return for each layer its peak buffer bytes over all tiles.
 
-    Where that is above `limit` even with all weights in their place, it ends early, and the answer
-    is one number that is needed at least.
+    If a layer exceeds `limit` even with all its weights stationary, return its bytes at once, as
+    one number: a lower bound on what the schedule needs.
     """
-    most = [WorkingBytes(0, 0)] * schedule.group.length
+    peaks = [WorkingBytes(0, 0)] * schedule.group.length
     for tile in _tiles(schedule, tables):
-        for number, need in enumerate(tile):
-            if need.full > limit:
-                return need.full
-            worst = most[number]
-            if need.full > worst.full or need.streamed > worst.streamed:
-                most[number] = WorkingBytes(
-                    max(worst.streamed, need.streamed), max(worst.full, need.full)
+        for number, bytes_needed in enumerate(tile):
+            if bytes_needed.full > limit:
+                return bytes_needed.full
+            peak = peaks[number]
+            if bytes_needed.full > peak.full or bytes_needed.streamed > peak.streamed:
+                peaks[number] = WorkingBytes(
+                    max(peak.streamed, bytes_needed.streamed), max(peak.full, bytes_needed.full)
                 )
-    return tuple(most)
+    return tuple(peaks)
 
 
-def layer_needs(schedule: FusedSchedule, tables: CutTables) -> tuple[WorkingBytes, ...]:
-    """Return for each layer the most bytes that must find room while it works."""
+def peak_bytes_by_layer(schedule: FusedSchedule, tables: CutTables) -> tuple[WorkingBytes, ...]:
+    """Return for each layer its peak buffer bytes over all tiles."""
     return tuple(
-        WorkingBytes(max(need.streamed for need in of_layer), max(need.full for need in of_layer))
+        WorkingBytes(
+            max(bytes_needed.streamed for bytes_needed in of_layer),
+            max(bytes_needed.full for bytes_needed in of_layer),
+        )
         for of_layer in zip(*_tiles(schedule, tables), strict=True)
     )
 
 
 def _tiles(schedule: FusedSchedule, tables: CutTables) -> Iterator[Iterator[WorkingBytes]]:
-    """Return what each layer needs, for each tile that differs from others."""
+    """Working bytes of every layer, for each tile whose profiles differ from earlier tiles."""
     axes = axes_of(schedule)
     steps = _one_map_steps if schedule.hold is Hold.ONE_MAP else _all_maps_steps
     for outer in tables.outer(*axes.outer):
@@ -186,39 +203,46 @@ def _tiles(schedule: FusedSchedule, tables: CutTables) -> Iterator[Iterator[Work
 
 
 class _Tile:
-    """A tile: what it finds, holds and leaves of each map."""
+    """Buffered elements of every map before, during and after one tile."""
 
     def __init__(
-        self, schedule: FusedSchedule, outer: Sequence[Outer], inner: Sequence[Inner]
+        self, schedule: FusedSchedule, outer: Sequence[OuterProfile], inner: Sequence[InnerProfile]
     ) -> None:
-        self.maps = list(map(present, outer, inner))
+        self.maps = list(map(buffered_elements, outer, inner))
         self.reads_rows = schedule.input_halo == (RELOADED, RELOADED)
         self._across = inner if schedule.columns_first else outer
         self._down = outer if schedule.columns_first else inner
 
     def row(self, number: int) -> int:
-        """Elements of one row that a tile makes of a map."""
-        return self._across[number].made if self._down[number].made else 0
+        """Elements of one row of a map that the tile computes."""
+        return self._across[number].computed if self._down[number].computed else 0
 
 
 def _all_maps_steps(sizes: Sizes, tile: _Tile) -> Iterator[WorkingBytes]:
+    """Working bytes of each layer if all feature maps of a layer are computed at a time."""
     for step, layer in enumerate(sizes.layers, 1):
-        fixed = tile.row(step) * layer.widest_beside
+        fixed = tile.row(step) * layer.widest_operand
         for number in sizes.inner:
-            map_sizes = tile.maps[number]
+            map_elements = tile.maps[number]
             if step < number:
-                there = map_sizes.before
+                buffered = map_elements.before
             else:
-                there = map_sizes.held if step <= sizes.last_readers[number] else map_sizes.after
-            fixed += sizes.maps[number] * there
-        first = tile.maps[0]
+                buffered = (
+                    map_elements.during
+                    if step <= sizes.last_readers[number]
+                    else map_elements.after
+                )
+            fixed += sizes.maps[number] * buffered
+        input_elements = tile.maps[0]
         if sizes.input_waits:
-            fixed += sizes.maps[0] * (first.held if step <= sizes.last_readers[0] else first.after)
+            fixed += sizes.maps[0] * (
+                input_elements.during if step <= sizes.last_readers[0] else input_elements.after
+            )
         elif step == 1:
             yield _first(layer, sizes, tile, fixed)
             continue
         else:
-            fixed += sizes.maps[0] * first.after
+            fixed += sizes.maps[0] * input_elements.after
         if sizes.last_readers[step] == step:
             yield _end(layer, step, sizes, tile, fixed)
         else:
@@ -226,62 +250,78 @@ def _all_maps_steps(sizes: Sizes, tile: _Tile) -> Iterator[WorkingBytes]:
 
 
 def _first(layer: FusedLayer, sizes: Sizes, tile: _Tile, fixed: int) -> WorkingBytes:
-    """The input comes map by map past one vector, or row by row past all vectors of its map."""
-    map_sizes, element_bytes, vector = tile.maps[0], sizes.elements[0], sizes.vectors[0]
-    through = (
-        (layer.channels - 1) * max(map_sizes.before, map_sizes.after) + map_sizes.held
+    """Working bytes of the first layer, which streams the input from DRAM.
+
+    The input arrives map by map, with one kernel vector at a time; or row by row, with the
+    vectors of all filters that read its map.
+    """
+    input_elements, element_bytes, vector = tile.maps[0], sizes.elements[0], sizes.vectors[0]
+    streamed_input = (
+        (layer.channels - 1) * max(input_elements.before, input_elements.after)
+        + input_elements.during
     ) * element_bytes
     if not tile.reads_rows:
-        return WorkingBytes(fixed + through + vector, fixed + through)
+        return WorkingBytes(fixed + streamed_input + vector, fixed + streamed_input)
     row = tile.row(0) * element_bytes
     by_row = row + layer.filters // layer.groups * vector
-    return WorkingBytes(fixed + min(through + vector, by_row), fixed + row)
+    return WorkingBytes(fixed + min(streamed_input + vector, by_row), fixed + row)
 
 
 def _end(layer: FusedLayer, number: int, sizes: Sizes, tile: _Tile, fixed: int) -> WorkingBytes:
-    """The output leaves map by map past one vector, or row by row past all vectors of its filter."""
+    """Working bytes of a layer whose result only goes to DRAM.
+
+    The result leaves map by map, with one kernel vector at a time; or row by row, with the
+    vectors of all channels that a filter reads.
+    """
     element_bytes, vector = sizes.elements[number], sizes.vectors[number - 1]
     row = tile.row(number) * element_bytes
     by_row = row + layer.channels // layer.groups * vector
     return WorkingBytes(
-        fixed + min(tile.maps[number].held * element_bytes + vector, by_row), fixed + row
+        fixed + min(tile.maps[number].during * element_bytes + vector, by_row), fixed + row
     )
 
 
 def _one_map_steps(sizes: Sizes, tile: _Tile) -> Iterator[WorkingBytes]:
+    """Working bytes of each layer if one feature map passes through all layers at a time."""
     last = len(sizes.layers)
     maps = [
         (
-            map_sizes.before * element_bytes,
-            map_sizes.held * element_bytes,
-            map_sizes.after * element_bytes,
+            elements.before * element_bytes,
+            elements.during * element_bytes,
+            elements.after * element_bytes,
         )
-        for map_sizes, element_bytes in zip(tile.maps[1:last], sizes.elements[1:last], strict=True)
+        for elements, element_bytes in zip(tile.maps[1:last], sizes.elements[1:last], strict=True)
     ]
-    waiting = max(sum(before for before, _, _ in maps), sum(after for _, _, after in maps))
-    fixed = sizes.maps[0] * tile.maps[0].held + sizes.maps[last] * tile.maps[last].held
-    fixed += (sizes.layers[0].filters - 1) * waiting
+    other_maps = max(sum(before for before, _, _ in maps), sum(after for _, _, after in maps))
+    fixed = sizes.maps[0] * tile.maps[0].during + sizes.maps[last] * tile.maps[last].during
+    fixed += (sizes.layers[0].filters - 1) * other_maps
     for step, layer in enumerate(sizes.layers, 1):
-        of_map = sum(
-            before if number > step else held if number >= step - 1 else after
-            for number, (before, held, after) in enumerate(maps, 1)
+        current_map = sum(
+            before if number > step else during if number >= step - 1 else after
+            for number, (before, during, after) in enumerate(maps, 1)
         )
-        beside = tile.row(last) * layer.widest_beside
+        operand_row = tile.row(last) * layer.widest_operand
         yield WorkingBytes(
-            fixed + of_map + sizes.vectors[step - 1] + beside, fixed + of_map + beside
+            fixed + current_map + sizes.vectors[step - 1] + operand_row,
+            fixed + current_map + operand_row,
         )
 
 
-Profile = TypeVar("Profile", Outer, Inner)
+Profile = TypeVar("Profile", OuterProfile, InnerProfile)
 _AxisKey = tuple[int, int, Halo, Halo]  # axis, tiles, halo of maps, halo of the input
 
 
 class Sizes(NamedTuple):
-    """The needs of every tile of a group.
+    """Sizes of a group that do not depend on tiles.
 
-    maps: bytes at one position of all feature maps of each map; elements: bytes of one element of
-    each map; vectors: bytes of a kernel of each layer that participate. inner: maps that layers of the
-    group make and read.
+    layers: the layers.
+    maps: for each map, bytes of all its feature maps at one position.
+    elements: for each map, bytes per element.
+    vectors: for each layer, bytes of the kernel over one map, as far as it takes part in the
+    result.
+    last_readers: for each map, the last layer that reads it.
+    inner: maps that one layer of the group produces and another reads.
+    input_waits: whether the input stays in the buffer after the first layer.
     """
 
     layers: tuple[FusedLayer, ...]
@@ -294,7 +334,7 @@ class Sizes(NamedTuple):
 
 
 class CutTables:
-    """The cuts of one group, each made once."""
+    """Cache of the axis cuts of one group, with their totals and profiles."""
 
     def __init__(self, group: FusedGroup) -> None:
         self.group, numbers = group, range(group.length + 1)
@@ -304,7 +344,7 @@ class CutTables:
             tuple(map(group.element_bytes, numbers)),
             tuple(
                 layer.live_kernels(made) * layer.weight_bytes
-                for layer, made in zip(group.layers, made_of(group)[1:], strict=True)
+                for layer, made in zip(group.layers, computed_areas(group)[1:], strict=True)
             ),
             group.last_readers,
             group.inner,
@@ -314,11 +354,11 @@ class CutTables:
         self.weights = weights_of(group)
         self._cuts: dict[tuple[int, int, bool, bool], AxisCut] = {}
         self._totals: dict[tuple[int, int, bool, bool], tuple[AxisTotals, ...]] = {}
-        self._outer: dict[_AxisKey, list[tuple[Outer, ...]]] = {}
-        self._inner: dict[_AxisKey, list[tuple[Inner, ...]]] = {}
+        self._outer: dict[_AxisKey, list[tuple[OuterProfile, ...]]] = {}
+        self._inner: dict[_AxisKey, list[tuple[InnerProfile, ...]]] = {}
 
     def cut(self, axis: int, tiles: int, halo: Halo, input_halo: Halo) -> AxisCut:
-        """Return the cut of an axis."""
+        """Return the cut of an axis into tiles."""
         key = axis, tiles, halo.is_once, input_halo.is_once
         if key not in self._cuts:
             self._cuts[key] = axis_cut(
@@ -327,7 +367,7 @@ class CutTables:
         return self._cuts[key]
 
     def totals(self, axis: int, tiles: int, halo: Halo, input_halo: Halo) -> tuple[AxisTotals, ...]:
-        """Return the totals of every map."""
+        """Return the totals of every map along an axis."""
         key = axis, tiles, halo.is_once, input_halo.is_once
         if key not in self._totals:
             cut = self.cut(axis, tiles, halo, input_halo)
@@ -335,24 +375,24 @@ class CutTables:
             self._totals[key] = tuple(axis_totals(cut, number) for number in numbers)
         return self._totals[key]
 
-    def outer(self, *key: *_AxisKey) -> list[tuple[Outer, ...]]:
-        """Return what differs between tiles along the outer axis, for all maps at once."""
+    def outer(self, *key: *_AxisKey) -> list[tuple[OuterProfile, ...]]:
+        """Return the distinct profiles of tiles along the outer axis, each for all maps."""
         if key not in self._outer:
             self._outer[key] = self._profiles(key, outer_profiles)
         return self._outer[key]
 
-    def inner(self, *key: *_AxisKey) -> list[tuple[Inner, ...]]:
-        """Return what differs between tiles along the inner axis, for all maps at once."""
+    def inner(self, *key: *_AxisKey) -> list[tuple[InnerProfile, ...]]:
+        """Return the distinct profiles of tiles along the inner axis, each for all maps."""
         if key not in self._inner:
             self._inner[key] = self._profiles(key, inner_profiles)
         return self._inner[key]
 
     def _profiles(
-        self, key: _AxisKey, of_map: Callable[[AxisCut, int, Halo], list[Profile]]
+        self, key: _AxisKey, profiles_of_map: Callable[[AxisCut, int, Halo], list[Profile]]
     ) -> list[tuple[Profile, ...]]:
-        """The tiles that differ, the tiles that probably hold most first."""
+        """Distinct profiles, largest sums first: these tiles probably need the most bytes."""
         cut, numbers = self.cut(*key), range(self.group.length + 1)
         *_, halo, input_halo = key
-        maps = [of_map(cut, number, halo if number else input_halo) for number in numbers]
+        maps = [profiles_of_map(cut, number, halo if number else input_halo) for number in numbers]
         tiles = dict.fromkeys(zip(*maps, strict=True))
         return sorted(tiles, key=lambda tile: -sum(map(sum, tile)))

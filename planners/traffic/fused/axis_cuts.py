@@ -1,4 +1,13 @@
-"""A group cut into tiles along one axis: what each tile needs of every map, and what it makes."""
+"""Tiles of a fused group along one axis: the positions each tile needs and computes of every map.
+
+The last map is cut into even tiles; windows propagate the cut backwards to the input. Two layers
+with 3-wide windows and padding 1 on 8 columns, cut into 2 tiles, give for the first tile
+
+    map 2: columns 0-3,    map 1: columns 0-4,    input: columns 0-5
+
+and the second tile needs columns 3-7 of map 1. Its columns 3-4 are a halo: the first tile has
+computed them. They are computed once and cached or spilled, or computed by both tiles.
+"""
 
 from __future__ import annotations
 
@@ -13,220 +22,240 @@ from planners.plan.regions import COLUMNS, ROWS, cut_back
 from planners.traffic.fused.group import Boxes, FusedGroup, shares
 from planners.traffic.nest import Halo
 
-Cut = tuple[Places, ...]  # places of each tile
+Cut = tuple[Places, ...]  # for each tile, a set of positions along the axis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AxisCut:
-    """needed, made: of each map (0 is the input) and each tile, places along the axis.
+    """Positions of every map (0 is the input) along one axis, by tile.
 
-    What is made of the input is what arrives of it. Places are made once, by the first tile that
-    needs them, or by every tile that needs them.
+    needed: positions that the layers reading the map need for the tile.
+    computed: positions that the tile computes itself, or, of the input, loads. If halos are computed
+    once these are the needed positions that no earlier tile needs; otherwise all needed positions.
     """
 
     needed: tuple[Cut, ...]
-    made: tuple[Cut, ...]
+    computed: tuple[Cut, ...]
 
 
 def axis_cut(
     group: FusedGroup, axis: int, tiles: int, *, makes_once: bool, reads_once: bool
 ) -> AxisCut:
-    """Return what `tiles` uniform tiles of the output need and make, along one axis."""
+    """Return the cut of all maps that follows from `tiles` even tiles of the output.
 
-    def asks(number: int, made: Cut) -> Iterator[tuple[int, Cut]]:
+    makes_once: halos of computed maps are not recomputed; reads_once: halos of the input are not
+    loaded again.
+    """
+
+    def source_positions(number: int, computed: Cut) -> Iterator[tuple[int, Cut]]:
         if number:
             layer = group.layers[number - 1]
-            seen = _seen(layer.rows if axis == ROWS else layer.columns, made)
-            yield from ((source, seen) for source in group.read_by(number))
-        yield from ((source, made) for source, reader in group.skips if reader == number)
+            windows = _under_windows(layer.rows if axis == ROWS else layer.columns, computed)
+            yield from ((source, windows) for source in group.read_by(number))
+        yield from ((source, computed) for source, reader in group.skips if reader == number)
 
-    def makes(number: int, needed: Cut) -> Cut:
-        return _fresh(needed) if (makes_once if number else reads_once) else needed
+    def computed_positions(number: int, needed: Cut) -> Cut:
+        return _first_needed(needed) if (makes_once if number else reads_once) else needed
 
     numbers = range(group.length + 1)
     ends = {end: shares(group.dims(end)[1 + axis], tiles) for end in group.ends}
-    needed, made = cut_back(ends, reversed(numbers), asks, union=or_, makes=makes)
+    needed, computed = cut_back(
+        ends, reversed(numbers), source_positions, union=or_, makes=computed_positions
+    )
     return AxisCut(
         needed=tuple(needed[number] for number in numbers),
-        made=tuple(made[number] for number in numbers),
+        computed=tuple(computed[number] for number in numbers),
     )
 
 
 @lru_cache(maxsize=10_000)
-def made_of(group: FusedGroup) -> tuple[Boxes, ...]:
-    """Return rows and columns that a schedule makes of each map, whatever its tiles and halo."""
+def computed_areas(group: FusedGroup) -> tuple[Boxes, ...]:
+    """Return rows and columns computed of each map, which no choice of tiles or halos changes."""
     cuts = [axis_cut(group, axis, 1, makes_once=True, reads_once=True) for axis in (ROWS, COLUMNS)]
-    areas = zip(*(cut.made for cut in cuts), strict=True)
+    areas = zip(*(cut.computed for cut in cuts), strict=True)
     return tuple(((rows[0], columns[0]),) for rows, columns in areas)
 
 
-def makes_what_it_writes(group: FusedGroup) -> bool:
-    """Whether all of each map that others read is made: no window skips a position of it."""
-    made = made_of(group) if group.written else ()
-    return all(made[number] == group.layers[number - 1].whole for number in group.written)
+def computes_all_written(group: FusedGroup) -> bool:
+    """Whether every map written for outside layers is computed entirely: no stride leaves gaps."""
+    areas = computed_areas(group) if group.written else ()
+    return all(areas[number] == group.layers[number - 1].whole for number in group.written)
 
 
 def weights_of(group: FusedGroup) -> tuple[int, ...]:
-    """Return the bytes of the weights of each layer that a schedule reads: the participating ones."""
-    pairs = zip(group.layers, made_of(group)[1:], strict=True)
-    return tuple(layer.weights(made) * layer.weight_bytes for layer, made in pairs)
+    """Return for each layer the bytes of the weights that take part in the result."""
+    pairs = zip(group.layers, computed_areas(group)[1:], strict=True)
+    return tuple(layer.weights(outputs) * layer.weight_bytes for layer, outputs in pairs)
 
 
 @lru_cache(maxsize=100_000)
-def _seen(reach: ReceptiveField, made: Cut) -> Cut:
-    """Of each tile, what the windows of a layer see; groups with the same end ask alike."""
-    return tuple(map(reach.needed, made))
+def _under_windows(reach: ReceptiveField, outputs: Cut) -> Cut:
+    """For each tile, the input positions under the windows of its outputs (cached across groups)."""
+    return tuple(map(reach.needed, outputs))
 
 
 @lru_cache(maxsize=100_000)
-def _fresh(needed: Cut) -> Cut:
-    """Of each tile, what no tile before it needs."""
-    new_places, seen = [], 0
-    for places_needed in needed:
-        new_places.append(places_needed & ~seen)
-        seen |= places_needed
-    return tuple(new_places)
+def _first_needed(needed: Cut) -> Cut:
+    """For each tile, the needed positions that no earlier tile needs."""
+    new_positions, earlier = [], 0
+    for positions in needed:
+        new_positions.append(positions & ~earlier)
+        earlier |= positions
+    return tuple(new_positions)
 
 
 class AxisTotals(NamedTuple):
-    """Positions of one map, over all tiles.
+    """Numbers of positions of one map along an axis, over all tiles.
 
-    shared: positions that several tiles need.
+    needed, computed: summed over the tiles.
+    distinct: positions that at least one tile needs.
+    shared: positions that at least two tiles need.
     """
 
     needed: int
-    made: int
+    computed: int
     distinct: int
     shared: int
 
 
 def axis_totals(cut: AxisCut, number: int) -> AxisTotals:
-    """Return how many positions of a map the tiles need and make."""
+    """Return how many positions of a map the tiles need and compute."""
     distinct = shared = 0
-    for places_needed in cut.needed[number]:
-        shared |= distinct & places_needed
-        distinct |= places_needed
+    for positions in cut.needed[number]:
+        shared |= distinct & positions
+        distinct |= positions
     return AxisTotals(
-        needed=sum(places_needed.bit_count() for places_needed in cut.needed[number]),
-        made=sum(places_made.bit_count() for places_made in cut.made[number]),
+        needed=sum(positions.bit_count() for positions in cut.needed[number]),
+        computed=sum(positions.bit_count() for positions in cut.computed[number]),
         distinct=distinct.bit_count(),
         shared=shared.bit_count(),
     )
 
 
-class Outer(NamedTuple):
-    """Positions of one map and tile along the outer axis, by how long they stay.
+class OuterProfile(NamedTuple):
+    """Numbers of positions of one map in one tile along the outer axis, by lifetime in the buffer.
 
-    old: places made by earlier tiles. new: places that come with this tile. stay: some later tile
-    along the axis needs these places as well. go: no later tile does. made: how many of the new
-    places this tile makes itself.
+    Old positions were computed by earlier tiles; new ones are computed by, or loaded for, this tile.
+    Kept positions are needed by a later tile along the axis; the last use of the others is here.
+    computed: those of the new positions that this tile computes itself.
     """
 
-    old_stay: int
-    old_go: int
-    new_stay: int
-    new_go: int
-    made: int
+    old_kept: int
+    old_last: int
+    new_kept: int
+    new_last: int
+    computed: int
 
 
-class Inner(NamedTuple):
-    """Positions of one map and tile along the inner axis.
+class InnerProfile(NamedTuple):
+    """Numbers of positions of one map in one tile along the inner axis.
 
-    before, upto: made by earlier tiles; with this one. wanted, later: needed from this tile on;
-    after it. old, left: of `before` those wanted; of `upto` those needed later. new: come now.
-    made: the new positions that this tile computes.
+    all: positions that any tile of the axis needs.
+    from_here, later: positions that this or a later tile needs; that a later tile needs.
+    before, up_to: positions computed by earlier tiles; by earlier tiles and this one.
+    old: positions of `before` that are in `from_here`.
+    kept: positions of `up_to` that are in `later`.
+    new: positions that become available with this tile.
+    computed: those of the new positions that this tile computes itself.
     """
 
     all: int
-    wanted: int
+    from_here: int
     later: int
     before: int
-    upto: int
+    up_to: int
     old: int
-    left: int
+    kept: int
     new: int
-    made: int
+    computed: int
 
 
-def outer_profiles(cut: AxisCut, number: int, halo: Halo) -> list[Outer]:
-    """Return the positions of a map for each tile; where the halo is not cached, all is new."""
-    needed, made = cut.needed[number], cut.made[number]
+def outer_profiles(cut: AxisCut, number: int, halo: Halo) -> list[OuterProfile]:
+    """Return the profile of a map in each tile; if the halo is not cached, all positions are new."""
+    needed, computed = cut.needed[number], cut.computed[number]
     if halo is not Halo.CACHED:
-        pairs = zip(needed, made, strict=True)
         return [
-            Outer(0, 0, 0, places_cut.bit_count(), new.bit_count()) for places_cut, new in pairs
+            OuterProfile(0, 0, 0, positions.bit_count(), new.bit_count())
+            for positions, new in zip(needed, computed, strict=True)
         ]
-    later = _later(needed)
-    axis_cuts, before = [], 0
-    for tile, (need, new) in enumerate(zip(needed, made, strict=True)):
-        stay = later[tile + 1]
-        axis_cuts.append(
-            Outer(
-                (before & stay).bit_count(),
-                (before & need & ~stay).bit_count(),
-                (new & stay).bit_count(),
-                (new & ~stay).bit_count(),
-                new.bit_count(),
+    needed_from = _needed_from(needed)
+    profiles, before = [], 0
+    for tile, (positions, new) in enumerate(zip(needed, computed, strict=True)):
+        later = needed_from[tile + 1]
+        profiles.append(
+            OuterProfile(
+                old_kept=(before & later).bit_count(),
+                old_last=(before & positions & ~later).bit_count(),
+                new_kept=(new & later).bit_count(),
+                new_last=(new & ~later).bit_count(),
+                computed=new.bit_count(),
             )
         )
         before |= new
-    return axis_cuts
+    return profiles
 
 
-def inner_profiles(cut: AxisCut, number: int, halo: Halo) -> list[Inner]:
-    """Return the positions of a map for each tile; where the halo is not cached, all is new."""
-    needed, made = cut.needed[number], cut.made[number]
+def inner_profiles(cut: AxisCut, number: int, halo: Halo) -> list[InnerProfile]:
+    """Return the profile of a map in each tile; if the halo is not cached, all positions are new."""
+    needed, computed = cut.needed[number], cut.computed[number]
     if halo is not Halo.CACHED:
-        pairs = zip(needed, made, strict=True)
         return [
-            Inner(0, 0, 0, 0, 0, 0, 0, places_cut.bit_count(), new.bit_count())
-            for places_cut, new in pairs
+            InnerProfile(0, 0, 0, 0, 0, 0, 0, positions.bit_count(), new.bit_count())
+            for positions, new in zip(needed, computed, strict=True)
         ]
-    later = _later(needed)
-    axis_cuts, before = [], 0
-    for tile, new in enumerate(made):
-        upto = before | new
-        counts = (
-            later[0],
-            later[tile],
-            later[tile + 1],
-            before,
-            upto,
-            before & later[tile],
-            upto & later[tile + 1],
-            new,
-            new,
+    needed_from = _needed_from(needed)
+    profiles, before = [], 0
+    for tile, new in enumerate(computed):
+        up_to = before | new
+        profiles.append(
+            InnerProfile(
+                all=needed_from[0].bit_count(),
+                from_here=needed_from[tile].bit_count(),
+                later=needed_from[tile + 1].bit_count(),
+                before=before.bit_count(),
+                up_to=up_to.bit_count(),
+                old=(before & needed_from[tile]).bit_count(),
+                kept=(up_to & needed_from[tile + 1]).bit_count(),
+                new=new.bit_count(),
+                computed=new.bit_count(),
+            )
         )
-        axis_cuts.append(Inner(*(count.bit_count() for count in counts)))
-        before = upto
-    return axis_cuts
+        before = up_to
+    return profiles
 
 
-def _later(needed: Sequence[Places]) -> list[Places]:
-    """For each tile, the places that it or a later one needs; none at the end."""
+def _needed_from(needed: Sequence[Places]) -> list[Places]:
+    """For each tile, the positions that it or a later tile needs; a last, empty set at the end."""
     unions = [0]
-    for places_needed in reversed(needed):
-        unions.append(unions[-1] | places_needed)
+    for positions in reversed(needed):
+        unions.append(unions[-1] | positions)
     return unions[::-1]
 
 
-class Present(NamedTuple):
-    """Elements of one feature map that are in the buffer for a tile.
-
-    before: kept from earlier tiles; held: while it works; after: kept for later ones.
-    """
+class BufferedElements(NamedTuple):
+    """Elements of one feature map in the buffer: before, during and after a tile's execution."""
 
     before: int
-    held: int
+    during: int
     after: int
 
 
-def present(outer: Outer, inner: Inner) -> Present:
-    """Return what the buffer holds of one feature map: rectangles of places, summed up."""
-    stay, go = outer.old_stay * inner.all, outer.old_go
-    new_stay, new_go = outer.new_stay, outer.new_go
-    return Present(
-        stay + go * inner.wanted + new_stay * inner.before + new_go * inner.old,
-        stay + go * inner.wanted + new_stay * inner.upto + new_go * (inner.old + inner.new),
-        stay + go * inner.later + new_stay * inner.upto + new_go * inner.left,
+def buffered_elements(outer: OuterProfile, inner: InnerProfile) -> BufferedElements:
+    """Return the buffered elements of one feature map: a sum of rectangles of outer x inner positions.
+
+    An outer position with a given lifetime is buffered along the entire inner axis, along the part
+    that earlier inner tiles have produced, or along the part that inner tiles still need.
+    """
+    old_kept, old_last = outer.old_kept * inner.all, outer.old_last
+    new_kept, new_last = outer.new_kept, outer.new_last
+    return BufferedElements(
+        before=old_kept
+        + old_last * inner.from_here
+        + new_kept * inner.before
+        + new_last * inner.old,
+        during=old_kept
+        + old_last * inner.from_here
+        + new_kept * inner.up_to
+        + new_last * (inner.old + inner.new),
+        after=old_kept + old_last * inner.later + new_kept * inner.up_to + new_last * inner.kept,
     )

@@ -1,4 +1,8 @@
-"""Lower bounds of all schedules, fused or not, in a buffer of any size: each element moves once."""
+"""Lower bounds on the DRAM traffic of every schedule, fused or not: each needed element moves once.
+
+The bounds hold for a buffer of any size. The elements that are needed follow from the results
+backwards through all layers, as unions of boxes (planners.traffic.fused.group).
+"""
 
 from __future__ import annotations
 
@@ -9,150 +13,162 @@ from cnn2csdf.geometry import ReceptiveField, places
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import ElementSizes
 from planners.traffic.fused.group import (
+    ALIASED_OPERAND,
     INPUT,
-    PART_OF_OTHERS,
     Boxes,
     FusedGroup,
     FusedLayer,
     count,
     union,
 )
-from planners.traffic.fused.reading import parameters_read, read_of, whole_of
-from planners.traffic.fused.stages import TraversalStep, operands_of
+from planners.traffic.fused.reading import all_elements, elements_read, parameters_read
+from planners.traffic.fused.stages import TraversalStep, operand_numbers
 
 
-def least_moved(group: FusedGroup) -> int:
-    """Return the bytes every schedule of a group moves: inputs, weights and outputs, once.
+def group_traffic_bound(group: FusedGroup) -> int:
+    """Return a lower bound in bytes for a group: its input, operands, weights and outputs, once each.
 
-    Only elements on which an output depends are counted. Dependences are followed from each layer
-    back to its inputs, for weights as for elements of maps: a weight that meets only padding, or whose
-    products no output needs, is not counted.
+    Only elements on which an output depends are counted: a weight that meets nothing but padding,
+    or whose products no output needs, is not.
     """
-    needed, operands = _needed_areas(group)
+    needed, operand_bytes = _needed_areas(group)
     weights = sum(
-        layer.weights(made) * layer.weight_bytes
-        for layer, made in zip(group.layers, needed[1:], strict=True)
+        layer.weights(outputs) * layer.weight_bytes
+        for layer, outputs in zip(group.layers, needed[1:], strict=True)
     )
     written = sum(map(group.bytes, group.outputs))
-    maps = group.dims(0)[0] if group.maps_apart is None else group.maps_apart
-    return maps * count(needed[0]) * group.input_bytes + operands + weights + written
+    maps = group.dims(0)[0] if group.distinct_maps is None else group.distinct_maps
+    return maps * count(needed[0]) * group.input_bytes + operand_bytes + weights + written
 
 
 def _needed_areas(group: FusedGroup) -> tuple[list[Boxes], int]:
-    """Of each map, places that the outputs of the group depend on; bytes of other operands."""
-    readers, operands = group.readers, _operands(group)
+    """For each map, the rows and columns on which outputs depend; and the bytes of needed operands."""
+    readers, operands = group.readers, _readers_of_operands(group)
     boxes_of: list[Boxes] = [()] * (group.length + 1)
     for number in range(group.length, -1, -1):
-        asked = [
+        requested = [
             box for source, reader in group.skips if source == number for box in boxes_of[reader]
         ]
         if number == 0:
-            asked += [box for reader, _ in operands.pop(INPUT, ()) for box in boxes_of[reader]]
+            requested += [box for reader, _ in operands.pop(INPUT, ()) for box in boxes_of[reader]]
         for reader in readers[number]:
             layer = group.layers[reader - 1]
-            asked += [
+            requested += [
                 (layer.rows.needed(rows), layer.columns.needed(columns))
                 for rows, columns in boxes_of[reader]
             ]
         _, rows, columns = group.dims(number)
-        is_whole = number in group.written or number in group.ends
-        boxes_of[number] = ((places(0, rows), places(0, columns)),) if is_whole else union(asked)
-    operands.pop(PART_OF_OTHERS, None)
-    beside = sum(
+        is_written = number in group.written or number in group.ends
+        boxes_of[number] = (
+            ((places(0, rows), places(0, columns)),) if is_written else union(requested)
+        )
+    operands.pop(ALIASED_OPERAND, None)
+    operand_bytes = sum(
         group.dims(uses[0][0])[0]
         * uses[0][1]
         * count(union(box for reader, _ in uses for box in boxes_of[reader]))
         for uses in operands.values()
     )
-    return boxes_of, beside
+    return boxes_of, operand_bytes
 
 
-def _operands(group: FusedGroup) -> dict[int, list[tuple[int, int]]]:
-    """The layers that read each operand from beside, with its bytes an element, by its number."""
-    skips: dict[int, list[tuple[int, int]]] = {}
-    fresh = iter(range(1, sum(layer.beside for layer in group.layers) + 1))
+def _readers_of_operands(group: FusedGroup) -> dict[int, list[tuple[int, int]]]:
+    """For each operand from DRAM, by its number: its readers, and its bytes per element."""
+    readers: dict[int, list[tuple[int, int]]] = {}
+    new_numbers = iter(range(1, sum(layer.dram_operands for layer in group.layers) + 1))
     for reader, layer in enumerate(group.layers, 1):
-        numbers = group.operands[reader - 1] if group.operands else islice(fresh, layer.beside)
-        for number, size in zip(numbers, layer.beside_bytes, strict=False):
-            skips.setdefault(number, []).append((reader, size))
-    return skips
+        numbers = (
+            group.operands[reader - 1]
+            if group.operands
+            else islice(new_numbers, layer.dram_operands)
+        )
+        for number, size in zip(numbers, layer.bytes_by_operand, strict=False):
+            readers.setdefault(number, []).append((reader, size))
+    return readers
 
 
-def least_of_stage(stage: TraversalStep) -> tuple[int, int]:
-    """Return the bytes every schedule of one stage moves, and those of operands apart from it.
+def stage_traffic_bound(stage: TraversalStep) -> tuple[int, int]:
+    """Return a lower bound in bytes for one stage, and the share of operands from DRAM in it.
 
-    As in a group, with all of its output needed: one rule for a layer and for a group.
+    The rule is that of a group, with the entire output of the stage needed.
     """
-    layer, (numbers,) = stage.window, operands_of([stage], ())
+    layer, (numbers,) = stage.window, operand_numbers([stage], ())
     if layer is None:
-        return stage.least_reads + stage.output_bytes, 0
-    seen = union(
+        return stage.minimum_reads + stage.output_bytes, 0
+    needed = union(
         (layer.rows.needed(rows), layer.columns.needed(columns)) for rows, columns in layer.whole
     )
     if INPUT in numbers:
-        seen = union([*seen, *layer.whole])
-    sizes = dict(zip(numbers, layer.beside_bytes, strict=True))
-    apart = layer.outputs * sum(
-        size for number, size in sizes.items() if number not in (INPUT, PART_OF_OTHERS)
+        needed = union([*needed, *layer.whole])
+    sizes = dict(zip(numbers, layer.bytes_by_operand, strict=True))
+    operand_bytes = layer.outputs * sum(
+        size for number, size in sizes.items() if number not in (INPUT, ALIASED_OPERAND)
     )
-    least = stage.maps_apart * count(seen) * stage.source_bytes
-    least += layer.weights(layer.whole) * layer.weight_bytes
-    return least + stage.output_bytes + apart, apart
+    bound = stage.distinct_maps * count(needed) * stage.source_bytes
+    bound += layer.weights(layer.whole) * layer.weight_bytes
+    return bound + stage.output_bytes + operand_bytes, operand_bytes
 
 
 def seen_elements(layer: FusedLayer) -> int:
-    """Return the elements of the input that some window of a layer sees."""
-    return layer.channels * _seen(layer.rows) * _seen(layer.columns)
+    """Return the input elements that lie under at least one window of a layer."""
+    return layer.channels * _seen_positions(layer.rows) * _seen_positions(layer.columns)
 
 
-def _seen(reach: ReceptiveField) -> int:
+def _seen_positions(reach: ReceptiveField) -> int:
+    """Input positions along one axis that lie under at least one window."""
     return reach.needed(places(0, reach.outputs)).bit_count()
 
 
-def least_of_network(network: Network, stages: Sequence[TraversalStep], sizes: ElementSizes) -> int:
-    """Return the bytes every schedule of a network moves: frames, weights and results, once.
+def network_traffic_bound(
+    network: Network, stages: Sequence[TraversalStep], sizes: ElementSizes
+) -> int:
+    """Return a lower bound in bytes for a network: its inputs, weights and results, once each.
 
-    Of frames and weights only the elements on which the results depend. Elements of a frame that a
-    result merely shows again are where they are.
+    Only elements of inputs and weights on which the results depend are counted. Elements of an
+    input that a result shows unchanged (through views) need no write.
     """
-    read, shown = _needed_elements(network)
+    computed_from, shown_in = _needed_elements(network)
     weights = sum(
-        parameters_read(network, layer, union((*read[name], *shown[name])), stage.parameters)
+        parameters_read(
+            network, layer, union((*computed_from[name], *shown_in[name])), stage.parameters
+        )
         * (1 if stage.window is None else stage.window.weight_bytes)
         for stage in stages
         for name in stage.layers[:1]
         for layer in [network.layer(name)]
     )
-    frames = sum(count(read[layer.name]) * sizes.of(layer.name) for layer in network.inputs)
-    written: dict[str, int] = {}
+    input_bytes = sum(
+        count(computed_from[layer.name]) * sizes.of(layer.name) for layer in network.inputs
+    )
+    elements_written: dict[str, int] = {}
     for name in {name for layer in network.outputs for name in layer.inputs}:
         for tensor, elements in _written(network, name):
-            written[tensor] = max(written.get(tensor, 0), elements)
-    results = sum(elements * sizes.of(tensor) for tensor, elements in written.items())
-    return weights + frames + results
+            elements_written[tensor] = max(elements_written.get(tensor, 0), elements)
+    result_bytes = sum(elements * sizes.of(tensor) for tensor, elements in elements_written.items())
+    return weights + input_bytes + result_bytes
 
 
 def _needed_elements(network: Network) -> tuple[dict[str, Boxes], dict[str, Boxes]]:
-    """For each tensor, the elements that the results certainly depend on: read, or shown in them."""
-    read: dict[str, Boxes] = {layer.name: () for layer in network.layers}
-    shown = dict(read)
+    """Elements of each tensor that results depend on: those computed from, those shown by views."""
+    computed_from: dict[str, Boxes] = {layer.name: () for layer in network.layers}
+    shown_in = dict(computed_from)
     for layer in reversed(network.layers):
         if layer.is_output:
-            shown[layer.name] = whole_of(layer.shape)
+            shown_in[layer.name] = all_elements(layer.shape)
         elif not (layer.is_input or layer.operator.is_view):
-            read[layer.name] = union((*read[layer.name], *shown[layer.name]))
-            shown[layer.name] = ()
-        for shown_boxes in (read, shown):
+            computed_from[layer.name] = union((*computed_from[layer.name], *shown_in[layer.name]))
+            shown_in[layer.name] = ()
+        for boxes_of in (computed_from, shown_in):
             for index, source in enumerate(layer.inputs):
-                wanted = read_of(network, layer, index, shown_boxes[layer.name])
-                shown_boxes[source] = union((*shown_boxes[source], *wanted))
-    return read, shown
+                needed = elements_read(network, layer, index, boxes_of[layer.name])
+                boxes_of[source] = union((*boxes_of[source], *needed))
+    return computed_from, shown_in
 
 
 def _written(network: Network, name: str) -> Iterator[tuple[str, int]]:
-    """The tensors that a result shows, with elements of each that are written.
+    """The tensors that a result is a view of, and how many elements of each are certainly written.
 
-    None of a frame that goes out as it came in; of a slice of another view, none for certain.
+    None for an input of the network that is passed on unchanged, nor for a slice of another view.
     """
     layer = network.layer(name)
     if layer.is_input:

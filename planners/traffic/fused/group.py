@@ -1,12 +1,17 @@
-"""A group of fused layers: each reads results of earlier layers from the buffer.
+"""A group of fused layers, and sets of tensor elements as unions of boxes.
 
-It represents positions along an axis, and boxes of elements, as the bits of integers.
+The group's tensors are called maps and numbered: map 0 is the input, map k the result of layer k.
+Each layer reads maps with smaller numbers from the buffer. A residual block, for example, is
 
-They are sets rather than ranges: a stride above the kernel leaves gaps that are never read.
+    layers = (conv, conv), sources = ((0,), (1,)), skips = ((0, 2),)
 
-Sets of elements as boxes: along each axis of a tensor a set of places, as the bits of an integer. A
-box holds the elements whose place along every axis is in the set of that axis. What several readers
-need of one tensor is the union of their boxes, which need not be a box itself.
+in which the second convolution slides over map 1 and adds map 0 to its result.
+
+Along one axis a set of positions is an integer, bit i for position i: `0b10111` is {0, 1, 2, 4}.
+A range would not do, because a stride larger than the kernel leaves gaps. A box is a tuple of
+such sets, one for each axis, and contains the elements whose position is in the set of every
+axis. The elements of a tensor that several readers need are a union of boxes, which need not be a
+box itself.
 """
 
 from __future__ import annotations
@@ -21,20 +26,23 @@ from cnn2csdf.geometry import Places, ReceptiveField, places
 from csdf.errors import InvalidPlan, counted
 from planners.plan.regions import even_ends
 
-INPUT = 0  # an operand that is the input of the group once more
-PART_OF_OTHERS = -1  # an operand that shares elements with the input or another operand
+INPUT = 0  # number of an operand that is the input of the group, read once more
+ALIASED_OPERAND = -1  # number of an operand that shares elements with the input or another operand
 
-Skip = tuple[int, int]  # numbers of a map and of a layer that reads it at the same places
+Skip = tuple[int, int]  # (map, layer): the layer reads the map elementwise, outside its window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedLayer:
-    """A layer that slides a window over maps, with what works element by element after it.
+    """A layer that slides a window over maps, with the elementwise layers that follow it in place.
 
-    groups: each filter reads channels / groups maps. A layer without weights (pooling, addition)
-    has as many groups as channels. beside: operands of its size that come from DRAM, element by
-    element. output_bytes, weight_bytes: of one element of what it makes, of its weights;
-    operand_bytes: of each of beside; none given: like what it makes.
+    channels, filters: input and output feature maps.
+    rows, columns: the window along each axis.
+    groups: each filter reads channels / groups maps; equals channels for layers without weights.
+    has_weights: false for pooling and addition.
+    dram_operands: number of operands, of the size of the output, that are read from DRAM.
+    output_bytes, weight_bytes: bytes per element of the output, per weight.
+    operand_bytes: bytes per element of each operand; by default `output_bytes`.
     """
 
     channels: int
@@ -43,14 +51,16 @@ class FusedLayer:
     columns: ReceptiveField
     groups: int = 1
     has_weights: bool = True
-    beside: int = 0
+    dram_operands: int = 0
     output_bytes: int = 1
     weight_bytes: int = 1
     operand_bytes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.operand_bytes and len(self.operand_bytes) != self.beside:
-            raise InvalidPlan(f"bytes {self.operand_bytes} of {counted(self.beside, 'operand')}")
+        if self.operand_bytes and len(self.operand_bytes) != self.dram_operands:
+            raise InvalidPlan(
+                f"bytes {self.operand_bytes} of {counted(self.dram_operands, 'operand')}"
+            )
         if self.channels % self.groups or self.filters % self.groups:
             raise InvalidPlan(
                 f"{self.groups} groups do not divide {counted(self.channels, 'channel')}, "
@@ -58,34 +68,36 @@ class FusedLayer:
             )
 
     @property
-    def beside_bytes(self) -> tuple[int, ...]:
-        """Bytes of one element of each operand that is read from DRAM."""
-        return self.operand_bytes or (self.output_bytes,) * self.beside
+    def bytes_by_operand(self) -> tuple[int, ...]:
+        """Bytes per element of each operand that is read from DRAM."""
+        return self.operand_bytes or (self.output_bytes,) * self.dram_operands
 
     @property
-    def widest_beside(self) -> int:
-        """Bytes of the largest element of an operand from DRAM; 0 without any."""
-        return max(self.beside_bytes, default=0)
+    def widest_operand(self) -> int:
+        """Bytes per element of the widest operand from DRAM; 0 without operands."""
+        return max(self.bytes_by_operand, default=0)
 
-    def live_kernels(self, made: Boxes) -> int:
-        """Return the elements of a kernel over one map that contribute to the computed output.
+    def live_kernels(self, outputs: Boxes) -> int:
+        """Return the kernel elements over one map that contribute to these outputs.
 
-        made: rows and columns of the output. Elements that see padding alone take no tile.
+        outputs: boxes of rows and columns. A kernel element that only ever meets padding is not
+        counted.
         """
         if not self.has_weights:
             return 0
         live = (
-            (self.rows.live_kernel(down), self.columns.live_kernel(across)) for down, across in made
+            (self.rows.live_kernel(down), self.columns.live_kernel(across))
+            for down, across in outputs
         )
         return count(union(live))
 
-    def weights(self, made: Boxes) -> int:
-        """Return the elements of all filters that contribute to the computed output."""
-        return self.live_kernels(made) * self.filters * self.channels // self.groups
+    def weights(self, outputs: Boxes) -> int:
+        """Return the weights of all filters that contribute to these outputs."""
+        return self.live_kernels(outputs) * self.filters * self.channels // self.groups
 
     @property
     def whole(self) -> Boxes:
-        """All rows and columns of the output."""
+        """All rows and columns of the output, as one box."""
         return ((places(0, self.rows.outputs), places(0, self.columns.outputs)),)
 
     @property
@@ -100,22 +112,26 @@ class FusedLayer:
 
     @property
     def operations(self) -> int:
-        """Products, or elements compared, for one output element."""
+        """MACs, or elements compared, per output element."""
         return self.channels // self.groups * self.rows.kernel * self.columns.kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedGroup:
-    """At least two layers; map 0 is the input, map k the output of layer k.
+    """At least two layers that run fused.
 
-    sources: for each layer, the maps that its window slides over, concatenated if there are several;
-    by default the output of the preceding layer. skips: maps that later layers read again,
-    elementwise, and that remain in the buffer until then. written: inner maps that layers outside the
-    group read, so that they are written to DRAM as well. The outputs of the group, which no layer of
-    the group reads, are always written, and have equal numbers of rows and columns. operands: for
-    each layer, the tensor of each operand from DRAM: INPUT, PART_OF_OTHERS, or a number from 1; by
-    default all differ. maps_apart: maps of the input that share no elements; by default all maps.
-    input_bytes: bytes of an element of the input.
+    layers: in execution order; layer k produces map k.
+    sources: for each layer, the maps that its window slides over, concatenated if there are
+    several; by default the result of the preceding layer.
+    skips: pairs (map, layer) of further, elementwise reads; the map stays in the buffer until
+    then.
+    written: inner maps that are also written to DRAM, because layers outside the group read them.
+    Maps that no layer of the group reads (the ends) are always written, and have equal rows and
+    columns.
+    operands: for each layer, the tensors it reads from DRAM: INPUT, ALIASED_OPERAND, or a number
+    from 1; by default all differ.
+    distinct_maps: feature maps of the input that share no elements; by default all.
+    input_bytes: bytes per element of the input.
     """
 
     layers: tuple[FusedLayer, ...]
@@ -123,7 +139,7 @@ class FusedGroup:
     skips: tuple[Skip, ...] = ()
     written: frozenset[int] = frozenset()
     operands: tuple[tuple[int, ...], ...] = ()
-    maps_apart: int | None = None
+    distinct_maps: int | None = None
     input_bytes: int = 1
 
     def __post_init__(self) -> None:
@@ -148,11 +164,11 @@ class FusedGroup:
         if not all(0 <= source < number for source in sources) or not sources:
             raise InvalidPlan(f"layer {number} cannot read maps {sources}")
         maps = sum(self.dims(source)[0] for source in sources)
-        left = {(maps, *self.dims(source)[1:]) for source in sources}
-        right = layer.channels, layer.rows.inputs, layer.columns.inputs
-        if left != {right}:
-            sizes = " and ".join(map(str, sorted(left)))
-            raise InvalidPlan(f"maps {sources} are {sizes}, layer {number} reads {right}")
+        actual_sizes = {(maps, *self.dims(source)[1:]) for source in sources}
+        expected_size = layer.channels, layer.rows.inputs, layer.columns.inputs
+        if actual_sizes != {expected_size}:
+            sizes = " and ".join(map(str, sorted(actual_sizes)))
+            raise InvalidPlan(f"maps {sources} are {sizes}, layer {number} reads {expected_size}")
 
     def _check_ends(self) -> None:
         ends = self.ends
@@ -164,12 +180,12 @@ class FusedGroup:
 
     @property
     def length(self) -> int:
-        """Layers."""
+        """The number of layers."""
         return len(self.layers)
 
     @property
     def is_chain(self) -> bool:
-        """Whether each window slides over what the layer before it makes, and nothing else."""
+        """Whether each window slides over the result of the preceding layer alone."""
         return all(self.read_by(number) == (number - 1,) for number in range(1, self.length + 1))
 
     def read_by(self, layer: int) -> tuple[int, ...]:
@@ -178,7 +194,7 @@ class FusedGroup:
 
     @property
     def readers(self) -> tuple[tuple[int, ...], ...]:
-        """Of each map, the layers whose windows slide over it."""
+        """For each map, the layers whose windows slide over it."""
         readers: list[list[int]] = [[] for _ in range(self.length + 1)]
         for layer in range(1, self.length + 1):
             for source in self.read_by(layer):
@@ -187,7 +203,7 @@ class FusedGroup:
 
     @property
     def last_readers(self) -> tuple[int, ...]:
-        """Of each map, the last layer that reads it, also in a view; of an end, its producer."""
+        """For each map, the last layer that reads it, by window or skip; for an end, its producer."""
         last = [max((number, *readers)) for number, readers in enumerate(self.readers)]
         for source, layer in self.skips:
             last[source] = max(last[source], layer)
@@ -195,22 +211,22 @@ class FusedGroup:
 
     @property
     def input_waits(self) -> bool:
-        """Whether the input is read by more than the window of the first layer."""
+        """Whether any layer besides the first reads the input, so that it must stay in the buffer."""
         return self.readers[0] != (1,) or any(source == 0 for source, _ in self.skips)
 
     @property
     def ends(self) -> tuple[int, ...]:
-        """The maps that no layer reads."""
+        """The maps that no layer of the group reads."""
         return tuple(number for number, last in enumerate(self.last_readers) if number == last)
 
     @property
     def inner(self) -> tuple[int, ...]:
-        """The maps that layers of the group make and read."""
+        """The maps that one layer of the group produces and another reads."""
         return tuple(number for number, last in enumerate(self.last_readers) if 0 < number < last)
 
     @property
     def outputs(self) -> tuple[int, ...]:
-        """The maps that go to DRAM."""
+        """The maps that are written to DRAM."""
         return tuple(sorted({*self.ends, *self.written}))
 
     def dims(self, number: int) -> tuple[int, int, int]:
@@ -235,66 +251,78 @@ class FusedGroup:
 
 
 def shares(length: int, tiles: int) -> tuple[Places, ...]:
-    """Return `tiles` even shares of an axis, in order. Raises InvalidPlan if one would be empty."""
-    return tuple(places(first, upto) for first, upto in pairwise((0, *even_ends(length, tiles))))
+    """Return the positions of `tiles` equal tiles of an axis (up to rounding), in order.
+
+    Raises InvalidPlan if a tile would be empty.
+    """
+    return tuple(places(first, end) for first, end in pairwise((0, *even_ends(length, tiles))))
 
 
 Box = tuple[Places, ...]
-Boxes = tuple[Box, ...]  # their union
+Boxes = tuple[Box, ...]  # the union of these boxes
 
 
 def union(boxes: Iterable[Box]) -> Boxes:
-    """Return the same elements in fewer boxes: none empty, none inside another, halves joined."""
+    """Return an equal union of fewer boxes: none empty, none inside another, neighbours merged."""
     merged: list[Box] = []
     for box in boxes:
         if not all(box):
             continue
-        joined = _joined_with_one(box, merged)
+        joined = _pop_mergeable(box, merged)
         while joined is not None:
             box = joined
-            joined = _joined_with_one(box, merged)
+            joined = _pop_mergeable(box, merged)
         merged.append(box)
     return tuple(merged)
 
 
-def _joined_with_one(box: Box, found: list[Box]) -> Box | None:
-    """The box with one of those found, which leaves the list, if both together are a box."""
-    for place, present in enumerate(found):
-        pairs = list(zip(box, present, strict=True))
-        is_box = sum(left != right for left, right in pairs) <= 1
-        is_inside = all(left | right == left for left, right in pairs)
-        if is_box or is_inside or all(left | right == right for left, right in pairs):
-            del found[place]
-            return tuple(or_(left, right) for left, right in pairs)
+def _pop_mergeable(box: Box, boxes: list[Box]) -> Box | None:
+    """Remove the first of the boxes whose union with `box` is a box; return that union."""
+    for index, candidate in enumerate(boxes):
+        axes = list(zip(box, candidate, strict=True))
+        differ_in_one_axis = sum(left != right for left, right in axes) <= 1
+        contains_candidate = all(left | right == left for left, right in axes)
+        is_contained = all(left | right == right for left, right in axes)
+        if differ_in_one_axis or contains_candidate or is_contained:
+            del boxes[index]
+            return tuple(or_(left, right) for left, right in axes)
     return None
 
 
 def count(boxes: Boxes) -> int:
-    """Return how many elements are in some box."""
+    """Return the number of elements in the union of the boxes.
+
+    The first axis is split into sets of positions that lie in the same boxes; on each of these
+    sets the union is a product, so the remaining axes are counted recursively.
+    """
     if len(boxes) <= 1:
         return sum(map(_size, boxes))
     if not boxes[0]:
         return 1
     total = 0
-    for shared, members in _slabs(boxes):
-        total += shared.bit_count() * count(union(box[1:] for box in members))
+    for positions, members in _slabs(boxes):
+        total += positions.bit_count() * count(union(box[1:] for box in members))
     return total
 
 
 def _slabs(boxes: Boxes) -> list[tuple[Places, list[Box]]]:
-    """The positions of the first axis, apart by the boxes that they are in."""
+    """A partition of the positions of the first axis, each part with the boxes that contain it."""
     slabs: list[tuple[Places, list[Box]]] = []
     for box in boxes:
-        left, cut = box[0], []
-        for shared, members in slabs:
-            cut += [(shared & box[0], [*members, box]), (shared & ~box[0], members)]
-            left &= ~shared
-        slabs = [(shared, members) for shared, members in [*cut, (left, [box])] if shared]
+        uncovered, refined = box[0], []
+        for positions, members in slabs:
+            refined += [(positions & box[0], [*members, box]), (positions & ~box[0], members)]
+            uncovered &= ~positions
+        slabs = [
+            (positions, members)
+            for positions, members in [*refined, (uncovered, [box])]
+            if positions
+        ]
     return slabs
 
 
 def _size(box: Box) -> int:
     size = 1
-    for shared in box:
-        size *= shared.bit_count()
+    for positions in box:
+        size *= positions.bit_count()
     return size

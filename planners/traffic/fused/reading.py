@@ -1,9 +1,9 @@
-"""Reads of a layer of a network, of its inputs and parameters, for some of its output.
+"""Inputs and parameters that a layer certainly reads for a set of its output elements.
 
-Elements of a tensor are boxes of feature maps, rows and columns; a tensor of another rank than
-three is maps of one place. Where it is not plain what a layer reads, nothing is said to be read, so
-that what is counted is read for certain. Layers of a network as windows that slide over feature
-maps.
+A set of elements is a union of boxes (planners.traffic.fused.group) of feature maps, rows and
+columns; a tensor of another rank counts as feature maps of one pixel. The sets are used in lower
+bounds: for a layer whose dependences are not known exactly the set is empty, never too large. For
+example, rows 0-1 of a 3x3 convolution without padding read rows 0-3 of its input.
 """
 
 from __future__ import annotations
@@ -14,47 +14,48 @@ from cnn2csdf.operators.operator import Cut
 from planners.traffic.fused.group import Box, Boxes, FusedLayer, count, union
 
 
-def whole_of(shape: Shape) -> Boxes:
-    """Return all elements of a tensor."""
+def all_elements(shape: Shape) -> Boxes:
+    """Return all elements of a tensor, as one box."""
     maps, rows, columns = maps_of(shape)
     return ((places(0, maps), places(0, rows), places(0, columns)),)
 
 
-def read_of(network: Network, layer: Layer, index: int, own: Boxes) -> Boxes:
-    """Return what a layer reads of one of its inputs for these elements of its output."""
+def elements_read(network: Network, layer: Layer, index: int, outputs: Boxes) -> Boxes:
+    """Return the elements of one input of a layer that these output elements certainly depend on."""
     source = network.layer(layer.inputs[index]).shape
     window = window_of(network, layer)
     if window is not None:
-        return union(_under_window(window, box) for box in own)
+        return union(_under_window(window, box) for box in outputs)
     operator = layer.operator
     if source == layer.shape and (operator.is_elementwise or layer.is_output):
-        return own
+        return outputs
     if operator.joined_axis == 0:
-        before = [maps_of(shape)[0] for shape in network.input_shapes(layer)[:index]]
+        channels_before = [maps_of(shape)[0] for shape in network.input_shapes(layer)[:index]]
         mask = places(0, maps_of(source)[0])
-        return union((maps >> sum(before) & mask, *area) for maps, *area in own)
+        return union((maps >> sum(channels_before) & mask, *area) for maps, *area in outputs)
     if operator.cut is not None and source.is_map:
         cut = operator.cut
-        return union(_before_cut(cut, box) for box in own)
-    is_whole = own == whole_of(layer.shape) and operator.reads_all(source, layer.shape)
-    return whole_of(source) if is_whole else ()
+        return union(_before_cut(cut, box) for box in outputs)
+    is_whole = outputs == all_elements(layer.shape) and operator.reads_all(source, layer.shape)
+    return all_elements(source) if is_whole else ()
 
 
-def parameters_read(network: Network, layer: Layer, own: Boxes, parameters: int) -> int:
-    """Return the parameters that a layer reads for these elements of its output, at least.
+def parameters_read(network: Network, layer: Layer, outputs: Boxes, parameters: int) -> int:
+    """Return a lower bound on the parameters that a layer reads for these output elements.
 
-    Of windows the weights; of other layers all `parameters` where the whole output is asked for.
+    Layers with a window: the weights that take part. Other layers: all `parameters` if the entire
+    output is requested, else none.
     """
     window = window_of(network, layer)
     if window is None:
         source = network.input_shapes(layer)[0]
-        is_plain = layer.operator.reads_all_weights(source, layer.shape)
-        return parameters if own == whole_of(layer.shape) and is_plain else 0
+        reads_all = layer.operator.reads_all_weights(source, layer.shape)
+        return parameters if outputs == all_elements(layer.shape) and reads_all else 0
     if not window.has_weights:
         return 0
     kernels = union(
         (maps, window.rows.live_kernel(down), window.columns.live_kernel(across))
-        for maps, down, across in own
+        for maps, down, across in outputs
     )
     return count(kernels) * window.channels // window.groups
 
@@ -66,30 +67,32 @@ def _under_window(window: FusedLayer, box: Box) -> Box:
 
 
 def _channels_read(window: FusedLayer, filters: Places) -> Places:
-    """The input maps that these filters read."""
+    """The input maps that these filters read, as a set of positions."""
     if window.groups == 1:
         return places(0, window.channels) if filters else 0
     if window.is_channelwise:
         return filters
-    wide, filters_each = window.channels // window.groups, window.filters // window.groups
-    asked = (
+    channels_each, filters_each = window.channels // window.groups, window.filters // window.groups
+    active = (
         group
         for group in range(window.groups)
         if filters >> group * filters_each & places(0, filters_each)
     )
-    return sum(places(group * wide, (group + 1) * wide) for group in asked)
+    return sum(places(group * channels_each, (group + 1) * channels_each) for group in active)
 
 
 def _before_cut(cut: Cut, box: Box) -> Box:
-    """The positions of a tensor that some positions of its slice show."""
+    """The elements of a tensor that appear in a box of its slice."""
     axis, start, _, step = cut
-    shown = range(box[axis].bit_length())
-    wanted = sum(1 << start + step * place for place in shown if box[axis] >> place & 1)
-    return (*box[:axis], wanted, *box[axis + 1 :])
+    positions = range(box[axis].bit_length())
+    source_positions = sum(
+        1 << start + step * position for position in positions if box[axis] >> position & 1
+    )
+    return (*box[:axis], source_positions, *box[axis + 1 :])
 
 
 def window_of(network: Network, layer: Layer) -> FusedLayer | None:
-    """Return a layer that slides a window over its input as such; None for other kinds."""
+    """Return the window of a layer over its input; None if it has no window, or crops its input."""
     if not layer.inputs:
         return None
     shape = network.layer(layer.inputs[0]).shape
@@ -104,7 +107,7 @@ def window_of(network: Network, layer: Layer) -> FusedLayer | None:
 def fused_layer(
     source: Shape, result: Shape, window: Window, groups: int | None = None
 ) -> FusedLayer:
-    """Return a window over a tensor; without weights where no groups are named."""
+    """Return a window from one tensor to another; without `groups` it has no weights."""
     channels, *sizes = maps_of(source)
     filters, *outputs = maps_of(result)
     rows, columns = window.fields((sizes[0], sizes[1]), (outputs[0], outputs[1]))
@@ -119,7 +122,7 @@ def fused_layer(
 
 
 def maps_of(shape: Shape) -> tuple[int, int, int]:
-    """Return a tensor as feature maps, rows, columns: one of another rank as maps of one place."""
+    """Return feature maps, rows and columns of a tensor; other ranks are maps of one pixel."""
     if not shape.is_map:
         return shape.elements, 1, 1
     return shape.channels, shape.height, shape.width

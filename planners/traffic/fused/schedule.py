@@ -1,9 +1,10 @@
-"""How a group of layers runs: cut into tiles, tile after tile, layer after layer in each.
+"""Schedules of a fused group: tiling, treatment of halos, maps per pass, stationary weights.
 
-The ends of the group are cut into uniform tiles along rows and columns. A tile makes of each map what
-the layers that read it need, all feature maps of it, and leaves it in the buffer. What one of them
-needs and what another does are one rectangle. Where the windows of two tiles overlap, the halo is
-cached in the buffer, spilled to DRAM and read back, or recomputed.
+The results of the group are cut into even tiles along rows and columns. The tiles run one after
+the other, and within a tile the layers run one after the other. Of each map a tile computes the
+rectangle that the layers reading it need, in all feature maps, and leaves it in the buffer. The
+windows of adjacent tiles overlap in a halo: it is cached in the buffer, spilled to DRAM and read
+back, or recomputed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from csdf.errors import InvalidPlan, counted
 from planners.traffic.fused.group import FusedGroup
 from planners.traffic.nest import Halo
 
-Halos = tuple[Halo, Halo]  # between tiles along the outer axis, along the inner axis
+Halos = tuple[Halo, Halo]  # treatment of halos along the outer axis, along the inner axis
 
 CACHED, SPILLED = Halo.CACHED, Halo.SPILLED
 RECOMPUTED, RELOADED = Halo.RECOMPUTED, Halo.RELOADED
@@ -30,19 +31,24 @@ INPUT_HALOS: tuple[Halos, ...] = ((CACHED, CACHED), (RELOADED, CACHED), (RELOADE
 
 
 class Hold(Enum):
-    """The maps between the layers that a tile holds at a time."""
+    """Granularity of execution within a tile."""
 
-    ALL_MAPS = "all maps"  # each layer in turn
-    ONE_MAP = "one map"  # all layers for one feature map, then the next; input and output wait
+    ALL_MAPS = "all maps"  # layer by layer, all feature maps of a layer at a time
+    ONE_MAP = "one map"  # all layers for one feature map, then the next; input and output stay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedSchedule:
-    """How a group runs.
+    """Schedule of a fused group.
 
-    tiles: along rows, along columns. columns_first: whether the next tile is that to the right
-    (the rows are the outer axis). kept_weights: of each layer, the bytes that stay from tile to
-    tile; the others come once a tile.
+    group: the layers.
+    tiles: numbers of tiles along rows, along columns.
+    columns_first: whether tiles run from left to right first (rows are then the outer axis).
+    halo: treatment of halos of computed maps.
+    input_halo: treatment of halos of the input.
+    hold: all feature maps at a time, or one.
+    kept_weights: for each layer, the bytes of weights that stay in the buffer for all tiles; the
+    remaining weights are loaded once per tile. By default none stay.
     """
 
     group: FusedGroup
@@ -71,18 +77,24 @@ class FusedSchedule:
 
     @property
     def kept_elements(self) -> tuple[int, ...]:
-        """Of each layer, the weights that stay from tile to tile, in numbers."""
-        pairs = zip(self.kept_weights, self.group.layers, strict=False)
-        return tuple(kept // layer.weight_bytes for kept, layer in pairs)
+        """For each layer, the number of weights that stay in the buffer for all tiles."""
+        layers = zip(self.kept_weights, self.group.layers, strict=False)
+        return tuple(kept_bytes // layer.weight_bytes for kept_bytes, layer in layers)
 
     @property
     def count(self) -> int:
-        """Tiles."""
+        """The number of tiles."""
         return self.tiles[0] * self.tiles[1]
 
 
 def can_hold_one_map(group: FusedGroup) -> bool:
-    """Whether a feature map of the first layer can go through all layers on its own."""
-    between = group.is_chain and all(layer.is_channelwise for layer in group.layers[1:-1])
-    skips = all(skip == (0, group.length) for skip in group.skips)
-    return between and skips and not any(layer.beside for layer in group.layers[:-1])
+    """Whether a feature map of the first layer can pass through all layers on its own."""
+    is_channelwise_chain = group.is_chain and all(
+        layer.is_channelwise for layer in group.layers[1:-1]
+    )
+    only_input_skips = all(skip == (0, group.length) for skip in group.skips)
+    return (
+        is_channelwise_chain
+        and only_input_skips
+        and not any(layer.dram_operands for layer in group.layers[:-1])
+    )

@@ -1,9 +1,11 @@
-"""The schedule of a group that moves least: all cuts, halo and holds of the model.
+"""Minimum DRAM traffic of a fused group for a buffer size: exhaustive search with pruning.
 
-Tilings are uniform. Along one axis all of them are looked at; along both, of those whose largest tile
-is equally long only the one of the fewest tiles, for there are too many. What each schedule moves
-without its weights is counted first; what it holds, only where it could move less than the best one
-found.
+Takes a group and a buffer in bytes; gives the schedule (tiles, halos, one or all maps, stationary
+weights) that moves the fewest bytes. Along one axis all even tilings are tried. Along both axes
+there are too many: of the tilings whose largest tile has equal lengths only the one with the
+fewest tiles is tried. Candidates are sorted by their traffic without weights, which is cheap to
+compute; buffer bytes are computed only for a candidate that could still improve on the best
+schedule.
 """
 
 from __future__ import annotations
@@ -18,17 +20,17 @@ from csdf.time_limit import Budget, stop_of
 from planners.plan.regions import COLUMNS, ROWS
 from planners.traffic.fused.accounting import (
     CutTables,
-    Moved,
+    DramTraffic,
     WorkingBytes,
     axes_of,
-    layer_needs,
-    least_need,
+    minimum_working_bytes,
     moved,
     needs,
     operations,
+    peak_bytes_by_layer,
 )
 from planners.traffic.fused.axis_cuts import weights_of
-from planners.traffic.fused.bounds import least_moved
+from planners.traffic.fused.bounds import group_traffic_bound
 from planners.traffic.fused.group import FusedGroup
 from planners.traffic.fused.schedule import (
     CACHED,
@@ -43,62 +45,69 @@ from planners.traffic.fused.schedule import (
 
 Tiles = tuple[int, int]  # along rows, along columns
 
-CUT_EFFORT = 80  # microseconds of a usual machine, to look at the schedules of a cut
+# Work units charged for the schedules of one tiling: about 80 microseconds on a common machine.
+CUT_EFFORT = 80
 
 
-class Room(NamedTuple):
-    """The elements that a schedule holds, and the weights of each layer that stay between tiles."""
+class WeightPlacement(NamedTuple):
+    """Peak buffer bytes of a schedule, and the stationary weights of each layer in bytes."""
 
     held: int
     kept_weights: tuple[int, ...]
 
 
-def room_for_weights(
-    wanted: tuple[WorkingBytes, ...],
+def stationary_weights(
+    working_bytes: tuple[WorkingBytes, ...],
     weights: tuple[int, ...],
     buffer: int,
     tiles: int,
     sizes: tuple[int, ...] = (),
-) -> Room | None:
-    """Return the weights that can stay in a buffer, as many as save something; None if none fits.
+) -> WeightPlacement | None:
+    """Return the stationary weights that save the most traffic; None if the schedule does not fit.
 
-    A layer whose weights all stay needs no place for them to pass through. A byte of weights that
-    stays saves the same in every layer, so the least peak without them is best: the lowest
-    level at which all those layers can keep their weights that would be above it otherwise. Only
-    where weights have several sizes, which a rest may not be a multiple of, a higher level may keep
-    more: then all are tried.
-    weights: bytes. sizes: of one weight of each layer; each size divides the larger sizes; none
-    given: 1.
+    wanted: working bytes of each layer.
+    weights: bytes of the weights of each layer.
+    buffer: bytes of the buffer.
+    tiles: number of tiles of the schedule.
+    sizes: bytes per weight of each layer, each a divisor of the larger ones; by default 1.
+
+    A layer whose weights are all stationary needs no buffer to stream them through. A stationary
+    byte saves the same traffic in every layer, so the level (peak bytes without stationary
+    weights) should be as low as possible: the lowest at which every layer that would exceed it
+    can keep all its weights. If weights have different sizes, a higher level may use the
+    remainder better; then all levels are tried.
     """
     sizes = sizes or (1,) * len(weights)
-    lowest, best = max(need.full for need in wanted), None
-    for level in sorted({lowest, *(max(lowest, need.streamed) for need in wanted)}):
-        kept = [
-            weight if need.streamed > level else 0
-            for weight, need in zip(weights, wanted, strict=True)
+    lowest, best_placement = max(layer.full for layer in working_bytes), None
+    for level in sorted({lowest, *(max(lowest, layer.streamed) for layer in working_bytes)}):
+        stationary = [
+            weight if layer.streamed > level else 0
+            for weight, layer in zip(weights, working_bytes, strict=True)
         ]
-        left = buffer - level - sum(kept)
-        if left < 0:
+        free = buffer - level - sum(stationary)
+        if free < 0:
             continue
-        _fill(kept, left, weights if tiles > 1 else (), sizes)
-        if best is None or sum(kept) > sum(best.kept_weights):
-            best = Room(level + sum(kept), tuple(kept))
+        _fill(stationary, free, weights if tiles > 1 else (), sizes)
+        if best_placement is None or sum(stationary) > sum(best_placement.kept_weights):
+            best_placement = WeightPlacement(level + sum(stationary), tuple(stationary))
         if len(set(sizes)) == 1:
             break
-    return best
+    return best_placement
 
 
-def _fill(kept: list[int], left: int, weights: tuple[int, ...], sizes: tuple[int, ...]) -> None:
-    """Keep as many more weights as there is room for: the largest first, smaller ones fill the rest."""
+def _fill(
+    stationary: list[int], free: int, weights: tuple[int, ...], sizes: tuple[int, ...]
+) -> None:
+    """Fill the free bytes with further weights, wide weights first: narrow ones fit the remainder."""
     for number in sorted(range(len(weights)), key=lambda number: -sizes[number]):
-        extra = min(left, weights[number] - kept[number])
+        extra = min(free, weights[number] - stationary[number])
         extra -= extra % sizes[number]
-        kept[number] += extra
-        left -= extra
+        stationary[number] += extra
+        free -= extra
 
 
 class _ScheduleCandidate:
-    """A schedule without its weights; what it holds is counted when it is first asked for."""
+    """A schedule without stationary weights; its working bytes are computed on first use."""
 
     def __init__(self, schedule: FusedSchedule, maps_moved: int) -> None:
         self.schedule = schedule
@@ -106,98 +115,102 @@ class _ScheduleCandidate:
         self._needs: tuple[WorkingBytes, ...] | int = 0
 
     def needs(self, tables: CutTables, limit: int) -> tuple[WorkingBytes, ...] | None:
-        """Return what each layer needs; None where that is above the limit."""
+        """Return the working bytes of each layer; None if they exceed the limit."""
         if isinstance(self._needs, int) and self._needs <= limit:
             self._needs = needs(self.schedule, tables, limit)
         return None if isinstance(self._needs, int) else self._needs
 
 
 class GroupSearch:
-    """Finds the best schedule of one group for one buffer after another."""
+    """Search for the best schedule of one group, for any number of buffer sizes."""
 
     def __init__(self, group: FusedGroup) -> None:
         self.group = group
-        self.bound = least_moved(group)
+        self.bound = group_traffic_bound(group)
         self._tables = CutTables(group)
         self._weights = sum(self._tables.weights)
         self._sizes = tuple(layer.weight_bytes for layer in group.layers)
         self._grids = sorted(grids(group), key=lambda tiles: (tiles[0] * tiles[1], tiles))
         self._finest: Tiles = group.dims(group.length)[1:]
         self._candidates: dict[Tiles, list[_ScheduleCandidate]] = {}
-        self._least_needs: dict[Tiles, int] = {}
+        self._bytes_by_tiles: dict[Tiles, int] = {}
 
     def best(
         self, buffer: int, below: int | None = None, budget: Budget = None
     ) -> FusedTraffic | None:
-        """Return the schedule that moves least in a buffer of this many bytes.
+        """Return the schedule with the least traffic in a buffer of this many bytes.
 
-        None where none fits, or none moves less than `below` bytes. budget: a stop,
-        or seconds; ends the search by GaveUp.
+        None if no schedule fits, or none moves fewer than `below` bytes. budget: a limit in
+        seconds, or a Stop; the search ends with GaveUp.
         """
         stop = stop_of(budget)
-        least, schedule = below, None
-        most_room = buffer - self._least_need(self._finest)
+        least_traffic, schedule = below, None
+        largest_room = buffer - self._minimum_bytes(self._finest)
         for tiles in self._grids:
             stop.look()
             stop.spend(CUT_EFFORT)
-            if not self._could_be_less(tiles, most_room, least):
+            if not self._could_be_less(tiles, largest_room, least_traffic):
                 continue
-            left = buffer - self._least_need(tiles)
-            if not self._could_be_less(tiles, left, least):
+            room = buffer - self._minimum_bytes(tiles)
+            if not self._could_be_less(tiles, room, least_traffic):
                 continue
-            weights = self._least_weights(tiles, left)
-            for candidate in self._of(tiles):
-                if least is not None and candidate.maps_moved + weights >= least:
+            weights = self._least_weights(tiles, room)
+            for candidate in self._candidates_with(tiles):
+                if least_traffic is not None and candidate.maps_moved + weights >= least_traffic:
                     break
-                room = self._room(candidate, buffer, least)
-                if room is None:
+                placement = self._placement(candidate, buffer, least_traffic)
+                if placement is None:
                     continue
-                again = self._weights - sum(room.kept_weights)
-                total = (
-                    candidate.maps_moved + self._weights + (candidate.schedule.count - 1) * again
-                )
-                if least is None or total < least:
-                    least = total
-                    schedule = replace(candidate.schedule, kept_weights=room.kept_weights)
+                streamed_weights = self._weights - sum(placement.kept_weights)
+                reloads = candidate.schedule.count - 1
+                total = candidate.maps_moved + self._weights + reloads * streamed_weights
+                if least_traffic is None or total < least_traffic:
+                    least_traffic = total
+                    schedule = replace(candidate.schedule, kept_weights=placement.kept_weights)
         return None if schedule is None else answer_of(schedule, self._tables, self.bound)
 
     def could_fit(self, buffer: int) -> bool:
-        """Whether the finest cut leaves the maps enough room; if not, no longer group's does."""
-        return self._least_need(self._finest) <= buffer
+        """Whether the maps fit with the finest tiling; if not, no longer group fits either."""
+        return self._minimum_bytes(self._finest) <= buffer
 
-    def _room(self, one: _ScheduleCandidate, buffer: int, least: int | None) -> Room | None:
-        """Return which weights stay; None where the schedule does not fit, or cannot move less."""
-        limit, again = buffer, one.schedule.count - 1
-        if least is not None and again:
-            # It moves less only with so many weights in the buffer, which the maps must leave room.
-            too_much = one.maps_moved + one.schedule.count * self._weights - least
-            limit -= max(0, too_much // again + 1)
-        wanted = one.needs(self._tables, limit)
-        if wanted is None:
+    def _placement(
+        self, candidate: _ScheduleCandidate, buffer: int, least_traffic: int | None
+    ) -> WeightPlacement | None:
+        """The stationary weights; None if the schedule does not fit, or cannot move less."""
+        tiles = candidate.schedule.count
+        limit, reloads = buffer, tiles - 1
+        if least_traffic is not None and reloads:
+            # To improve on the best schedule, this many bytes of weights must be stationary; the
+            # rest of the buffer is the limit for the maps.
+            excess = candidate.maps_moved + tiles * self._weights - least_traffic
+            limit -= max(0, excess // reloads + 1)
+        working_bytes = candidate.needs(self._tables, limit)
+        if working_bytes is None:
             return None
-        return room_for_weights(
-            wanted, self._tables.weights, buffer, one.schedule.count, self._sizes
-        )
+        return stationary_weights(working_bytes, self._tables.weights, buffer, tiles, self._sizes)
 
-    def _could_be_less(self, tiles: Tiles, room: int, least: int | None) -> bool:
-        """Whether this cut could move less with so much room for weights."""
-        if room < 0 or least is None:
+    def _could_be_less(self, tiles: Tiles, room: int, traffic: int | None) -> bool:
+        """Whether a schedule with these tiles and this room for weights could move fewer bytes."""
+        if room < 0 or traffic is None:
             return room >= 0
-        return self.bound - self._weights + self._least_weights(tiles, room) < least
+        return self.bound - self._weights + self._least_weights(tiles, room) < traffic
 
     def _least_weights(self, tiles: Tiles, room: int) -> int:
-        """Bytes of weights that this cut moves with so much room for them."""
-        again = self._weights - min(room, self._weights)
-        return self._weights + (tiles[0] * tiles[1] - 1) * again
+        """Minimum traffic of weights with these tiles and this room for stationary weights."""
+        streamed_weights = self._weights - min(room, self._weights)
+        return self._weights + (tiles[0] * tiles[1] - 1) * streamed_weights
 
-    def _least_need(self, tiles: Tiles) -> int:
-        """Bytes that the maps between the layers need with this cut, at least."""
-        if tiles not in self._least_needs:
-            is_known = not can_hold_one_map(self.group)
-            self._least_needs[tiles] = least_need(tiles, self._tables) if is_known else 0
-        return self._least_needs[tiles]
+    def _minimum_bytes(self, tiles: Tiles) -> int:
+        """Lower bound on the buffer bytes of the inner maps with these tiles."""
+        if tiles not in self._bytes_by_tiles:
+            has_bound = not can_hold_one_map(self.group)
+            self._bytes_by_tiles[tiles] = (
+                minimum_working_bytes(tiles, self._tables) if has_bound else 0
+            )
+        return self._bytes_by_tiles[tiles]
 
-    def _of(self, tiles: Tiles) -> list[_ScheduleCandidate]:
+    def _candidates_with(self, tiles: Tiles) -> list[_ScheduleCandidate]:
+        """All schedules with these tiles, by their traffic without weights."""
         if tiles not in self._candidates:
             candidates = [
                 _ScheduleCandidate(
@@ -212,27 +225,30 @@ class GroupSearch:
 def answer_of(
     schedule: FusedSchedule, tables: CutTables | None = None, bound: int | None = None
 ) -> FusedTraffic:
-    """Return what a schedule moves and holds, with the weights it says it keeps."""
+    """Return the traffic and buffer bytes of a schedule with the stationary weights that it names."""
     tables = CutTables(schedule.group) if tables is None else tables
-    kept = schedule.kept_weights or (0,) * schedule.group.length
-    level = max(
-        need.full if weight >= weights else need.streamed
-        for need, weight, weights in zip(
-            layer_needs(schedule, tables), kept, tables.weights, strict=True
+    stationary = schedule.kept_weights or (0,) * schedule.group.length
+    peak = max(
+        working_bytes.full if weight >= weights else working_bytes.streamed
+        for working_bytes, weight, weights in zip(
+            peak_bytes_by_layer(schedule, tables), stationary, tables.weights, strict=True
         )
     )
     return FusedTraffic(
         schedule=schedule,
         moved=moved(schedule, tables),
-        held=level + sum(kept),
-        bound=least_moved(schedule.group) if bound is None else bound,
+        held=peak + sum(stationary),
+        bound=group_traffic_bound(schedule.group) if bound is None else bound,
         operations=operations(schedule, tables),
         necessary=sum(layer.outputs * layer.operations for layer in schedule.group.layers),
     )
 
 
 def tile_counts(length: int) -> tuple[int, ...]:
-    """Return for each size of the largest even tile the fewest tiles of it, fewest first."""
+    """Return for each length of the largest even tile the smallest number of tiles, ascending.
+
+    For a length of 8: 1, 2, 3, 4 and 8 tiles, whose largest have lengths 8, 4, 3, 2 and 1.
+    """
     fewest: dict[int, int] = {}
     for tiles in range(1, length + 1):
         fewest.setdefault(-(-length // tiles), tiles)
@@ -240,24 +256,24 @@ def tile_counts(length: int) -> tuple[int, ...]:
 
 
 def grids(group: FusedGroup) -> set[Tiles]:
-    """Return the cuts that are looked at: along one axis all, along both those of `tile_counts`."""
+    """Return the tilings to try: all along one axis, those of `tile_counts` along both."""
     _, rows, columns = group.dims(group.length)
-    both = set(product(tile_counts(rows), tile_counts(columns)))
-    down = {(tiles, 1) for tiles in range(1, rows + 1)}
-    return both | down | {(1, tiles) for tiles in range(1, columns + 1)}
+    both_axes = set(product(tile_counts(rows), tile_counts(columns)))
+    rows_only = {(tiles, 1) for tiles in range(1, rows + 1)}
+    return both_axes | rows_only | {(1, tiles) for tiles in range(1, columns + 1)}
 
 
 def _schedules(group: FusedGroup, tiles: Tiles) -> Iterator[FusedSchedule]:
-    """Every schedule with that cut that differs from the others."""
+    """All schedules with these tiles that differ in traffic or buffer bytes."""
     is_cut = [count > 1 for count in tiles]
     orders = (True, False) if all(is_cut) else (is_cut[COLUMNS] or not is_cut[ROWS],)
     holds = tuple(Hold) if can_hold_one_map(group) else (Hold.ALL_MAPS,)
     is_outer_cut = all(is_cut)
     halos = [halo for halo in MAP_HALOS if is_outer_cut or halo[0] is halo[1]]
-    of_input = [halo for halo in INPUT_HALOS if is_outer_cut or halo[0] is halo[1]]
+    input_halos = [halo for halo in INPUT_HALOS if is_outer_cut or halo[0] is halo[1]]
     if not any(is_cut):
-        halos, of_input = halos[:1], [(CACHED, CACHED), (RELOADED, RELOADED)]
-    for order, halo, input_halo, hold in product(orders, halos, of_input, holds):
+        halos, input_halos = halos[:1], [(CACHED, CACHED), (RELOADED, RELOADED)]
+    for order, halo, input_halo, hold in product(orders, halos, input_halos, holds):
         yield FusedSchedule(
             group=group,
             tiles=tiles,
@@ -270,15 +286,18 @@ def _schedules(group: FusedGroup, tiles: Tiles) -> Iterator[FusedSchedule]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedTraffic:
-    """A schedule of a group with what it moves and holds, in bytes.
+    """A schedule of a group with its traffic and buffer bytes.
 
-    held: the most that must find room at a time. bound: what every schedule of the group moves, as
-    one or in groups, with a buffer of any size. operations, necessary: products it makes, and those
-    of the layers on their own.
+    schedule: tiling, halos and stationary weights.
+    moved: bytes between buffer and DRAM.
+    held: peak bytes in the buffer.
+    bound: lower bound on the traffic of the layers, fused or not, with a buffer of any size.
+    operations: MACs of the schedule, including recomputed halos.
+    necessary: MACs without recomputation.
     """
 
     schedule: FusedSchedule
-    moved: Moved
+    moved: DramTraffic
     held: int
     bound: int
     operations: int
@@ -291,11 +310,11 @@ class FusedTraffic:
 
     @property
     def gap(self) -> Fraction:
-        """How far the traffic is above the bound: (found - bound) / bound."""
+        """Distance of the traffic from the lower bound: (total - bound) / bound."""
         return Fraction(self.total - self.bound, self.bound)
 
     def to_json(self) -> dict[str, Any]:
-        """Return how the group runs, and what it makes twice, as a JSON value."""
+        """Return the schedule and its recomputed MACs as a JSON value."""
         schedule = self.schedule
         return {
             "tiles": list(schedule.tiles),
@@ -309,20 +328,26 @@ class FusedTraffic:
         }
 
     def in_short(self) -> str:
-        """Return the tiling, what becomes of halos, and how much of the weights is stationary."""
+        """Return the tiling, the treatment of halos and share of stationary weights, on one line."""
         schedule, weights = self.schedule, sum(weights_of(self.schedule.group))
-        hold = ", map by map" if schedule.hold is Hold.ONE_MAP else ""
+        maps_per_pass = ", map by map" if schedule.hold is Hold.ONE_MAP else ""
         if schedule.count == 1:
-            return f"one tile{hold}"
-        kept = sum(schedule.kept_weights)
-        share = "all" if kept == weights else f"{kept / weights:.0%} of the" if kept else "no"
+            return f"one tile{maps_per_pass}"
+        stationary = sum(schedule.kept_weights)
+        share = (
+            "all"
+            if stationary == weights
+            else f"{stationary / weights:.0%} of the"
+            if stationary
+            else "no"
+        )
         return (
             f"{schedule.tiles[0]}x{schedule.tiles[1]} tiles, halo {_halo(schedule.halo)}, "
-            f"input halo {_halo(schedule.input_halo)}, {share} weights stationary{hold}"
+            f"input halo {_halo(schedule.input_halo)}, {share} weights stationary{maps_per_pass}"
         )
 
     def listing(self, names: Sequence[str]) -> str:
-        """Return the loops, a line a layer; names: of the layers."""
+        """Return the loop nest of the schedule, one line per layer; names: of the layers."""
         return listing(self.schedule, names)
 
 
@@ -335,11 +360,11 @@ def listing(schedule: FusedSchedule, names: Sequence[str]) -> str:
     group, tables = schedule.group, CutTables(schedule.group)
     rows, columns = schedule.tiles
     lines = [
-        f"{kept} of {weights // layer.weight_bytes} weights of {name} stationary"
-        for kept, weights, layer, name in zip(
+        f"{stationary} of {weights // layer.weight_bytes} weights of {name} stationary"
+        for stationary, weights, layer, name in zip(
             schedule.kept_elements, tables.weights, group.layers, names, strict=False
         )
-        if kept
+        if stationary
     ]
     order = "next to each other first" if schedule.columns_first else "below each other first"
     is_cut = schedule.count > 1
@@ -363,24 +388,24 @@ def listing(schedule: FusedSchedule, names: Sequence[str]) -> str:
 
 
 def _reads(group: FusedGroup, number: int, names: Sequence[str]) -> str:
-    """Return where a layer finds what it reads; nothing where the layer before it makes that."""
-    read = group.read_by(number)
+    """Words for where a layer reads its input; empty if that is the preceding layer's result."""
+    source_maps = group.read_by(number)
     if number == 1:
         waits = group.input_waits
         return "from the input, which waits, " if waits else "from each map of the input in turn, "
-    if read == (number - 1,):
+    if source_maps == (number - 1,):
         return ""
-    sources = (names[map_number - 1] if map_number else "the input" for map_number in read)
+    sources = (names[map_number - 1] if map_number else "the input" for map_number in source_maps)
     return f"from {' and '.join(sources)}, "
 
 
 def _sizes(schedule: FusedSchedule, tables: CutTables) -> Iterator[str]:
-    """Maps x rows x columns of what the largest tile makes of each map."""
+    """The largest tile's feature maps x rows x columns, for each map."""
     axes = axes_of(schedule)
     cuts = {key[0]: tables.cut(*key) for key in axes}
     for number in range(tables.group.length + 1):
         rows, columns = (
-            max(places_made.bit_count() for places_made in cuts[axis].made[number])
+            max(positions.bit_count() for positions in cuts[axis].computed[number])
             for axis in sorted(cuts)
         )
         yield f"{tables.group.dims(number)[0]}x{rows}x{columns}"

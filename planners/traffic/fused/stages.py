@@ -1,11 +1,19 @@
-"""A network as stages in one order: a layer that moves data, with what works on its output in place.
+"""Traversal of a network as stages, the units whose DRAM traffic is counted, and groups of them.
 
-A window slides over maps in a convolution, a pooling, and a fully connected layer (one window over
-all of its input). What works element by element after it, an addition with its other operands too,
-is of the same stage where nothing else reads what it works on. Concatenations, slices and reshapes
-move nothing: the stage that produces their input writes it to its position in the result. Other layers
-are stages of their own. Parameters beside weights of windows and matrices, such as biases, are not
-counted. Runs of stages that can run fused are groups.
+A stage is one layer that moves data, followed by the elementwise layers that run in place on its
+result. Three kinds of layer slide a window over feature maps: convolutions, poolings and fully
+connected layers (one window over the entire input). An elementwise layer joins the stage of its input
+if no other layer reads that input. Concatenations, slices and reshapes move nothing: the producer of
+their input writes to the right position of the result. Every other layer is a stage of its own. For
+example
+
+    conv1 -> bn1 -> relu1 -> conv2 -> add(conv2, relu1) -> relu2
+
+are two stages: (conv1, bn1, relu1), and (conv2, add, relu2) with the operand relu1 of the addition.
+
+`stages_of` orders the stages so that each follows the stages that it reads; `groups_of` returns the
+fused groups that a run of consecutive stages can form. Of the parameters of windowed stages only
+weights are counted, not biases.
 """
 
 from __future__ import annotations
@@ -18,56 +26,70 @@ from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import ElementSizes
 from planners.traffic.convolution import ConvolutionLoops, convolution_of, is_loop_nest
-from planners.traffic.fused.axis_cuts import makes_what_it_writes
+from planners.traffic.fused.axis_cuts import computes_all_written
 from planners.traffic.fused.group import (
+    ALIASED_OPERAND,
     INPUT,
-    PART_OF_OTHERS,
     FusedGroup,
     FusedLayer,
     Skip,
     count,
 )
 from planners.traffic.fused.reading import (
+    all_elements,
+    elements_read,
     fused_layer,
     maps_of,
     parameters_read,
-    read_of,
-    whole_of,
     window_of,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraversalStep:
-    """A stage of a network: layers that DRAM traffic is counted for together.
+    """A stage of a network: layers whose DRAM traffic is counted together.
 
-    layers: their names; the last names the output of the stage. source: the tensor that the window
-    slides over; sources: the tensors that are concatenated in it. beside: the operands that the stage
-    reads elementwise; in_views: tensors that views among these operands show. window: the layer as
-    windows on maps, None for other kinds; convolution: its loops, if it has weights. leaves: whether
-    some reader needs the result in DRAM. readers: positions of the stages that read the result,
-    directly or through a view. shown: for the source and each operand, the tensors that it shows.
-    maps_apart: maps of the source that share no elements. source_bytes, element_bytes: bytes per
-    element of the source, and of the result. For other kinds, reads and parameters: bytes of all
-    inputs, and of parameters; least_reads: bytes of both that the output certainly depends on.
+    All stages:
+    layers: names of the layers; the last one produces the result of the stage.
+    source: tensor that the window slides over; of other kinds, the first input.
+    outputs: elements of the result.
+    source_bytes, element_bytes: bytes per element of the source, of the result.
+
+    Stages with a window:
+    window: kernel, channels and bytes per element; None for other kinds.
+    convolution: loop nest of the first layer; None without weights.
+    operands: further tensors, read elementwise by the layers after the window.
+
+    Stages without a window:
+    reads: bytes of all inputs.
+    parameters: bytes of all parameters.
+    minimum_reads: bytes of inputs and parameters on which the result certainly depends.
+
+    Neighbours, set once the order of the stages is known:
+    sources: tensors that are concatenated in the source, or the source itself.
+    storage: for the source and each operand, the tensors that own its elements (views own none).
+    viewed_operands: the owners of those operands that are views.
+    distinct_maps: feature maps of the source that share no elements.
+    readers: positions of the windowed stages that read the result, directly or through a view.
+    needs_dram: whether an output of the network, or a stage without a window, reads the result.
     """
 
     layers: tuple[str, ...]
     source: str
     sources: tuple[str, ...] = ()
-    beside: tuple[str, ...] = ()
-    in_views: tuple[str, ...] = ()
+    operands: tuple[str, ...] = ()
+    viewed_operands: tuple[str, ...] = ()
     window: FusedLayer | None = None
     convolution: ConvolutionLoops | None = None
     outputs: int
-    shown: tuple[frozenset[str], ...] = ()
-    maps_apart: int = 0
+    storage: tuple[frozenset[str], ...] = ()
+    distinct_maps: int = 0
     source_bytes: int = 1
     element_bytes: int = 1
     reads: int = 0
     parameters: int = 0
-    least_reads: int = 0
-    leaves: bool = False
+    minimum_reads: int = 0
+    needs_dram: bool = False
     readers: tuple[int, ...] = ()
 
     @property
@@ -82,65 +104,74 @@ class TraversalStep:
 
 
 def stages_of(network: Network, sizes: ElementSizes | None = None) -> tuple[TraversalStep, ...]:
-    """Return the stages, each after those it reads; long chains are not interrupted by branches.
+    """Return the stages in depth-first order: each after its inputs, long branches uninterrupted.
 
-    sizes: of elements; none given: of one byte each, so that elements are counted.
+    sizes: bytes per element; by default one byte each, so that traffic counts elements.
     """
-    made = _made(network, sizes or ElementSizes(network, 1))
-    by_name = {stage.name: stage for stage in made}
-    order = [by_name[name] for name in _order(network, by_name)]
-    place = {stage.name: number for number, stage in enumerate(order)}
-    return tuple(_with_neighbours(network, stage, order, place) for stage in order)
+    by_name = _stages_by_name(network, sizes or ElementSizes(network, 1))
+    order = [by_name[name] for name in _depth_first_order(network, by_name)]
+    position = {stage.name: number for number, stage in enumerate(order)}
+    return tuple(_with_neighbours(network, stage, order, position) for stage in order)
 
 
-def _made(network: Network, sizes: ElementSizes) -> list[TraversalStep]:
-    """All stages, in the order of the layers that end them."""
+def _stages_by_name(network: Network, sizes: ElementSizes) -> dict[str, TraversalStep]:
+    """All stages by their last layer, in the order of those layers."""
     consumers, depth = network.consumers, _depths(network)
-    made: dict[str, TraversalStep] = {}  # by the layer that ends it, as far as is known
+    stages: dict[str, TraversalStep] = {}
     for layer in network.layers:
         if layer.is_end or layer.operator.is_view:
             continue
-        if not _is_in_place(network, layer):
-            made[layer.name] = _stage(network, layer, sizes)
+        if not _runs_in_place(network, layer):
+            stages[layer.name] = _stage_of_layer(network, layer, sizes)
             continue
-        open_ends = [
+        # The layer extends the stage of its deepest input among those that only it reads.
+        extensible = [
             name
             for name in layer.inputs
-            if name in made and made[name].window and len(consumers[name]) == 1
+            if name in stages and stages[name].window and len(consumers[name]) == 1
         ]
-        main = max(open_ends or layer.inputs, key=depth.__getitem__)
-        stage = made.pop(main) if open_ends else _windowed(network, layer, main, sizes)
-        made[layer.name] = _with_in_place(stage, layer, main, sizes)
-    return list(made.values())
+        main_input = max(extensible or layer.inputs, key=depth.__getitem__)
+        stage = (
+            stages.pop(main_input)
+            if extensible
+            else _windowed_stage(network, layer, main_input, sizes)
+        )
+        stages[layer.name] = _with_elementwise_layer(stage, layer, main_input, sizes)
+    return stages
 
 
-def _with_in_place(
-    stage: TraversalStep, layer: Layer, main: str, sizes: ElementSizes
+def _with_elementwise_layer(
+    stage: TraversalStep, layer: Layer, main_input: str, sizes: ElementSizes
 ) -> TraversalStep:
-    """The stage with a layer that works on its output, or that it consists of."""
-    new = list(layer.inputs)
-    new.remove(main)
+    """The stage, extended by an elementwise layer on its result; other inputs become operands."""
+    other_inputs = list(layer.inputs)
+    other_inputs.remove(main_input)
     layers = stage.layers if stage.name == layer.name else (*stage.layers, layer.name)
-    beside, element = (*stage.beside, *new), sizes.of(layer.name)
+    operands, element_bytes = (*stage.operands, *other_inputs), sizes.of(layer.name)
     window = stage.window and replace(
         stage.window,
-        output_bytes=element,
-        beside=len(beside),
-        operand_bytes=tuple(map(sizes.of, beside)),
+        output_bytes=element_bytes,
+        dram_operands=len(operands),
+        operand_bytes=tuple(map(sizes.of, operands)),
     )
-    return replace(stage, layers=layers, beside=beside, window=window, element_bytes=element)
+    return replace(
+        stage, layers=layers, operands=operands, window=window, element_bytes=element_bytes
+    )
 
 
 def _depths(network: Network) -> dict[str, int]:
-    """Layers on the longest path from an input."""
+    """For each layer, the number of layers on the longest path from an input."""
     depth: dict[str, int] = {}
     for layer in network.layers:
         depth[layer.name] = 1 + max((depth[name] for name in layer.inputs), default=0)
     return depth
 
 
-def _is_in_place(network: Network, layer: Layer) -> bool:
-    """Whether each element of the output needs just the elements at its place."""
+def _runs_in_place(network: Network, layer: Layer) -> bool:
+    """Whether each output element depends only on the input elements at the same position.
+
+    A constant operand may hold one number per feature map at most: it is not counted as traffic.
+    """
     operator, constant = layer.operator, layer.operator.constant_dims
     if not operator.is_elementwise or operator.is_view:
         return False
@@ -148,10 +179,10 @@ def _is_in_place(network: Network, layer: Layer) -> bool:
     return is_small and set(network.input_shapes(layer)) == {layer.shape}
 
 
-def _stage(network: Network, layer: Layer, sizes: ElementSizes) -> TraversalStep:
-    """The stage that a layer starts."""
+def _stage_of_layer(network: Network, layer: Layer, sizes: ElementSizes) -> TraversalStep:
+    """The stage that begins with a layer that is not elementwise."""
     if window_of(network, layer) is not None:
-        return _windowed(network, layer, layer.inputs[0], sizes)
+        return _windowed_stage(network, layer, layer.inputs[0], sizes)
     parameters = sizes.of_parameters(layer)
     inputs = zip(layer.inputs, network.input_shapes(layer), strict=True)
     bytes_of_inputs = {name: shape.elements * sizes.of(name) for name, shape in inputs}
@@ -163,26 +194,28 @@ def _stage(network: Network, layer: Layer, sizes: ElementSizes) -> TraversalStep
         element_bytes=sizes.of(layer.name),
         reads=sum(bytes_of_inputs.values()),
         parameters=parameters,
-        least_reads=_least_reads(network, layer, parameters, sizes),
+        minimum_reads=_minimum_reads(network, layer, parameters, sizes),
     )
 
 
-def _least_reads(network: Network, layer: Layer, parameters: int, sizes: ElementSizes) -> int:
-    """Bytes that all of the output of a layer depends on, each counted once."""
-    whole, seen = whole_of(layer.shape), set[str]()
-    bytes_read = parameters_read(network, layer, whole, parameters)
+def _minimum_reads(network: Network, layer: Layer, parameters: int, sizes: ElementSizes) -> int:
+    """Bytes on which the entire output of a layer depends; inputs that may share bytes count once."""
+    outputs, counted_tensors = all_elements(layer.shape), set[str]()
+    bytes_read = parameters_read(network, layer, outputs, parameters)
     for index, name in enumerate(layer.inputs):
-        tensors = set(_viewed(network, name))
-        if not tensors & seen:
-            bytes_read += count(read_of(network, layer, index, whole)) * sizes.of(name)
-        seen |= tensors
+        owners = set(_owners(network, name))
+        if not owners & counted_tensors:
+            bytes_read += count(elements_read(network, layer, index, outputs)) * sizes.of(name)
+        counted_tensors |= owners
     return bytes_read
 
 
-def _windowed(network: Network, layer: Layer, source: str, sizes: ElementSizes) -> TraversalStep:
-    """The stage of a layer that slides a window, or looks at single elements."""
+def _windowed_stage(
+    network: Network, layer: Layer, source: str, sizes: ElementSizes
+) -> TraversalStep:
+    """The stage of a layer with a window; an elementwise layer has a window of one element."""
     window = window_of(network, layer)
-    is_single = window is None
+    is_elementwise = window is None
     if window is None:
         window = fused_layer(network.layer(source).shape, layer.shape, op.Window(kernel=(1, 1)))
     return TraversalStep(
@@ -196,124 +229,132 @@ def _windowed(network: Network, layer: Layer, source: str, sizes: ElementSizes) 
             weight_bytes=sizes.of_weights(layer) if window.has_weights else 1,
         ),
         convolution=None
-        if is_single or not is_loop_nest(layer)
+        if is_elementwise or not is_loop_nest(layer)
         else convolution_of(network, layer),
         outputs=layer.shape.elements,
     )
 
 
-def _order(network: Network, stages: Mapping[str, TraversalStep]) -> Iterator[str]:
-    """Names of stages, each after those it reads; of branches that meet, the deepest comes last."""
+def _depth_first_order(network: Network, stages: Mapping[str, TraversalStep]) -> Iterator[str]:
+    """Names of stages, each after the stages it reads; of joining branches the deepest comes last."""
     depth = _depths(network)
-    done: set[str] = set()
-    waiting = [
+    visited: set[str] = set()
+    # Post-order traversal from the outputs, with an explicit stack: (layer, inputs visited).
+    stack = [
         (layer.name, False)
         for layer in sorted(network.outputs, key=lambda output: -depth[output.name])
     ]
-    while waiting:
-        name, is_ready = waiting.pop()
-        if name in done:
+    while stack:
+        name, inputs_visited = stack.pop()
+        if name in visited:
             continue
-        if is_ready:
-            done.add(name)
+        if inputs_visited:
+            visited.add(name)
             if name in stages:
                 yield name
             continue
         stage = stages.get(name)
-        read = network.layer(name).inputs if stage is None else _read_by(network, stage)
-        waiting.append((name, True))
-        waiting += [(source, False) for source in sorted(read, key=lambda source: -depth[source])]
+        inputs = network.layer(name).inputs if stage is None else _inputs_of(network, stage)
+        stack.append((name, True))
+        stack += [(source, False) for source in sorted(inputs, key=lambda source: -depth[source])]
 
 
-def _read_by(network: Network, stage: TraversalStep) -> tuple[str, ...]:
+def _inputs_of(network: Network, stage: TraversalStep) -> tuple[str, ...]:
+    """The tensors that a stage reads."""
     if stage.window is None:
         return network.layer(stage.name).inputs
-    return (stage.source, *stage.beside)
+    return (stage.source, *stage.operands)
 
 
 def _with_neighbours(
-    network: Network, stage: TraversalStep, order: list[TraversalStep], place: Mapping[str, int]
+    network: Network, stage: TraversalStep, order: list[TraversalStep], position: Mapping[str, int]
 ) -> TraversalStep:
-    """The stage with whose maps it reads, and who reads what it leaves."""
+    """The stage with the fields that depend on other stages: its sources, owners and readers."""
     stage_of = {name: stage for stage in order for name in stage.layers}
-    windowed = [
+    reading_stages = [  # None for an output of the network
         stage_of.get(name)
         for name in _consumers(network, stage.name)
         if name in stage_of or network.layer(name).is_output
     ]
     readers = {
-        place[stage.name] for stage in windowed if stage is not None and stage.window is not None
+        position[reader.name]
+        for reader in reading_stages
+        if reader is not None and reader.window is not None
     }
-    sources = tuple(_joined(network, stage.source))
+    sources = tuple(_concatenated_tensors(network, stage.source))
     return replace(
         stage,
-        maps_apart=_maps_apart(network, sources),
-        shown=tuple(frozenset(_viewed(network, name)) for name in (stage.source, *stage.beside)),
+        distinct_maps=_distinct_maps(network, sources),
+        storage=tuple(
+            frozenset(_owners(network, name)) for name in (stage.source, *stage.operands)
+        ),
         sources=sources,
-        in_views=tuple(
-            viewed for name in stage.beside for viewed in _viewed(network, name) if viewed != name
+        viewed_operands=tuple(
+            owner for name in stage.operands for owner in _owners(network, name) if owner != name
         ),
         readers=tuple(sorted(readers)),
-        leaves=any(stage is None or stage.window is None for stage in windowed),
+        needs_dram=any(reader is None or reader.window is None for reader in reading_stages),
     )
 
 
-def _maps_apart(network: Network, sources: Sequence[str]) -> int:
+def _distinct_maps(network: Network, sources: Sequence[str]) -> int:
     """The number of feature maps of tensors that certainly share no element."""
-    seen, maps = set[str](), 0
+    counted_tensors, maps = set[str](), 0
     for name in sources:
-        tensors = set(_viewed(network, name))
-        if not tensors & seen:
+        owners = set(_owners(network, name))
+        if not owners & counted_tensors:
             maps += maps_of(network.layer(name).shape)[0]
-        seen |= tensors
+        counted_tensors |= owners
     return maps
 
 
-def _joined(network: Network, name: str) -> Iterator[str]:
-    """The tensors that are concatenated by channel in a tensor; without a concatenation, itself."""
+def _concatenated_tensors(network: Network, name: str) -> Iterator[str]:
+    """The tensors that are concatenated by channel in a tensor; the tensor itself if none are."""
     layer = network.layer(name)
     if layer.operator.joined_axis != 0:
         yield name
         return
     for input_ in layer.inputs:
-        yield from _joined(network, input_)
+        yield from _concatenated_tensors(network, input_)
 
 
-def _viewed(network: Network, name: str) -> Iterator[str]:
-    """The tensors that a tensor is a view of, or itself."""
+def _owners(network: Network, name: str) -> Iterator[str]:
+    """The tensors that own the elements of a tensor: those behind a view, or the tensor itself."""
     layer = network.layer(name)
     if not layer.operator.is_view:
         yield name
         return
     for input_ in layer.inputs:
-        yield from _viewed(network, input_)
+        yield from _owners(network, input_)
 
 
-def operands_of(
-    stages: Sequence[TraversalStep], inside: Collection[str]
+def operand_numbers(
+    stages: Sequence[TraversalStep], buffered: Collection[str]
 ) -> tuple[tuple[int, ...], ...]:
-    """Return which tensor each operand from DRAM is, of stages that slide over one input.
+    """Return for each stage of a group the numbers of the operands that it reads from DRAM.
 
-    inside: tensors that are no operands from DRAM. Numbers are as FusedGroup has them.
+    The numbers are those of `FusedGroup.operands`: INPUT for the input of the group, ALIASED_OPERAND
+    for a tensor that shares elements with an earlier one, otherwise 1, 2, ... for each new tensor.
+    buffered: tensors that the group keeps in its buffer, and so does not read from DRAM.
     """
     start = stages[0]
-    numbers, tensors_shown = {start.source: INPUT}, set(start.shown[0])
-    stages_found = []
+    numbers, numbered_storage = {start.source: INPUT}, set(start.storage[0])
+    numbers_of_stages = []
     for stage in stages:
-        of_stage = []
-        for name, tensors in zip(stage.beside, stage.shown[1:], strict=True):
-            if name in inside:
+        numbers_of_stage = []
+        for name, owners in zip(stage.operands, stage.storage[1:], strict=True):
+            if name in buffered:
                 continue
             if name not in numbers:
-                numbers[name] = PART_OF_OTHERS if tensors & tensors_shown else len(numbers)
-                tensors_shown |= tensors
-            of_stage.append(numbers[name])
-        stages_found.append(tuple(of_stage))
-    return tuple(stages_found)
+                numbers[name] = ALIASED_OPERAND if owners & numbered_storage else len(numbers)
+                numbered_storage |= owners
+            numbers_of_stage.append(numbers[name])
+        numbers_of_stages.append(tuple(numbers_of_stage))
+    return tuple(numbers_of_stages)
 
 
 def _consumers(network: Network, name: str) -> Iterator[str]:
-    """The layers that read a tensor, as such or in a view."""
+    """The layers that read a tensor, directly or through views."""
     for consumer in network.consumers[name]:
         if network.layer(consumer).operator.is_view:
             yield from _consumers(network, consumer)
@@ -322,87 +363,93 @@ def _consumers(network: Network, name: str) -> Iterator[str]:
 
 
 def groups_of(stages: Sequence[TraversalStep], first: int, end: int) -> Iterator[FusedGroup]:
-    """Return the fused groups that stages [first, end) can form; none where they cannot be fused.
+    """Return the fused groups of stages [first, end): none, one, or two.
 
-    They differ in whether an input that is added later waits for that or is read twice.
+    There are two where a later stage reads the group's input once more, elementwise (a residual
+    connection from the input): the input stays in the buffer until then, or is read from DRAM twice.
     """
-    chosen = stages[first:end]
-    if len(chosen) < 2:
+    members = stages[first:end]
+    if len(members) < 2:
         return
-    place = {stage.name: number for number, stage in enumerate(chosen, 1)}
-    sources = tuple(_sources_in(place, stage, chosen[0]) for stage in chosen)
-    if not all(sources) or any(name in place for stage in chosen for name in stage.in_views):
+    number_of = {stage.name: number for number, stage in enumerate(members, 1)}
+    sources = tuple(_sources_in_group(number_of, stage, members[0]) for stage in members)
+    if not all(sources) or any(
+        name in number_of for stage in members for name in stage.viewed_operands
+    ):
         return
-    skips = tuple(_skips(chosen, place))
-    read = {number for numbers in sources for number in numbers} | {source for source, _ in skips}
-    if not _are_cut_alike(stage for number, stage in enumerate(chosen, 1) if number not in read):
+    skips = tuple(_skips(members, number_of))
+    inner = {number for numbers in sources for number in numbers} | {source for source, _ in skips}
+    ends = (stage for number, stage in enumerate(members, 1) if number not in inner)
+    if not _have_equal_areas(ends):
         return
     written = frozenset(
         number
-        for number, stage in enumerate(chosen, 1)
-        if number in read and _is_read_beyond(stage, first, end)
+        for number, stage in enumerate(members, 1)
+        if number in inner and _is_read_outside(stage, first, end)
     )
-    if any(stage.window is None for stage in chosen):
+    if any(stage.window is None for stage in members):
         return
-    window, apart = chosen[0].window, chosen[0].maps_apart
-    repeats_maps = window is not None and apart < window.channels
-    added = tuple(_skips(chosen, {chosen[0].source: 0}))
-    for waiting in ((), added) if added else ((),):
-        inside = {*place, chosen[0].source} if waiting else place.keys()
-        operands = operands_of(chosen, inside)
+    window, distinct_maps = members[0].window, members[0].distinct_maps
+    repeats_maps = window is not None and distinct_maps < window.channels
+    input_skips = tuple(_skips(members, {members[0].source: 0}))
+    for kept_skips in ((), input_skips) if input_skips else ((),):
+        buffered = {*number_of, members[0].source} if kept_skips else number_of.keys()
+        operands = operand_numbers(members, buffered)
         group = FusedGroup(
-            layers=tuple(_layers(chosen, inside)),
+            layers=tuple(_fused_layers(members, buffered)),
             sources=sources,
-            skips=(*skips, *waiting),
+            skips=(*skips, *kept_skips),
             written=written,
             operands=operands if any(operands) else (),
-            maps_apart=apart if repeats_maps else None,
-            input_bytes=chosen[0].source_bytes,
+            distinct_maps=distinct_maps if repeats_maps else None,
+            input_bytes=members[0].source_bytes,
         )
-        if makes_what_it_writes(group):
+        if computes_all_written(group):
             yield group
 
 
-def _sources_in(
-    place: Mapping[str, int], stage: TraversalStep, start: TraversalStep
+def _sources_in_group(
+    number_of: Mapping[str, int], stage: TraversalStep, start: TraversalStep
 ) -> tuple[int, ...]:
-    """The maps of a group that the window of a stage slides over; none where others are needed."""
-    left, positions = stage.sources, []
-    while left:
-        if left[0] in place:
-            positions.append(place[left[0]])
-            left = left[1:]
-        elif left[: len(start.sources)] == start.sources:
-            positions.append(0)
-            left = left[len(start.sources) :]
+    """Numbers of the group's maps that a stage's window slides over; none if any lies outside."""
+    unmatched, numbers = stage.sources, []
+    while unmatched:
+        if unmatched[0] in number_of:
+            numbers.append(number_of[unmatched[0]])
+            unmatched = unmatched[1:]
+        elif unmatched[: len(start.sources)] == start.sources:
+            numbers.append(0)
+            unmatched = unmatched[len(start.sources) :]
         else:
             return ()
-    return tuple(positions)
+    return tuple(numbers)
 
 
-def _skips(chosen: Sequence[TraversalStep], place: Mapping[str, int]) -> Iterator[Skip]:
-    """The tensors with a place that stages read element by element."""
-    for number, stage in enumerate(chosen, 1):
-        yield from ((place[name], number) for name in stage.beside if name in place)
+def _skips(members: Sequence[TraversalStep], number_of: Mapping[str, int]) -> Iterator[Skip]:
+    """Pairs (map, layer) of elementwise reads of the numbered tensors."""
+    for number, stage in enumerate(members, 1):
+        yield from ((number_of[name], number) for name in stage.operands if name in number_of)
 
 
-def _are_cut_alike(ends: Iterable[TraversalStep]) -> bool:
-    """Whether all of these make equally many rows and columns."""
+def _have_equal_areas(ends: Iterable[TraversalStep]) -> bool:
+    """Whether the results of all these stages have the same numbers of rows and columns."""
     windows = [stage.window for stage in ends]
     return (
         len({window and (window.rows.outputs, window.columns.outputs) for window in windows}) == 1
     )
 
 
-def _is_read_beyond(stage: TraversalStep, first: int, end: int) -> bool:
-    """Whether someone outside stages [first, end) reads what a stage leaves."""
-    return stage.leaves or any(not first <= reader < end for reader in stage.readers)
+def _is_read_outside(stage: TraversalStep, first: int, end: int) -> bool:
+    """Whether the result of a stage is read by any reader other than stages [first, end)."""
+    return stage.needs_dram or any(not first <= reader < end for reader in stage.readers)
 
 
-def _layers(chosen: Sequence[TraversalStep], inside: Collection[str]) -> Iterator[FusedLayer]:
-    """The layers with their operands from DRAM; inside: tensors that are in the buffer."""
-    for stage in chosen:
+def _fused_layers(
+    members: Sequence[TraversalStep], buffered: Collection[str]
+) -> Iterator[FusedLayer]:
+    """The windows of the stages, with the operands that are not in the buffer."""
+    for stage in members:
         if stage.window is not None:
-            outside = [place for place, name in enumerate(stage.beside) if name not in inside]
-            sizes = tuple(stage.window.beside_bytes[place] for place in outside)
-            yield replace(stage.window, beside=len(sizes), operand_bytes=sizes)
+            from_dram = [index for index, name in enumerate(stage.operands) if name not in buffered]
+            sizes = tuple(stage.window.bytes_by_operand[index] for index in from_dram)
+            yield replace(stage.window, dram_operands=len(sizes), operand_bytes=sizes)

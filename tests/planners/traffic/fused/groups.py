@@ -6,7 +6,7 @@ from itertools import product
 from hypothesis import strategies as st
 
 from cnn2csdf.geometry import ReceptiveField
-from planners.traffic.fused.axis_cuts import makes_what_it_writes, weights_of
+from planners.traffic.fused.axis_cuts import computes_all_written, weights_of
 from planners.traffic.fused.group import FusedGroup, FusedLayer
 from planners.traffic.fused.schedule import (
     INPUT_HALOS,
@@ -66,7 +66,7 @@ def layers(draw, channels, rows, columns):
         columns=draw(reaches(columns)),
         groups=groups,
         has_weights=kind != "pooling",
-        beside=len(operands),
+        dram_operands=len(operands),
         operand_bytes=operands,
         output_bytes=draw(st.sampled_from(SIZES)),
         weight_bytes=draw(st.sampled_from(SIZES)),
@@ -92,7 +92,7 @@ def size_keeping(draw, channels, rows, columns):
         filters=draw(st.integers(1, 3)),
         rows=down,
         columns=across,
-        beside=len(operands),
+        dram_operands=len(operands),
         operand_bytes=operands,
         output_bytes=draw(st.sampled_from(SIZES)),
         weight_bytes=draw(st.sampled_from(SIZES)),
@@ -117,7 +117,7 @@ def groups(draw, longest=4, largest=10):
     skips = tuple(skip for skip in possible if draw(st.booleans()))
     written = frozenset(one for one in range(1, plain.length) if draw(st.integers(0, 3)) == 0)
     full = replace(plain, skips=skips, written=written)
-    return full if makes_what_it_writes(full) else replace(plain, skips=skips)
+    return full if computes_all_written(full) else replace(plain, skips=skips)
 
 
 @st.composite
@@ -166,7 +166,7 @@ def with_skips(draw, made, sources, dims):
         input_bytes=draw(st.sampled_from(SIZES)),
     )
     full = replace(group, written=written)
-    return full if makes_what_it_writes(full) else group
+    return full if computes_all_written(full) else group
 
 
 @st.composite

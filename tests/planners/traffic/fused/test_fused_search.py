@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planners.traffic.fused.accounting import CutTables, WorkingBytes, layer_needs, least_need
+from planners.traffic.fused.accounting import (
+    CutTables,
+    WorkingBytes,
+    minimum_working_bytes,
+    peak_bytes_by_layer,
+)
 from planners.traffic.fused.axis_cuts import weights_of
 from planners.traffic.fused.schedule import (
     INPUT_HALOS,
@@ -20,7 +25,7 @@ from planners.traffic.fused.search import (
     GroupSearch,
     answer_of,
     grids,
-    room_for_weights,
+    stationary_weights,
     tile_counts,
 )
 from tests.planners.traffic.fused.groups import branches, groups, schedules, slides_pair
@@ -59,7 +64,7 @@ def most_kept(wanted, weights, buffer, sizes):
 @settings(max_examples=120, deadline=None)
 def test_no_choice_keeps_more_weights(problem):
     wanted, weights, buffer, sizes = problem
-    room = room_for_weights(wanted, weights, buffer, 2, sizes)
+    room = stationary_weights(wanted, weights, buffer, 2, sizes)
     expected = most_kept(wanted, weights, buffer, sizes)
     assert (None if room is None else sum(room.kept_weights)) == expected
     assert room is None or room.held <= buffer
@@ -143,12 +148,12 @@ def test_a_larger_buffer_never_moves_more(group, buffer):
 @settings(max_examples=80, deadline=None)
 def test_no_schedule_needs_less_than_is_said_at_once(schedule):
     tables = CutTables(schedule.group)
-    said = least_need(schedule.tiles, tables)
+    said = minimum_working_bytes(schedule.tiles, tables)
     if schedule.hold is Hold.ALL_MAPS:
-        assert said <= max(need.full for need in layer_needs(schedule, tables))
+        assert said <= max(need.full for need in peak_bytes_by_layer(schedule, tables))
     # The finest cut needs least of all.
     finest = schedule.group.dims(schedule.group.length)[1:]
-    assert least_need(finest, tables) <= said
+    assert minimum_working_bytes(finest, tables) <= said
 
 
 @given(groups())

@@ -17,7 +17,7 @@ from cnn2csdf.weights import Model
 from csdf.errors import GaveUp, InvalidPlan
 from csdf.status import Status
 from csdf.time_limit import Stop
-from planners.traffic.fused.accounting import CutTables, least_need
+from planners.traffic.fused.accounting import CutTables, minimum_working_bytes
 from planners.traffic.fused.search import GroupSearch
 from planners.traffic.fused.stages import groups_of, stages_of
 from planners.traffic.network_traffic import NetworkSearch, stage_alone
@@ -196,7 +196,7 @@ def test_the_groups_of_a_network_run_as_planned(name, buffer):
 def test_an_addition_works_on_the_output_of_the_layer_before_it():
     stages = stages_of(residual_block())
     assert [stage.layers for stage in stages] == [("x",), ("a",), ("b", "sum"), ("c",)]
-    assert stages[2].beside == ("x",)
+    assert stages[2].operands == ("x",)
     assert stages[0].readers == (1, 2)
 
 
@@ -208,8 +208,8 @@ def test_a_map_that_is_added_later_waits_in_the_buffer_or_is_written():
     (first_two,) = groups_of(stages, 0, 2)  # the sum is outside, so x goes to DRAM as well
     assert first_two.written == frozenset({1})
     read_again, waits = groups_of(stages, 1, 3)  # x is the input
-    assert (read_again.skips, read_again.layers[-1].beside) == ((), 1)
-    assert (waits.skips, waits.layers[-1].beside) == (((0, 2),), 0)
+    assert (read_again.skips, read_again.layers[-1].dram_operands) == ((), 1)
+    assert (waits.skips, waits.layers[-1].dram_operands) == (((0, 2),), 0)
 
 
 def test_in_one_group_a_residual_block_moves_its_ends_and_weights_only():
@@ -310,7 +310,7 @@ def test_no_group_adds_a_view_of_what_it_makes():
     wide = builder.add(convolution(2, 3), left, name="wide")
     builder.output(builder.add(op.Elementwise(function="add"), wide, joined, name="sum"))
     stages = stages_of(builder.network())
-    assert stages[-1].in_views == ("left", "right")
+    assert stages[-1].viewed_operands == ("left", "right")
     assert not list(groups_of(stages, 0, 3))
     assert not list(groups_of(stages, 1, 3))
 
@@ -380,7 +380,7 @@ def test_a_group_with_more_stages_in_front_needs_no_less(network):
     stages = stages_of(network)
     for end in range(2, len(stages) + 1):
         needed = [
-            min(least_need((6, 6), CutTables(group)) for group in groups)
+            min(minimum_working_bytes((6, 6), CutTables(group)) for group in groups)
             for first in range(end - 2, -1, -1)
             if (groups := list(groups_of(stages, first, end)))
         ]

@@ -28,8 +28,8 @@ def test_the_first_layer_makes_29_and_27_columns_the_second_28_and_28():
     cut = axis_cut(slides_pair(), COLUMNS, 2, makes_once=True, reads_once=False)
     # Columns 0..27 of the output need 0..28 of the map between; the other half needs 27..55, of
     # which 27 and 28 are there already.
-    assert [one.bit_count() for one in cut.made[2]] == [28, 28]
-    assert [one.bit_count() for one in cut.made[1]] == [29, 27]
+    assert [one.bit_count() for one in cut.computed[2]] == [28, 28]
+    assert [one.bit_count() for one in cut.computed[1]] == [29, 27]
     assert [one.bit_count() for one in cut.needed[1]] == [29, 29]
 
 
