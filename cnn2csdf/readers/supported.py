@@ -111,12 +111,10 @@ def _in_words(convert: Callable[..., Any]) -> str:
 
 NO_LAYER = "no layer computes it"
 LENGTHS = "the size of its result depends on the frame"
-BATCHES = "its tensors have a batch; export with dilations"
 TABLES = "strings or hash tables"
 REASONS = {  # of refusals
     **dict.fromkeys(("UNIQUE", "WHERE", "SPARSE_TO_DENSE"), LENGTHS),
     **dict.fromkeys(("NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5"), LENGTHS),
-    **dict.fromkeys(("BATCH_TO_SPACE_ND", "SPACE_TO_BATCH_ND"), BATCHES),
     **dict.fromkeys(("CONV_3D", "CONV_3D_TRANSPOSE"), "windows over three axes"),
     **dict.fromkeys(("RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM", "MULTINOMIAL"), "random numbers"),
     **dict.fromkeys(("IMAG", "REAL", "COMPLEX_ABS", "RFFT2D"), "complex numbers"),
@@ -139,6 +137,7 @@ IN_INTEGERS = {  # types beside single precision, as TensorFlow Lite Micro compu
             "ADD",
             "AVERAGE_POOL_2D",
             "BATCH_MATMUL",
+            "BATCH_TO_SPACE_ND",
             "CONCATENATION",
             "CONV_2D",
             "DEPTHWISE_CONV_2D",
@@ -159,6 +158,7 @@ IN_INTEGERS = {  # types beside single precision, as TensorFlow Lite Micro compu
             "RESIZE_NEAREST_NEIGHBOR",
             "SLICE",
             "SOFTMAX",
+            "SPACE_TO_BATCH_ND",
             "SPLIT",
             "SPLIT_V",
             "SQUEEZE",
@@ -206,6 +206,10 @@ IN_INTEGERS = {  # types beside single precision, as TensorFlow Lite Micro compu
     ),
 }
 RESTRICTIONS = {
+    **dict.fromkeys(
+        ("BATCH_TO_SPACE_ND", "SPACE_TO_BATCH_ND"),
+        "constant blocks; around convolutions, these are dilated or copied",
+    ),
     "CAST": "no quantised integers",
     "CONCATENATION": "of tensors and constants",
     "CONV_2D": "constant weights of the type of the input, or of int8; groups",

@@ -148,7 +148,8 @@ class Tensor:
 class TfliteNode:
     """An operator of the graph. inputs: numbers of tensors; -1 is an input left out.
 
-    custom: the options of an operator that is no part of the schema, as bytes.
+    custom: the options of an operator that is no part of the schema, as bytes. dilation: of rows and
+    columns, in addition to that in the options.
     """
 
     number: int
@@ -157,6 +158,7 @@ class TfliteNode:
     outputs: tuple[int, ...]
     options: Record | None
     custom: bytes = b""
+    dilation: tuple[int, int] = (1, 1)
 
     def __str__(self) -> str:
         return f"operator {self.number} ({self.kind})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from cnn2csdf import operators as op
@@ -33,13 +34,16 @@ def padded(node: TfliteNode, window: op.Window, shape: Shape) -> op.Window:
     padding = options_of(node).integer(0, "b")
     if padding not in (SAME, VALID):
         raise UnreadableFile(f"{node}: padding {padding}; expected 0 or 1")
-    size = (shape.height, shape.width)
-    return op.Window(
-        kernel=window.kernel,
-        stride=window.stride,
-        dilation=window.dilation,
-        padding=same_padding(size, window) if padding == SAME else (0, 0, 0, 0),
-    )
+    if padding == VALID:
+        return window
+    # The window of a phase pads as many of its pixels: each is one of `down` rows of the map.
+    down, across = node.dilation
+    dilation = (window.dilation[0] // down, window.dilation[1] // across)
+    of_phase = replace(window, dilation=dilation)
+    ends = same_padding((shape.height // down, shape.width // across), of_phase)
+    scaled = tuple(end * step for end, step in zip(ends, (down, across) * 2, strict=True))
+    top, left, bottom, right = scaled
+    return replace(window, padding=(top, left, bottom, right))
 
 
 def window_of(node: TfliteNode, kernel: op.Pair, *, dilations: int | None) -> op.Window:
@@ -52,6 +56,7 @@ def window_of(node: TfliteNode, kernel: op.Pair, *, dilations: int | None) -> op
     dilation = (1, 1)
     if dilations is not None:
         dilation = (options.integer(dilations + 1, "i", 1), options.integer(dilations, "i", 1))
+    dilation = (dilation[0] * node.dilation[0], dilation[1] * node.dilation[1])
     covered = prod(1 + size * step for size, step in zip(kernel, dilation, strict=True))
     if covered > MOST_COVERED:
         raise refusal(node, f"windows that cover {covered} places, at most {MOST_COVERED}")

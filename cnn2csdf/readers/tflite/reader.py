@@ -10,6 +10,7 @@ from cnn2csdf.dtypes import USUAL_RUNTIME, Runtime
 from cnn2csdf.parameters import with_shared_names
 from cnn2csdf.readers.between_tensors import cuts_around, words_that_read
 from cnn2csdf.readers.tflite import (
+    batches,
     detections,
     extended,
     functions,
@@ -19,6 +20,7 @@ from cnn2csdf.readers.tflite import (
     windows,
 )
 from cnn2csdf.readers.tflite.assembly import Converter, TfliteAssembly
+from cnn2csdf.readers.tflite.batches import without_batches
 from cnn2csdf.readers.tflite.choices import without_choices
 from cnn2csdf.readers.tflite.model_file import TfliteGraph, TfliteNode, parse_graph
 from cnn2csdf.readers.tflite.obstacles import Obstacle, in_words, part_of
@@ -46,6 +48,7 @@ def parse_tflite(
     """
     try:
         graph = without_choices(part_of(parse_graph(content), inputs, outputs))
+        graph = without_batches(graph)
         network_name = os.path.basename(name).removesuffix(".tflite") or "network"
         assembly = TfliteAssembly(graph, network_name, runtime)
         assembly.add_inputs()
@@ -126,6 +129,7 @@ CONVERTERS: Mapping[str, Converter] = {
     "CALL_ONCE": nothing,
     "READ_VARIABLE": read_variable,
     "VAR_HANDLE": nothing,
+    **batches.CONVERTERS,
     **detections.CONVERTERS,
     **functions.CONVERTERS,
     **moves.CONVERTERS,

@@ -104,8 +104,8 @@ def _add_convolution(
         has_bias=bool(bias),
     )
     scales = trained.stored.quantization
-    # LiteRT quantises the input with a zero point where it knows a scale for each channel.
-    has_offset = node.kind != "CONV_2D" or (scales is not None and len(scales.scales) > 1)
+    # LiteRT quantises the input with a zero point where the scales of channels differ.
+    has_offset = node.kind != "CONV_2D" or (scales is not None and len(set(scales.scales)) > 1)
     operator = with_types(node, assembly, convolution, has_offset=has_offset)
     assembly.add(
         node,

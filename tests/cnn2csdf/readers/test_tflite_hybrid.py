@@ -105,6 +105,23 @@ def test_a_keyword_spotter_with_weights_of_int8_gives_the_outputs_beside_it():
         assert np.abs(result_of(content, golden[f"x0_{frame}"]) - expected).max() <= 1e-6
 
 
+def test_equal_scales_of_all_channels_are_one_scale():
+    random = np.random.default_rng(0)
+    frame = random.standard_normal((1, 4, 4, 2)).astype(np.float32)
+    array, results = random.integers(-127, 128, (3, 2, 2, 2)).astype(np.int8), []
+    for scales in ((0.01,), (0.01,) * 3, (0.01, 0.01, 0.02)):
+        operands = [
+            Tensor("x", frame.shape),
+            constant("w", array, scales),
+            constant("b", np.zeros(3, np.float32)),
+        ]
+        options = [(0, "b", 1), (1, "i", 1), (2, "i", 1)]
+        content = one_node("CONV_2D", operands, Tensor("y", (1, 3, 3, 3)), options)
+        results.append(result_of(content, frame).reshape(9, 3)[:, 0])
+    assert np.array_equal(results[0], results[1])
+    assert not np.array_equal(results[0], results[2])
+
+
 def test_a_frame_of_zeros_gives_the_biases():
     for kind in KINDS:
         content, frame = hybrid_case(kind, 5)

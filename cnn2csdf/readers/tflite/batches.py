@@ -1,0 +1,441 @@
+"""SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND of a TensorFlow Lite graph.
+
+TensorFlow writes a dilated convolution as SPACE_TO_BATCH_ND, a convolution of neighbouring pixels,
+and BATCH_TO_SPACE_ND: each entry of the batch holds one phase of the pixels. A section between the
+two operators is read in the first of these forms that gives the same elements:
+
+1. dilated convolutions over the whole map, where each operator of the section has a step of one;
+2. copies of the section, one for each phase;
+3. operator by operator, where layers compute tensors with a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from cnn2csdf import operators as op
+from cnn2csdf.dtypes import Element
+from cnn2csdf.readers.tflite.assembly import (
+    RESHAPES,
+    TO_MAP,
+    TO_MATRIX,
+    Converter,
+    TfliteAssembly,
+    frame_dims,
+    layer_axes,
+    refusal,
+)
+from cnn2csdf.readers.tflite.model_file import Tensor, TfliteGraph, TfliteNode
+from csdf.errors import UnreadableFile
+
+SPLIT, JOIN = "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"
+LONGEST = 2**24  # elements of an end of an axis: padding and crops
+MOST_COPIES = 1024  # operators of all copies of a section
+CONVOLUTIONS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D"})
+POINTWISE = frozenset(
+    {
+        "ABS", "ADD", "CEIL", "DEQUANTIZE", "DIV", "ELU", "EXP", "FLOOR", "GELU", "HARD_SWISH",
+        "LEAKY_RELU", "LOGISTIC", "MAXIMUM", "MINIMUM", "MUL", "NEG", "PRELU", "QUANTIZE", "RELU",
+        "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "RSQRT", "SQRT", "SQUARE", "SQUARED_DIFFERENCE",
+        "SUB", "TANH",
+    }
+)  # fmt: skip
+IN_EACH_PHASE = (  # kinds that compute each entry of a batch alone
+    POINTWISE | CONVOLUTIONS | RESHAPES | {"AVERAGE_POOL_2D", "MAX_POOL_2D", "PAD", "SOFTMAX"}
+)
+
+
+class _NotExactError(Exception):
+    """The section has no such form with the same elements."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Blocks:
+    """Blocks of pixels along the axes behind the batch.
+
+    ends: elements before and after each axis: padding of SPACE_TO_BATCH_ND, or crops of
+    BATCH_TO_SPACE_ND.
+    """
+
+    sizes: tuple[int, ...]
+    ends: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Section:
+    """Nodes from SPACE_TO_BATCH_ND to BATCH_TO_SPACE_ND in their order; tensors: those between."""
+
+    split: TfliteNode
+    inner: tuple[TfliteNode, ...]
+    joins: tuple[TfliteNode, ...]
+    tensors: frozenset[int]
+
+
+Form = tuple[Sequence[Tensor], Mapping[int, Sequence[TfliteNode]]]
+"""Tensors of a graph, and the nodes that replace each node of a section, by its number."""
+
+
+def without_batches(graph: TfliteGraph) -> TfliteGraph:
+    """Return the graph where dilated convolutions, or copies, replace sections with a batch.
+
+    Raises UnreadableFile for blocks that do not fit their tensors.
+    """
+    for split in [node for node in graph.nodes if node.kind == SPLIT]:
+        for form in (_dilated, _copied):
+            try:
+                tensors, nodes = form(graph, _section(graph, split))
+            except _NotExactError:
+                continue
+            steps = [step for node in graph.nodes for step in nodes.get(id(node), (node,))]
+            graph = replace(graph, tensors=tuple(tensors), nodes=tuple(steps))
+            break
+    return graph
+
+
+def _section(graph: TfliteGraph, split: TfliteNode) -> _Section:
+    """Return the nodes that read what an operator writes to the batch, up to the other operator.
+
+    Raises _NotExactError where the section writes a result of the graph, or reads other batches.
+    """
+    tensors, inner, joins = set(split.outputs), [], []
+    for node in graph.nodes:
+        if tensors.isdisjoint(node.inputs):
+            continue
+        if node.kind == JOIN:
+            joins.append(node)
+        else:
+            inner.append(node)
+            tensors.update(node.outputs)
+    if not joins or not tensors.isdisjoint(graph.outputs):
+        raise _NotExactError
+    return _Section(split=split, inner=tuple(inner), joins=tuple(joins), tensors=frozenset(tensors))
+
+
+def _blocks_of(graph: TfliteGraph, node: TfliteNode) -> _Blocks:
+    """Return the constant blocks of a node. Raises _NotExactError where the frame computes them."""
+    if len(node.inputs) < 3 or min(node.inputs) < 0:
+        raise UnreadableFile(f"{node}: {len(node.inputs)} inputs; expected 3")
+    source, *constants = (graph.tensors[number] for number in node.inputs[:3])
+    if not all(tensor.is_constant for tensor in constants):
+        raise _NotExactError
+    if not all(tensor.array().dtype.kind == "i" for tensor in constants):
+        raise UnreadableFile(f"{node}: blocks and ends that are no integers")
+    sizes, flat = (tuple(map(int, tensor.array().reshape(-1))) for tensor in constants)
+    result = graph.tensors[node.outputs[0]].dims
+    narrow, wide = (source.dims, result) if node.kind == SPLIT else (result, source.dims)
+    pieces = len(node.outputs) if node.kind == SPLIT else len(node.inputs) - 2
+    ends, count = tuple(zip(flat[::2], flat[1::2], strict=False)), len(sizes)
+    is_fitting = (
+        0 < count < len(narrow) == len(wide)
+        and len(flat) == 2 * count
+        and min(sizes) >= 1
+        and 0 <= min(flat) <= max(flat) <= LONGEST
+        and narrow[0] * prod(sizes) == wide[0] * pieces
+        and narrow[1 + count :] == wide[1 + count :]
+        and all(
+            length + sum(end) == size * phase
+            for length, end, size, phase in zip(narrow[1:], ends, sizes, wide[1:], strict=False)
+        )
+    )
+    if not is_fitting:
+        raise UnreadableFile(
+            f"{node}: blocks of {sizes} and ends of {ends} between {source.dims} and {result}"
+        )
+    return _Blocks(sizes=sizes, ends=ends)
+
+
+def _dilated(graph: TfliteGraph, section: _Section) -> Form:
+    """Return the section over the whole map, with dilated convolutions.
+
+    Phase i of blocks of B pixels holds the pixels k * B + i, so a kernel over neighbours there is a
+    kernel over each B-th pixel of the map. Crops reduce the padding, where no kernel pads by itself.
+    """
+    split, joins = section.split, section.joins
+    blocks = _blocks_of(graph, split)
+    crops = {_blocks_of(graph, join) for join in joins}
+    convolutions = [node for node in section.inner if node.kind in CONVOLUTIONS]
+    is_plain = len(crops) == 1 and graph.tensors[split.inputs[0]].dims[0] == 1
+    if not is_plain or not convolutions:
+        raise _NotExactError
+    crop = crops.pop()
+    if crop.sizes != blocks.sizes:
+        raise _NotExactError
+    axes = _axes_of_blocks(graph, section, blocks)
+    pads_itself = any(node.options and not node.options.integer(0, "b") for node in convolutions)
+    lengths = graph.tensors[split.inputs[0]].dims[1:]
+    stays = pads_itself or any(
+        length <= max(first - before, 0) + max(last - after, 0)
+        for length, (before, after), (first, last) in zip(
+            lengths, blocks.ends, crop.ends, strict=False
+        )
+    )
+    moved = tuple((0, 0) for _ in blocks.sizes) if stays else crop.ends
+    tensors = list(graph.tensors)
+    for number, positions in axes.items():
+        dims = [1, *graph.tensors[number].dims[1:]]
+        for axis, size, lost in zip(positions, blocks.sizes, moved, strict=True):
+            dims[axis] = dims[axis] * size - sum(lost)
+        tensors[number] = replace(tensors[number], dims=tuple(dims))
+    nodes: dict[int, Sequence[TfliteNode]] = {id(node): [node] for node in section.inner}
+    nodes[id(split)] = _with_ends(tensors, split, _differences(blocks.ends, moved))
+    for join in joins:
+        nodes[id(join)] = _with_ends(tensors, join, _differences(moved, crop.ends))
+    for node in convolutions:
+        dilation = [1] * 4
+        for axis, size in zip(axes[node.inputs[0]], blocks.sizes, strict=True):
+            dilation[axis] = size
+        nodes[id(node)] = [replace(node, dilation=(dilation[1], dilation[2]))]
+    return tensors, nodes
+
+
+def _differences(
+    ends: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    return [(end[0] - other[0], end[1] - other[1]) for end, other in zip(ends, others, strict=True)]
+
+
+def _axes_of_blocks(
+    graph: TfliteGraph, section: _Section, blocks: _Blocks
+) -> dict[int, tuple[int, ...]]:
+    """Return the axis of each block in each tensor of the section.
+
+    Raises _NotExactError for an operator that does not compute each pixel, or each window, alone.
+    """
+    axes = {section.split.outputs[0]: tuple(range(1, 1 + len(blocks.sizes)))}
+    for node in section.inner:
+        inside = [number for number in node.inputs if number in axes]
+        positions = axes[inside[0]]
+        outside = [
+            graph.tensors[number] for number in node.inputs if number >= 0 and number not in axes
+        ]
+        if any(axes[number] != positions for number in inside) or len(node.outputs) != 1:
+            raise _NotExactError
+        if node.kind in RESHAPES:
+            positions = _reshaped_axes(graph, node, positions)
+        elif node.kind in CONVOLUTIONS:
+            _require_step_of_one(graph, node)
+        elif node.kind not in POINTWISE or any(prod(tensor.dims[:-1]) > 1 for tensor in outside):
+            raise _NotExactError
+        if not all(tensor.is_constant for tensor in outside):
+            raise _NotExactError
+        axes[node.outputs[0]] = positions
+    if any(join.inputs[0] not in axes for join in section.joins):
+        raise _NotExactError
+    if any(axes[join.inputs[0]] != axes[section.split.outputs[0]] for join in section.joins):
+        raise _NotExactError
+    return axes
+
+
+def _require_step_of_one(graph: TfliteGraph, node: TfliteNode) -> None:
+    """Raise _NotExactError for strides, and for an input that each phase quantises by its range."""
+    source, weights = (graph.tensors[number] for number in node.inputs[:2])
+    is_hybrid = source.quantization() is None and weights.quantization() is not None
+    strides = () if node.options is None else tuple(node.options.integer(f, "i") for f in (1, 2))
+    if is_hybrid or strides != (1, 1) or len(source.dims) != 4:
+        raise _NotExactError
+
+
+def _reshaped_axes(
+    graph: TfliteGraph, node: TfliteNode, positions: tuple[int, ...]
+) -> tuple[int, ...]:
+    """Return the axes of blocks after a reshape that only adds or drops axes of one element."""
+    before, after = (graph.tensors[number].dims for number in (node.inputs[0], node.outputs[0]))
+    wide = [[axis for axis in range(1, len(dims)) if dims[axis] > 1] for dims in (before, after)]
+    sizes = [
+        [dims[axis] for axis in kept] for dims, kept in zip((before, after), wide, strict=True)
+    ]
+    is_alike = sizes[0] == sizes[1] and before[0] == after[0]
+    if not is_alike or not set(positions) <= set(wide[0]):
+        raise _NotExactError
+    return tuple(wide[1][wide[0].index(axis)] for axis in positions)
+
+
+def _with_ends(
+    tensors: list[Tensor], node: TfliteNode, ends: Sequence[tuple[int, int]]
+) -> list[TfliteNode]:
+    """Return nodes that crop negative ends of the axes behind the batch, and pad positive ends."""
+    source, output = node.inputs[0], node.outputs[0]
+    dims = list(tensors[source].dims)
+    rest = len(dims) - 1 - len(ends)
+    nodes = []
+    if any(min(end) < 0 for end in ends):
+        begins = [0, *(max(-end[0], 0) for end in ends), *[0] * rest]
+        kept = [
+            length + min(end[0], 0) + min(end[1], 0)
+            for length, end in zip(dims[1:], ends, strict=False)
+        ]
+        dims[1 : 1 + len(ends)] = kept
+        is_last = max(map(max, ends)) <= 0
+        cropped = output
+        if not is_last:
+            cropped = len(tensors)
+            tensors.append(replace(tensors[source], dims=tuple(dims)))
+        operands = (source, _integers(tensors, begins), _integers(tensors, dims))
+        nodes.append(_node(node, "SLICE", operands, cropped))
+        source = cropped
+    if any(max(end) > 0 for end in ends):
+        padding = [[0, 0], *([max(end[0], 0), max(end[1], 0)] for end in ends), *[[0, 0]] * rest]
+        nodes.append(_node(node, "PAD", (source, _integers(tensors, padding)), output))
+    return nodes or [_node(node, "RESHAPE", (source,), output)]
+
+
+def _copied(graph: TfliteGraph, section: _Section) -> Form:
+    """Return the section with copies of its operators, one for each phase.
+
+    The first operator then has an output for each phase, and the last reads them behind its constants.
+    """
+    split, joins = section.split, section.joins
+    _blocks_of(graph, split)
+    phases = graph.tensors[split.outputs[0]].dims[0]
+    is_closed = all(
+        number in section.tensors or number < 0 or graph.tensors[number].is_constant
+        for node in section.inner
+        for number in node.inputs
+    )
+    has_phases = all(graph.tensors[number].dims[:1] == (phases,) for number in section.tensors)
+    kinds = {node.kind for node in section.inner}
+    is_small = phases * len(section.inner) <= MOST_COPIES
+    if not (is_closed and has_phases and is_small and kinds and kinds <= IN_EACH_PHASE):
+        raise _NotExactError
+    tensors, copies = list(graph.tensors), []
+    for phase in range(phases):
+        copies.append(dict[int, int]())
+        for number in sorted(section.tensors):
+            tensor = graph.tensors[number]
+            name, dims = f"{tensor.name or number} phase {phase}", (1, *tensor.dims[1:])
+            copies[phase][number] = len(tensors)
+            tensors.append(replace(tensor, name=name, dims=dims))
+    nodes: dict[int, Sequence[TfliteNode]] = {
+        id(node): [_renumbered(node, copy) for copy in copies] for node in section.inner
+    }
+    outputs = tuple(copy[split.outputs[0]] for copy in copies)
+    nodes[id(split)] = [replace(split, outputs=outputs)]
+    for join in joins:
+        first, *others = (copy[join.inputs[0]] for copy in copies)
+        nodes[id(join)] = [replace(join, inputs=(first, *join.inputs[1:], *others))]
+    return tensors, nodes
+
+
+def _renumbered(node: TfliteNode, numbers: Mapping[int, int]) -> TfliteNode:
+    return replace(
+        node,
+        inputs=tuple(numbers.get(number, number) for number in node.inputs),
+        outputs=tuple(numbers[number] for number in node.outputs),
+    )
+
+
+def _node(node: TfliteNode, kind: str, inputs: tuple[int, ...], output: int) -> TfliteNode:
+    return TfliteNode(number=node.number, kind=kind, inputs=inputs, outputs=(output,), options=None)
+
+
+def _integers(tensors: list[Tensor], values: Sequence[object]) -> int:
+    """Add a constant of whole numbers; return its number."""
+    array = np.array(values, "<i4")
+    constant = Tensor(
+        name="",
+        dims=array.shape,
+        element=Element.INT32,
+        scales=np.zeros(0, np.float32),
+        zero_points=np.zeros(0, np.int64),
+        axis=0,
+        data=np.frombuffer(array.tobytes(), np.uint8),
+        buffer=len(tensors),
+        is_variable=False,
+        width=array.itemsize,
+    )
+    tensors.append(constant)
+    return len(tensors) - 1
+
+
+def space_to_batch(node: TfliteNode, assembly: TfliteAssembly) -> None:
+    """Add phases of pixels as a batch, or as a tensor for each phase."""
+    blocks, dims = _constant_blocks(node, assembly), assembly.tensor(node, 0).dims
+    is_map = assembly.is_map(node.inputs[0])
+    axes, source = layer_axes(dims, is_map=is_map), assembly.as_written(node, 0)
+    if any(map(any, blocks.ends)):
+        ends = [(0, 0) for _ in axes]
+        for axis, end in enumerate(blocks.ends, 1):
+            ends[axes.index(axis)] = end
+        steps = op.padding_steps(assembly.builder.shape(source).dims, ends)
+        source = assembly.prepared(node, source, *steps)
+    if len(node.outputs) > 1:
+        padded = assembly.builder.shape(source).dims
+        for phase, places in enumerate(np.ndindex(blocks.sizes)):
+            by_axis = zip(places, blocks.sizes, strict=True)
+            slices: list[op.Operator] = [
+                op.Slice(axis=axis, start=start, stop=padded[axis], step=size)
+                for (start, size), axis in zip(by_axis, map(axes.index, range(1, 9)), strict=False)
+                if size > 1
+            ]
+            assembly.add(node, *slices, sources=[source], output=phase, turns=False)
+        return
+    if is_map:
+        source = assembly.prepared(node, source, op.Transpose(permutation=TO_MATRIX))
+    count = len(blocks.sizes)
+    sizes = [dims[0]]
+    for length, end, size in zip(dims[1:], blocks.ends, blocks.sizes, strict=False):
+        sizes += [(length + sum(end)) // size, size]
+    order = [*range(2, 2 + 2 * count, 2), 0, *range(1, 1 + 2 * count, 2)]
+    order += range(1 + 2 * count, len(dims) + count)
+    moved = [op.Reshape(dims=(*sizes, *dims[1 + count :])), op.Transpose(permutation=tuple(order))]
+    _add_moved(node, assembly, source, moved)
+
+
+def batch_to_space(node: TfliteNode, assembly: TfliteAssembly) -> None:
+    """Add a map from its phases, which are a batch or a tensor each."""
+    blocks, dims = _constant_blocks(node, assembly), assembly.tensor(node, 0).dims
+    source, count = assembly.as_in_file(node, 0), len(blocks.sizes)
+    pieces = [0, *range(3, len(node.inputs))]
+    if len(pieces) > 1:
+        layer, wide = assembly.builder.layer(source), op.Reshape(dims=dims)
+        written = [assembly.as_in_file(node, index) for index in pieces]
+        source = assembly.builder.add(
+            op.Concatenation(axis=0),
+            *(assembly.prepared(node, piece, wide) for piece in written),
+            name=f"{assembly.output(node).name} phases",
+            element=layer.element,
+            quantization=layer.quantization,
+        )
+    batch = len(pieces) * dims[0] // prod(blocks.sizes)
+    order = [count]
+    for axis in range(count):
+        order += [count + 1 + axis, axis]
+    order += range(2 * count + 1, len(dims) + count)
+    whole = [length * size for length, size in zip(dims[1:], blocks.sizes, strict=False)]
+    slices = [
+        op.Slice(axis=axis, start=before, stop=length - after)
+        for axis, (length, (before, after)) in enumerate(zip(whole, blocks.ends, strict=True), 1)
+        if before or after
+    ]
+    moved = [
+        op.Reshape(dims=(*blocks.sizes, batch, *dims[1:])),
+        op.Transpose(permutation=tuple(order)),
+        op.Reshape(dims=(batch, *whole, *dims[1 + count :])),
+        *slices,
+    ]
+    _add_moved(node, assembly, source, moved)
+
+
+def _constant_blocks(node: TfliteNode, assembly: TfliteAssembly) -> _Blocks:
+    try:
+        return _blocks_of(assembly.graph, node)
+    except _NotExactError:
+        raise refusal(node, "its blocks are computed from the frame") from None
+
+
+def _add_moved(
+    node: TfliteNode, assembly: TfliteAssembly, source: str, steps: Sequence[op.Operator]
+) -> None:
+    """Add steps with the batch and the axes of the file, and the result as layers have it."""
+    dims = assembly.output(node).dims
+    last: list[op.Operator] = [op.Reshape(dims=frame_dims(dims, is_map=False))]
+    if assembly.is_map(node.outputs[0]):
+        last.append(op.Transpose(permutation=TO_MAP))
+    assembly.add(node, *steps, *last, sources=[source], turns=False)
+
+
+CONVERTERS: Mapping[str, Converter] = {JOIN: batch_to_space, SPLIT: space_to_batch}
