@@ -48,9 +48,10 @@ if TYPE_CHECKING:
     from planners.memory.several import run_plan as run_plan
     from planners.memory.several import with_states_apart as with_states_apart
     from planners.order.lifetimes import tensor_lifetimes as tensor_lifetimes
+    from planners.order.order_plan import OrderPlan as OrderPlan
+    from planners.order.problem import Alternative as Alternative
     from planners.order.problem import OrderProblem as OrderProblem
     from planners.order.problem import Step as Step
-    from planners.order.search import OrderPlan as OrderPlan
     from planners.order.search import plan_order as plan_order
     from planners.plan.carried_out import require_carried_out as require_carried_out
     from planners.plan.plan import Memory as Memory

@@ -6,7 +6,10 @@
 A node without "outputs" writes one tensor of its own name, and may have its "bytes". A node with the
 "op" Input is an input of the graph. "inputs" may be left out: they are the tensors that no node writes;
 and "outputs": then they are the tensors that no node reads. "in_place" of a node names inputs that its
-result may overwrite. "file_order" lists nodes in their present order. "shape", "attr" and "source" are
+result may overwrite. "scratch" of a node is bytes that are live while it runs, "time" its position in
+the order, or the first and the last one. "alternatives" of a node are implementations, of which one is
+chosen: each may have its own "bytes" (an object with the bytes of each of several outputs), "inputs",
+"scratch" and "price". "file_order" lists nodes in their present order. "shape", "attr" and "source" are
 not read.
 """
 
@@ -14,13 +17,16 @@ from __future__ import annotations
 
 from csdf.errors import InvalidGraph, UnreadableFile
 from csdf.io.json_value import JsonValue
-from planners.order.problem import OrderProblem, Step
+from planners.order.problem import Alternative, OrderProblem, Step
 
 # Operators that compute each element from the elements at the same place.
 ELEMENTWISE = frozenset(("Add", "Sub", "Mul", "Relu", "Sigmoid", "Tanh", "HardSwish"))
 INPUT = "Input"
 OPTIONAL = ("name", "source", "tensors", "inputs", "outputs", "file_order")
-OF_A_NODE = ("inputs", "outputs", "op", "bytes", "in_place", "shape", "attr")
+OF_A_NODE = (
+    "inputs", "outputs", "op", "bytes", "in_place", "scratch", "time", "alternatives", "shape", "attr",
+)  # fmt: skip
+OF_AN_ALTERNATIVE = ("inputs", "bytes", "scratch", "price")
 
 
 def parse_tensor_graph(
@@ -87,7 +93,67 @@ def _step(node: JsonValue, sizes: dict[str, int], *, elementwise_in_place: bool)
     is_elementwise = "op" in node.value and node["op"].text() in ELEMENTWISE
     if elementwise_in_place and is_elementwise and not overwrites:
         overwrites = tuple(tensor for tensor in reads if sizes[tensor] == sizes[writes[0]])
-    return Step(name=name, reads=reads, writes=writes, overwrites=overwrites)
+    alternatives = _alternatives(node, reads, writes, sizes)
+    for alternative in alternatives:
+        reads += tuple(tensor for tensor in alternative.reads if tensor not in reads)
+    earliest, latest = _positions(node)
+    return Step(
+        name=name,
+        reads=reads,
+        writes=writes,
+        overwrites=overwrites,
+        scratch=_natural(node, "scratch"),
+        earliest=earliest,
+        latest=latest,
+        alternatives=alternatives,
+    )
+
+
+def _natural(value: JsonValue, key: str) -> int:
+    """Return a number of a node, 0 where the key is missing."""
+    return value[key].natural() if key in value.value else 0
+
+
+def _positions(node: JsonValue) -> tuple[int, int | None]:
+    """Return the first and last position of a node: of a number, or of a pair."""
+    if "time" not in node.value:
+        return 0, None
+    time = node["time"]
+    if not isinstance(time.value, list):
+        return time.natural(), time.natural()
+    if len(time.value) != 2:
+        raise time.refusal("expected a position, or the first and the last one")
+    first, last = (entry.natural() for entry in time.items())
+    return first, last
+
+
+def _alternatives(
+    node: JsonValue, reads: tuple[str, ...], writes: tuple[str, ...], sizes: dict[str, int]
+) -> tuple[Alternative, ...]:
+    """Return the implementations of a node, each with what it does not say from the node."""
+    if "alternatives" not in node.value:
+        return ()
+    alternatives = []
+    for value in node["alternatives"].items():
+        value.require_keys((), OF_AN_ALTERNATIVE)
+        own = {tensor: sizes[tensor] for tensor in writes}
+        if "bytes" in value.value and isinstance(value["bytes"].value, dict):
+            own |= {tensor: size.natural() for tensor, size in value["bytes"].members()}
+        elif "bytes" in value.value:
+            if len(writes) != 1:
+                raise value["bytes"].refusal("expected an object with the bytes of each output")
+            own = {writes[0]: value["bytes"].natural()}
+        alternatives.append(
+            Alternative(
+                reads=_names(value, "inputs", sizes) if "inputs" in value.value else reads,
+                sizes=own,
+                scratch=_natural(value, "scratch"),
+                price=_natural(value, "price"),
+            )
+        )
+    if not alternatives:
+        raise node["alternatives"].refusal("expected at least one alternative")
+    return tuple(alternatives)
 
 
 def _names(value: JsonValue, key: str, sizes: dict[str, int]) -> tuple[str, ...]:

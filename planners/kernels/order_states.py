@@ -19,12 +19,13 @@ class Tensors:
     The tensors that step s makes are entries made_start[s] : made_start[s + 1] of `made`, its inputs
     likewise in `read`, each once; the inputs that its result may overwrite in `pair`. The readers of
     tensor t are in `reader`. size, producer, is_output: (T,) producer is -1 for an input.
-    made_bytes, kept_bytes: (S,) sizes of all tensors that a step makes, and of those with a use later.
+    made_bytes, kept_bytes, scratch: (S,) sizes of all tensors that a step makes, with its scratch; of
+    those with a use later; and the scratch alone.
     """
 
     def __init__(
         self, made_start, made, read_start, read, pair_start, pair, reader_start, reader,
-        size, producer, is_output, made_bytes, kept_bytes,
+        size, producer, is_output, made_bytes, kept_bytes, scratch,
     ):  # fmt: skip
         """Keep these arrays."""
         self.made_start = made_start
@@ -40,6 +41,7 @@ class Tensors:
         self.is_output = is_output
         self.made_bytes = made_bytes
         self.kept_bytes = kept_bytes
+        self.scratch = scratch
 
 
 class Walk:
@@ -93,7 +95,7 @@ class Walk:
             # In place: the result overwrites an input of which this step is the last reader.
             tensor = self.tensors.pair[entry]
             if self.unread[tensor] == 1 and self.tensors.is_output[tensor] == 0:
-                return self.live
+                return self.live + self.tensors.scratch[step]
         return total
 
     def change(self, step):

@@ -27,7 +27,9 @@ class GraphArrays:
 
     def __init__(self, graph: NumberedGraph) -> None:
         self.graph = graph
-        self.backend = backend = compiler.backend(fits=4 * sum(graph.sizes) < states_kernel.ENDLESS)
+        self.backend = backend = compiler.backend(
+            fits=4 * sum((*graph.sizes, *graph.scratch)) < states_kernel.ENDLESS
+        )
         steps, tensors = graph.steps, len(graph.sizes)
         reads = sum(map(len, graph.reads))
         nodes, edges = 2 + steps + tensors, 2 * (tensors + 2 * reads)

@@ -26,7 +26,8 @@ def cut_bound(machine: GraphArrays, costs: Sequence[int], stop: Stop) -> int:
 
     When a step runs, a down-set is live that holds all steps before it, neither the step nor any after
     it. Live bytes are submodular, so that the least over these down-sets is a minimum cut. A step
-    that overwrites a tensor also comes after all other readers of it, and takes the live bytes alone.
+    that overwrites a tensor also comes after all other readers of it, and takes the live bytes and its
+    scratch alone.
     """
     graph = machine.graph
     full = (1 << graph.steps) - 1
@@ -43,13 +44,15 @@ def cut_bound(machine: GraphArrays, costs: Sequence[int], stop: Stop) -> int:
         upper = full & ~descendants[step] & ~(1 << step)
         live, _ = machine.least_live(graph.ancestors[step], upper)
         least = live + sum(graph.sizes[tensor] for tensor in graph.writes[step])
+        least += graph.scratch[step]
         for tensor in graph.overwrites[step]:
             lower = graph.ancestors[step]
             for reader in graph.readers[tensor]:
                 if reader != step:
                     lower |= graph.ancestors[reader] | 1 << reader
             if lower & ~upper == 0 and not graph.is_output[tensor]:
-                least = min(least, machine.least_live(lower, upper)[0])
+                overwritten, _ = machine.least_live(lower, upper)
+                least = min(least, overwritten + graph.scratch[step])
         bound = max(bound, least)
         stop.spend((machine.cut.work - before) // WORK_A_MICROSECOND)
     return bound

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from csdf.arguments import public
+from csdf.names import free_name
 from planners.arena.problem import Buffer, Problem
 from planners.order.problem import OrderProblem
 
@@ -14,7 +15,7 @@ def tensor_lifetimes(graph: OrderProblem, order: Sequence[str]) -> Problem:
     """Return a buffer for each tensor, live as in the order, with a pair for each step in place.
 
     Time k is step k of the order. A step that may overwrite several tensors that die at it gets a pair
-    with the first.
+    with the first. Scratch is a buffer with the name of its step.
     """
     place = {name: number for number, name in enumerate(order)}
     steps = {step.name: step for step in graph.steps}
@@ -33,7 +34,7 @@ def tensor_lifetimes(graph: OrderProblem, order: Sequence[str]) -> Problem:
         ]
         if dying:
             pairs.append((steps[name].writes[0], dying[0]))
-    buffers = (
+    buffers = [
         Buffer(
             name=tensor,
             size=size,
@@ -41,5 +42,16 @@ def tensor_lifetimes(graph: OrderProblem, order: Sequence[str]) -> Problem:
             end=end if tensor in kept else last_read.get(tensor, starts.get(tensor, 0)) + 1,
         )
         for tensor, size in graph.sizes.items()
-    )
+    ]
+    for name in order:
+        if steps[name].scratch:
+            taken = {buffer.name for buffer in buffers}
+            buffers.append(
+                Buffer(
+                    name=free_name(f"{name} scratch", taken),
+                    size=steps[name].scratch,
+                    start=place[name],
+                    end=place[name] + 1,
+                )
+            )
     return Problem(name=graph.name, buffers=tuple(buffers), in_place=tuple(pairs))

@@ -16,17 +16,35 @@ from planners.kernels import order_states as kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """An implementation of a step: tensors it reads, bytes of each tensor it writes, and its price.
+
+    scratch: further bytes while the step runs. price: in any unit, such as multiply-accumulates.
+    """
+
+    reads: tuple[str, ...]
+    sizes: Mapping[str, int]
+    scratch: int = 0
+    price: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """A step of an execution, such as a layer: reads tensors, and writes tensors.
 
     overwrites: tensors read that the single tensor written may lie over, where no other step reads
-    them any more.
+    them any more. scratch: further bytes while the step runs. earliest, latest: the first and last
+    position in the order, from 0. alternatives: implementations, of which each order uses one.
     """
 
     name: str
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     overwrites: tuple[str, ...] = ()
+    scratch: int = 0
+    earliest: int = 0
+    latest: int | None = None
+    alternatives: tuple[Alternative, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +73,7 @@ class OrderProblem:
         for tensor in self.outputs:
             self._require_tensor(tensor, "the outputs")
         try:
-            tuple(TopologicalSorter(self._predecessors()).static_order())
+            tuple(TopologicalSorter(self.predecessors()).static_order())
         except CycleError as error:
             names = " -> ".join(map(repr, reversed(error.args[1])))
             raise InvalidGraph(
@@ -79,6 +97,8 @@ class OrderProblem:
                     self._refuse(f"tensor {tensor!r} is written by {before!r} and by {where}")
                 writers[tensor] = where
             self._check_overwrites(step)
+            self._check_alternatives(step)
+            self._check_numbers(step)
 
     def _check_overwrites(self, step: Step) -> None:
         if step.overwrites and len(step.writes) != 1:
@@ -89,11 +109,39 @@ class OrderProblem:
         for tensor in step.overwrites:
             if tensor not in step.reads:
                 self._refuse(f"step {step.name!r} overwrites {tensor!r}, which it does not read")
-            if self.sizes[tensor] < self.sizes[step.writes[0]]:
+            if not self.has_alternatives and self.sizes[tensor] < self.sizes[step.writes[0]]:
                 self._refuse(
                     f"step {step.name!r} overwrites {tensor!r} of {self.sizes[tensor]} bytes by "
                     f"{self.sizes[step.writes[0]]} bytes; expected at most as many"
                 )
+
+    def _check_alternatives(self, step: Step) -> None:
+        where = f"step {step.name!r}"
+        for alternative in step.alternatives:
+            if set(alternative.sizes) != set(step.writes):
+                self._refuse(
+                    f"{where}: an alternative has bytes of {sorted(alternative.sizes)}; expected of "
+                    f"the tensors that the step writes, {sorted(step.writes)}"
+                )
+            for tensor in alternative.reads:
+                if tensor not in step.reads:
+                    self._refuse(f"{where}: an alternative reads {tensor!r}, and the step does not")
+
+    def _check_numbers(self, step: Step) -> None:
+        numbers = [step.scratch, step.earliest]
+        for alternative in step.alternatives:
+            numbers += [alternative.scratch, alternative.price, *alternative.sizes.values()]
+        if min(numbers) < 0:
+            self._refuse(
+                f"step {step.name!r} has {min(numbers)} as its scratch, bytes, price or position; "
+                "expected at least 0"
+            )
+        last = len(self.steps) - 1 if step.latest is None else step.latest
+        if not step.earliest <= last < len(self.steps):
+            self._refuse(
+                f"step {step.name!r} has positions {step.earliest} to {last}; expected a range within "
+                f"0 to {len(self.steps) - 1}"
+            )
 
     def _require_tensor(self, tensor: str, where: str) -> None:
         if tensor not in self.sizes:
@@ -102,12 +150,23 @@ class OrderProblem:
     def _refuse(self, text: str) -> None:
         raise InvalidGraph(f"graph {self.name!r}: {text}")
 
-    def _predecessors(self) -> dict[str, list[str]]:
+    def predecessors(self) -> dict[str, list[str]]:
+        """Return the steps whose tensors each step reads."""
         writers = {tensor: step.name for step in self.steps for tensor in step.writes}
         return {
             step.name: [writers[tensor] for tensor in step.reads if tensor in writers]
             for step in self.steps
         }
+
+    @property
+    def has_alternatives(self) -> bool:
+        """Whether a step has several implementations."""
+        return any(step.alternatives for step in self.steps)
+
+    @property
+    def has_times(self) -> bool:
+        """Whether a step has a position in the order, or a range of positions."""
+        return any(step.earliest or step.latest is not None for step in self.steps)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -133,6 +192,7 @@ class NumberedGraph(NamedTuple):
     """
 
     sizes: list[int]
+    scratch: list[int]
     reads: list[list[int]]
     writes: list[list[int]]
     overwrites: list[list[int]]
@@ -177,9 +237,10 @@ class NumberedGraph(NamedTuple):
         for step in topological:
             for source in before[step]:
                 ancestors[step] |= ancestors[source] | 1 << source
+        scratch = [step.scratch for step in problem.steps]
         return cls(
-            list(problem.sizes.values()), reads, writes, overwrites, readers, producers, is_output,
-            before, after, ancestors, topological,
+            list(problem.sizes.values()), scratch, reads, writes, overwrites, readers, producers,
+            is_output, before, after, ancestors, topological,
         )  # fmt: skip
 
     @property
@@ -194,7 +255,10 @@ class NumberedGraph(NamedTuple):
             starts = accumulate(map(len, rows), initial=0)
             return backend.array(starts), backend.array(number_ for row in rows for number_ in row)
 
-        made = [sum(self.sizes[tensor] for tensor in row) for row in self.writes]
+        made = [
+            sum(self.sizes[tensor] for tensor in row) + scratch
+            for row, scratch in zip(self.writes, self.scratch, strict=True)
+        ]
         kept = [
             sum(
                 self.sizes[tensor]
@@ -208,7 +272,10 @@ class NumberedGraph(NamedTuple):
             *in_rows(self.reads),
             *in_rows(self.overwrites),
             *in_rows(self.readers),
-            *map(backend.array, (self.sizes, self.producers, self.is_output, made, kept)),
+            *map(
+                backend.array,
+                (self.sizes, self.producers, self.is_output, made, kept, self.scratch),
+            ),
         )
 
 
@@ -238,7 +305,7 @@ def peak_of(problem: OrderProblem, order: Sequence[str]) -> int:
             left[overwrite] == 1 and overwrite not in kept for overwrite in step.overwrites
         )
         written = sum(problem.sizes[tensor] for tensor in step.writes)
-        peak = max(peak, total if is_over else total + written)
+        peak = max(peak, total + step.scratch + (0 if is_over else written))
         left.subtract(set(step.reads))
         live.update(step.writes)
         done = {

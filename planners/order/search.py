@@ -3,72 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
 
 from csdf.arguments import public
-from csdf.errors import InternalError
-from csdf.status import Reason, Status, Why, because
+from csdf.errors import InternalError, InvalidGraph
+from csdf.status import Reason, Status, because
 from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
 from planners.order.bounded import FOUND, NONE, BoundedSearch, GraphArrays, run_bounded
 from planners.order.bounds import cut_bound, ends_bound
 from planners.order.heuristics import breadth_first, file_order, reverse_post_order
+from planners.order.order_plan import OrderPlan, OrderWhy
 from planners.order.problem import OrderProblem, peak_of
+from planners.order.selections import SelectionSearch
+from planners.order.timed import TimedSearch
 from planners.order.windows import ROUNDS, improve_by_windows
 
 EFFORT = 20.0  # seconds, where no budget is given; graphs of up to 250 steps took 4 at most
 FIRST_STATES = 2**10  # 75 of 98 graphs of 9 to 257 steps need no more
 MORE_STATES = (2**14, 2**17)
 MOST_STATES = 2**19  # 200 MB for 500 steps
+EFFORT_OF_A_SELECTION = 2.0  # seconds; graphs of 50 steps take 0.1 at most
 PROBES = 4  # bounds tried below that of a search that needs too many states
 
 
-class OrderWhy(Why):
-    """The reasons for the status of an order."""
-
-    CUT = "each order has a step of {bound} bytes: the least over all sets of steps before it"
-    EXHAUSTED = "the search for an order of fewer bytes came to its end"
-    NO_STEP = "there is no step"
-    STATES = "no more states are stored; no order takes fewer than {bound} bytes"
-    ENDED = "{end}; no order takes fewer than {bound} bytes"
-
-
-@dataclass(frozen=True, kw_only=True)
-class OrderPlan:
-    """An order of all steps, its peak, and bytes that no order is below.
-
-    file_peak: of the order of the file, its steps moved after their predecessors.
-    """
-
-    problem: OrderProblem
-    order: tuple[str, ...]
-    peak: int
-    lower_bound: int
-    file_peak: int
-    status: Status
-    reason: Reason
-
-    @property
-    def gap(self) -> int:
-        """Bytes between the peak and the lower bound."""
-        return self.peak - self.lower_bound
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the order as a JSON value."""
-        return {
-            "steps": len(self.order),
-            "file_peak": self.file_peak,
-            "peak": self.peak,
-            "lower_bound": self.lower_bound,
-            "gap": self.gap,
-            "status": str(self.status),
-            "reason": str(self.reason),
-            "order": list(self.order),
-        }
-
-
 @public
-def plan_order(problem: OrderProblem, *, budget: Budget = None) -> OrderPlan:
+def plan_order(
+    problem: OrderProblem, *, price_limit: int | None = None, budget: Budget = None
+) -> OrderPlan:
     """Return an order of least peak of all topological orders, or the best one found.
 
     The lower bound is a minimum cut over down-sets for each step (planners.order.bounds). Searches for
@@ -76,6 +37,10 @@ def plan_order(problem: OrderProblem, *, budget: Budget = None) -> OrderPlan:
     they need too many states, windows of the best order are searched.
     budget: a stop, seconds, or a text such as "60s"; by default 20 seconds of effort, which is counted
     in steps of the search. It or Ctrl-C ends the search with the best order so far.
+    Steps at positions are searched by planners.order.timed; alternatives of steps by
+    planners.order.selections, with the lowest price among those of least peak, at most `price_limit`.
+
+    Raises InvalidGraph if no order keeps the positions, or no selection the price limit.
 
     Sources: Ahn et al., Ordering chaos: memory-aware scheduling of irregularly wired neural networks
     for edge devices, MLSys 2020 (dynamic programming over down-sets); Liu, SIAM J. Algebraic Discrete
@@ -83,13 +48,88 @@ def plan_order(problem: OrderProblem, *, budget: Budget = None) -> OrderPlan:
     valleys).
     """
     stop = Stop(effort=EFFORT) if budget is None else stop_of(budget)
+    if problem.has_alternatives:
+        return _with_alternatives(problem, price_limit, stop)
+    return _without_alternatives(problem, stop)
+
+
+def _without_alternatives(problem: OrderProblem, stop: Stop) -> OrderPlan:
+    """Return the best order of steps that have a single implementation each."""
     search = _OrderSearch(problem)
     end: Reason | None = None
     try:
         search.run(stop)
     except ENDS as error:
         end = reason_of(error)
-    return search.plan(end)
+    plan = search.plan(end)
+    return _at_positions(plan, stop, end) if problem.has_times else plan
+
+
+def _at_positions(free: OrderPlan, stop: Stop, end: Reason | None) -> OrderPlan:
+    """Return the best order with steps at positions. free: that of any positions, as a lower bound."""
+    problem = free.problem
+    numbers = {step.name: number for number, step in enumerate(problem.steps)}
+    search = TimedSearch(problem, lower_bound=free.lower_bound)
+    file_peak = search.answer.peak
+    search.offer([numbers[name] for name in free.order], free.peak)
+    if end is None:
+        try:
+            search.run(stop)
+        except ENDS as error:
+            end = reason_of(error)
+    answer = search.answer
+    status, reason = Status.OPTIMAL, because(OrderWhy.TIMED)
+    if not search.is_optimal:
+        status, reason = Status.FEASIBLE, because(OrderWhy.STATES, bound=answer.lower_bound)
+        if end is not None:
+            reason = because(OrderWhy.ENDED, end=end, bound=answer.lower_bound)
+    return replace(
+        free,
+        order=tuple(problem.named(answer.order)),
+        peak=answer.peak,
+        lower_bound=answer.lower_bound,
+        file_peak=file_peak,
+        status=status,
+        reason=reason,
+    )
+
+
+def _with_alternatives(problem: OrderProblem, price_limit: int | None, stop: Stop) -> OrderPlan:
+    """Return the best order over all selections of alternatives."""
+
+    def solve(part: OrderProblem) -> OrderPlan:
+        return _without_alternatives(part, stop.part(effort=EFFORT_OF_A_SELECTION))
+
+    search = SelectionSearch(problem, solve, price_limit=price_limit)
+    end: Reason | None = None
+    try:
+        search.run(stop)
+    except ENDS as error:
+        end = reason_of(error)
+    best = search.best
+    if best is None:
+        raise InvalidGraph(
+            f"graph {problem.name!r}: no order of any alternatives has each step within its positions"
+        )
+    bound = search.lower_bound
+    reason = because(OrderWhy.SELECTED)
+    if bound < best.peak:
+        reason = because(OrderWhy.STATES, bound=bound)
+        if end is not None:
+            reason = because(OrderWhy.ENDED, end=end, bound=bound)
+    chosen = search.problem_of(best.selection)
+    names = (step.name for step in problem.steps if step.alternatives)
+    return OrderPlan(
+        problem=chosen,
+        order=best.order,
+        peak=best.peak,
+        lower_bound=bound,
+        file_peak=search.file_peak,
+        status=Status.OPTIMAL if bound >= best.peak else Status.FEASIBLE,
+        reason=reason,
+        alternatives=dict(zip(names, best.selection, strict=True)),
+        price=best.price,
+    )
 
 
 def simple_orders(problem: OrderProblem) -> list[tuple[int, ...]]:

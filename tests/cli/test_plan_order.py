@@ -56,10 +56,43 @@ def test_a_node_overwrites_the_input_that_its_file_names(answer, written):
     assert offsets["map"] == offsets["result"]
 
 
+RELU = {"name": "relu", "inputs": ["map"], "outputs": ["result"]}
+CONV = {"name": "conv", "inputs": ["image"], "outputs": ["map"]}
+
+
+def test_a_node_has_scratch_and_runs_at_its_position(answer, written):
+    side = {"name": "side", "inputs": ["image"], "bytes": 1, "scratch": 20, "time": 2}
+    path = written(nodes=[CONV, RELU, side])
+    document = answer("plan", "arena", path, "--order")[1]
+    # The image stays live until the last node; the result is an output: 3 + 8 + 1 + 20.
+    assert (document["order"]["order"][2], document["order"]["peak"]) == ("side", 32)
+    assert "side scratch" in document["problems"][0]["offsets"]
+
+
+def test_an_alternative_of_fewer_bytes_is_chosen_within_the_price_limit(answer, run, written):
+    relu = RELU | {"alternatives": [{}, {"bytes": 2, "scratch": 1, "price": 3}]}
+    path = written(nodes=[CONV, relu])
+    order = answer("plan", "arena", path, "--order")[1]["order"]
+    assert (order["peak"], order["alternatives"], order["price"]) == (11, {"relu": 1}, 3)
+    order = answer("plan", "arena", path, "--order", "--price-limit", 2)[1]["order"]
+    assert (order["peak"], order["alternatives"], order["price"]) == (16, {"relu": 0}, 0)
+    assert "relu 1" in run("plan", "arena", path, "--order")[1]
+
+
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
         ({"nodes": []}, "no node writes tensor"),
+        ({"nodes": [CONV, RELU | {"time": 0}]}, "no order has each step within its positions"),
+        ({"nodes": [CONV, RELU | {"time": 2}]}, "expected a range within 0 to 1"),
+        ({"nodes": [CONV, RELU | {"time": [0, 1, 2]}]}, "or the first and the last one"),
+        ({"nodes": [CONV, RELU | {"scratch": -1}]}, "expected an integer >= 0"),
+        ({"nodes": [CONV, RELU | {"alternatives": []}]}, "expected at least one alternative"),
+        ({"nodes": [CONV, RELU | {"alternatives": [{"cost": 1}]}]}, "the key 'cost' is unknown"),
+        (
+            {"nodes": [CONV, RELU | {"alternatives": [{"bytes": {"map": 1}}]}]},
+            "expected of the tensors that the step writes",
+        ),
         ({"nodes": [{"name": "conv", "inputs": ["images"]}]}, "found 'images'; expected a tensor"),
         ({"nodes": [{"name": "conv", "input": ["image"]}]}, "the key 'input' is unknown"),
         ({"nodes": [{"name": "conv"}]}, "the bytes of tensor 'conv' are missing"),
@@ -87,3 +120,4 @@ def test_a_network_and_buffers_are_no_graph_of_tensors(run, tmp_path):
     assert "not JSON" in run("plan", "arena", path, "--order")[2]
     assert "found the network resnet8" in run("plan", "arena", "resnet8", "--order")[2]
     assert "give --order" in run("plan", "arena", path, "--in-place")[2]
+    assert "give --order" in run("plan", "arena", path, "--price-limit", 3)[2]

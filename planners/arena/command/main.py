@@ -50,8 +50,9 @@ def work(options: argparse.Namespace) -> int:
     if options.order:
         _require_order_alone(options)
         graph = import_module("planners.arena.command.tensor_graph").AskedOrder(options)
-    elif options.in_place:
-        raise CsdfError("--in-place is for a graph of tensors; give --order as well")
+    elif options.in_place or options.price_limit is not None:
+        option = "--in-place" if options.in_place else "--price-limit"
+        raise CsdfError(f"{option} is for a graph of tensors; give --order as well")
     elif options.output and suffix_of(options.output) == INTERPRETED:
         file = import_module("planners.arena.command.networks").AskedFile(options)
     elif _is_network(options.model):  # only now what reads such is loaded
@@ -147,6 +148,12 @@ def command_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="with --order: nodes whose op is Add, Sub, Mul, Relu, Sigmoid, Tanh or HardSwish may "
         "overwrite an input of their size",
+    )
+    parser.add_argument(
+        "--price-limit",
+        type=answers.from_zero,
+        metavar="N",
+        help="with --order: the alternatives of nodes cost at most this in all",
     )
     parser.add_argument("--only", metavar="NAME", help="the problem of that name in the file")
     parser.add_argument(

@@ -7,13 +7,14 @@ from pathlib import PurePath
 
 from csdf.cli import answers
 from csdf.cli.frame.long_work import stop_after
-from csdf.errors import UnreadableFile
+from csdf.errors import InvalidGraph, UnreadableFile
 from csdf.io.files import read_bytes
 from csdf.units import bytes_in_words
 from planners.arena.problem import Problem
 from planners.formats.tensor_graphs import parse_tensor_graph
 from planners.order.lifetimes import tensor_lifetimes
-from planners.order.search import EFFORT, OrderPlan, plan_order
+from planners.order.order_plan import OrderPlan
+from planners.order.search import EFFORT, plan_order
 
 
 class AskedOrder:
@@ -29,8 +30,13 @@ class AskedOrder:
             text, path, elementwise_in_place=options.in_place, title=PurePath(path).stem
         )
         stop = stop_after(options.time_limit, f"{graph.name}: searching the order of least peak")
-        self.plan: OrderPlan = plan_order(graph, budget=stop.part(effort=EFFORT))
-        self.problem: Problem = tensor_lifetimes(graph, self.plan.order)
+        try:
+            self.plan: OrderPlan = plan_order(
+                graph, price_limit=options.price_limit, budget=stop.part(effort=EFFORT)
+            )
+        except InvalidGraph as error:
+            raise UnreadableFile(f"{path}: {error}") from None
+        self.problem: Problem = tensor_lifetimes(self.plan.problem, self.plan.order)
 
     def in_words(self, options: argparse.Namespace) -> str:
         """Return peaks, bound and order in lines."""
@@ -43,4 +49,7 @@ class AskedOrder:
             f"({answers.counted(plan.file_peak, 'byte')})",
             f"  steps       {', '.join(plan.order)}",
         ]
+        if plan.alternatives:
+            chosen = (f"{step} {number}" for step, number in plan.alternatives.items())
+            lines += [f"  chosen      {', '.join(chosen)}", f"  price       {plan.price}"]
         return answers.in_words(lines, options)

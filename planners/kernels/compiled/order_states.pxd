@@ -7,7 +7,7 @@ cdef int64_t ENDLESS, SOURCE, SINK
 @cython.final
 cdef class Tensors:
     cdef int64_t[::1] made_start, made, read_start, read, pair_start, pair, reader_start, reader
-    cdef int64_t[::1] size, producer, is_output, made_bytes, kept_bytes
+    cdef int64_t[::1] size, producer, is_output, made_bytes, kept_bytes, scratch
 
 
 @cython.final

@@ -1,9 +1,11 @@
 """Random graphs of tensors, and the least peak of all their orders by trying all down-sets."""
 
 import random
+from dataclasses import replace
 from functools import cache
+from itertools import product
 
-from planners.order.problem import OrderProblem, Step
+from planners.order.problem import Alternative, OrderProblem, Step
 
 
 def random_problem(seed, most_steps=9):
@@ -35,8 +37,92 @@ def random_problem(seed, most_steps=9):
     return OrderProblem(name=f"random {seed}", sizes=sizes, steps=tuple(steps), outputs=outputs)
 
 
+def with_scratch(problem, seed):
+    """Return the graph with scratch in some steps."""
+    choose = random.Random(seed)
+    steps = (replace(step, scratch=choose.choice((0, 0, 3, 9, 25))) for step in problem.steps)
+    return replace(problem, steps=tuple(steps))
+
+
+def with_positions(problem, seed):
+    """Return the graph with some steps at a position, or within a range, of one random order."""
+    choose = random.Random(seed)
+    order, steps = [], {step.name: step for step in problem.steps}
+    writer = {tensor: step.name for step in problem.steps for tensor in step.writes}
+    while len(order) < len(steps):
+        ready = [
+            step.name
+            for step in problem.steps
+            if step.name not in order
+            and all(tensor not in writer or writer[tensor] in order for tensor in step.reads)
+        ]
+        order.append(choose.choice(ready))
+    for position, name in enumerate(order):
+        before, after = choose.choice(((0, 0), (1, 0), (0, 2), (9, 9), (9, 9), (9, 9)))
+        latest = min(len(order) - 1, position + after)
+        steps[name] = replace(steps[name], earliest=max(0, position - before), latest=latest)
+    return replace(problem, steps=tuple(steps.values()))
+
+
+def with_alternatives(problem, seed):
+    """Return the graph with two or three alternatives in up to three steps."""
+    choose = random.Random(seed)
+    steps = {step.name: step for step in problem.steps}
+    for name in choose.sample(list(steps), min(3, len(steps))):
+        step = steps[name]
+        alternatives = tuple(
+            Alternative(
+                reads=tuple(tensor for tensor in step.reads if choose.random() < 0.8),
+                sizes={
+                    tensor: choose.choice((problem.sizes[tensor], 0, 4, 12))
+                    for tensor in step.writes
+                },
+                scratch=choose.choice((0, 0, 6, 15)),
+                price=choose.randrange(4),
+            )
+            for _ in range(choose.choice((2, 3)))
+        )
+        steps[name] = replace(step, alternatives=alternatives)
+    return replace(problem, steps=tuple(steps.values()))
+
+
+def selections(problem):
+    """Yield the price of each selection of alternatives, and the graph with these alone."""
+    for options in product(*(step.alternatives or (None,) for step in problem.steps)):
+        sizes, steps = dict(problem.sizes), []
+        for step, option in zip(problem.steps, options, strict=True):
+            changes = {}
+            if option is not None:
+                sizes |= option.sizes
+                changes = {"reads": option.reads, "scratch": step.scratch + option.scratch}
+            steps.append(replace(step, alternatives=(), **changes))
+        steps = tuple(
+            replace(
+                step,
+                overwrites=tuple(
+                    tensor
+                    for tensor in step.overwrites
+                    if tensor in step.reads and sizes[tensor] >= sizes[step.writes[0]]
+                ),
+            )
+            for step in steps
+        )
+        price = sum(option.price for option in options if option is not None)
+        yield price, replace(problem, sizes=sizes, steps=steps)
+
+
+def least_peak_and_price(problem, price_limit):
+    """Return the least peak of all orders and alternatives within the limit, and its least price."""
+    return min(
+        (least_peak(chosen), price) for price, chosen in selections(problem) if price <= price_limit
+    )
+
+
 def least_peak(problem):
-    """Return the least peak of all orders: dynamic programming over all down-sets."""
+    """Return the least peak of all orders: dynamic programming over all down-sets.
+
+    Infinite where no order has each step within its positions.
+    """
     writer = {tensor: step.name for step in problem.steps for tensor in step.writes}
     readers = {
         tensor: {step.name for step in problem.steps if tensor in step.reads}
@@ -57,15 +143,16 @@ def least_peak(problem):
         peaks = []
         for step in problem.steps:
             before = {writer[tensor] for tensor in step.reads if tensor in writer}
-            if step.name in done or not before <= done:
+            latest = len(problem.steps) if step.latest is None else step.latest
+            if step.name in done or not before <= done or not step.earliest <= len(done) <= latest:
                 continue
             is_over = any(
                 tensor not in problem.outputs and readers[tensor] <= done | {step.name}
                 for tensor in step.overwrites
             )
             written = sum(problem.sizes[tensor] for tensor in step.writes)
-            bytes_ = live if is_over else live + written
+            bytes_ = (live if is_over else live + written) + step.scratch
             peaks.append(max(bytes_, peak_after(done | {step.name})))
-        return min(peaks)
+        return min(peaks, default=float("inf"))
 
-    return max(peak_after(frozenset()), sum(problem.sizes[one] for one in problem.inputs))
+    return max(peak_after(frozenset()), sum(problem.sizes[tensor] for tensor in problem.inputs))

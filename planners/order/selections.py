@@ -1,0 +1,249 @@
+"""Least peak over orders and alternatives of steps: best-first branch and bound over selections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from graphlib import TopologicalSorter
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from csdf.errors import InvalidGraph
+from csdf.status import Reason
+from csdf.time_limit import Progress, Stop
+from planners.order.heuristics import file_order
+from planners.order.order_plan import OrderPlan
+from planners.order.problem import Alternative, OrderProblem, Step, peak_of
+from planners.order.timed import earliest_deadline_first, in_windows, windows_of
+
+Selection = tuple[int, ...]  # the number of the alternative of each step that has some
+Allowed = tuple[tuple[int, ...], ...]  # numbers of alternatives among which a part chooses
+PASSES = 3  # over all steps of the descent from the first selections
+
+
+class Choice(NamedTuple):
+    """An alternative of each step, and an order with them; the lower peak is better, then the price."""
+
+    peak: int
+    price: int
+    order: tuple[str, ...]
+    selection: Selection
+
+
+class _Part(NamedTuple):
+    """Selections among `allowed` alternatives: least bytes and price that none of them is below."""
+
+    bound: int
+    price: int
+    number: int
+    allowed: Allowed
+
+
+class SelectionSearch:
+    """The best selection of alternatives so far, and the parts of all selections that remain.
+
+    A part is bounded by its relaxation: each step reads only the tensors that all its alternatives
+    read, has the least scratch, and writes the fewest bytes. The part of least bound is split first, at
+    the step whose alternatives differ by the most bytes.
+    """
+
+    def __init__(
+        self,
+        problem: OrderProblem,
+        solve: Callable[[OrderProblem], OrderPlan],
+        *,
+        price_limit: int | None = None,
+    ) -> None:
+        """Search nothing yet. solve: the order of least peak of a problem without alternatives."""
+        self._problem = problem
+        self._solve = solve
+        self._limit = price_limit
+        self._steps = [step for step in problem.steps if step.alternatives]
+        self._waiting: list[_Part] = []
+        self._unproved: list[int] = []
+        self._parts = 0
+        self._end: Reason | None = None  # of the search of the last part
+        self.best: Choice | None = None
+        least = sum(min(option.price for option in step.alternatives) for step in self._steps)
+        if price_limit is not None and least > price_limit:
+            raise InvalidGraph(
+                f"graph {problem.name!r}: the alternatives of least price cost {least} in all; found "
+                f"a price limit of {price_limit}; expected at least {least}"
+            )
+
+    @property
+    def lower_bound(self) -> int:
+        """Bytes that no selection is below."""
+        bounds = [*self._unproved, *(part.bound for part in self._waiting)]
+        return min(bounds if self.best is None else [*bounds, self.best.peak])
+
+    def run(self, stop: Stop) -> None:
+        """Split parts until none can contain a better selection."""
+        self._enter(tuple(tuple(range(len(step.alternatives))) for step in self._steps), 0)
+        while self._waiting:
+            part = self._waiting[0]
+            if self.best is not None and part.bound > self.best.peak:
+                return
+            stop.end_whole(self._end)
+            stop.look(Progress(lower_bound=part.bound))
+            heappop(self._waiting)
+            if self.best is not None and part[:2] >= self.best[:2]:
+                continue
+            place = max(
+                (place for place, numbers in enumerate(part.allowed) if len(numbers) > 1),
+                key=lambda place: self._spread(place, part.allowed[place]),
+            )
+            for number in part.allowed[place]:
+                allowed = (*part.allowed[:place], (number,), *part.allowed[place + 1 :])
+                self._enter(allowed, part.bound)
+
+    def _enter(self, allowed: Allowed, bound: int) -> None:
+        """Bound a part, offer selections of it, and store it where it can contain a better one."""
+        options = self._options(allowed)
+        price = sum(min(option.price for option in row) for row in options)
+        if self._limit is not None and price > self._limit:
+            return
+        problem = relaxation(self._problem, self._by_name(options))
+        if not _can_be_timed(problem):
+            return
+        plan = self._solve(problem)
+        self._end = plan.reason
+        bound = max(bound, plan.lower_bound)
+        if all(len(numbers) == 1 for numbers in allowed):
+            selection = tuple(number for (number,) in allowed)
+            self._offer(Choice(plan.peak, price, plan.order, selection))
+            if plan.gap:
+                self._unproved.append(bound)
+            return
+        for selection in self._simple(allowed):
+            self._offer_order(plan.order, selection)
+        if not self._parts and self.best is not None:
+            self._descend(plan.order)
+        self._parts += 1
+        heappush(self._waiting, _Part(bound, price, self._parts, allowed))
+
+    def _options(self, allowed: Allowed) -> list[list[Alternative]]:
+        """The alternatives of each step among which a part chooses."""
+        return [
+            [step.alternatives[number] for number in numbers]
+            for step, numbers in zip(self._steps, allowed, strict=True)
+        ]
+
+    def _by_name(self, options: list[list[Alternative]]) -> dict[str, list[Alternative]]:
+        return {step.name: row for step, row in zip(self._steps, options, strict=True)}
+
+    def _bytes(self, place: int, number: int) -> int:
+        """Bytes that an alternative reads, writes, and takes as scratch."""
+        option = self._steps[place].alternatives[number]
+        read = sum(self._problem.sizes[tensor] for tensor in option.reads)
+        return read + sum(option.sizes.values()) + option.scratch
+
+    def _spread(self, place: int, numbers: Sequence[int]) -> int:
+        sizes = [self._bytes(place, number) for number in numbers]
+        return max(sizes) - min(sizes)
+
+    def _price(self, selection: Selection) -> int:
+        return sum(
+            step.alternatives[number].price
+            for step, number in zip(self._steps, selection, strict=True)
+        )
+
+    def _simple(self, allowed: Allowed) -> Iterator[Selection]:
+        """Yield the selections of least price and of fewest bytes."""
+        yield tuple(
+            min(numbers, key=lambda number: (self._steps[place].alternatives[number].price, number))
+            for place, numbers in enumerate(allowed)
+        )
+        yield tuple(
+            min(numbers, key=lambda number: (self._bytes(place, number), number))
+            for place, numbers in enumerate(allowed)
+        )
+
+    def _offer(self, choice: Choice) -> None:
+        if self.best is None or choice < self.best:
+            self.best = choice
+
+    def _offer_order(self, order: Sequence[str], selection: Selection) -> None:
+        """Offer a selection in an order of a relaxation, changed where it reads a tensor too early."""
+        price = self._price(selection)
+        if self._limit is not None and price > self._limit:
+            return
+        problem = self.problem_of(selection)
+        steps = {step.name: step for step in problem.steps}
+        ranked = replace(problem, steps=tuple(steps[name] for name in order))
+        numbers = file_order(ranked.numbered)
+        if not in_windows(windows_of(ranked), numbers):
+            return
+        repaired = tuple(ranked.named(numbers))
+        self._offer(Choice(peak_of(problem, repaired), price, repaired, selection))
+
+    def _descend(self, order: Sequence[str]) -> None:
+        """Change alternatives of the best selection, step by step, to a lower peak or price."""
+        for _ in range(PASSES):
+            before = self.best
+            for place, step in enumerate(self._steps):
+                for number in range(len(step.alternatives)):
+                    if self.best is not None and number != self.best.selection[place]:
+                        selection = self.best.selection
+                        changed = (*selection[:place], number, *selection[place + 1 :])
+                        self._offer_order(order, changed)
+            if self.best is before:
+                return
+
+    @property
+    def file_peak(self) -> int:
+        """The peak of the first alternatives in the order of the file."""
+        problem = self.problem_of((0,) * len(self._steps))
+        return peak_of(problem, problem.named(file_order(problem.numbered)))
+
+    def problem_of(self, selection: Selection) -> OrderProblem:
+        """Return the problem with these alternatives alone."""
+        options = self._options(tuple((number,) for number in selection))
+        return relaxation(self._problem, self._by_name(options))
+
+
+def _can_be_timed(problem: OrderProblem) -> bool:
+    """Whether an order has each step within its positions."""
+    return not problem.has_times or earliest_deadline_first(windows_of(problem)) is not None
+
+
+def relaxation(problem: OrderProblem, options: Mapping[str, Sequence[Alternative]]) -> OrderProblem:
+    """Return a problem without alternatives whose least peak no selection of these options is below.
+
+    With a single option for each step, it is the problem with these alternatives. A result in place is
+    lowered to the bytes of the tensor that it overwrites, which both may have been relaxed.
+    """
+    sizes, largest = dict(problem.sizes), dict(problem.sizes)
+    steps: dict[str, Step] = {}
+    for step in problem.steps:
+        rows = options.get(step.name, ())
+        reads, scratch = step.reads, step.scratch
+        if rows:
+            reads = tuple(name for name in reads if all(name in option.reads for option in rows))
+            scratch += min(option.scratch for option in rows)
+        for tensor in step.writes if rows else ():
+            sizes[tensor] = min(option.sizes[tensor] for option in rows)
+            largest[tensor] = max(option.sizes[tensor] for option in rows)
+        steps[step.name] = replace(step, reads=reads, scratch=scratch, alternatives=())
+    for name in TopologicalSorter(problem.predecessors()).static_order():
+        step = steps[name]
+        overwrites = tuple(
+            tensor
+            for tensor in step.overwrites
+            if tensor in step.reads and largest[tensor] >= sizes[step.writes[0]]
+        )
+        if overwrites:
+            result = step.writes[0]
+            sizes[result] = min((sizes[result], *(sizes[tensor] for tensor in overwrites)))
+        steps[name] = replace(step, overwrites=overwrites)
+    may_be_read = {
+        tensor
+        for step in problem.steps
+        for option in options.get(step.name, (step,))
+        for tensor in option.reads
+    }
+    is_read = {tensor for step in steps.values() for tensor in step.reads}
+    for tensor in problem.inputs:
+        if tensor in may_be_read - is_read and tensor not in problem.outputs:
+            sizes[tensor] = 0  # an input that no step reads would be live to the end
+    return replace(problem, sizes=sizes, steps=tuple(steps.values()))

@@ -1,0 +1,154 @@
+"""Orders of graphs with scratch, positions and alternatives, against all orders and selections."""
+
+import pytest
+
+from csdf.errors import InvalidGraph
+from csdf.status import Status
+from csdf.time_limit import Stop
+from planners.arena.allocation import plan_arena
+from planners.order.lifetimes import tensor_lifetimes
+from planners.order.problem import Alternative, OrderProblem, Step, peak_of
+from planners.order.search import plan_order
+from tests.planners.order.graphs import (
+    least_peak,
+    least_peak_and_price,
+    random_problem,
+    with_alternatives,
+    with_positions,
+    with_scratch,
+)
+
+MOST_STEPS = 8
+
+
+def require_least_peak(problem, seed):
+    plan = plan_order(problem)
+    assert plan.peak == plan.lower_bound == least_peak(problem), seed
+    assert peak_of(problem, plan.order) == plan.peak, seed
+    for position, name in enumerate(plan.order):
+        (step,) = (step for step in problem.steps if step.name == name)
+        assert step.earliest <= position, seed
+        assert step.latest is None or position <= step.latest, seed
+
+
+def require_least_peak_and_price(problem, price_limit, seed):
+    plan = plan_order(problem, price_limit=price_limit)
+    assert (plan.peak, plan.price) == least_peak_and_price(problem, price_limit), seed
+    assert plan.lower_bound == plan.peak == peak_of(plan.problem, plan.order), seed
+
+
+FORMS = {
+    "scratch": lambda seed: with_scratch(random_problem(seed, MOST_STEPS), seed),
+    "positions": lambda seed: with_positions(random_problem(seed, MOST_STEPS), seed),
+    "both": lambda seed: with_positions(with_scratch(random_problem(seed, MOST_STEPS), seed), seed),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_small_graphs_of_each_form_get_the_least_peak_of_all_orders(form):
+    for seed in range(40):
+        require_least_peak(FORMS[form](seed), seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS)
+def test_more_graphs_of_each_form_get_the_least_peak_of_all_orders(form):
+    for seed in range(100, 900):
+        require_least_peak(FORMS[form](seed), seed)
+
+
+def test_alternatives_of_small_graphs_get_the_least_peak_and_then_the_least_price():
+    for seed in range(20):
+        problem = with_alternatives(random_problem(seed, 6), seed)
+        require_least_peak_and_price(problem, 100, seed)
+
+
+@pytest.mark.slow
+def test_more_alternatives_within_a_price_get_the_least_peak_of_all_selections():
+    for seed in range(100, 400):
+        problem = with_alternatives(with_scratch(random_problem(seed, MOST_STEPS), seed), seed)
+        least = sum(
+            min(option.price for option in step.alternatives)
+            for step in problem.steps
+            if step.alternatives
+        )
+        require_least_peak_and_price(problem, least + seed % 3, seed)
+
+
+@pytest.mark.slow
+def test_alternatives_of_steps_at_positions_get_the_least_peak_of_all_selections():
+    for seed in range(100, 250):
+        problem = with_alternatives(with_positions(random_problem(seed, MOST_STEPS), seed), seed)
+        require_least_peak_and_price(problem, 100, seed)
+
+
+def kept_or_recomputed():
+    """A map of 100 bytes that the last step reads again, or computes again from 10 bytes."""
+    kept = Alternative(reads=("end", "map"), sizes={"result": 5})
+    again = Alternative(reads=("end", "image"), sizes={"result": 5}, scratch=100, price=7)
+    return OrderProblem(
+        name="kept",
+        sizes={"image": 10, "map": 100, "wide": 300, "wider": 300, "end": 5, "result": 5},
+        steps=(
+            Step(name="first", reads=("image",), writes=("map",)),
+            Step(name="widen", reads=("map",), writes=("wide",)),
+            Step(name="transform", reads=("wide",), writes=("wider",)),
+            Step(name="shrink", reads=("wider",), writes=("end",)),
+            Step(
+                name="last",
+                reads=("end", "map", "image"),
+                writes=("result",),
+                alternatives=(kept, again),
+            ),
+        ),
+        outputs=("result",),
+    )
+
+
+def test_a_map_is_computed_again_where_the_price_allows():
+    # The two wide maps are live together, with the map, or with the image that it is computed from.
+    plan = plan_order(kept_or_recomputed())
+    assert (plan.peak, plan.alternatives, plan.price) == (610, {"last": 1}, 7)
+    plan = plan_order(kept_or_recomputed(), price_limit=6)
+    assert (plan.peak, plan.alternatives, plan.price) == (700, {"last": 0}, 0)
+
+
+def test_a_price_limit_below_the_least_price_is_refused():
+    step = Step(
+        name="a",
+        reads=("x",),
+        writes=("y",),
+        alternatives=(Alternative(reads=("x",), sizes={"y": 1}, price=4),),
+    )
+    problem = OrderProblem(name="dear", sizes={"x": 1, "y": 1}, steps=(step,), outputs=("y",))
+    with pytest.raises(InvalidGraph, match="expected at least 4"):
+        plan_order(problem, price_limit=3)
+
+
+def test_positions_that_no_order_keeps_are_refused():
+    steps = (
+        Step(name="a", reads=("x",), writes=("y",), earliest=1),
+        Step(name="b", reads=("y",), writes=("z",)),
+    )
+    problem = OrderProblem(name="late", sizes={"x": 1, "y": 1, "z": 1}, steps=steps, outputs=())
+    with pytest.raises(InvalidGraph, match="no order has each step within its positions"):
+        plan_order(problem)
+
+
+def test_an_arena_holds_scratch_as_long_as_its_step_runs():
+    problem = with_scratch(random_problem(5, MOST_STEPS), 5)
+    plan = plan_order(problem)
+    buffers = tensor_lifetimes(problem, plan.order)
+    scratch = {step.name: step.scratch for step in problem.steps if step.scratch}
+    times = {buffer.name: (buffer.size, buffer.end - buffer.start) for buffer in buffers.buffers}
+    assert scratch
+    for name, size in scratch.items():
+        assert times[f"{name} scratch"] == (size, 1)
+    assert plan_arena(buffers).peak >= plan.peak
+
+
+def test_a_search_without_effort_answers_for_each_form():
+    for form in FORMS.values():
+        plan = plan_order(with_alternatives(form(3), 3), budget=Stop(steps=0))
+        assert plan.status in (Status.FEASIBLE, Status.OPTIMAL)
+        assert plan.lower_bound <= plan.peak == peak_of(plan.problem, plan.order)
