@@ -9,7 +9,6 @@ from pathlib import PurePath
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Model
 from planners.code.c_text import identifier
-from planners.code.interface import LibraryPort
 from planners.code.machines import CORTEX_M55
 from planners.code.packaging import (
     ARDUINO,
@@ -22,6 +21,7 @@ from planners.code.packaging import (
     Package,
 )
 from planners.code.parts import COMMIT, SOURCE, source
+from planners.code.ports import LibraryPort
 from planners.code.sources import Written
 from planners.plan.plan import Kind, StreamingPlan
 

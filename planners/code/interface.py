@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from cnn2csdf.network import Network
-from cnn2csdf.quantized_layers import StoredAs
 from planners.code.c_text import MACROS, unlike
-from planners.code.c_text import number as number_text
+from planners.code.ports import LibraryPort, Ports
 from planners.code.schedule import Schedule
 from planners.code.status import checks_defined, init_defined, require, require_state
 from planners.plan.plan import Memory
@@ -27,6 +25,8 @@ WORDS = (  # of the functions that this module writes: a parameter of that name 
         "uint16_t",
         "uint32_t",
         "uintptr_t",
+        "quantised",
+        "dequantised",
     ),
 )
 SYMBOLS = (  # of a library, behind its name and a line
@@ -52,36 +52,6 @@ def memory_parameters(library: str, memories: Sequence[Memory]) -> tuple[str, ..
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LibraryPort:
-    """An input or output as the functions of a library take it. tensor: that holds it in the arena."""
-
-    parameter: str
-    layer: str
-    tensor: str
-    elements: int
-    kind: str  # of its elements in C
-    unit: int  # elements of the arena that one of them takes
-    stored: StoredAs
-    outside: int | None = None  # its place among the tensors in memory of the caller
-    is_shifted: bool = False  # unsigned for the caller, and less a half of their range in the arena
-    is_signed_outside: bool = False  # unsigned in the file, and less a half in memory of the caller
-
-    @property
-    def copying(self) -> str:
-        """The C function that copies elements between the caller and the arena, where they differ."""
-        return "copy_shifted_bytes" if self.stored.element.bytes == 1 else "copy_shifted_halves"
-
-    @property
-    def array(self) -> str:
-        """The array of a program for this tensor: no name of ours begins with `port_`."""
-        return f"port_{self.parameter}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the port as a JSON value: parameter, C type and memory layout."""
-        return {**self.stored.to_json(), "parameter": self.parameter, "c_type": self.kind}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Interface:
     """The C interface of a library for whole frames, or for frames row by row.
 
@@ -92,8 +62,17 @@ class Interface:
     network: Network
     schedule: Schedule
     streamed_input: str | None
-    inputs: Sequence[LibraryPort]
-    outputs: Sequence[LibraryPort]
+    ports: Ports
+
+    @property
+    def inputs(self) -> Sequence[LibraryPort]:
+        """The inputs of the library."""
+        return self.ports.inputs
+
+    @property
+    def outputs(self) -> Sequence[LibraryPort]:
+        """The outputs of the library."""
+        return self.ports.outputs
 
     def field(self) -> str:
         """Return the field of the state for tensors in memory of the caller, or for slow memory."""
@@ -176,69 +155,6 @@ class Interface:
         listed += [f"{port.kind} *{port.parameter}" for port in self.outputs]
         return ", ".join(listed)
 
-    @property
-    def has_integers(self) -> bool:
-        """Whether an input or output is quantised."""
-        return any(port.stored.quantization for port in (*self.inputs, *self.outputs))
-
-    def macros(self) -> str:
-        """Return the macros of the header that describe each input and output."""
-        said = "".join(
-            f"{_macros(self.name.upper(), number, port)}"
-            for ports in (self.inputs, self.outputs)
-            for number, port in enumerate(ports)
-        )
-        return f"""
-/* Inputs and outputs: number, type, elements, shape as they lie, and the real number that an integer
-   stands for, which is scale * (integer - zero point). */
-{said}"""
-
-    def conversions_declared(self) -> str:
-        """Return the declarations of quantisation functions; empty without quantised ports."""
-        if not self.has_integers:
-            return ""
-        return f"""
-/* Real numbers to the integers of an input, and integers of an output to real numbers: count of them,
-   a whole tensor, a row or one. number: of the input or output, from 0 on. */
-void {self.name}_quantize_input(int number, const float *values, void *elements, int32_t count);
-void {self.name}_dequantize_output(int number, const void *elements, float *values, int32_t count);
-"""
-
-    def _conversions(self) -> str:
-        if not self.has_integers:
-            return ""
-        rounding = "rintf" if self.schedule.calls.is_single else "roundf"
-        stores = any(port.stored.quantization is not None for port in self.inputs)
-        return f"""{_AS_STORED.format(rounding=rounding) if stores else ""}
-void {self.name}_quantize_input(int number, const float *values, void *elements, int32_t count)
-{{
-    int32_t i;
-    for (i = 0; i < count; i++) {{
-        switch (number) {{
-{self._cases(self.inputs, _stored)}        default:
-            break;
-        }}
-    }}
-}}
-
-void {self.name}_dequantize_output(int number, const void *elements, float *values, int32_t count)
-{{
-    int32_t i;
-    for (i = 0; i < count; i++) {{
-        switch (number) {{
-{self._cases(self.outputs, _restored)}        default:
-            break;
-        }}
-    }}
-}}
-"""
-
-    def _cases(self, ports: Sequence[LibraryPort], deed: Callable[[str, LibraryPort], str]) -> str:
-        return "".join(
-            f"        case {number}:\n            {deed(self.name.upper(), port)}\n            break;\n"
-            for number, port in enumerate(ports)
-        )
-
     def declarations(self) -> str:
         """Return the declarations that depend on whether the input is streamed."""
         name, capitals = self.name, self.name.upper()
@@ -303,7 +219,7 @@ const void *{name}_output(const instance *state, int number)
     return tensor_in(state, numbers[number]);
 }}
 """
-        text += self._conversions()
+        text += self.ports.definitions()
         return text + (self._resident() if self.streamed_input is None else self._streamed())
 
     def _numbers(self, ports: Sequence[LibraryPort]) -> list[str]:
@@ -486,53 +402,3 @@ APART {name}_status {name}_step(instance *state)
 {self._copied_outputs()}    return status;
 }}
 """
-
-
-def _macros(library: str, number: int, port: LibraryPort) -> str:
-    """Return the macros of an input or output."""
-    stored, name = port.stored, f"{library}_{port.parameter.upper()}"
-    text = f"""#define {name}_NUMBER {number}
-#define {name}_TYPE {port.kind}
-#define {name}_ELEMENTS {port.elements}
-#define {name}_RANK {len(stored.shape)}
-#define {name}_SHAPE {{{", ".join(map(str, stored.shape))}}}
-#define {name}_LAYOUT "{stored.layout}"
-"""
-    if stored.quantization is None:
-        return text
-    zero = stored.quantization.zero_point
-    return f"""{text}#define {name}_SCALE {number_text(stored.quantization.scale)}
-#define {name}_ZERO_POINT {zero if zero >= 0 else f"({zero})"}
-"""
-
-
-_AS_STORED = """
-static int32_t as_stored(float value, float scale, int32_t zero, int32_t least, int32_t most)
-{{
-    float stored = {rounding}(value / scale) + (float)zero;
-    if (!(stored > (float)least)) {{
-        return least; /* what is not a number, too */
-    }}
-    return stored < (float)most ? (int32_t)stored : most;
-}}
-"""
-
-
-def _stored(library: str, port: LibraryPort) -> str:
-    """C that stores a real number in an input."""
-    if port.stored.quantization is None:
-        return f"(({port.kind} *)elements)[i] = ({port.kind})values[i];"
-    name, bits = f"{library}_{port.parameter.upper()}", 8 * port.stored.element.bytes - 1
-    is_unsigned = port.kind.startswith("u")
-    limits = f"0, {2 ** (bits + 1) - 1}" if is_unsigned else f"{-(2**bits) + 1} - 1, {2**bits - 1}"
-    converted = f"as_stored(values[i], {name}_SCALE, {name}_ZERO_POINT, {limits})"
-    return f"(({port.kind} *)elements)[i] =\n                ({port.kind}){converted};"
-
-
-def _restored(library: str, port: LibraryPort) -> str:
-    """C that takes a real number from an output."""
-    element = f"((const {port.kind} *)elements)[i]"
-    if port.stored.quantization is None:
-        return f"values[i] = (float){element};"
-    name = f"{library}_{port.parameter.upper()}"
-    return f"values[i] =\n                {name}_SCALE * (float)({element} - {name}_ZERO_POINT);"

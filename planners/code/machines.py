@@ -116,6 +116,11 @@ def has_helium(target: Target) -> bool:
     return HELIUM in machines_of(target)
 
 
+def has_floating_point(target: Target) -> bool:
+    """Return whether the processor of a target may have a floating-point unit."""
+    return target not in (CORTEX_M0PLUS, RV32)  # rv32: RV32IMAC
+
+
 def helium_macros(target: Target) -> str:
     """Return C that tells types and tables whether the compiler has Helium; empty for others."""
     if not has_helium(target):

@@ -11,10 +11,16 @@ from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan, UnsupportedOperator
 from planners.code.c_text import TYPES, Tables, array_items, identifier, unlike, wrapped
 from planners.code.calls.cmsis_nn import ANY, TARGETS, CmsisNN, ScratchLimit
-from planners.code.interface import Interface, LibraryPort, memory_parameters, reserved
+from planners.code.interface import Interface, memory_parameters, reserved
 from planners.code.kernel_files import KernelFiles, KernelUse
 from planners.code.layer_descriptor import TYPE, shared_with_reals
-from planners.code.machines import Target, has_helium, helium_macros, require_target
+from planners.code.machines import (
+    Target,
+    has_floating_point,
+    has_helium,
+    helium_macros,
+    require_target,
+)
 from planners.code.packaging import UNVERSIONED, version_macro
 from planners.code.parts import (
     CMSIS_NN,
@@ -35,6 +41,7 @@ from planners.code.parts import (
     mentioned,
     used,
 )
+from planners.code.ports import LibraryPort, Ports
 from planners.code.schedule import Schedule
 from planners.code.status import init_declared, status_declared, with_checksum
 from planners.code.unsigned_as_signed import SIGNED, as_signed, can_change_in_place
@@ -176,13 +183,19 @@ class _SourceWriter:
         self.outputs = [
             self._port(output, self._result(output), taken) for output in self.network.outputs
         ]
+        self.ports = Ports(
+            library=self.name,
+            inputs=self.inputs,
+            outputs=self.outputs,
+            halves_to_even=self.schedule.calls.is_single,
+            in_integers=not has_floating_point(target),
+        )
         self.interface = Interface(
             name=self.name,
             network=self.network,
             schedule=self.schedule,
             streamed_input=self.streamed_input,
-            inputs=self.inputs,
-            outputs=self.outputs,
+            ports=self.ports,
         )
 
     def _result(self, output: Layer) -> str:
@@ -242,7 +255,7 @@ class _SourceWriter:
             outputs=tuple(self.outputs),
             is_streamed=self.streamed_input is not None,
             keeps_state=bool(self.schedule.beginnings),
-            has_integers=self.interface.has_integers,
+            has_integers=self.ports.has_integers,
             weight_bytes=sum(
                 array.nbytes
                 for symbol, array in self.tables.arrays.items()
@@ -318,7 +331,7 @@ extern "C" {{
 
 {version_macro(name, version)}
 {self._memories()}
-{self.interface.macros()}{self._scratch_declared()}
+{self.ports.macros()}{self._scratch_declared()}
 typedef {self._element()} {name}_element;
 
 {status_declared(name)}
@@ -345,7 +358,7 @@ typedef struct {{
    one.{self._anywhere()} */
 const void *{name}_output(const {name}_state *state, int number);
 """
-        text += self.interface.conversions_declared() + self.interface.declarations()
+        text += self.ports.declarations() + self.interface.declarations()
         text += f"""
 {self._copy_declared()}#ifdef {capitals}_PROFILE
 /* For you to define: called before and after each firing of a stage, by the stage's number. */

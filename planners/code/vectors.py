@@ -23,8 +23,8 @@ from cnn2csdf.weights import Array, Model
 from planners.code.building import arrays_of, end_of_main
 from planners.code.c_text import number as number_text
 from planners.code.c_text import numbers, wrapped
-from planners.code.interface import LibraryPort
 from planners.code.parts import source
+from planners.code.ports import LibraryPort
 from planners.code.sources import Written
 from planners.code.status import init_call
 from planners.code.unsigned_as_signed import as_signed_array

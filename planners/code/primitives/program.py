@@ -15,11 +15,12 @@ from cnn2csdf.quantized_layers import stored_as
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.code.c_text import identifier, unlike
-from planners.code.interface import LibraryPort, reserved
+from planners.code.interface import reserved
 from planners.code.kernel_files import INLINED
 from planners.code.machines import require_target
 from planners.code.packaging import UNVERSIONED, version_macro
 from planners.code.parts import comment, functions_in, used
+from planners.code.ports import LibraryPort
 from planners.code.primitives.calls import FILES, Lying, WayCalls, WayTables
 from planners.code.sources import Written, externs, weights_text
 from planners.code.status import (

@@ -1,0 +1,9 @@
+/* The integer for a real number. */
+static int32_t quantised(float value, float scale, int32_t zero, int32_t least, int32_t most)
+{
+    float stored = ROUND(value / scale) + (float)zero;
+    if (!(stored > (float)least)) {
+        return least; /* what is not a number, too */
+    }
+    return (stored < (float)most) ? (int32_t)stored : most;
+}
