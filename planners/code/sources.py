@@ -10,21 +10,20 @@ from cnn2csdf.quantized_layers import stored_as, stored_at_run_time
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan, UnsupportedOperator
 from planners.code.c_text import TYPES, Tables, array_items, identifier, unlike, wrapped
-from planners.code.calls.cmsis_nn import ANY, TARGETS, CmsisNN, ScratchLimit
+from planners.code.calls.cmsis_nn import ANY, CmsisNN, ScratchLimit
+from planners.code.header import HeaderWriter
 from planners.code.interface import Interface, memory_parameters, reserved
 from planners.code.kernel_files import KernelFiles, KernelUse
-from planners.code.layer_descriptor import TYPE, shared_with_reals
+from planners.code.layer_descriptor import shared_with_reals
 from planners.code.machines import (
     Target,
     has_floating_point,
     has_helium,
-    helium_macros,
     require_target,
 )
-from planners.code.packaging import UNVERSIONED, version_macro
+from planners.code.packaging import UNVERSIONED
 from planners.code.parts import (
     CMSIS_NN,
-    COMMIT,
     CONVERSIONS,
     INTEGERS,
     OWN,
@@ -35,26 +34,19 @@ from planners.code.parts import (
     SINGLES,
     WITH_CMSIS_NN,
     added_sources,
-    as_real,
-    comment,
     functions_in,
     mentioned,
     used,
 )
 from planners.code.ports import LibraryPort, Ports
+from planners.code.prologue import MacroWriter
 from planners.code.schedule import Schedule
-from planners.code.status import init_declared, status_declared, with_checksum
 from planners.code.unsigned_as_signed import SIGNED, as_signed, can_change_in_place
-from planners.plan.plan import Memory, StreamingPlan
+from planners.plan.plan import StreamingPlan
 from planners.plan.ram import CMSIS_STACK_BYTES, STACK_BYTES, state_bytes_of
 from planners.plan.rematerialisation import worked_model
-from planners.plan.weight_reads import GATHERED_ROW
 
 BLOCK_STACK_BYTES = 160  # of store_blocks, which calls a kernel
-REAL_LIMITS = """#define LEAST_OF_REALS (-INFINITY)
-#define MOST_OF_REALS INFINITY
-#define SLOTS_OF_REALS ((int32_t)(sizeof(real) / sizeof(slot)))
-"""
 STORE_BLOCKS = (
     """static void store_blocks(const run *r, const layer *l, range rows, range columns);"""
 )
@@ -197,6 +189,7 @@ class _SourceWriter:
             streamed_input=self.streamed_input,
             ports=self.ports,
         )
+        self.macros = MacroWriter(interface=self.interface, cmsis_nn=self.cmsis_nn, target=target)
 
     def _result(self, output: Layer) -> str:
         """The tensor of an output: its own if a stage writes it row by row, else its source."""
@@ -246,7 +239,12 @@ class _SourceWriter:
         use, text = self._source()
         written = Written(
             name=self.name,
-            header=self._header(counters, version),
+            header=HeaderWriter(
+                interface=self.interface,
+                cmsis_nn=self.cmsis_nn,
+                counters=counters,
+                version=version,
+            ).text(),
             source="",
             use=use,
             text=text,
@@ -284,13 +282,6 @@ class _SourceWriter:
         moved += BLOCK_STACK_BYTES if self.schedule.write_buffers else 0
         return (STACK_BYTES if self.cmsis_nn is None else CMSIS_STACK_BYTES) + moved
 
-    def _scratch(self) -> str:
-        """C for the field of the state in which layers keep what they work with."""
-        size = self.schedule.scratch * self.schedule.unit
-        if self.cmsis_nn is not None:
-            return f"    int32_t scratch[{self.capitals}_SCRATCH_BYTES / 4];\n"
-        return f"    {self.name}_element scratch[{self.schedule.scratch}];\n" if size else ""
-
     def _state_bytes(self, counters: int) -> int:
         """At most; structures are padded."""
         scratch = self.schedule.scratch * self.schedule.unit
@@ -304,194 +295,11 @@ class _SourceWriter:
             addresses=len(self.schedule.outside) + len(self.schedule.splits),
         )
 
-    def _element(self) -> str:
-        return (
-            ("int16_t" if self.schedule.calls.is_short else "int8_t")
-            if self.schedule.calls.is_integer
-            else "float"
-        )
-
-    def _header(self, counters: int, version: str) -> str:
-        name, capitals = self.name, self.capitals
-        scratch = self._scratch()
-        outside = self.interface.field()
-        turn = "    uint16_t turn, place, round;\n" if self.schedule.order.turns else ""
-        variables = len(self.network.variables)
-        turn += f"    uint16_t oldest[{variables}];\n" if variables else ""
-        text = f"""/* {comment(self.network.name)}: inference in {self.plan.arena_bytes} bytes. */
-#ifndef {capitals}_H
-#define {capitals}_H
-
-#include <stddef.h>
-#include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {{
-#endif
-
-{version_macro(name, version)}
-{self._memories()}
-{self.ports.macros()}{self._scratch_declared()}
-typedef {self._element()} {name}_element;
-
-{status_declared(name)}
-
-/* The execution state. The fields are private. */
-typedef struct {{
-    {name}_element *arena;
-    uint16_t library;
-    int16_t staged;
-    int32_t staged_offset;
-    uint16_t is_bottom_staged, staged_first, staged_end, group, last;
-    uint16_t fired[{counters}];
-{turn}{scratch}{outside}}} {name}_state;
-
-/* {self._begin_with()}, in use as long as the
-   state. Each instance has its own, and a state of its own. */
-{init_declared(name, self.interface.memories)}
-{self.interface.kept_declared()}
-/* Work a frame. Tensors lie row by row, in a row column by column, the channels of a place side by
-   side; tensors that are no feature maps as they are.{self._shifted()} */
-{name}_status {name}_{self.interface.verb}({self.interface.parameters()});
-
-/* An output in the arena, by its number from 0 on, between a frame and the next
-   one.{self._anywhere()} */
-const void *{name}_output(const {name}_state *state, int number);
-"""
-        text += self.ports.declarations() + self.interface.declarations()
-        text += f"""
-{self._copy_declared()}#ifdef {capitals}_PROFILE
-/* For you to define: called before and after each firing of a stage, by the stage's number. */
-void {name}_profile_begin(int stage);
-void {name}_profile_end(int stage);
-#endif
-#ifdef {capitals}_YIELD
-/* For you to define: called after each firing of a stage, to feed a watchdog or to let other
-   tasks run. */
-void {name}_yield(void);
-#endif
-{self._blocks_declared()}
-#ifdef __cplusplus
-}}
-#endif
-
-#endif
-"""
-        return with_checksum(text)
-
-    def _scratch_declared(self) -> str:
-        """C for the bytes that CMSIS-NN works with; empty without it."""
-        if self.cmsis_nn is None:
-            return ""
-        lines = [f"/* What CMSIS-NN (commit {COMMIT[:8]}) works with, in the state. */"]
-        word = "#if"
-        for target, condition in TARGETS.items():
-            lines.append(f"{word} {condition}" if condition else "#else")
-            lines.append(f"#define {self.capitals}_SCRATCH_BYTES {self.cmsis_nn.scratch[target]}")
-            word = "#elif"
-        return "\n".join(["", *lines, "#endif"])
-
-    def _blocks_declared(self) -> str:
-        """C that declares the hook for blocks of rows; empty without CMSIS-NN."""
-        if self.cmsis_nn is None:
-            return ""
-        return f"""
-#ifdef {self.capitals}_BLOCKS
-/* For you to define: called behind each block of rows of a layer that CMSIS-NN computes: 1 where it
-   did, 0 where this library did, as rows did not lie one behind the other. */
-void {self.name}_block(int by_cmsis_nn);
-#endif
-"""
-
-    def _memories(self) -> str:
-        """C for the sizes of the arena, or of the memories, and where arrays for them lie."""
-        capitals, plan = self.capitals, self.plan
-        declarations = []
-        memories = plan.memories or (Memory(name="arena", size=plan.arena_bytes),)
-        for memory, word in zip(memories, self.interface.memories, strict=True):
-            named = f"{capitals}_{word.upper()}"
-            elements = max(self.schedule.elements(memory.size), 1)
-            declarations += [
-                f"#define {named}_BYTES {memory.size}",
-                f"#define {named}_ELEMENTS {elements}",
-            ]
-        for memory, word in zip(memories[1:], self.interface.memories[1:], strict=True):
-            platforms = ""
-            if memory.is_slow:
-                platforms = f"""if defined(ESP_PLATFORM)
-#include "esp_attr.h"
-#define {capitals}_IN_{word.upper()} EXT_RAM_BSS_ATTR
-#elif defined(__ZEPHYR__)
-#include <zephyr/linker/section_tags.h>
-#define {capitals}_IN_{word.upper()} Z_GENERIC_SECTION(.ext_ram.bss)
-#el"""
-            section = f".{'slow' if memory.is_slow else 'fast'}.{identifier(memory.name)}"
-            declarations.append(f"""
-/* Put behind the name of the array for {comment(memory.name)}; defined before, it is yours. */
-#ifndef {capitals}_IN_{word.upper()}
-#{platforms}if defined({capitals}_SECTIONS) || defined(ON_TARGET) /* a linker script has it */
-#define {capitals}_IN_{word.upper()} __attribute__((section("{section}")))
-#else
-#define {capitals}_IN_{word.upper()}
-#endif
-#endif""")
-        return "\n".join(declarations)
-
-    def _begin_with(self) -> str:
-        """Return the begin of a sentence on what NAME_init is given."""
-        sizes = [
-            f"{memory} of {self.capitals}_{memory.upper()}_ELEMENTS"
-            for memory in self.interface.memories
-        ]
-        return f"Begin with memory: {' and '.join(sizes)} elements"
-
-    def _copy_declared(self) -> str:
-        """C that declares the hook for copies, where the plan has some."""
-        name, capitals = self.name, self.capitals
-        text = ""
-        if self.schedule.has_copies or self.schedule.moved.lines:
-            text = f"""
-#ifdef {capitals}_COPY
-/* For you to define: copy bytes that do not overlap, by DMA for example; they are there when it
-   returns. */
-void {name}_copy(void *to, const void *from, uint32_t bytes);
-#endif
-"""
-        if self.schedule.moved.is_ahead:
-            text += f"""
-#ifdef {capitals}_COPY_AHEAD
-/* For you to define: begin to copy bytes that do not overlap, by DMA, while layers compute; and wait
-   until all copies that have begun are there. */
-void {name}_begin_copy(void *to, const void *from, uint32_t bytes);
-void {name}_end_copies(void);
-#endif
-"""
-        return text
-
-    def _anywhere(self) -> str:
-        """Return a sentence on numbers of more bytes than an element of the arena, if there are any."""
-        if not any(port.unit > 1 for port in (*self.inputs, *self.outputs)):
-            return ""
-        return "\n   Numbers of several bytes begin at any byte there: copy them with memcpy."
-
-    def _shifted(self) -> str:
-        """Return a sentence on unsigned integers at the ends; none where there are none."""
-        ports = (*self.inputs, *self.outputs)
-        names = [port.parameter for port in ports if port.is_signed_outside]
-        bits = 16 if self.schedule.calls.is_short else 8
-        verb = "are" if len(names) > 1 else "is"
-        return (
-            f"\n   uint{bits} in the file, int{bits} here, which is the value minus {2 ** (bits - 1)}, "
-            f"{verb} {', '.join(names)}."
-            if names
-            else ""
-        )
-
     def _source(self) -> tuple[KernelUse, SourceText]:
         """The kernels that the C uses, and the rest of it."""
         tables = self.schedule.text()
         wanted = self.tables.wanted | {"tensor", "argument", "layer", "stage", "reader", "group"}
-        wanted |= {"step", self._sweep(), "turns", "duplicate"}
+        wanted |= {"step", self.macros.sweep, "turns", "duplicate"}
         kept = []
         if self.schedule.beginnings:
             wanted |= {"beginning", "variable", "joint"}
@@ -507,7 +315,7 @@ void {name}_end_copies(void);
         wanted |= {"weights_copy"} if moved else set()
         ports = (*self.inputs, *self.outputs)
         wanted |= {"copy_elements", *(port.copying for port in ports if port.is_shifted)}
-        functions = [self._advance(), "begin_group", *copies, *tiles, *blocks, *kept, *moved]
+        functions = [self.macros.advance, "begin_group", *copies, *tiles, *blocks, *kept, *moved]
         scheduler = used(functions, SCHEDULER)
         reals = self._reals()
         definitions = ["\n".join(externs(self.tables)), *self.tables.definitions]
@@ -523,7 +331,7 @@ void {name}_end_copies(void);
             conversions=frozenset(wanted),
         )
         text = SourceText(
-            before=self._prologue(),
+            before=self.macros.text(),
             tables="\n\n".join(filter(None, [*definitions, tables])),
             behind=self.interface.definitions(),
         )
@@ -555,222 +363,6 @@ void {name}_end_copies(void);
         if self.cmsis_nn is not None:
             return WITH_CMSIS_NN
         return SINGLES if calls.is_single else INTEGERS
-
-    def _limits(self) -> tuple[str, str]:
-        """The least and the largest element, in C."""
-        if not self.schedule.calls.is_integer:
-            return "-INFINITY", "INFINITY"
-        return ("-32768", "32767") if self.schedule.calls.is_short else ("-128", "127")
-
-    def _sweep(self) -> str:
-        """The C function that iterates over the columns of a stage."""
-        return "sweep_parts" if self.schedule.has_parts else "sweep"
-
-    def _advance(self) -> str:
-        """The C function that continues a frame."""
-        return "advance_in_order" if self.schedule.order.turns else "advance"
-
-    def _prologue(self) -> str:
-        name, capitals, schedule = self.name, self.capitals, self.schedule
-        has_reals = schedule.calls.has_reals
-        helium = helium_macros(self.target) if schedule.calls.is_integer else ""
-        variables = len(self.network.variables)
-        included = "" if self.cmsis_nn is None else "#include <arm_nnfunctions.h>\n"
-        # Assembly for Cortex-M reads weights as stored, and subtracts no zero points from them.
-        is_plain = self.tables.factors_are_small and not self.tables.weights_have_zeros
-        has_left = schedule.has_tiles or bool(schedule.write_buffers)
-        forgets = "((void)0)"
-        if variables:
-            forgets = "memset((state)->oldest, 0, sizeof (state)->oldest)"
-        return f"""#include <math.h>
-#include <stddef.h>
-#include <string.h>
-{included}
-#include "{name}.h"
-
-typedef {name}_element slot; /* of the arena */
-typedef slot element;
-{TYPE if has_reals else ""}typedef {name}_state instance;
-
-{helium}#define LEAST ({self._limits()[0]})
-#define MOST ({self._limits()[1]})
-#define SLOTS 1
-#define WEIGHTS_HAVE_ZEROS {int(self.tables.weights_have_zeros)}
-#define SUMS_ROUND_ONCE {int(self.tables.sums_round_once)}
-#define FACTORS_ARE_SMALL {int(is_plain)}
-#define SUMS_ARE_NARROW {int(is_plain and self.tables.sums_are_narrow)}
-{REAL_LIMITS if has_reals else ""}#define GROUPS {len(self.plan.groups)}
-#define MOST_TAPS {schedule.most_taps}
-#define MOST_GATHERED {schedule.most_gathered}
-#define FEW {GATHERED_ROW}
-#define MOST_RANGES {schedule.most_ranges}
-#define MOST_LAYERS {schedule.most_layers}
-#define MOST_NEIGHBOURS {schedule.most_neighbours}
-#define SCRATCH(state) {self._scratch_at()}
-#define SWEEP {self._sweep()}
-#define OUTSIDE(state) {"(state)->outside" if self.interface.field() else "NULL"}
-#define BASE(from, tensor) {self._base()}
-#define AT(from, offset) {self._at()}
-#define ADVANCE {self._advance()}
-#define TAKE_ROW(to, from, count) {self._take_row()}
-#define CAN_STAGE {0 if schedule.order.turns else 1}
-#define TURNS {len(schedule.order.turns)}
-#define DUPLICATES {schedule.duplicates}
-#define GIVE_COPIES(run) {"give_copies(run)" if schedule.duplicates else "((void)0)"}
-#define JOINTS {schedule.joints}
-#define JOINT_TABLE {"joints" if schedule.joints else "NULL"}
-{self._joins()}
-#define VARIABLES {variables}
-#define OLDEST(state) {"(state)->oldest" if variables else "NULL"}
-#define FORGET_OLDEST(state) {forgets}
-#define TAKE_OVER(state) {"take_rows_over(state)" if variables else "((void)0)"}
-#define BEGINNINGS {len(schedule.beginnings)}
-#define HAS_COPIES {int(schedule.has_copies)}
-#define HAS_TILES {int(schedule.has_tiles)}
-#define FROM_LEFT(view, column) {"((column) - (view)->left)" if has_left else "(column)"}
-#define WORK_TILES(run) {"work_tiles(run)" if schedule.has_tiles else "((void)0)"}
-{self._as_tile()}
-#define BEGIN_ORDER(state) {self._begin_order()}
-
-{self._row_copies()}{self._moves()}
-#ifdef {capitals}_PROFILE
-#define PROFILE_BEGIN(stage) {name}_profile_begin(stage)
-#define PROFILE_END(stage) {name}_profile_end(stage)
-#else
-#define PROFILE_BEGIN(stage) ((void)0)
-#define PROFILE_END(stage) ((void)0)
-#endif
-#ifdef {capitals}_YIELD
-#define YIELD() {name}_yield()
-#else
-#define YIELD() ((void)0)
-#endif{self._counts()}"""
-
-    def _take_row(self) -> str:
-        """C that copies a row of the caller into the arena."""
-        streamed = [port for port in self.inputs if port.layer == self.streamed_input]
-        shifted = [port for port in streamed if port.is_shifted]
-        if not shifted:
-            return "copy_elements(to, from, count)"
-        elements = "count" if shifted[0].unit == 1 else f"(count) / {shifted[0].unit}"
-        return f"{shifted[0].copying}(to, from, {elements})"
-
-    def _scratch_at(self) -> str:
-        """C for where layers keep what they work with."""
-        if self.cmsis_nn is not None:
-            size = f"#define SCRATCH_BYTES {self.capitals}_SCRATCH_BYTES"
-            return f"((slot *)(void *)(state)->scratch)\n{size}"
-        return "(state)->scratch" if self.schedule.scratch else "NULL"
-
-    def _counts(self) -> str:
-        """C that counts blocks; empty without CMSIS-NN."""
-        if self.cmsis_nn is None:
-            return ""
-        return f"""
-#ifdef {self.capitals}_BLOCKS
-#define COUNT_BLOCK(by_cmsis_nn) {self.name}_block(by_cmsis_nn)
-#else
-#define COUNT_BLOCK(by_cmsis_nn) ((void)0)
-#endif"""
-
-    def _joins(self) -> str:
-        """C that joins a ring and new rows to a window, or views a block, for each kind of view."""
-        named = "in_block" if self.schedule.write_buffers else "join_rows"
-        kinds = {"JOIN": named}
-        if self.schedule.calls.has_reals:
-            kinds["JOIN_OF_REALS"] = as_real(named)
-        is_used = self.schedule.joints or self.schedule.write_buffers
-        text = "\n".join(
-            f"#define {macro}(run, tensor, view) "
-            + (f"{function}(run, tensor, view)" if is_used else "((void)0)")
-            for macro, function in kinds.items()
-        )
-        if not self.schedule.write_buffers:
-            return text
-        parts = "((const sliced *)(run)->stage->layers[0].parameters)->parts"
-        is_last = f"((run)->stage->course != BY_PARTS || (run)->part + 1 == {parts})"
-        return f"{text}\n#define IS_LAST_PART(run) {is_last if self.schedule.has_parts else 1}"
-
-    def _as_tile(self) -> str:
-        """C that makes a view of a strip the view of a tile, for each kind of view."""
-        kinds = {"AS_TILE": "as_tile"}
-        if self.schedule.calls.has_reals:
-            kinds["AS_TILE_OF_REALS"] = as_real("as_tile")
-        has_tiles = self.schedule.has_tiles
-        return "\n".join(
-            f"#define {macro}(run, layer, view) "
-            + (f"{function}(run, layer, view)" if has_tiles else "((void)0)")
-            for macro, function in kinds.items()
-        )
-
-    def _begin_order(self) -> str:
-        if not self.schedule.order.turns:
-            return "((void)0)"
-        return "((state)->turn = (state)->place = (state)->round = 0)"
-
-    def _base(self) -> str:
-        """C for where a tensor begins, of a run or a state."""
-        if self.schedule.splits:
-            return "AT(from, (tensor)->offset)"
-        if not self.schedule.outside:
-            return "((from)->arena + (tensor)->offset)"
-        return """\\
-    ((tensor)->offset < 0 ? (from)->outside[-1 - (tensor)->offset] \\
-                          : (from)->arena + (tensor)->offset)"""
-
-    def _at(self) -> str:
-        """Return C for the address of an arena offset, in whichever memory contains it."""
-        bases = ["(from)->arena + (offset)"]
-        for number, split in enumerate(self.schedule.splits):
-            bases.append(f"(from)->outside[{number}] + ((offset) - {split})")
-        text = bases.pop()
-        for split, base in zip(self.schedule.splits[::-1], bases[::-1], strict=True):
-            text = f"((offset) < {split} ? {base} : {text})"
-        return text if bases else f"({text})"
-
-    def _row_copies(self) -> str:
-        """Return C that copies a row between buffers, by the hook of the caller if declared."""
-        core = "#define COPY_ROW(to, from, count) copy_elements(to, from, count)\n"
-        if not self.schedule.has_copies:
-            return core
-        count = "(uint32_t)((size_t)(count) * sizeof(slot))"
-        return f"""#ifdef {self.capitals}_COPY
-#define COPY_ROW(to, from, count) {self.name}_copy(to, from, {count})
-#else
-{core}#endif
-"""
-
-    def _moves(self) -> str:
-        """C that copies weights and finds them, where some are moved."""
-        name, capitals, moved = self.name, self.capitals, self.schedule.moved
-        if not moved.lines:
-            return """
-#define COPY_WEIGHTS(state, group) ((void)0)
-#define FIND_COPIES(state, stage) ((void)0)
-"""
-        wait = """#define COPY_AHEAD(to, from, bytes) COPY_BYTES(to, from, bytes)
-#define COPY_WEIGHTS(state, group) copy_weights(state, group)
-"""
-        if moved.is_ahead:
-            wait = f"""#ifdef {capitals}_COPY_AHEAD
-#define COPY_AHEAD(to, from, bytes) {name}_begin_copy(to, from, (uint32_t)(bytes))
-#define COPY_WEIGHTS(state, group) ({name}_end_copies(), copy_weights(state, group))
-#else
-{wait}#endif
-"""
-        return f"""
-#define MOVED {len(moved.lines)}
-#define FIND_COPIES(state, stage_at) \\
-    stage own_stage; \\
-    layer own_layers[MOST_LAYERS]; \\
-    movable own_numbers[{moved.most}]; \\
-    s = with_copies(state, stage_at, &own_stage, own_layers, own_numbers)
-#ifdef {capitals}_COPY
-#define COPY_BYTES(to, from, bytes) {name}_copy(to, from, (uint32_t)(bytes))
-#else
-#define COPY_BYTES(to, from, bytes) memcpy(to, from, (size_t)(bytes))
-#endif
-{wait}"""
 
 
 def weights_text(name: str, tables: Tables) -> str:

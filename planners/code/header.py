@@ -1,0 +1,241 @@
+"""The public header of a library: sizes, types, state, functions, hooks of the caller."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cnn2csdf.network import Network
+from planners.code.c_text import identifier
+from planners.code.calls.cmsis_nn import TARGETS, CmsisNN
+from planners.code.interface import Interface
+from planners.code.packaging import version_macro
+from planners.code.parts import COMMIT, comment
+from planners.code.ports import LibraryPort
+from planners.code.schedule import Schedule
+from planners.code.status import init_declared, status_declared, with_checksum
+from planners.plan.plan import Memory, StreamingPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeaderWriter:
+    """The text of NAME.h. counters: stages of the largest group; version: of the library."""
+
+    interface: Interface
+    cmsis_nn: CmsisNN | None
+    counters: int
+    version: str
+
+    @property
+    def _name(self) -> str:
+        return self.interface.name
+
+    @property
+    def _capitals(self) -> str:
+        return self._name.upper()
+
+    @property
+    def _schedule(self) -> Schedule:
+        return self.interface.schedule
+
+    @property
+    def _plan(self) -> StreamingPlan:
+        return self._schedule.plan
+
+    @property
+    def _network(self) -> Network:
+        return self.interface.network
+
+    @property
+    def _ports(self) -> tuple[LibraryPort, ...]:
+        return (*self.interface.inputs, *self.interface.outputs)
+
+    def text(self) -> str:
+        """Return the header."""
+        name, capitals = self._name, self._capitals
+        scratch = self._scratch()
+        outside = self.interface.field()
+        turn = "    uint16_t turn, place, round;\n" if self._schedule.order.turns else ""
+        variables = len(self._network.variables)
+        turn += f"    uint16_t oldest[{variables}];\n" if variables else ""
+        text = f"""/* {comment(self._network.name)}: inference in {self._plan.arena_bytes} bytes. */
+#ifndef {capitals}_H
+#define {capitals}_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+{version_macro(name, self.version)}
+{self._memories()}
+{self.interface.ports.macros()}{self._scratch_declared()}
+typedef {self._element()} {name}_element;
+
+{status_declared(name)}
+
+/* The execution state. The fields are private. */
+typedef struct {{
+    {name}_element *arena;
+    uint16_t library;
+    int16_t staged;
+    int32_t staged_offset;
+    uint16_t is_bottom_staged, staged_first, staged_end, group, last;
+    uint16_t fired[{self.counters}];
+{turn}{scratch}{outside}}} {name}_state;
+
+/* {self._begin_with()}, in use as long as the
+   state. Each instance has its own, and a state of its own. */
+{init_declared(name, self.interface.memories)}
+{self.interface.kept_declared()}
+/* Work a frame. Tensors lie row by row, in a row column by column, the channels of a place side by
+   side; tensors that are no feature maps as they are.{self._shifted()} */
+{name}_status {name}_{self.interface.verb}({self.interface.parameters()});
+
+/* An output in the arena, by its number from 0 on, between a frame and the next
+   one.{self._anywhere()} */
+const void *{name}_output(const {name}_state *state, int number);
+"""
+        text += self.interface.ports.declarations() + self.interface.declarations()
+        text += f"""
+{self._copy_declared()}#ifdef {capitals}_PROFILE
+/* For you to define: called before and after each firing of a stage, by the stage's number. */
+void {name}_profile_begin(int stage);
+void {name}_profile_end(int stage);
+#endif
+#ifdef {capitals}_YIELD
+/* For you to define: called after each firing of a stage, to feed a watchdog or to let other
+   tasks run. */
+void {name}_yield(void);
+#endif
+{self._blocks_declared()}
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+        return with_checksum(text)
+
+    def _scratch_declared(self) -> str:
+        """C for the bytes that CMSIS-NN works with; empty without it."""
+        if self.cmsis_nn is None:
+            return ""
+        lines = [f"/* What CMSIS-NN (commit {COMMIT[:8]}) works with, in the state. */"]
+        word = "#if"
+        for target, condition in TARGETS.items():
+            lines.append(f"{word} {condition}" if condition else "#else")
+            lines.append(f"#define {self._capitals}_SCRATCH_BYTES {self.cmsis_nn.scratch[target]}")
+            word = "#elif"
+        return "\n".join(["", *lines, "#endif"])
+
+    def _blocks_declared(self) -> str:
+        """C that declares the hook for blocks of rows; empty without CMSIS-NN."""
+        if self.cmsis_nn is None:
+            return ""
+        return f"""
+#ifdef {self._capitals}_BLOCKS
+/* For you to define: called behind each block of rows of a layer that CMSIS-NN computes: 1 where it
+   did, 0 where this library did, as rows did not lie one behind the other. */
+void {self._name}_block(int by_cmsis_nn);
+#endif
+"""
+
+    def _memories(self) -> str:
+        """C for the sizes of the arena, or of the memories, and where arrays for them lie."""
+        capitals, plan = self._capitals, self._plan
+        declarations = []
+        memories = plan.memories or (Memory(name="arena", size=plan.arena_bytes),)
+        for memory, word in zip(memories, self.interface.memories, strict=True):
+            named = f"{capitals}_{word.upper()}"
+            elements = max(self._schedule.elements(memory.size), 1)
+            declarations += [
+                f"#define {named}_BYTES {memory.size}",
+                f"#define {named}_ELEMENTS {elements}",
+            ]
+        for memory, word in zip(memories[1:], self.interface.memories[1:], strict=True):
+            platforms = ""
+            if memory.is_slow:
+                platforms = f"""if defined(ESP_PLATFORM)
+#include "esp_attr.h"
+#define {capitals}_IN_{word.upper()} EXT_RAM_BSS_ATTR
+#elif defined(__ZEPHYR__)
+#include <zephyr/linker/section_tags.h>
+#define {capitals}_IN_{word.upper()} Z_GENERIC_SECTION(.ext_ram.bss)
+#el"""
+            section = f".{'slow' if memory.is_slow else 'fast'}.{identifier(memory.name)}"
+            declarations.append(f"""
+/* Put behind the name of the array for {comment(memory.name)}; defined before, it is yours. */
+#ifndef {capitals}_IN_{word.upper()}
+#{platforms}if defined({capitals}_SECTIONS) || defined(ON_TARGET) /* a linker script has it */
+#define {capitals}_IN_{word.upper()} __attribute__((section("{section}")))
+#else
+#define {capitals}_IN_{word.upper()}
+#endif
+#endif""")
+        return "\n".join(declarations)
+
+    def _begin_with(self) -> str:
+        """Return the begin of a sentence on what NAME_init is given."""
+        sizes = [
+            f"{memory} of {self._capitals}_{memory.upper()}_ELEMENTS"
+            for memory in self.interface.memories
+        ]
+        return f"Begin with memory: {' and '.join(sizes)} elements"
+
+    def _copy_declared(self) -> str:
+        """C that declares the hook for copies, where the plan has some."""
+        name, capitals = self._name, self._capitals
+        text = ""
+        if self._schedule.has_copies or self._schedule.moved.lines:
+            text = f"""
+#ifdef {capitals}_COPY
+/* For you to define: copy bytes that do not overlap, by DMA for example; they are there when it
+   returns. */
+void {name}_copy(void *to, const void *from, uint32_t bytes);
+#endif
+"""
+        if self._schedule.moved.is_ahead:
+            text += f"""
+#ifdef {capitals}_COPY_AHEAD
+/* For you to define: begin to copy bytes that do not overlap, by DMA, while layers compute; and wait
+   until all copies that have begun are there. */
+void {name}_begin_copy(void *to, const void *from, uint32_t bytes);
+void {name}_end_copies(void);
+#endif
+"""
+        return text
+
+    def _anywhere(self) -> str:
+        """Return a sentence on numbers of more bytes than an element of the arena, if there are any."""
+        if not any(port.unit > 1 for port in self._ports):
+            return ""
+        return "\n   Numbers of several bytes begin at any byte there: copy them with memcpy."
+
+    def _shifted(self) -> str:
+        """Return a sentence on unsigned integers at the ends; none where there are none."""
+        ports = self._ports
+        names = [port.parameter for port in ports if port.is_signed_outside]
+        bits = 16 if self._schedule.calls.is_short else 8
+        verb = "are" if len(names) > 1 else "is"
+        return (
+            f"\n   uint{bits} in the file, int{bits} here, which is the value minus {2 ** (bits - 1)}, "
+            f"{verb} {', '.join(names)}."
+            if names
+            else ""
+        )
+
+    def _scratch(self) -> str:
+        """C for the field of the state in which layers keep what they work with."""
+        size = self._schedule.scratch * self._schedule.unit
+        if self.cmsis_nn is not None:
+            return f"    int32_t scratch[{self._capitals}_SCRATCH_BYTES / 4];\n"
+        return f"    {self._name}_element scratch[{self._schedule.scratch}];\n" if size else ""
+
+    def _element(self) -> str:
+        return (
+            ("int16_t" if self._schedule.calls.is_short else "int8_t")
+            if self._schedule.calls.is_integer
+            else "float"
+        )

@@ -1,0 +1,261 @@
+"""The macros of a library's C file: what the kernels and the scheduler are compiled with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planners.code.calls.cmsis_nn import CmsisNN
+from planners.code.interface import Interface
+from planners.code.layer_descriptor import TYPE
+from planners.code.machines import Target, helium_macros
+from planners.code.parts import as_real
+from planners.code.schedule import Schedule
+from planners.plan.weight_reads import GATHERED_ROW
+
+REAL_LIMITS = """#define LEAST_OF_REALS (-INFINITY)
+#define MOST_OF_REALS INFINITY
+#define SLOTS_OF_REALS ((int32_t)(sizeof(real) / sizeof(slot)))
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MacroWriter:
+    """The text of NAME.c before the kernels that it includes."""
+
+    interface: Interface
+    cmsis_nn: CmsisNN | None
+    target: Target
+
+    @property
+    def _name(self) -> str:
+        return self.interface.name
+
+    @property
+    def _capitals(self) -> str:
+        return self._name.upper()
+
+    @property
+    def _schedule(self) -> Schedule:
+        return self.interface.schedule
+
+    def text(self) -> str:
+        """Return includes, types and macros."""
+        name, capitals, schedule = self._name, self._capitals, self._schedule
+        has_reals = schedule.calls.has_reals
+        helium = helium_macros(self.target) if schedule.calls.is_integer else ""
+        variables = len(self.interface.network.variables)
+        included = "" if self.cmsis_nn is None else "#include <arm_nnfunctions.h>\n"
+        # Assembly for Cortex-M reads weights as stored, and subtracts no zero points from them.
+        tables = schedule.tables
+        is_plain = tables.factors_are_small and not tables.weights_have_zeros
+        has_left = schedule.has_tiles or bool(schedule.write_buffers)
+        forgets = "((void)0)"
+        if variables:
+            forgets = "memset((state)->oldest, 0, sizeof (state)->oldest)"
+        return f"""#include <math.h>
+#include <stddef.h>
+#include <string.h>
+{included}
+#include "{name}.h"
+
+typedef {name}_element slot; /* of the arena */
+typedef slot element;
+{TYPE if has_reals else ""}typedef {name}_state instance;
+
+{helium}#define LEAST ({self._limits()[0]})
+#define MOST ({self._limits()[1]})
+#define SLOTS 1
+#define WEIGHTS_HAVE_ZEROS {int(tables.weights_have_zeros)}
+#define SUMS_ROUND_ONCE {int(tables.sums_round_once)}
+#define FACTORS_ARE_SMALL {int(is_plain)}
+#define SUMS_ARE_NARROW {int(is_plain and tables.sums_are_narrow)}
+{REAL_LIMITS if has_reals else ""}#define GROUPS {len(self._schedule.plan.groups)}
+#define MOST_TAPS {schedule.most_taps}
+#define MOST_GATHERED {schedule.most_gathered}
+#define FEW {GATHERED_ROW}
+#define MOST_RANGES {schedule.most_ranges}
+#define MOST_LAYERS {schedule.most_layers}
+#define MOST_NEIGHBOURS {schedule.most_neighbours}
+#define SCRATCH(state) {self._scratch_at()}
+#define SWEEP {self.sweep}
+#define OUTSIDE(state) {"(state)->outside" if self.interface.field() else "NULL"}
+#define BASE(from, tensor) {self._base()}
+#define AT(from, offset) {self._at()}
+#define ADVANCE {self.advance}
+#define TAKE_ROW(to, from, count) {self._take_row()}
+#define CAN_STAGE {0 if schedule.order.turns else 1}
+#define TURNS {len(schedule.order.turns)}
+#define DUPLICATES {schedule.duplicates}
+#define GIVE_COPIES(run) {"give_copies(run)" if schedule.duplicates else "((void)0)"}
+#define JOINTS {schedule.joints}
+#define JOINT_TABLE {"joints" if schedule.joints else "NULL"}
+{self._joins()}
+#define VARIABLES {variables}
+#define OLDEST(state) {"(state)->oldest" if variables else "NULL"}
+#define FORGET_OLDEST(state) {forgets}
+#define TAKE_OVER(state) {"take_rows_over(state)" if variables else "((void)0)"}
+#define BEGINNINGS {len(schedule.beginnings)}
+#define HAS_COPIES {int(schedule.has_copies)}
+#define HAS_TILES {int(schedule.has_tiles)}
+#define FROM_LEFT(view, column) {"((column) - (view)->left)" if has_left else "(column)"}
+#define WORK_TILES(run) {"work_tiles(run)" if schedule.has_tiles else "((void)0)"}
+{self._as_tile()}
+#define BEGIN_ORDER(state) {self._begin_order()}
+
+{self._row_copies()}{self._moves()}
+#ifdef {capitals}_PROFILE
+#define PROFILE_BEGIN(stage) {name}_profile_begin(stage)
+#define PROFILE_END(stage) {name}_profile_end(stage)
+#else
+#define PROFILE_BEGIN(stage) ((void)0)
+#define PROFILE_END(stage) ((void)0)
+#endif
+#ifdef {capitals}_YIELD
+#define YIELD() {name}_yield()
+#else
+#define YIELD() ((void)0)
+#endif{self._counts()}"""
+
+    def _limits(self) -> tuple[str, str]:
+        """The least and the largest element, in C."""
+        if not self._schedule.calls.is_integer:
+            return "-INFINITY", "INFINITY"
+        return ("-32768", "32767") if self._schedule.calls.is_short else ("-128", "127")
+
+    @property
+    def sweep(self) -> str:
+        """The C function that iterates over the columns of a stage."""
+        return "sweep_parts" if self._schedule.has_parts else "sweep"
+
+    @property
+    def advance(self) -> str:
+        """The C function that continues a frame."""
+        return "advance_in_order" if self._schedule.order.turns else "advance"
+
+    def _take_row(self) -> str:
+        """C that copies a row of the caller into the arena."""
+        streamed = [
+            port for port in self.interface.inputs if port.layer == self.interface.streamed_input
+        ]
+        shifted = [port for port in streamed if port.is_shifted]
+        if not shifted:
+            return "copy_elements(to, from, count)"
+        elements = "count" if shifted[0].unit == 1 else f"(count) / {shifted[0].unit}"
+        return f"{shifted[0].copying}(to, from, {elements})"
+
+    def _scratch_at(self) -> str:
+        """C for where layers keep what they work with."""
+        if self.cmsis_nn is not None:
+            size = f"#define SCRATCH_BYTES {self._capitals}_SCRATCH_BYTES"
+            return f"((slot *)(void *)(state)->scratch)\n{size}"
+        return "(state)->scratch" if self._schedule.scratch else "NULL"
+
+    def _counts(self) -> str:
+        """C that counts blocks; empty without CMSIS-NN."""
+        if self.cmsis_nn is None:
+            return ""
+        return f"""
+#ifdef {self._capitals}_BLOCKS
+#define COUNT_BLOCK(by_cmsis_nn) {self._name}_block(by_cmsis_nn)
+#else
+#define COUNT_BLOCK(by_cmsis_nn) ((void)0)
+#endif"""
+
+    def _joins(self) -> str:
+        """C that joins a ring and new rows to a window, or views a block, for each kind of view."""
+        named = "in_block" if self._schedule.write_buffers else "join_rows"
+        kinds = {"JOIN": named}
+        if self._schedule.calls.has_reals:
+            kinds["JOIN_OF_REALS"] = as_real(named)
+        is_used = self._schedule.joints or self._schedule.write_buffers
+        text = "\n".join(
+            f"#define {macro}(run, tensor, view) "
+            + (f"{function}(run, tensor, view)" if is_used else "((void)0)")
+            for macro, function in kinds.items()
+        )
+        if not self._schedule.write_buffers:
+            return text
+        parts = "((const sliced *)(run)->stage->layers[0].parameters)->parts"
+        is_last = f"((run)->stage->course != BY_PARTS || (run)->part + 1 == {parts})"
+        return f"{text}\n#define IS_LAST_PART(run) {is_last if self._schedule.has_parts else 1}"
+
+    def _as_tile(self) -> str:
+        """C that makes a view of a strip the view of a tile, for each kind of view."""
+        kinds = {"AS_TILE": "as_tile"}
+        if self._schedule.calls.has_reals:
+            kinds["AS_TILE_OF_REALS"] = as_real("as_tile")
+        has_tiles = self._schedule.has_tiles
+        return "\n".join(
+            f"#define {macro}(run, layer, view) "
+            + (f"{function}(run, layer, view)" if has_tiles else "((void)0)")
+            for macro, function in kinds.items()
+        )
+
+    def _begin_order(self) -> str:
+        if not self._schedule.order.turns:
+            return "((void)0)"
+        return "((state)->turn = (state)->place = (state)->round = 0)"
+
+    def _base(self) -> str:
+        """C for where a tensor begins, of a run or a state."""
+        if self._schedule.splits:
+            return "AT(from, (tensor)->offset)"
+        if not self._schedule.outside:
+            return "((from)->arena + (tensor)->offset)"
+        return """\\
+    ((tensor)->offset < 0 ? (from)->outside[-1 - (tensor)->offset] \\
+                          : (from)->arena + (tensor)->offset)"""
+
+    def _at(self) -> str:
+        """Return C for the address of an arena offset, in whichever memory contains it."""
+        bases = ["(from)->arena + (offset)"]
+        for number, split in enumerate(self._schedule.splits):
+            bases.append(f"(from)->outside[{number}] + ((offset) - {split})")
+        text = bases.pop()
+        for split, base in zip(self._schedule.splits[::-1], bases[::-1], strict=True):
+            text = f"((offset) < {split} ? {base} : {text})"
+        return text if bases else f"({text})"
+
+    def _row_copies(self) -> str:
+        """Return C that copies a row between buffers, by the hook of the caller if declared."""
+        core = "#define COPY_ROW(to, from, count) copy_elements(to, from, count)\n"
+        if not self._schedule.has_copies:
+            return core
+        count = "(uint32_t)((size_t)(count) * sizeof(slot))"
+        return f"""#ifdef {self._capitals}_COPY
+#define COPY_ROW(to, from, count) {self._name}_copy(to, from, {count})
+#else
+{core}#endif
+"""
+
+    def _moves(self) -> str:
+        """C that copies weights and finds them, where some are moved."""
+        name, capitals, moved = self._name, self._capitals, self._schedule.moved
+        if not moved.lines:
+            return """
+#define COPY_WEIGHTS(state, group) ((void)0)
+#define FIND_COPIES(state, stage) ((void)0)
+"""
+        wait = """#define COPY_AHEAD(to, from, bytes) COPY_BYTES(to, from, bytes)
+#define COPY_WEIGHTS(state, group) copy_weights(state, group)
+"""
+        if moved.is_ahead:
+            wait = f"""#ifdef {capitals}_COPY_AHEAD
+#define COPY_AHEAD(to, from, bytes) {name}_begin_copy(to, from, (uint32_t)(bytes))
+#define COPY_WEIGHTS(state, group) ({name}_end_copies(), copy_weights(state, group))
+#else
+{wait}#endif
+"""
+        return f"""
+#define MOVED {len(moved.lines)}
+#define FIND_COPIES(state, stage_at) \\
+    stage own_stage; \\
+    layer own_layers[MOST_LAYERS]; \\
+    movable own_numbers[{moved.most}]; \\
+    s = with_copies(state, stage_at, &own_stage, own_layers, own_numbers)
+#ifdef {capitals}_COPY
+#define COPY_BYTES(to, from, bytes) {name}_copy(to, from, (uint32_t)(bytes))
+#else
+#define COPY_BYTES(to, from, bytes) memcpy(to, from, (size_t)(bytes))
+#endif
+{wait}"""
