@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.cli import answers, loading, parsers
-from csdf.cli.frame.long_work import stop_after, working
+from csdf.cli.frame.long_work import limited, telling, working
 from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency
 from csdf.errors import CsdfError, GaveUp
@@ -38,8 +38,11 @@ from csdf.mapping.throughput import MappedThroughput, mapped_throughput
 from csdf.model.graph import Graph
 from csdf.search.variables import UNITS
 from csdf.status import Status
+from csdf.time_limit import Stop
 
 PROGRAM = "csdf map"
+# Share of the time for the search of a mapping that is executed or whose buffers are searched next.
+SEARCH = 0.5
 DRAWN = 4  # iterations in a picture beyond those of the prefixes
 
 
@@ -51,10 +54,11 @@ def work(options: argparse.Namespace) -> int:
         options.refuse("--minimize processors needs --period or --throughput")
     if options.unit != "tokens" and options.minimize != "buffers":
         options.refuse("--unit is for --minimize buffers")
-    answer = _answer(options)
-    is_live = answer.throughput is not None and answer.throughput.deadlock is None
-    is_aligned = is_live and options.tdma_start == "aligned"
-    aligned = _aligned_execution(answer, options) if is_aligned else None
+    with limited(options.time_limit) as stop:
+        answer = _answer(options, stop)
+        is_live = answer.throughput is not None and answer.throughput.deadlock is None
+        is_aligned = is_live and options.tdma_start == "aligned"
+        aligned = _aligned_execution(answer, stop) if is_aligned else None
     answers.show(as_json(answer, aligned), _lines(answer, aligned), options)
     if options.platform_output:
         write_platform(options.platform_output, answer.platform)
@@ -68,7 +72,8 @@ def work(options: argparse.Namespace) -> int:
             write_mapping(options.output, answer.mapping)
         remark(PROGRAM, f"wrote {options.output}: the mapping")
     if options.plot and is_live and answer.throughput is not None:
-        execution = _executed(answer, options, _drawn_iterations(answer))
+        with limited(options.time_limit) as stop:
+            execution = _executed(answer, stop, _drawn_iterations(answer))
         about = (f"{answer.graph.name}: period {answer.throughput.period}", execution)
         loading.plot(options, "csdf.draw.charts", "gantt_picture", *about)
     is_unknown = is_aligned and aligned is None
@@ -158,7 +163,7 @@ def command_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _answer(options: argparse.Namespace) -> MapAnswer:
+def _answer(options: argparse.Namespace, stop: Stop) -> MapAnswer:
     required = _required(options)
     if (
         options.platform is None
@@ -173,12 +178,11 @@ def _answer(options: argparse.Namespace) -> MapAnswer:
     else:
         graph = concurrency.read(options.file, options)
         if options.mapping is None:
-            return _searched(graph, options, required)
+            return _searched(graph, options, required, stop)
         platform, mapping = _platform(options, graph), read_mapping(options.mapping)
     if options.minimize == "buffers":
-        return _with_least_buffers(graph, platform, mapping, options, None)
+        return _with_least_buffers(graph, platform, mapping, options, stop)
     with working(f"analysing the mapping of {graph.name}"):
-        stop = stop_after(options.time_limit)
         throughput = mapped_throughput(graph, platform, mapping, budget=stop)
     return MapAnswer(graph, platform, mapping, throughput, required=required)
 
@@ -193,13 +197,15 @@ def _platform(options: argparse.Namespace, graph: Graph) -> Platform:
     return equal_processors(options.processors or len(graph.actors))
 
 
-def _searched(graph: Graph, options: argparse.Namespace, required: Fraction | None) -> MapAnswer:
+def _searched(
+    graph: Graph, options: argparse.Namespace, required: Fraction | None, stop: Stop
+) -> MapAnswer:
     if required is None and options.platform is None and options.processors is None:
         raise CsdfError(
             f"{options.file}: no platform in it; give --platform FILE or --processors N"
         )
     platform = _platform(options, graph)
-    stop = stop_after(options.time_limit, lambda progress: f"mapping {graph.name}: {progress.at}")
+    stop = telling(stop, lambda progress: f"mapping {graph.name}: {progress.at}")
     if required is not None and options.minimize != "buffers":
         fewest = fewest_processors(graph, platform, period=required, budget=stop)
         _remark_on_proofs(fewest.status)
@@ -210,11 +216,11 @@ def _searched(graph: Graph, options: argparse.Namespace, required: Fraction | No
         return MapAnswer(
             graph, platform, fewest.mapping, fewest.found, least=fewest, required=required
         )
-    share = stop if options.minimize is None else stop.part(share=0.5)
-    best = best_mapping(graph, platform, budget=share)
+    is_last = options.minimize is None and options.tdma_start == "any"
+    best = best_mapping(graph, platform, budget=stop if is_last else stop.part(share=SEARCH))
     _remark_on_proofs(best.status)
     if options.minimize == "buffers":
-        return _with_least_buffers(graph, platform, best.mapping, options, best)
+        return _with_least_buffers(graph, platform, best.mapping, options, stop, best)
     return MapAnswer(graph, platform, best.mapping, best.found, best=best)
 
 
@@ -228,31 +234,28 @@ def _with_least_buffers(
     platform: Platform,
     mapping: Mapping,
     options: argparse.Namespace,
-    best: BestMapping | None,
+    stop: Stop,
+    best: BestMapping | None = None,
 ) -> MapAnswer:
     required = _required(options)
-    stop = stop_after(
-        options.time_limit, lambda progress: f"sizing the buffers of {graph.name}: {progress.done}"
-    )
+    stop = telling(stop, lambda progress: f"sizing the buffers of {graph.name}: {progress.done}")
     sized = min_buffers(graph, platform, mapping, period=required, unit=options.unit, budget=stop)
     return MapAnswer(graph, platform, sized.mapping, sized.found, best, sized, required)
 
 
-def _aligned_execution(answer: MapAnswer, options: argparse.Namespace) -> MappedExecution | None:
+def _aligned_execution(answer: MapAnswer, stop: Stop) -> MappedExecution | None:
     """Return the execution with TDMA wheels from time 0 on; None, with a remark, where it gave up."""
     try:
-        return _executed(answer, options)
+        return _executed(answer, stop)
     except GaveUp as error:
         remark(PROGRAM, f"unknown with all TDMA wheels from time 0 on: {error}")
         return None
 
 
-def _executed(
-    answer: MapAnswer, options: argparse.Namespace, iterations: int | None = None
-) -> MappedExecution:
+def _executed(answer: MapAnswer, stop: Stop, iterations: int | None = None) -> MappedExecution:
     if answer.mapping is None:
         raise AssertionError("only a mapping is executed")
-    stop = stop_after(options.time_limit, f"executing {answer.graph.name}")
+    stop = telling(stop, f"executing {answer.graph.name}")
     return mapped_execution(
         answer.graph, answer.platform, answer.mapping, iterations=iterations, budget=stop
     )

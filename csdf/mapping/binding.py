@@ -5,6 +5,7 @@ It says nothing of orders; csdf.mapping.throughput adds those.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -13,7 +14,15 @@ from math import gcd
 from csdf.analysis.bound_channels import bound_channels
 from csdf.analysis.consistency import repetition_vector
 from csdf.errors import counted
-from csdf.mapping.model import Buffer, Connection, Core, InvalidMapping, Mapping, Platform
+from csdf.mapping.model import (
+    Buffer,
+    Connection,
+    Core,
+    InvalidMapping,
+    Mapping,
+    Platform,
+    StaticOrder,
+)
 from csdf.model.graph import (
     Actor,
     Channel,
@@ -56,6 +65,19 @@ def response_time(duration: int, wheel: int, own: int) -> int:
     Source: Bekooij et al., Predictable embedded multiprocessor system design, SCOPES 2004.
     """
     return duration + -(-duration // own) * (wheel - own)
+
+
+def response_times(actor: Actor, core: Core, factor: Fraction) -> tuple[int, ...]:
+    """Return the response times of an actor's phases on a processor: its durations without a slice.
+
+    factor: time units of the actor's durations in one of the user. Raises InvalidMapping as
+    `durations_on` does.
+    """
+    durations = durations_on(actor, core)
+    if core.wheel is None or core.slice is None:
+        return durations
+    wheel, slice_ticks = int(core.wheel * factor), int(core.slice * factor)
+    return tuple(response_time(duration, wheel, slice_ticks) for duration in durations)
 
 
 def transfer_time(channel: Channel, connection: Connection) -> int:
@@ -155,10 +177,11 @@ class _Binding:
         if name is None:
             return replace(actor, processors=())
         core = self.platform.core(name)
-        durations = durations_on(actor, core)
-        if is_conservative and core.wheel is not None and core.slice is not None:
-            wheel, slice_ticks = int(core.wheel * self.factor), int(core.slice * self.factor)
-            durations = tuple(response_time(duration, wheel, slice_ticks) for duration in durations)
+        durations = (
+            response_times(actor, core, self.factor)
+            if is_conservative
+            else durations_on(actor, core)
+        )
         return Actor(name=actor.name, durations=durations)
 
     def add(self, channel: Channel) -> None:
@@ -247,41 +270,45 @@ def require_valid(graph: Graph, platform: Platform, mapping: Mapping) -> None:
     Each order has to hold exactly the actors of its processor, in its periodic list all equally
     often against the repetition vector.
     """
-    for actor, core in mapping.binding.items():
-        if actor not in {actor.name for actor in graph.actors}:
+    actors = {actor.name for actor in graph.actors}
+    for actor in mapping.binding:
+        if actor not in actors:
             raise InvalidMapping(
                 f"the binding names {actor!r}, which is no actor of {graph.name!r}"
             )
-        platform.core(core)
     channels = {channel.name for channel in graph.channels}
     for name in (*mapping.buffers, *mapping.delays):
         if name not in channels:
             raise InvalidMapping(f"there is no channel {name!r} in {graph.name!r}")
-    used = dict.fromkeys(mapping.binding.values())
+    used: dict[str, set[str]] = {}  # the actors of each processor
+    for actor, core in mapping.binding.items():
+        used.setdefault(core, set()).add(actor)
     for core in used:
+        platform.core(core)
         if core not in mapping.orders:
             raise InvalidMapping(f"processor {core!r} has actors, but no static order")
     repetitions = repetition_vector(graph)
     for core in mapping.orders:
         platform.core(core)
-        _require_order(core, mapping, repetitions)
+        _require_order(core, mapping.orders[core], used.get(core, set()), repetitions)
 
 
-def _require_order(core: str, mapping: Mapping, repetitions: dict[str, int]) -> None:
-    order = mapping.orders[core]
-    bound = {actor for actor, bound_to in mapping.binding.items() if bound_to == core}
+def _require_order(
+    core: str, order: StaticOrder, bound: set[str], repetitions: dict[str, int]
+) -> None:
     for actor in (*order.prefix, *order.periodic):
         if actor not in bound:
             raise InvalidMapping(
                 f"the order of processor {core!r} names {actor!r}, which is not bound to it"
             )
-    first = next(iter(order.periodic))
-    iterations = Fraction(order.periodic.count(first), repetitions[first])
-    for actor in bound:
-        firings = order.periodic.count(actor)
+    counts = Counter(order.periodic)
+    first = order.periodic[0]
+    iterations = Fraction(counts[first], repetitions[first])
+    for actor in sorted(bound):
+        firings = counts[actor]
         if firings != iterations * repetitions[actor] or not firings:
             raise InvalidMapping(
                 f"the order of processor {core!r} has {counted(firings, 'firing')} of {actor!r} "
-                f"and {order.periodic.count(first)} of {first!r}; an iteration has "
+                f"and {counts[first]} of {first!r}; an iteration has "
                 f"{repetitions[actor]} and {repetitions[first]}"
             )

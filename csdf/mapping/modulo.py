@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from heapq import heapify, heappop, heappush
 
 from csdf.mapping.model import Mapping, StaticOrder
-from csdf.mapping.problem import MappingProblem
+from csdf.mapping.problem import MappingProblem, iteration_order
 
 EJECTIONS = 20  # how often a firing may lose its place, on average, before the period is given up
 MOST_STEPS = 10_000  # beyond one for each firing
@@ -55,7 +56,8 @@ class _Schedule:
             self.out_of[dependency.before].append((dependency.after, gap))
         self.start: list[int | None] = [None] * len(self.core)
         self.latest: list[int | None] = [None] * len(self.core)  # before it lost its place
-        self.wheels: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+        self.wheels = [_Wheel(self.period) for _ in problem.platform.cores]
+        self.order = iteration_order(problem)
 
     def starts(self, look: Callable[[], None]) -> list[int] | None:
         if any(duration > self.period for duration in self.durations):
@@ -63,23 +65,27 @@ class _Schedule:
         heights = self._heights(look)
         if heights is None:
             return None
-        waiting = sorted((-height, firing) for firing, height in enumerate(heights))
+        waiting = [(-height, firing) for firing, height in enumerate(heights)]
+        heapify(waiting)
         for _ in range(len(self.core) + min(EJECTIONS * len(self.core), MOST_STEPS)):
             look()
             if not waiting:
                 return [start for start in self.start if start is not None]
-            _, firing = waiting.pop(0)
+            _, firing = heappop(waiting)
             for lost in self._place(firing):
-                insort(waiting, (-heights[lost], lost))
+                heappush(waiting, (-heights[lost], lost))
         return None
 
     def _heights(self, look: Callable[[], None]) -> list[int] | None:
         """Return the longest path from each firing to an end; None for a cycle above the period."""
         heights = [0] * len(self.core)
+        # Against the order of an iteration each round settles all paths with one more dependency
+        # on an earlier iteration; in the order of the actors it would be one more dependency.
+        backwards = self.order[::-1]
         for _ in range(len(self.core) + 1):
             look()
             has_changed = False
-            for before in reversed(range(len(self.core))):
+            for before in backwards:
                 for after, gap in self.out_of[before]:
                     if heights[after] + gap > heights[before]:
                         heights[before] = heights[after] + gap
@@ -95,20 +101,19 @@ class _Schedule:
             begin = self.start[before]
             if begin is not None:
                 earliest = max(earliest, begin + gap)
-        start = self._free_from(firing, earliest)
+        duration, wheel = self.durations[firing], self.wheels[self.core[firing]]
+        start = wheel.free_from(earliest, duration)
         lost = []
         if start is None:
             last = self.latest[firing]
             # Rau's iterative modulo scheduling: a forced firing moves on by at least one, so that
             # two firings do not evict each other for ever.
             start = earliest if last is None or earliest > last else last + 1
-            lost = self._in_the_way(firing, start)
+            lost = wheel.occupants(start, duration)
             for firing_lost in lost:
                 self._remove(firing_lost)
         self.start[firing] = self.latest[firing] = start
-        if self.durations[firing]:
-            begin = start % self.period
-            insort(self.wheels[self.core[firing]], (begin, begin + self.durations[firing], firing))
+        wheel.occupy(firing, start, duration)
         for after, gap in self.out_of[firing]:
             begin = self.start[after]
             if begin is not None and begin < start + gap and after != firing:
@@ -116,39 +121,86 @@ class _Schedule:
                 lost.append(after)
         return lost
 
-    def _free_from(self, firing: int, earliest: int) -> int | None:
-        """Return the first start within a period at which the processor is free long enough."""
-        duration = self.durations[firing]
-        wheel = self.wheels[self.core[firing]]
-        if not duration or not wheel:
-            return earliest
-        place = earliest % self.period
-        following = bisect_right(wheel, place, key=lambda interval: interval[0])
-        free = max(place, wheel[following - 1][1] - (self.period if following == 0 else 0))
-        for number in range(following, following + len(wheel)):
-            turn, index = divmod(number, len(wheel))
-            begin, end, _ = wheel[index]
-            if free + duration <= begin + turn * self.period:
-                break
-            free = max(free, end + turn * self.period)
-        return None if free >= place + self.period else earliest + free - place
+    def _remove(self, firing: int) -> None:
+        start = self.start[firing]
+        if start is not None:
+            self.wheels[self.core[firing]].leave(firing, start, self.durations[firing])
+        self.start[firing] = None
 
-    def _in_the_way(self, firing: int, start: int) -> list[int]:
-        begin = start % self.period
-        end = begin + self.durations[firing]
+
+class _Wheel:
+    """The time of one processor modulo the period: firings that share no time, and busy blocks.
+
+    A block is a run of firings without a gap. Only gaps matter for the next firing, and a wheel that
+    fills up has few blocks, however many firings. An end may exceed the period; the block then
+    continues at the begin of the wheel.
+    """
+
+    def __init__(self, period: int) -> None:
+        self._period = period
+        self._firings: list[tuple[int, int, int]] = []  # begin, end, firing; by begin
+        self._begins: list[int] = []  # of blocks, ascending
+        self._ends: list[int] = []
+
+    def free_from(self, earliest: int, duration: int) -> int | None:
+        """Return the first start within a period at which the processor is free long enough."""
+        begins, ends, period = self._begins, self._ends, self._period
+        if not duration or not begins:
+            return earliest
+        place = earliest % period
+        following = bisect_right(begins, place)
+        free = max(place, ends[following - 1] - (period if following == 0 else 0))
+        for number in range(following, following + len(begins) + 1):
+            turn, index = divmod(number, len(begins))
+            if free + duration <= begins[index] + turn * period:
+                break
+            free = max(free, ends[index] + turn * period)
+        return None if free >= place + period else earliest + free - place
+
+    def occupants(self, start: int, duration: int) -> list[int]:
+        """Return the firings that are executed at some time of these."""
+        begin = start % self._period
+        end = begin + duration
         return [
-            occupant
-            for first, last, occupant in self.wheels[self.core[firing]]
+            firing
+            for first, last, firing in self._firings
             if any(
                 first + turn < end and begin < last + turn
-                for turn in (0, self.period, -self.period)
+                for turn in (0, self._period, -self._period)
             )
         ]
 
-    def _remove(self, firing: int) -> None:
-        self.start[firing] = None
-        wheel = self.wheels[self.core[firing]]
-        wheel[:] = [entry for entry in wheel if entry[2] != firing]
+    def occupy(self, firing: int, start: int, duration: int) -> None:
+        """Add a firing in a gap; a firing without duration takes none."""
+        if not duration:
+            return
+        begins, ends = self._begins, self._ends
+        begin = start % self._period
+        end = begin + duration
+        insort(self._firings, (begin, end, firing))
+        block = bisect_right(begins, begin)
+        if block and ends[block - 1] == begin:
+            block -= 1
+            ends[block] = end
+        else:
+            begins.insert(block, begin)
+            ends.insert(block, end)
+        if block + 1 < len(begins) and begins[block + 1] == end:
+            ends[block] = ends.pop(block + 1)
+            del begins[block + 1]
+
+    def leave(self, firing: int, start: int, duration: int) -> None:
+        """Remove a firing; its block falls into the parts before and after it."""
+        if not duration:
+            return
+        begins, ends = self._begins, self._ends
+        begin = start % self._period
+        end = begin + duration
+        del self._firings[bisect_left(self._firings, (begin, end, firing))]
+        block = bisect_right(begins, begin) - 1
+        parts = [part for part in ((begins[block], begin), (end, ends[block])) if part[0] < part[1]]
+        begins[block : block + 1] = [first for first, _ in parts]
+        ends[block : block + 1] = [last for _, last in parts]
 
 
 def mapping_of(

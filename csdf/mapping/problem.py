@@ -14,9 +14,9 @@ from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.expansion import needed_firings
 from csdf.analysis.throughput import throughput
 from csdf.errors import CsdfError, GaveUp
-from csdf.mapping.binding import bound_graph, durations_on, transfer_time
+from csdf.mapping.binding import bound_graph, durations_on, response_times, transfer_time
 from csdf.mapping.model import InvalidMapping, Mapping, Platform
-from csdf.model.graph import Graph
+from csdf.model.graph import Actor, Graph, in_finer_time
 
 MOST_FIRINGS = 20_000  # of an iteration that is mapped
 MOST_SHARED = 10**8  # sum of loads of which all subsets are summed up
@@ -121,6 +121,7 @@ def mapping_problem(graph: Graph, platform: Platform) -> MappingProblem:
             f"up to {MOST_FIRINGS}. Give a mapping with --mapping"
         )
     scaled = bound_graph(graph, platform, Mapping(binding={}), is_conservative=False)
+    finer = in_finer_time(graph, graph.time_unit.numerator)
     actors = tuple(actor.name for actor in graph.actors)
     first: list[int] = []
     firings: list[tuple[int, int]] = []
@@ -133,7 +134,10 @@ def mapping_problem(graph: Graph, platform: Platform) -> MappingProblem:
         actors=actors,
         firings=tuple(firings),
         first=tuple(first),
-        works=tuple(_works(graph, platform, name, repetitions[name]) for name in actors),
+        works=tuple(
+            _works(actor, platform, 1 / finer.time_unit, repetitions[actor.name])
+            for actor in finer.actors
+        ),
         dependencies=_dependencies(scaled, repetitions, dict(zip(actors, first, strict=True))),
         sent=frozenset(channel.name for channel in graph.channels),
         time_unit=scaled.time_unit,
@@ -141,30 +145,31 @@ def mapping_problem(graph: Graph, platform: Platform) -> MappingProblem:
 
 
 def _works(
-    graph: Graph, platform: Platform, name: str, count: int
+    actor: Actor, platform: Platform, factor: Fraction, count: int
 ) -> tuple[tuple[int, ...] | None, ...]:
-    durations_on_cores: list[tuple[int, ...] | None] = []
-    refusals = []
+    """Return the durations of an actor's firings in an iteration, on each processor.
+
+    factor: time units of the actor's durations in one of the user. Raises InvalidMapping where it can
+    run nowhere.
+    """
+    on_types: dict[tuple[object, ...], tuple[int, ...] | None] = {}
+    rows: list[tuple[int, ...] | None] = []
+    refusal: InvalidMapping | None = None
     for core in platform.cores:
-        try:
-            durations_on(graph.actor(name), core)
-        except InvalidMapping as error:
-            refusals.append(error)
-            durations_on_cores.append(None)
-            continue
-        alone = bound_graph(
-            replace(graph, actors=(graph.actor(name),), channels=(), origin=None),
-            platform,
-            Mapping(binding={name: core.name}),
-            is_conservative=True,
-        )
-        durations = alone.actor(name).durations
-        durations_on_cores.append(
-            tuple(durations[index % len(durations)] for index in range(count))
-        )
-    if len(refusals) == len(durations_on_cores):
-        raise refusals[0]
-    return tuple(durations_on_cores)
+        kind = (core.type, core.wheel, core.slice)
+        if kind not in on_types:
+            try:
+                durations = response_times(actor, core, factor)
+            except InvalidMapping as error:
+                refusal = refusal or error
+                on_types[kind] = None
+            else:
+                whole, rest = divmod(count, len(durations))
+                on_types[kind] = durations * whole + durations[:rest]
+        rows.append(on_types[kind])
+    if refusal is not None and not any(row is not None for row in rows):
+        raise refusal
+    return tuple(rows)
 
 
 def _dependencies(
@@ -179,6 +184,26 @@ def _dependencies(
             before, after = first[channel.producer] + index, first[channel.consumer] + firing
             dependencies.append(Dependency(before, after, -distance, channel.name))
     return tuple(dependencies)
+
+
+def iteration_order(problem: MappingProblem) -> list[int]:
+    """Return the firings of an iteration, each after the firings of that iteration it waits for.
+
+    Kahn's topological order of the dependencies within an iteration, which a live graph has.
+    """
+    waits = [0] * len(problem.firings)
+    followers: list[list[int]] = [[] for _ in problem.firings]
+    for dependency in problem.dependencies:
+        if dependency.distance <= 0:
+            waits[dependency.after] += 1
+            followers[dependency.before].append(dependency.after)
+    order = [firing for firing, count in enumerate(waits) if not count]
+    for firing in order:
+        for after in followers[firing]:
+            waits[after] -= 1
+            if not waits[after]:
+                order.append(after)
+    return order
 
 
 def lower_bound(problem: MappingProblem) -> Fraction:

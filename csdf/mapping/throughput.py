@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping as Map
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -188,8 +188,8 @@ def ordered_graph(graph: Graph, orders: Map[str, StaticOrder]) -> Graph:
         rings[core] = order.periodic[start:] + order.periodic[:start]
     phases = {actor.name: actor.phases for actor in graph.actors}
     for ring in rings.values():
-        for actor in dict.fromkeys(ring):
-            phases[actor] = lcm(phases[actor], ring.count(actor))
+        for actor, count in Counter(ring).items():
+            phases[actor] = lcm(phases[actor], count)
     actors = tuple(
         Actor(
             name=actor.name,

@@ -12,7 +12,7 @@ from csdf.errors import CsdfError
 from csdf.generation import GraphShape, random_graph
 from csdf.io.graph_files import read_graph
 from csdf.mapping.model import Connection, Core, InvalidMapping, Mapping, Platform, StaticOrder
-from csdf.mapping.modulo import mapping_of, shortest_order
+from csdf.mapping.modulo import _Wheel, mapping_of, modulo_schedule, shortest_order
 from csdf.mapping.problem import mapping_problem
 from csdf.mapping.search import best_mapping, equal_processors, largest_below
 from csdf.mapping.throughput import mapped_throughput
@@ -230,3 +230,49 @@ def test_a_prefix_too_long_to_list_makes_no_mapping():
     starts = [0, 10**9 + 3, 2 * 10**9 + 8]
     assert mapping_of(problem, (0, 1, 0), starts, 5) is None
     assert mapping_of(problem, (0, 1, 1), [0, 10**9 + 3, 10**9 + 7], 6) is not None
+
+
+def free_start(busy, earliest, duration):
+    """The first start within a period at which all ticks are free, one tick after the other."""
+    period = len(busy)
+    for start in range(earliest, earliest + period):
+        if not any(busy[tick % period] for tick in range(start, start + duration)):
+            return start
+    return None
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_wheel_of_busy_blocks_is_free_where_each_single_tick_is(seed):
+    dice = random.Random(seed)
+    period = dice.randint(5, 30)
+    wheel, busy, firings = _Wheel(period), [None] * period, {}
+    for firing in range(300):
+        duration, earliest = dice.randint(1, min(period, 6)), dice.randrange(3 * period)
+        start = wheel.free_from(earliest, duration)
+        assert start == free_start([tick is not None for tick in busy], earliest, duration)
+        if start is None:
+            start = earliest
+            occupants = wheel.occupants(start, duration)
+            ticks = {busy[tick % period] for tick in range(start, start + duration)}
+            assert set(occupants) == ticks - {None}
+            for occupant in occupants:
+                wheel.leave(occupant, *firings[occupant])
+                busy = [None if tick == occupant else tick for tick in busy]
+        wheel.occupy(firing, start, duration)
+        firings[firing] = start, duration
+        for tick in range(start, start + duration):
+            busy[tick % period] = firing
+
+
+def test_a_chain_listed_backwards_is_scheduled_in_as_many_steps_as_it_has_firings():
+    count = 60
+    builder = GraphBuilder("backwards")
+    for number in reversed(range(count)):
+        builder.actor(f"a{number}", 1)
+    for number in range(1, count):
+        builder.channel(f"a{number - 1}", 1, f"a{number}", 1)
+    problem = mapping_problem(builder.graph(), equal_processors(1))
+    looks = []
+    modulo_schedule(problem, [0] * count, Fraction(count), lambda: looks.append(None))
+    # Longest paths settle in one round, and a second one sees no change; then one look a firing.
+    assert len(looks) <= 2 + count + 1
