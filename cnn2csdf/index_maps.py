@@ -1,20 +1,25 @@
-"""Mixed-radix index maps: the position in a feature map of each element of a tensor of any dims.
+"""Mixed-radix index maps: which element of a feature map holds each element of a tensor.
 
-The index along a dim of the tensor is written in digits of a mixed radix, the slowest first. A digit of
-size s and step t is (index // t) % s of a channel, row or column of the map. A reshape splits and joins
-digits, a transposition permutes dims; neither moves an element.
+The tensor may have any dims; the feature map has channels, rows and columns. The index along each
+dim of the tensor is written in a mixed radix, most significant digit first. A `Digit` of size s
+and stride t along an axis of the feature map is (position // t) % s, for the position along that
+axis. A reshape splits and merges digits, a transposition permutes dims; neither moves an element
+in memory.
 
-Example: a matrix of 8 tokens and 4 numbers is a map of 8 rows, one column and 4 channels. Reshaped into
-8 x 2 x 2, which are tokens, heads and numbers of a head, its last two dims are digits of the channel:
-the head is (channel // 2) % 2, the number of the head channel % 2.
+Example: a matrix of 8 tokens and 4 numbers is a feature map of 8 rows, one column and 4 channels.
+Reshaped into 8 x 2 x 2 (tokens, heads, numbers of a head), its last two dims are digits of the
+channel: the head is (channel // 2) % 2, the number within the head is channel % 2.
 
->>> matrix = (of_axis("Y", 8), of_axis("C", 4))
->>> tokens, heads, numbers = cut_up([digit for dim in matrix for digit in dim], (8, 2, 2))
+>>> matrix = (whole_axis("Y", 8), whole_axis("C", 4))
+>>> tokens, heads, numbers = split_digits(flattened(matrix), (8, 2, 2))
 >>> heads, numbers
-((Digits(axis='C', step=2, size=2),), (Digits(axis='C', step=1, size=2),))
+((Digit(axis='C', stride=2, size=2),), (Digit(axis='C', stride=1, size=2),))
 
-Heads first, the form after a transposition, is (heads, tokens, numbers). Reshaped back into a matrix,
-heads and numbers join to the whole channel again: `joined([*heads, *numbers]) == of_axis("C", 4)`.
+A transposition to heads x tokens x numbers gives the index map (heads, tokens, numbers). Reshaped
+back into a matrix, heads and numbers merge into the whole channel axis:
+
+>>> merged([*heads, *numbers]) == whole_axis("C", 4)
+True
 """
 
 from __future__ import annotations
@@ -26,186 +31,216 @@ from typing import NamedTuple
 from cnn2csdf.arrays import Array
 from cnn2csdf.shape import Dims, Shape
 
-AXES = "CYX"  # channels, rows, columns, as in the dims of a map
-IN_MEMORY = "YXC"
+AXES = "CYX"  # channels, rows, columns: the order of the dims of a feature map
+MEMORY_AXES = "YXC"  # from the slowest to the fastest axis in memory
 
 
-class Digits(NamedTuple):
-    """A digit of an index along an axis of a map: (index // step) % size."""
+class Digit(NamedTuple):
+    """A digit of the position along an axis of a feature map: (position // stride) % size."""
 
     axis: str
-    step: int
+    stride: int
     size: int
 
 
-Dim = tuple[Digits, ...]  # from the slowest to the fastest
-Form = tuple[Dim, ...]  # of all dims of a tensor
+DimDigits = tuple[Digit, ...]  # digits of one dim of a tensor, most significant first
+IndexMap = tuple[DimDigits, ...]  # digits of every dim of a tensor
 
 
-class NoForm(Exception):
-    """A tensor or layer has no form among maps; it stays as in the file."""
+class NoIndexMap(Exception):
+    """The tensor has no index map on a feature map; its layer keeps the dims of the file."""
 
 
-def whole_form(dims: Dims) -> Form:
-    """Return the form of a map under its own dims."""
-    return tuple(of_axis(axis, size) for axis, size in zip(AXES, dims, strict=True))
+def identity_map(dims: Dims) -> IndexMap:
+    """Return the index map of a feature map under its own dims."""
+    return tuple(whole_axis(axis, size) for axis, size in zip(AXES, dims, strict=True))
 
 
-def of_axis(axis: str, size: int) -> Dim:
-    """Return the dim that is an axis of a map; one of size 1 has no digit."""
-    return (Digits(axis, 1, size),) if size > 1 else ()
+def whole_axis(axis: str, size: int) -> DimDigits:
+    """Return the digits of a dim that is an entire axis of a feature map; none for size 1."""
+    return (Digit(axis, 1, size),) if size > 1 else ()
 
 
-def joined(digits: Sequence[Digits]) -> Dim:
-    """Return the digits with neighbours of one axis joined where the slower continues the faster."""
-    dims: list[Digits] = []
+def flattened(index_map: IndexMap) -> list[Digit]:
+    """Return the digits of all dims, most significant first."""
+    return [digit for dim in index_map for digit in dim]
+
+
+def merged(digits: Sequence[Digit]) -> DimDigits:
+    """Return the digits in canonical form: consecutive digits of an axis merged, size 1 dropped.
+
+    Two digits merge if the stride of the first is the stride times the size of the second.
+    """
+    dims: list[Digit] = []
     for digit in digits:
-        if dims and dims[-1].axis == digit.axis and dims[-1].step == digit.step * digit.size:
-            dims[-1] = Digits(digit.axis, digit.step, digit.size * dims[-1].size)
+        if dims and dims[-1].axis == digit.axis and dims[-1].stride == digit.stride * digit.size:
+            dims[-1] = Digit(digit.axis, digit.stride, digit.size * dims[-1].size)
         elif digit.size > 1:
             dims.append(digit)
     return tuple(dims)
 
 
-def size_of(dim: Sequence[Digits]) -> int:
-    """Return the size of a dim."""
+def dim_size(dim: Sequence[Digit]) -> int:
+    """Return the size of a dim from its digits."""
     return prod(digit.size for digit in dim)
 
 
-def cut_up(digits: Sequence[Digits], dims: Dims) -> Form:
-    """Return the form of a reshape: the digits, slowest first, grouped into dims of these sizes.
+def split_digits(digits: Sequence[Digit], dims: Dims) -> IndexMap:
+    """Return the index map of a reshape: the digits, most significant first, as dims of these sizes.
 
-    Raises NoForm where a size divides no digit: its elements have no digits of their own.
+    A digit that is larger than the rest of its dim is split in two. Raises NoIndexMap if neither size
+    divides the other: a reshape of 6 x 4 into 4 x 6 has no such digits.
     """
-    left, form = list(digits), []
+    remaining, index_map = list(digits), []
     for size in dims:
-        dim: list[Digits] = []
+        dim: list[Digit] = []
         while size > 1:
-            digit = left.pop(0)
+            digit = remaining.pop(0)
             if size % digit.size == 0:
                 dim.append(digit)
                 size //= digit.size
             elif digit.size % size == 0:
-                rest = digit.size // size
-                dim.append(Digits(digit.axis, digit.step * rest, size))
-                left.insert(0, Digits(digit.axis, digit.step, rest))
+                low_size = digit.size // size
+                dim.append(Digit(digit.axis, digit.stride * low_size, size))
+                remaining.insert(0, Digit(digit.axis, digit.stride, low_size))
                 size = 1
             else:
-                raise NoForm
-        form.append(joined(dim))
-    return tuple(form)
+                raise NoIndexMap
+        index_map.append(merged(dim))
+    return tuple(index_map)
 
 
-def axis_digits(axis: str, digits: Sequence[Digits], shape: Shape) -> list[Digits]:
-    """Return the digits of an axis, the slowest first. Raises NoForm unless they cover the axis."""
+def covering_digits(axis: str, digits: Sequence[Digit], shape: Shape) -> list[Digit]:
+    """Return the digits of one axis by descending stride.
+
+    Raises NoIndexMap unless they cover the axis: a tensor that selects part of an axis does not.
+    """
     digits_of_axis = sorted(
-        (digit for digit in digits if digit.axis == axis), key=lambda digit: -digit.step
+        (digit for digit in digits if digit.axis == axis), key=lambda digit: -digit.stride
     )
     size = shape.dims[AXES.index(axis)]
-    if joined(digits_of_axis) != of_axis(axis, size):
-        raise NoForm
+    if merged(digits_of_axis) != whole_axis(axis, size):
+        raise NoIndexMap
     return digits_of_axis
 
 
-def digits_by_axis(form: Form, shape: Shape) -> list[Digits]:
-    """Return the digits of all dims of a tensor as channels, rows, columns of a map."""
-    digits = [digit for dim in form for digit in dim]
-    return [digit for axis in AXES for digit in axis_digits(axis, digits, shape)]
+def digits_by_axis(index_map: IndexMap, shape: Shape) -> list[Digit]:
+    """Return the digits of all dims in the order of the feature map: channels, rows, columns."""
+    digits = flattened(index_map)
+    return [digit for axis in AXES for digit in covering_digits(axis, digits, shape)]
 
 
-def groups_and_heads(batch: Form, shape: Shape) -> tuple[int, int]:
-    """Return groups of rows and heads of dims in front of a matrix. Raises NoForm for others."""
+def groups_and_heads(batch: IndexMap, shape: Shape) -> tuple[int, int]:
+    """Return the groups of rows and the heads that the batch dims of a matrix product enumerate.
+
+    Groups are outer digits of the rows; heads are the columns, or outer digits of the channels of a
+    one-column map. Raises NoIndexMap for any other batch dim.
+    """
     groups = heads = 1
-    for digit in (digit for dim in batch for digit in dim):
-        is_outer_row = digit.axis == "Y" and digit.step * digit.size * groups == shape.height
-        is_outer_channel = digit.axis == "C" and digit.step * digit.size == shape.channels
+    for digit in flattened(batch):
+        is_outer_row = digit.axis == "Y" and digit.stride * digit.size * groups == shape.height
+        is_outer_channel = digit.axis == "C" and digit.stride * digit.size == shape.channels
         if is_outer_row and heads == 1:
             groups *= digit.size
-        elif digit == Digits("X", 1, shape.width) or (shape.width == 1 and is_outer_channel):
+        elif digit == Digit("X", 1, shape.width) or (shape.width == 1 and is_outer_channel):
             heads *= digit.size
         else:
-            raise NoForm
+            raise NoIndexMap
     return groups, heads
 
 
-def in_memory(shape: Shape) -> Dim:
-    """Return the digits of a map in the order of memory."""
-    return joined(
-        [digit for axis in IN_MEMORY for digit in of_axis(axis, shape.dims[AXES.index(axis)])]
+def memory_digits(shape: Shape) -> DimDigits:
+    """Return the digits of a feature map from the slowest to the fastest in memory."""
+    return merged(
+        [digit for axis in MEMORY_AXES for digit in whole_axis(axis, shape.dims[AXES.index(axis)])]
     )
 
 
 def repeated_channels(
-    form: Form, axis: int, times: int, shape: Shape
-) -> tuple[tuple[int, ...], Form]:
-    """Return the channel of a map for each of another, and the form there with a dim repeated.
+    index_map: IndexMap, axis: int, times: int, shape: Shape
+) -> tuple[tuple[int, ...], IndexMap]:
+    """Repeat a dim of size 1: return the source channel of each new channel, and the new index map.
 
-    axis: of the dim, which has one place. Channels of the other map follow the dims of the tensor.
-    Raises NoForm where the tensor does not have all channels of the map.
+    The channels of the new feature map follow the order of the tensor's dims. Two heads (channel // 3)
+    of 3 numbers, with a dim of size 1 between them repeated twice, come from the source channels
+    0 1 2 0 1 2 3 4 5 3 4 5. Raises NoIndexMap if the tensor does not cover all channels.
     """
-    channels = [digit for dim in form for digit in dim if digit.axis == "C"]
-    if joined(sorted(channels, reverse=True)) != of_axis("C", shape.channels):
-        raise NoForm
-    dims: list[Dim] = []
-    places, step = [0], 1
-    for number, dim in reversed(list(enumerate(form))):
-        digits: list[Digits] = []
-        for digit in reversed(dim if number != axis else (Digits("C", 0, times),)):
-            made = digit
+    channels = [digit for digit in flattened(index_map) if digit.axis == "C"]
+    if merged(sorted(channels, reverse=True)) != whole_axis("C", shape.channels):
+        raise NoIndexMap
+    dims: list[DimDigits] = []
+    source_channels, stride = [0], 1
+    # From the fastest digit to the slowest; the repetition is a digit of stride 0 in the source.
+    for number, dim in reversed(list(enumerate(index_map))):
+        digits: list[Digit] = []
+        for digit in reversed(dim if number != axis else (Digit("C", 0, times),)):
+            new_digit = digit
             if digit.axis == "C":
-                places = [
-                    count * digit.step + rest for count in range(digit.size) for rest in places
+                source_channels = [
+                    count * digit.stride + channel
+                    for count in range(digit.size)
+                    for channel in source_channels
                 ]
-                made, step = Digits("C", step, digit.size), step * digit.size
-            digits.insert(0, made)
-        dims.insert(0, joined(digits))
-    return tuple(places), tuple(dims)
+                new_digit, stride = Digit("C", stride, digit.size), stride * digit.size
+            digits.insert(0, new_digit)
+        dims.insert(0, merged(digits))
+    return tuple(source_channels), tuple(dims)
 
 
-def laid_out(array: Array, form: Form, shape: Shape) -> Array:
-    """Return the elements of a tensor of the file in the dims of the map."""
-    digits = [digit for dim in form for digit in dim]
-    torn = [digit for axis in AXES for digit in axis_digits(axis, digits, shape)]
-    order = [digits.index(digit) for digit in torn]
-    laid_out_array: Array = (
+def array_on_map(array: Array, index_map: IndexMap, shape: Shape) -> Array:
+    """Return the elements of a tensor of the file, arranged as a feature map of this shape."""
+    digits = flattened(index_map)
+    order = [digits.index(digit) for digit in digits_by_axis(index_map, shape)]
+    feature_map: Array = (
         array.reshape([digit.size for digit in digits]).transpose(order).reshape(shape.dims)
     )
-    return laid_out_array
+    return feature_map
 
 
-def digits_of(axis: str, form: Form) -> list[Digits]:
-    """Return the digits of an axis, in the order of the dims."""
-    return [digit for dim in form for digit in dim if digit.axis == axis]
+def digits_along(axis: str, index_map: IndexMap) -> list[Digit]:
+    """Return the digits of one axis, in the order of the tensor's dims."""
+    return [digit for digit in flattened(index_map) if digit.axis == axis]
 
 
-def widest_form(forms: Sequence[Form], dims: Dims) -> Form:
-    """Return the form of a result whose operands are repeated along dims, the last of them channels.
+def broadcast_map(index_maps: Sequence[IndexMap], dims: Dims) -> IndexMap:
+    """Return the index map of an elementwise result of these dims from those of its operands.
 
-    Raises NoForm where sizes do not agree.
+    Each dim has the digits of the first operand that varies along it; a last dim along which none
+    varies is the channels. Raises NoIndexMap if the digits do not have the size of the dim.
     """
-    widest: list[Dim] = []
-    for place, size in enumerate(dims, -len(dims)):
-        dims_at = (form[place] for form in forms if len(form) >= -place)
-        dim = next((dim_ for dim_ in dims_at if dim_), ())
-        if size > 1 and not dim and place == -1:
-            dim = of_axis("C", size)
-        if size_of(dim) != size:
-            raise NoForm
-        widest.append(dim)
-    return tuple(widest)
+    result: list[DimDigits] = []
+    # Negative positions, because operands of lower rank are aligned at the last dim.
+    for position, size in enumerate(dims, -len(dims)):
+        operand_dims = (
+            index_map[position] for index_map in index_maps if len(index_map) >= -position
+        )
+        dim = next(filter(None, operand_dims), ())
+        if size > 1 and not dim and position == -1:
+            dim = whole_axis("C", size)
+        if dim_size(dim) != size:
+            raise NoIndexMap
+        result.append(dim)
+    return tuple(result)
 
 
-def varying_dims(constant: Dims, form: Form, shape: Shape) -> Dims:
-    """Return the dims of a constant on a map: 1 along the axes along which it does not change."""
-    constant = (1,) * (len(form) - len(constant)) + constant
+def varying_dims(constant: Dims, index_map: IndexMap, shape: Shape) -> Dims:
+    """Return the dims of a constant as a feature map: 1 along each axis where it is the same."""
+    aligned = (1,) * (len(index_map) - len(constant)) + constant
     axes = {
-        digit.axis for size, dim in zip(constant, form, strict=True) if size > 1 for digit in dim
+        digit.axis
+        for size, dim in zip(aligned, index_map, strict=True)
+        if size > 1
+        for digit in dim
     }
     return tuple(size if axis in axes else 1 for axis, size in zip(AXES, shape.dims, strict=True))
 
 
-def renumbered(one: Digits, cut: Digits, count: int) -> Digits:
-    """Return digits of a map whose positions along some digits are selected."""
-    if one.axis != "C" or one.step < cut.step * cut.size:
-        return one
-    return Digits("C", one.step // cut.size * count, one.size)
+def digit_after_selection(digit: Digit, selection: Digit, count: int) -> Digit:
+    """Return a digit of the channels after `count` values of another digit have been selected.
+
+    A digit above the selection has a smaller stride then: the channels it skips are fewer. With 2 of 4
+    values of a digit of stride 1 selected, a head (channel // 4) becomes channel // 2.
+    """
+    if digit.axis != "C" or digit.stride < selection.stride * selection.size:
+        return digit
+    return Digit("C", digit.stride // selection.size * count, digit.size)

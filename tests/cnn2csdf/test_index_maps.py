@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cnn2csdf import index_maps
-from cnn2csdf.index_maps import NoForm, cut_up, joined, of_axis
+from cnn2csdf.index_maps import NoIndexMap, merged, split_digits, whole_axis
 
 
 def test_the_example_of_the_module_holds():
@@ -18,19 +18,19 @@ def test_the_example_of_the_module_holds():
 @pytest.mark.parametrize("dims", [(8, 2, 2), (2, 4, 4), (4, 8), (2, 2, 2, 2, 2), (32,)])
 def test_each_digit_of_a_reshape_is_the_index_of_its_channel_and_row(dims):
     rows, channels = 8, 4
-    digits = [*of_axis("Y", rows), *of_axis("C", channels)]
-    form = cut_up(digits, dims)
+    digits = [*whole_axis("Y", rows), *whole_axis("C", channels)]
+    index_map = split_digits(digits, dims)
     for index, number in np.ndenumerate(np.arange(rows * channels).reshape(dims)):
         expected = {"Y": number // channels, "C": number % channels}
-        found = {"Y": 0, "C": 0}
-        for dim, along in zip(form, index, strict=True):
+        position = {"Y": 0, "C": 0}
+        for dim, along in zip(index_map, index, strict=True):
             for digit in reversed(dim):
                 along, rest = divmod(along, digit.size)
-                found[digit.axis] += rest * digit.step
-        assert found == expected
-    assert joined([digit for dim in form for digit in dim]) == joined(digits)
+                position[digit.axis] += rest * digit.stride
+        assert position == expected
+    assert merged([digit for dim in index_map for digit in dim]) == merged(digits)
 
 
 def test_a_reshape_that_cuts_an_index_off_its_digits_has_no_form():
-    with pytest.raises(NoForm):
-        cut_up([*of_axis("Y", 6), *of_axis("C", 4)], (4, 6))
+    with pytest.raises(NoIndexMap):
+        split_digits([*whole_axis("Y", 6), *whole_axis("C", 4)], (4, 6))
