@@ -1,11 +1,10 @@
 """A group of fused layers, and sets of tensor elements as unions of boxes.
 
 The group's tensors are called maps and numbered: map 0 is the input, map k the result of layer k.
-Each layer reads maps with smaller numbers from the buffer. A residual block, for example, is
+Each layer reads maps with smaller numbers from the buffer. In this residual block the second
+convolution slides over map 1 and adds map 0 to its result:
 
     layers = (conv, conv), sources = ((0,), (1,)), skips = ((0, 2),)
-
-in which the second convolution slides over map 1 and adds map 0 to its result.
 
 Along one axis a set of positions is an integer, bit i for position i: `0b10111` is {0, 1, 2, 4}.
 A range would not do, because a stride larger than the kernel leaves gaps. A box is a tuple of

@@ -9,7 +9,8 @@ example
 
     conv1 -> bn1 -> relu1 -> conv2 -> add(conv2, relu1) -> relu2
 
-are two stages: (conv1, bn1, relu1), and (conv2, add, relu2) with the operand relu1 of the addition.
+are two stages: (conv1, bn1, relu1) and (conv2, add, relu2). The addition reads relu1 as an operand of
+its stage.
 
 `stages_of` orders the stages so that each follows the stages that it reads; `groups_of` returns the
 fused groups that a run of consecutive stages can form. Of the parameters of windowed stages only
