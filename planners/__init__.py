@@ -51,7 +51,10 @@ if TYPE_CHECKING:
     from planners.order.order_plan import OrderPlan as OrderPlan
     from planners.order.problem import Alternative as Alternative
     from planners.order.problem import OrderProblem as OrderProblem
+    from planners.order.problem import ReusePrice as ReusePrice
     from planners.order.problem import Step as Step
+    from planners.order.reuse import ReusePlan as ReusePlan
+    from planners.order.reuse import plan_reuse as plan_reuse
     from planners.order.search import plan_order as plan_order
     from planners.plan.carried_out import require_carried_out as require_carried_out
     from planners.plan.plan import Memory as Memory

@@ -9,20 +9,23 @@ and "outputs": then they are the tensors that no node reads. "in_place" of a nod
 result may overwrite. "scratch" of a node is bytes that are live while it runs, "time" its position in
 the order, or the first and the last one. "alternatives" of a node are implementations, of which one is
 chosen: each may have its own "bytes" (an object with the bytes of each of several outputs), "inputs",
-"scratch" and "price". "file_order" lists nodes in their present order. "shape", "attr" and "source" are
-not read.
+"scratch" and "price". "reuse_prices" lists pairs of tensors that share bytes only at a price, as
+{"tensors": ["map", "sum"], "price": 1}. "file_order" lists nodes in their present order. "shape",
+"attr" and "source" are not read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from csdf.errors import InvalidGraph, UnreadableFile
 from csdf.io.json_value import JsonValue
-from planners.order.problem import Alternative, OrderProblem, Step
+from planners.order.problem import Alternative, OrderProblem, ReusePrice, Step
 
 # Operators that compute each element from the elements at the same place.
 ELEMENTWISE = frozenset(("Add", "Sub", "Mul", "Relu", "Sigmoid", "Tanh", "HardSwish"))
 INPUT = "Input"
-OPTIONAL = ("name", "source", "tensors", "inputs", "outputs", "file_order")
+OPTIONAL = ("name", "source", "tensors", "inputs", "outputs", "file_order", "reuse_prices")
 OF_A_NODE = (
     "inputs", "outputs", "op", "bytes", "in_place", "scratch", "time", "alternatives", "shape", "attr",
 )  # fmt: skip
@@ -54,7 +57,13 @@ def parse_tensor_graph(
     outputs = _outputs(document, sizes, steps)
     title = document["name"].text() if "name" in document.value else title or name
     try:
-        return OrderProblem(name=title, sizes=sizes, steps=tuple(steps), outputs=outputs)
+        return OrderProblem(
+            name=title,
+            sizes=sizes,
+            steps=tuple(steps),
+            outputs=outputs,
+            reuse_prices=tuple(_reuse_prices(document, sizes)),
+        )
     except InvalidGraph as error:
         raise UnreadableFile(f"{name}: {error}") from None
 
@@ -195,6 +204,18 @@ def _require_inputs(
                 raise UnreadableFile(
                     f"{document.where}: no node writes tensor {tensor!r}; expected it in 'inputs'"
                 )
+
+
+def _reuse_prices(document: JsonValue, sizes: dict[str, int]) -> Iterator[ReusePrice]:
+    """Yield the pairs of tensors that share bytes at a price."""
+    if "reuse_prices" not in document.value:
+        return
+    for entry in document["reuse_prices"].items():
+        entry.require_keys(("tensors", "price"), ())
+        tensors = _names(entry, "tensors", sizes)
+        if len(tensors) != 2:
+            raise entry["tensors"].refusal("expected two tensors")
+        yield ReusePrice(*tensors, entry["price"].natural())
 
 
 def _outputs(document: JsonValue, sizes: dict[str, int], steps: list[Step]) -> tuple[str, ...]:

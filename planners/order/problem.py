@@ -47,6 +47,14 @@ class Step:
     alternatives: tuple[Alternative, ...] = ()
 
 
+class ReusePrice(NamedTuple):
+    """Two tensors, and what it costs if they have bytes in common, such as a synchronisation."""
+
+    first: str
+    second: str
+    price: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class OrderProblem:
     """Steps in the order of their file, and the bytes of each tensor.
@@ -64,6 +72,7 @@ class OrderProblem:
     sizes: Mapping[str, int]
     steps: tuple[Step, ...]
     outputs: tuple[str, ...]
+    reuse_prices: tuple[ReusePrice, ...] = ()
 
     def __post_init__(self) -> None:
         for tensor, size in self.sizes.items():
@@ -72,6 +81,7 @@ class OrderProblem:
         self._check_steps()
         for tensor in self.outputs:
             self._require_tensor(tensor, "the outputs")
+        self._check_prices()
         try:
             tuple(TopologicalSorter(self.predecessors()).static_order())
         except CycleError as error:
@@ -126,6 +136,17 @@ class OrderProblem:
             for tensor in alternative.reads:
                 if tensor not in step.reads:
                     self._refuse(f"{where}: an alternative reads {tensor!r}, and the step does not")
+
+    def _check_prices(self) -> None:
+        names = Counter(frozenset(pair[:2]) for pair in self.reuse_prices)
+        for pair in self.reuse_prices:
+            for tensor in pair[:2]:
+                self._require_tensor(tensor, "the prices of reuse")
+            if pair.first == pair.second or names[frozenset(pair[:2])] > 1 or pair.price < 0:
+                self._refuse(
+                    f"the price {pair.price} of reuse of {pair.first!r} and {pair.second!r}; expected "
+                    "a price of at least 0, of two tensors, each pair once"
+                )
 
     def _check_numbers(self, step: Step) -> None:
         numbers = [step.scratch, step.earliest]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from csdf.errors import InvalidGraph
 from csdf.time_limit import Progress, Stop
-from planners.order.problem import OrderProblem, peak_of
+from planners.order.problem import NumberedGraph, OrderProblem, peak_of
 
 # Down-sets of each size that are stored, round by round; the last takes some seconds for 100 steps.
 WIDTHS = (2**8, 2**12, 2**15)
@@ -71,6 +71,44 @@ def in_windows(windows: Windows, order: Sequence[int]) -> bool:
     )
 
 
+class DownSets:
+    """Sets of executed steps as bits of an integer: steps that are ready, and what they cost."""
+
+    def __init__(self, graph: NumberedGraph) -> None:
+        """Take a graph at hand."""
+        self._graph = graph
+        self._before = [sum(1 << source for source in sources) for sources in graph.before]
+        self._readers = [sum(1 << reader for reader in readers) for readers in graph.readers]
+        sizes = zip(graph.sizes, graph.producers, strict=True)
+        self.live_at_start = sum(size for size, producer in sizes if producer < 0)
+
+    def ready(self, done: int) -> list[int]:
+        """The steps after a set whose predecessors are all in it."""
+        return [
+            step
+            for step, before in enumerate(self._before)
+            if not done >> step & 1 and before & ~done == 0
+        ]
+
+    def cost(self, step: int, done: int, live: int) -> tuple[int, int]:
+        """Return the bytes while a step runs, and by how much it changes the live bytes."""
+        graph = self._graph
+        is_last = {
+            tensor
+            for tensor in graph.reads[step]
+            if self._readers[tensor] & ~done == 1 << step and not graph.is_output[tensor]
+        }
+        cost = live + graph.scratch[step]
+        if is_last.isdisjoint(graph.overwrites[step]):
+            cost += sum(graph.sizes[tensor] for tensor in graph.writes[step])
+        change = sum(
+            graph.sizes[tensor]
+            for tensor in graph.writes[step]
+            if graph.readers[tensor] or graph.is_output[tensor]
+        )
+        return cost, change - sum(graph.sizes[tensor] for tensor in is_last)
+
+
 class TimedOrder(NamedTuple):
     """The best order within the ranges of positions, its peak, and bytes that no order is below."""
 
@@ -96,8 +134,7 @@ class TimedSearch:
                 f"graph {problem.name!r}: no order has each step within its positions; expected "
                 "ranges that leave room for the steps that come before and after"
             )
-        self._before = [sum(1 << source for source in sources) for sources in graph.before]
-        self._readers = [sum(1 << reader for reader in readers) for readers in graph.readers]
+        self._sets = DownSets(graph)
         self.answer = TimedOrder(tuple(first), peak_of(problem, problem.named(first)), lower_bound)
 
     @property
@@ -120,9 +157,7 @@ class TimedSearch:
     def _round(self, width: int, stop: Stop) -> None:
         """Search with this many down-sets of each size; raise the lower bound."""
         graph = self._graph
-        live = sum(
-            size for size, maker in zip(graph.sizes, graph.producers, strict=True) if maker < 0
-        )
+        live = self._sets.live_at_start
         level = {0: (live, live)}
         origins: list[dict[int, tuple[int, int]]] = []
         dropped = self.answer.peak
@@ -132,7 +167,7 @@ class TimedSearch:
             origin: dict[int, tuple[int, int]] = {}
             for done, (peak, live) in level.items():
                 for step in self._ready(done, position):
-                    cost, change = self._cost(step, done, live)
+                    cost, change = self._sets.cost(step, done, live)
                     reached = done | 1 << step
                     value = (max(peak, cost), live + change)
                     if value[0] < self.answer.peak and value < following.get(
@@ -158,30 +193,10 @@ class TimedSearch:
         windows = self._windows
         return [
             step
-            for step, before in enumerate(self._before)
-            if not done >> step & 1
-            and before & ~done == 0
-            and windows.earliest[step] <= position <= windows.latest[step]
+            for step in self._sets.ready(done)
+            if windows.earliest[step] <= position <= windows.latest[step]
             and earliest_deadline_first(windows, done | 1 << step) is not None
         ]
-
-    def _cost(self, step: int, done: int, live: int) -> tuple[int, int]:
-        """Return the bytes while a step runs, and by how much it changes the live bytes."""
-        graph = self._graph
-        is_last = {
-            tensor
-            for tensor in graph.reads[step]
-            if self._readers[tensor] & ~done == 1 << step and not graph.is_output[tensor]
-        }
-        cost = live + graph.scratch[step]
-        if is_last.isdisjoint(graph.overwrites[step]):
-            cost += sum(graph.sizes[tensor] for tensor in graph.writes[step])
-        change = sum(
-            graph.sizes[tensor]
-            for tensor in graph.writes[step]
-            if graph.readers[tensor] or graph.is_output[tensor]
-        )
-        return cost, change - sum(graph.sizes[tensor] for tensor in is_last)
 
     def _path(self, origins: Sequence[dict[int, tuple[int, int]]]) -> tuple[int, ...]:
         """The steps that lead to the full set."""

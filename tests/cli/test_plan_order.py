@@ -57,6 +57,7 @@ def test_a_node_overwrites_the_input_that_its_file_names(answer, written):
 
 
 RELU = {"name": "relu", "inputs": ["map"], "outputs": ["result"]}
+ORDER = ("order", "problems")
 CONV = {"name": "conv", "inputs": ["image"], "outputs": ["map"]}
 
 
@@ -79,10 +80,27 @@ def test_an_alternative_of_fewer_bytes_is_chosen_within_the_price_limit(answer, 
     assert "relu 1" in run("plan", "arena", path, "--order")[1]
 
 
+def test_tensors_share_bytes_where_their_price_is_within_the_limit(answer, run, written):
+    last = {"name": "last", "inputs": ["result"], "bytes": 8}
+    prices = [{"tensors": ["map", "last"], "price": 5}]
+    path = written(nodes=[CONV, RELU, last], outputs=["last"], reuse_prices=prices)
+    order, (arena,) = (answer("plan", "arena", path, "--order")[1][key] for key in ORDER)
+    # relu: 8 + 8; then last lies over the map.
+    assert (arena["peak"], order["reuse"]["price"]) == (16, 5)
+    assert order["reuse"]["pairs"] == [["map", "last"]]
+    words = ("plan", "arena", path, "--order", "--price-limit", 4)
+    order, (arena,) = (answer(*words)[1][key] for key in ORDER)
+    # The last result has bytes of its own: 8 + 8 + 8, of which the image takes the last.
+    assert (arena["peak"], order["reuse"]["price"], order["reuse"]["status"]) == (24, 0, "optimal")
+    assert "paid pairs  map and last" in run("plan", "arena", path, "--order")[1]
+
+
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
         ({"nodes": []}, "no node writes tensor"),
+        ({"reuse_prices": [{"tensors": ["map"], "price": 1}]}, "expected two tensors"),
+        ({"reuse_prices": [{"tensors": ["map", "map"], "price": 1}]}, "of two tensors, each pair"),
         ({"nodes": [CONV, RELU | {"time": 0}]}, "no order has each step within its positions"),
         ({"nodes": [CONV, RELU | {"time": 2}]}, "expected a range within 0 to 1"),
         ({"nodes": [CONV, RELU | {"time": [0, 1, 2]}]}, "or the first and the last one"),

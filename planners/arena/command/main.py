@@ -88,7 +88,7 @@ def work(options: argparse.Namespace) -> int:
         "problems": [plan_as_json(*plan_and_seconds) for plan_and_seconds in plans]
     }
     if graph is not None:
-        document["order"] = graph.plan.to_json()
+        document["order"] = graph.to_json()
     if file is not None and plans and plans[0][0].has_offsets:
         document["interpreter"] = file.to_json(plans[0][0])
     if options.output:
@@ -153,7 +153,7 @@ def command_parser() -> argparse.ArgumentParser:
         "--price-limit",
         type=answers.from_zero,
         metavar="N",
-        help="with --order: the alternatives of nodes cost at most this in all",
+        help="with --order: alternatives of nodes and reuse of bytes cost at most this in all",
     )
     parser.add_argument("--only", metavar="NAME", help="the problem of that name in the file")
     parser.add_argument(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import PurePath
+from typing import Any
 
 from csdf.cli import answers
 from csdf.cli.frame.long_work import stop_after
@@ -14,6 +15,7 @@ from planners.arena.problem import Problem
 from planners.formats.tensor_graphs import parse_tensor_graph
 from planners.order.lifetimes import tensor_lifetimes
 from planners.order.order_plan import OrderPlan
+from planners.order.reuse import ReusePlan, plan_reuse
 from planners.order.search import EFFORT, plan_order
 
 
@@ -30,13 +32,23 @@ class AskedOrder:
             text, path, elementwise_in_place=options.in_place, title=PurePath(path).stem
         )
         stop = stop_after(options.time_limit, f"{graph.name}: searching the order of least peak")
+        limit, budget = options.price_limit, stop.part(effort=EFFORT)
+        self._reuse: ReusePlan | None = None
         try:
-            self.plan: OrderPlan = plan_order(
-                graph, price_limit=options.price_limit, budget=stop.part(effort=EFFORT)
-            )
+            if graph.reuse_prices:
+                self._reuse = plan_reuse(graph, price_limit=limit, budget=budget)
+                self.plan: OrderPlan = self._reuse.order
+                self.problem: Problem = self._reuse.problem
+            else:
+                self.plan = plan_order(graph, price_limit=limit, budget=budget)
+                self.problem = tensor_lifetimes(self.plan.problem, self.plan.order)
         except InvalidGraph as error:
             raise UnreadableFile(f"{path}: {error}") from None
-        self.problem: Problem = tensor_lifetimes(self.plan.problem, self.plan.order)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the order, and what is paid for reuse, as a JSON value."""
+        reuse = {} if self._reuse is None else {"reuse": self._reuse.to_json()}
+        return self.plan.to_json() | reuse
 
     def in_words(self, options: argparse.Namespace) -> str:
         """Return peaks, bound and order in lines."""
@@ -52,4 +64,16 @@ class AskedOrder:
         if plan.alternatives:
             chosen = (f"{step} {number}" for step, number in plan.alternatives.items())
             lines += [f"  chosen      {', '.join(chosen)}", f"  price       {plan.price}"]
+        if self._reuse is not None:
+            lines += _reuse_in_words(self._reuse)
         return answers.in_words(lines, options)
+
+
+def _reuse_in_words(reuse: ReusePlan) -> list[str]:
+    """Return the lines of what is paid for pairs of tensors that share bytes."""
+    pairs = ", ".join(f"{pair.first} and {pair.second}" for pair in reuse.paid) or "none"
+    peak = f"{bytes_in_words(reuse.arena.peak)} ({answers.counted(reuse.arena.peak, 'byte')})"
+    return [
+        f"reuse: arena of {peak} at a price of {reuse.price}, {reuse.status}: {reuse.reason}",
+        f"  paid pairs  {pairs}",
+    ]

@@ -3,9 +3,10 @@
 import random
 from dataclasses import replace
 from functools import cache
-from itertools import product
+from itertools import combinations, permutations, product
 
-from planners.order.problem import Alternative, OrderProblem, Step
+from planners.order.lifetimes import tensor_lifetimes
+from planners.order.problem import Alternative, OrderProblem, ReusePrice, Step
 
 
 def random_problem(seed, most_steps=9):
@@ -109,6 +110,70 @@ def selections(problem):
         )
         price = sum(option.price for option in options if option is not None)
         yield price, replace(problem, sizes=sizes, steps=steps)
+
+
+def with_reuse_prices(problem, seed):
+    """Return the graph with prices of reuse for up to four pairs of tensors."""
+    choose = random.Random(seed)
+    pairs = list(combinations(problem.sizes, 2))
+    prices = tuple(
+        ReusePrice(*pair, choose.randrange(1, 4))
+        for pair in choose.sample(pairs, min(4, len(pairs)))
+    )
+    return replace(problem, reuse_prices=prices)
+
+
+def least_arena_and_price(problem, price_limit):
+    """Return the least arena of all orders, choices of pairs and placements, and its least price."""
+    values = []
+    for order in all_orders(problem):
+        buffers = tensor_lifetimes(problem, order).buffers
+        buffers = [buffer for buffer in buffers if buffer.takes_bytes]
+        for count in range(len(problem.reuse_prices) + 1):
+            for paid in combinations(problem.reuse_prices, count):
+                price = sum(pair.price for pair in paid)
+                if price <= price_limit:
+                    apart = {
+                        frozenset(pair[:2]) for pair in problem.reuse_prices if pair not in paid
+                    }
+                    values.append((_least_arena(buffers, apart), price))
+    return min(values)
+
+
+def all_orders(problem):
+    """Yield all topological orders of the steps."""
+    writer = {tensor: step.name for step in problem.steps for tensor in step.writes}
+    before = {
+        step.name: {writer[tensor] for tensor in step.reads if tensor in writer}
+        for step in problem.steps
+    }
+    for order in permutations(before):
+        if all(before[name] <= set(order[:place]) for place, name in enumerate(order)):
+            yield order
+
+
+def _least_arena(buffers, apart):
+    """Return the least arena: in every sequence of buffers, each at the lowest free offset."""
+
+    def is_barred(first, second):
+        is_together = first.start < second.end and second.start < first.end
+        return is_together or frozenset((first.name, second.name)) in apart
+
+    def place(placed, remaining, top):
+        if not remaining:
+            return top
+        tops = []
+        for buffer in remaining:
+            offset = 0
+            ranges = sorted((at, at + b.size) for b, at in placed if is_barred(b, buffer))
+            for begin, end in ranges:
+                if begin < offset + buffer.size and offset < end:
+                    offset = end
+            others = [b for b in remaining if b is not buffer]
+            tops.append(place([*placed, (buffer, offset)], others, max(top, offset + buffer.size)))
+        return min(tops)
+
+    return place([], buffers, 0)
 
 
 def least_peak_and_price(problem, price_limit):

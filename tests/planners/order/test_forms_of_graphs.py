@@ -1,20 +1,26 @@
 """Orders of graphs with scratch, positions and alternatives, against all orders and selections."""
 
+from dataclasses import replace
+
 import pytest
 
 from csdf.errors import InvalidGraph
 from csdf.status import Status
 from csdf.time_limit import Stop
 from planners.arena.allocation import plan_arena
+from planners.arena.checker import check_plan
 from planners.order.lifetimes import tensor_lifetimes
-from planners.order.problem import Alternative, OrderProblem, Step, peak_of
+from planners.order.problem import Alternative, OrderProblem, ReusePrice, Step, peak_of
+from planners.order.reuse import plan_reuse
 from planners.order.search import plan_order
 from tests.planners.order.graphs import (
+    least_arena_and_price,
     least_peak,
     least_peak_and_price,
     random_problem,
     with_alternatives,
     with_positions,
+    with_reuse_prices,
     with_scratch,
 )
 
@@ -145,6 +151,51 @@ def test_an_arena_holds_scratch_as_long_as_its_step_runs():
     for name, size in scratch.items():
         assert times[f"{name} scratch"] == (size, 1)
     assert plan_arena(buffers).peak >= plan.peak
+
+
+def small_graph_without_pairs(seed):
+    """A graph of up to seven tensors, none in place, with prices of reuse."""
+    problem = random_problem(seed, 4)
+    steps = tuple(replace(step, overwrites=()) for step in problem.steps)
+    return with_reuse_prices(replace(problem, steps=steps), seed)
+
+
+def require_least_arena_and_price(problem, limit, seed):
+    plan = plan_reuse(problem, price_limit=limit)
+    assert plan.status == Status.OPTIMAL, seed
+    assert (plan.arena.peak, plan.price) == least_arena_and_price(problem, limit), seed
+    check_plan(plan.arena)
+    offsets, sizes = plan.arena.offsets, problem.sizes
+    shared = [
+        pair
+        for pair in problem.reuse_prices
+        if offsets[pair.first] < offsets[pair.second] + sizes[pair.second]
+        and offsets[pair.second] < offsets[pair.first] + sizes[pair.first]
+        and all(buffer.takes_bytes for buffer in plan.problem.buffers if buffer.name in pair)
+    ]
+    assert plan.price == sum(pair.price for pair in shared) <= limit, seed
+
+
+def test_pairs_that_share_bytes_at_a_price_get_the_least_arena_of_all_orders():
+    for seed in range(8):
+        require_least_arena_and_price(small_graph_without_pairs(seed), seed % 4, seed)
+
+
+@pytest.mark.slow
+def test_more_prices_of_reuse_get_the_least_arena_of_all_orders():
+    for seed in range(100, 112):
+        require_least_arena_and_price(small_graph_without_pairs(seed), seed % 7, seed)
+
+
+def test_a_result_in_place_has_the_price_of_its_pair():
+    steps = (Step(name="relu", reads=("x",), writes=("y",), overwrites=("x",)),)
+    prices = (ReusePrice("x", "y", 3),)
+    problem = OrderProblem(
+        name="relu", sizes={"x": 8, "y": 8}, steps=steps, outputs=("y",), reuse_prices=prices
+    )
+    paid, apart = plan_reuse(problem), plan_reuse(problem, price_limit=2)
+    assert (paid.arena.peak, paid.price, paid.paid) == (8, 3, prices)
+    assert (apart.arena.peak, apart.price, apart.paid) == (16, 0, ())
 
 
 def test_a_search_without_effort_answers_for_each_form():
