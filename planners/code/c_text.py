@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from csdf.errors import InvalidNetwork
-from planners.code.initialisers import designated
+from planners.code.initialisers import Structures
 from planners.code.rules import Rule
 
 NULL = "NULL"
@@ -124,6 +125,25 @@ TYPES = {  # of parameters
 LEAST = -(2**31)  # which no constant of C is
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Constant:
+    """A constant of C. text: its initialiser, without names of fields; items: of an array."""
+
+    kind: str
+    symbol: str
+    text: str
+    items: tuple[str, ...] | None
+
+    def definition(self, structures: Structures) -> str:
+        """Return the definition, with the names of the fields of its type."""
+        if self.items is None:
+            return structures.constant(self.kind, self.symbol, self.text)
+        if any(item.startswith("{") for item in self.items):
+            return structures.table(self.kind, self.symbol, [f"{item}," for item in self.items])
+        head = f"static const {self.kind} {self.symbol}[{len(self.items)}]"
+        return f"{head} = {{\n{wrapped(self.items)}\n}};"
+
+
 class Tables:
     """Numbers and structures that became C symbols.
 
@@ -140,7 +160,7 @@ class Tables:
         self._names: set[str] = set()
         self._known: dict[object, str] = {}
         self.arrays: dict[str, NDArray[Any]] = {}  # parameters
-        self.definitions: list[str] = []
+        self._constants: list[_Constant] = []
         self.structures: dict[str, tuple[str, str]] = {}  # kind and text, by their addresses
         self.wanted: set[str] = set()  # C types and functions that the tables mention
         self.weights_have_zeros = False  # trained integers of any layer that is summed up
@@ -175,26 +195,27 @@ class Tables:
     def one(self, kind: str, name: str, fields: Sequence[str]) -> str:
         """Return the address of one structure of a type."""
         text = "{" + ", ".join(fields) + "}"
-        shown = designated(kind, fields)
-        address = self._table(kind, name, None, text, mark="&", shown=shown)
+        address = f"&{self._table(kind, name, None, text)}"
         self.structures[address] = kind, text
         return address
 
     def defined(self, kind: str, name: str, items: Sequence[str]) -> str:
         """Return the symbol of an array of a type."""
-        return self._table(kind, name, len(items), "{\n" + wrapped(items) + "\n}", mark="")
+        return self._table(kind, name, tuple(items), "{" + ", ".join(items) + "}")
 
-    def _table(
-        self, kind: str, name: str, count: int | None, text: str, *, mark: str, shown: str = ""
-    ) -> str:
-        key = (kind, count, text)
+    def _table(self, kind: str, name: str, items: tuple[str, ...] | None, text: str) -> str:
+        key = (kind, items is None, text)
         if key not in self._known:
             symbol = self._new(f"p_{name}" if name == kind else f"p_{name}_{kind}")
-            length = "" if count is None else f"[{count}]"
-            self.definitions.append(f"static const {kind} {symbol}{length} = {shown or text};")
+            constant = _Constant(kind=kind, symbol=symbol, text=text, items=items)
+            self._constants.append(constant)
             self._known[key] = symbol
         self.wanted.add(kind)
-        return mark + self._known[key]
+        return self._known[key]
+
+    def definitions(self, structures: Structures) -> list[str]:
+        """Return the definitions of all constants but parameters. structures: of their types."""
+        return [constant.definition(structures) for constant in self._constants]
 
     def _new(self, name: str) -> str:
         name_ = unlike(name, self._names)

@@ -1,51 +1,145 @@
-"""Designated initialisers of structures: the fields of a C type, before the values of a table.
+"""Designated initialisers of structures: `{.rows = 12, .window = {.taps = {3, 3}, .stride = {2, 2}}}`.
 
-The tables of a library are made as lists of values in the order of the fields. Here they get the names
-that the type has in the C files of this package: `{.rows = 12, .stride = 2}`.
+The tables of a library are lists of values in the order of the fields of a C structure. The names of
+the fields are read from the structure in the C files that the library is compiled with.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from itertools import accumulate
+from typing import NamedTuple
 
-from planners.code.parts import as_real, parts_of
+from planners.code.parts import CONVERSIONS, REALS, added_sources, as_real, parts_of
 
 WIDTH = 100
 _STRUCTURE = re.compile(r"typedef struct(?: \w+)? \{(.*)\} (\w+);", re.DOTALL)
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_FIELD = re.compile(r"(\w+)(?:\[[^\]]*\])?\s*$")
+_DECLARATION = re.compile(r"\s*(?:const\s+)?(\w+)\s(.*)", re.DOTALL)
+_NAME = re.compile(r"(\w+)\s*(?:\[.*\])?\s*$")
 _POINTER_TO_FUNCTION = re.compile(r"\(\*(\w+)\)\(")
+_CONDITION = re.compile(r"#if (?:defined\((\w+)\)|(\w+))")
+_FOLDED = re.compile(r"(FOLDED\([^()]*\) )(.*)", re.DOTALL)  # a field with its name, on Helium only
 _OF_REALS = "_of_reals"  # behind the names of types for real numbers beside integers
 
 
+class Field(NamedTuple):
+    """A field of a structure. kind: its type, empty for a pointer; is_array: of values of that type."""
+
+    name: str
+    kind: str
+    is_array: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Structures:
+    """The structures of C files, and tables with the names of their fields."""
+
+    fields: Mapping[str, tuple[Field, ...]]
+    fields_of_reals: Mapping[str, tuple[Field, ...]]  # of floating-point kernels beside integers
+
+    def designated(self, kind: str, text: str) -> str:
+        """Return an initialiser of a type with the name of each field before its value.
+
+        The initialiser stays as it is if the C files have no structure with that number of fields.
+        """
+        fields = self._fields(kind)
+        if not fields or not text.startswith("{"):
+            return text
+        values = split_values(text)
+        if len(fields) != len(values):
+            return text
+        pairs = zip(fields, values, strict=True)
+        return "{" + ", ".join(self._value(field, value, kind) for field, value in pairs) + "}"
+
+    def _fields(self, kind: str) -> tuple[Field, ...]:
+        if not kind.endswith(_OF_REALS):
+            return self.fields.get(kind, ())
+        fields = self.fields_of_reals.get(kind.removesuffix(_OF_REALS), ())
+        return tuple(field._replace(name=as_real(field.name)) for field in fields)
+
+    def _value(self, field: Field, value: str, owner: str) -> str:
+        folded = _FOLDED.fullmatch(value)
+        before, value = folded.groups() if folded else ("", value)
+        kind = as_real(field.kind) if owner.endswith(_OF_REALS) else field.kind
+        if field.is_array and self._fields(kind) and value.startswith("{"):
+            value = "{" + ", ".join(self.designated(kind, v) for v in split_values(value)) + "}"
+        elif kind:
+            value = self.designated(kind, value)
+        return f"{before}.{field.name} = {value}"
+
+    def constant(self, kind: str, name: str, text: str) -> str:
+        """Return the definition of a constant structure."""
+        initialiser = self.designated(kind, text)
+        head = f"static const {kind} {name} = "
+        if len(head) + len(initialiser) < WIDTH or not initialiser.startswith("{."):
+            return f"{head}{initialiser};"
+        lines = "\n    ".join(_wrapped(initialiser[1:-1]))
+        return f"{head}{{\n    {lines}\n}};"
+
+    def table(self, kind: str, name: str, rows: Sequence[str]) -> str:
+        """Return the definition of a constant array, a row a line: `{...}, /* comment */`."""
+        lines = "\n".join(f"    {self.row(kind, row)}" for row in rows)
+        return f"static const {kind} {name}[{len(rows)}] = {{\n{lines}\n}};"
+
+    def row(self, kind: str, text: str) -> str:
+        """Return a row of a table, 100 columns wide, after the comment that follows it."""
+        if not text.startswith("{"):
+            return text
+        depths = accumulate((character == "{") - (character == "}") for character in text)
+        end = next(place for place, depth in enumerate(depths) if depth == 0) + 1
+        comment = text[end:].removeprefix(",").strip()
+        row = self.designated(kind, text[:end]) + ","
+        lines = [] if not comment else [comment]
+        return "\n    ".join([*lines, *_wrapped(row)])
+
+
 @cache
-def _structures() -> dict[str, tuple[str, ...]]:
-    """The fields of each structure of the C files; types that differ between files are left out."""
-    fields_of_kind: dict[str, tuple[str, ...]] = {}
-    unclear: set[str] = set()
-    for path in files("planners.code").joinpath("c").iterdir():
-        if not path.name.endswith(".c"):
-            continue
-        for part in parts_of(path.name):
+def structures_of(files: tuple[str, ...], macros: frozenset[str] = frozenset()) -> Structures:
+    """Return the structures of C files. macros: that are defined, or not zero, in conditions."""
+    reals = (*REALS, *added_sources(), *CONVERSIONS)
+    return Structures(
+        fields=dict(_structures(files, macros)), fields_of_reals=dict(_structures(reals, macros))
+    )
+
+
+def _structures(
+    files: Iterable[str], macros: frozenset[str]
+) -> Iterator[tuple[str, tuple[Field, ...]]]:
+    for file in files:
+        for part in parts_of(file):
             if match := _STRUCTURE.search(_COMMENT.sub("", part.text)):
-                fields = tuple(_fields(match[1]))
-                if fields_of_kind.setdefault(match[2], fields) != fields or "#" in match[1]:
-                    unclear.add(match[2])
-    return {kind: fields for kind, fields in fields_of_kind.items() if kind not in unclear}
+                yield match[2], tuple(_fields(_possible(match[1], macros)))
 
 
-def _fields(body: str) -> Iterator[str]:
+def _possible(body: str, macros: frozenset[str]) -> str:
+    """Return a body of a structure without the fields of conditions that do not hold."""
+    lines, holds = [], True
+    for line in body.splitlines():
+        if match := _CONDITION.match(line):
+            holds = (match[1] or match[2]) in macros
+        elif line.startswith("#endif"):
+            holds = True
+        elif holds:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def _fields(body: str) -> Iterator[Field]:
     for declaration in filter(str.strip, body.split(";")):
-        if match := _POINTER_TO_FUNCTION.search(declaration):
-            yield match[1]
+        if pointer := _POINTER_TO_FUNCTION.search(declaration):
+            yield Field(pointer[1], "", is_array=False)
             continue
-        for declarator in declaration.split(","):
-            if match := _FIELD.search(declarator):
-                yield match[1]
+        match = _DECLARATION.fullmatch(declaration)
+        assert match is not None
+        for declarator in match[2].split(","):
+            name = _NAME.search(declarator)
+            assert name is not None
+            kind = "" if "*" in declarator else match[1]
+            yield Field(name[1], kind, is_array="[" in declarator)
 
 
 def split_values(text: str) -> list[str]:
@@ -61,38 +155,13 @@ def split_values(text: str) -> list[str]:
     return [*values, value.strip()] if value.strip() else values
 
 
-def designated(kind: str, values: Sequence[str]) -> str:
-    """Return the initialiser of a structure, with the name of each field before its value.
-
-    As it is where the type has no structure of that many fields in the C files.
-    """
-    fields = _structures().get(kind.removesuffix(_OF_REALS), ())
-    if kind.endswith(_OF_REALS):
-        fields = tuple(map(as_real, fields))  # renamed like each other word of these parts
-    if len(fields) != len(values):
-        return "{" + ", ".join(values) + "}"
-    pairs = zip(fields, values, strict=True)
-    return "{" + ", ".join(f".{field} = {value}" for field, value in pairs) + "}"
-
-
-def designated_row(kind: str, text: str) -> str:
-    """Return a row of a table, `{...}, /* comment */`, with the names of fields, 100 columns wide."""
-    if not text.startswith("{"):
-        return text
-    depths = accumulate((character == "{") - (character == "}") for character in text)
-    end = next(place for place, depth in enumerate(depths) if depth == 0) + 1
-    comment = text[end:].removeprefix(",").strip()
-    row = designated(kind, split_values(text[:end])) + ","
-    lines = [] if not comment else [comment]
-    return "\n    ".join([*lines, *_wrapped(row)])
-
-
 def _wrapped(row: str) -> list[str]:
-    """Break a row before fields, such that lines have at most 100 columns."""
-    lines, line = [], ""
-    for piece in re.split(r"(?<=, )(?=\.)", row):
-        if line and len(line) + len(piece) + 4 > WIDTH:
+    """Break a row before fields, such that lines have at most 100 columns, indented by their depth."""
+    lines, line, depth = [], "", 0
+    for piece in re.split(r"(?<=[,)] )(?=\.)|(?<=, )(?=FOLDED)", row):
+        if line and len(line) + len(piece.rstrip()) + 4 > WIDTH:
             lines.append(line.rstrip())
-            line = " "
+            line = " " * (4 * depth if row[0] != "{" else 4 * depth - 3)
         line += piece
+        depth += piece.count("{") - piece.count("}")
     return [*lines, line]

@@ -128,7 +128,7 @@ def helium_macros(target: Target) -> str:
     return f"""/* With Helium products of stored values are added to sums less those of zero points. */
 #if {HELIUM.condition}
 #define HELIUM
-#define FOLDED(sums) sums,
+#define FOLDED(sums) .folded = sums,
 #else
 #define FOLDED(sums)
 #endif

@@ -18,7 +18,7 @@ from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.code.c_text import NULL, Tables, identifier
 from planners.code.calls.by_data_type import ChannelShare, LayerCalls, most_neighbours, slices_of
 from planners.code.calls.cmsis_nn import CmsisNN
-from planners.code.initialisers import designated_row
+from planners.code.initialisers import Structures
 from planners.code.layer_descriptor import Described, KernelCall
 from planners.code.moved_weights import MovedWeights, PlacedLayer
 from planners.code.parts import as_real, comment
@@ -202,7 +202,7 @@ class Schedule:
         """Whether some stage executes tile by tile."""
         return bool(self._tilings)
 
-    def text(self) -> str:
+    def text(self, structures: Structures) -> str:
         """Return the tables as C. Each table follows the tables that it refers to."""
         tensors = [self._tensor(name) for name in self.tensors]
         tensors += [self._copied(copy) for copy in self.copies]
@@ -227,11 +227,7 @@ class Schedule:
             ("uint16_t", "order", [f"{number}," for number in self.order.stages]),
         )
         return "\n\n".join(
-            f"static const {kind} {name}[{len(lines)}] = {{\n"
-            + "\n".join(f"    {designated_row(kind, line)}" for line in lines)
-            + "\n};"
-            for kind, name, lines in tables
-            if lines
+            structures.table(kind, name, lines) for kind, name, lines in tables if lines
         )
 
     def buffer(self, name: str, kinds: Sequence[Kind], group: int) -> StreamBuffer:

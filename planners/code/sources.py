@@ -12,6 +12,7 @@ from csdf.errors import InvalidNetwork, InvalidPlan, UnsupportedOperator
 from planners.code.c_text import TYPES, Tables, array_items, identifier, unlike, wrapped
 from planners.code.calls.cmsis_nn import ANY, CmsisNN, ScratchLimit
 from planners.code.header import HeaderWriter
+from planners.code.initialisers import structures_of
 from planners.code.interface import Interface, memory_parameters, reserved
 from planners.code.kernel_files import KernelFiles, KernelUse
 from planners.code.layer_descriptor import shared_with_reals
@@ -297,7 +298,13 @@ class _SourceWriter:
 
     def _source(self) -> tuple[KernelUse, SourceText]:
         """The kernels that the C uses, and the rest of it."""
-        tables = self.schedule.text()
+        macros = {
+            "WEIGHTS_HAVE_ZEROS": self.tables.weights_have_zeros,
+            "SUMS_ROUND_ONCE": self.tables.sums_round_once,
+        }
+        defined = frozenset(name for name, is_defined in macros.items() if is_defined)
+        structures = structures_of(self._files(), defined)
+        tables = self.schedule.text(structures)
         wanted = self.tables.wanted | {"tensor", "argument", "layer", "stage", "reader", "group"}
         wanted |= {"step", self.macros.sweep, "turns", "duplicate"}
         kept = []
@@ -318,7 +325,7 @@ class _SourceWriter:
         functions = [self.macros.advance, "begin_group", *copies, *tiles, *blocks, *kept, *moved]
         scheduler = used(functions, SCHEDULER)
         reals = self._reals()
-        definitions = ["\n".join(externs(self.tables)), *self.tables.definitions]
+        definitions = ["\n".join(externs(self.tables)), *self.tables.definitions(structures)]
         definitions += self.schedule.moved.definitions()
         definitions += [STORE_BLOCKS] if blocks else []
         shared = shared_with_reals(reals) if reals else frozenset()

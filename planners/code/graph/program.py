@@ -17,9 +17,12 @@ from planners.code.c_text import identifier, unlike, wrapped
 from planners.code.graph.looped import Fire, Interleaved, LoopedBody, Node, in_words, leaves
 from planners.code.graph.planning import PlannedGraph
 from planners.code.graph.storage import CircularBuffer, arena_bytes
+from planners.code.initialisers import structures_of
 from planners.code.library import write_folder
 from planners.code.packaging import PLAIN, Package, with_banners
 from planners.code.parts import comment, mentioned, source, used
+
+STRUCTURES = ("channels.c", "cores.c")  # C files with the types of the tables
 
 
 class GraphTexts:
@@ -91,8 +94,8 @@ typedef void (*firing_function)(void *context, uint32_t phase, const port *ports
             prologue.rstrip("\n"),
             *types,
             *self.definitions,
-            table("ring", "rings", rings or ["{0, 0, 0, 0, 0, 0, 0}"]),
-            table("end", "ends", ends or ["{0, 0, {NULL, 1}, {NULL, 1}}"]),
+            table("ring", "rings", rings or ["{0, 0, 0, 0, 0, 0, 0},"]),
+            table("end", "ends", ends or ["{0, 0, {NULL, 1}, {NULL, 1}},"]),
             table("actor", "actors", actors),
             *tables,
             *(text for text in parts if text not in types),
@@ -227,8 +230,7 @@ void {name}_initial_tokens(void *context, int channel, const {name}_port *tokens
 
 def table(kind: str, name: str, items: Sequence[str]) -> str:
     """Return a const table of a type, with an entry a line."""
-    listed = "\n".join(f"    {item}" for item in items)
-    return f"static const {kind} {name}[{len(items)}] = {{\n{listed}\n}};"
+    return structures_of(STRUCTURES).table(kind, name, items)
 
 
 def shortest_round(rates: tuple[int, ...]) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ from csdf.errors import InvalidPlan
 from csdf.io.csv_text import csv_text
 from planners.code.building import MAIN, makefile, target_files
 from planners.code.c_text import identifier, wrapped
+from planners.code.initialisers import structures_of
 from planners.code.packaging import PLAIN, Package, with_banners
 from planners.code.parts import source, used
 from planners.code.primitives.calls import FILES, Lying, WayCalls, WayTables
@@ -141,7 +142,10 @@ class _BenchWriter:
         return tensors_placed
 
     def _add(self, work: str, rows: list[list[object]]) -> None:
-        self.candidates.append(f"{{{work}, {len(self.rows)}, {len(rows)}, {self.layers}}},")
+        self.candidates.append(
+            f"{{.of = {structures_of(FILES).designated('work', work)},\n     "
+            f".first_row = {len(self.rows)}, .rows = {len(rows)}, .layer = {self.layers}}},"
+        )
         self.rows += [csv_text([row]).strip("\r\n") + "," for row in rows]
 
     def source(self) -> str:
@@ -167,7 +171,7 @@ typedef struct {
     work of;
     int32_t first_row, rows, layer;
 } candidate;""",
-            *self.tables.definitions,
+            *self.tables.definitions(structures_of(FILES)),
             steps_table(self.calls),
             f"static const candidate candidates[] = {{\n{listed}\n}};",
             f"static const char *const rows[] = {{\n{shown}\n}};",

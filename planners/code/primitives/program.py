@@ -15,6 +15,7 @@ from cnn2csdf.quantized_layers import stored_as
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.code.c_text import identifier, unlike
+from planners.code.initialisers import structures_of
 from planners.code.interface import reserved
 from planners.code.kernel_files import INLINED
 from planners.code.machines import require_target
@@ -241,18 +242,15 @@ typedef struct {{
         ports = (*self.inputs, *self.outputs)
         missing = " || ".join(f"IS_MISSING({port.parameter})" for port in ports)
         required = require_state(name) + require(name, missing, "NULL_POINTER")
+        structures = structures_of(FILES)
         pieces = [
             prologue(name, self.calls, f"typedef {name}_element element;\n"),
             *used(wanted, FILES, self.target),
             *externs(self.tables),
-            *self.tables.definitions,
+            *self.tables.definitions(structures),
             steps_table(self.calls),
-            "static const map ends[] = {\n"
-            + "\n".join(f"    {position.c}," for position in lies)
-            + "\n};",
-            "static const work works[] = {\n"
-            + "\n".join(f"    {work}" for work in self.works)
-            + "\n};",
+            structures.table("map", "ends", [f"{position.c}," for position in lies]),
+            structures.table("work", "works", self.works),
             checks_defined(name),
             init_defined(name, ["arena"], "    state->arena = arena;\n", is_wide=True),
             f"""{name}_status {name}_run({self._parameters})
@@ -284,5 +282,4 @@ def prologue(name: str, calls: WayCalls, types: str) -> str:
 
 def steps_table(calls: WayCalls) -> str:
     """Return the table of what follows layers in place; empty where nothing does."""
-    lines = "\n".join(f"    {step}" for step in calls.steps)
-    return f"static const step steps[] = {{\n{lines}\n}};" if lines else ""
+    return structures_of(FILES).table("step", "steps", calls.steps) if calls.steps else ""

@@ -2,17 +2,42 @@
 
 import re
 
-from planners.code.initialisers import designated, designated_row, split_values
+from planners.code.initialisers import split_values, structures_of
 from planners.code.library import library
+from planners.code.parts import INTEGERS
+from planners.code.primitives.calls import FILES
 from tests.planners.code.test_writing_libraries import planned, small
+
+INT8 = structures_of(INTEGERS)
 
 
 def test_values_are_named_in_the_order_of_the_structure():
     # frame.c: int32_t slope, first, last, divisor; int32_t is_clamped; const uint16_t *pairs;
     named = ".slope = 1, .first = -1, .last = 1, .divisor = 1, .is_clamped = 0, .pairs = NULL"
-    assert designated("rule", ["1", "-1", "1", "1", "0", "NULL"]) == f"{{{named}}}"
-    assert designated("rule", ["1", "2"]) == "{1, 2}"  # another structure of that name
-    assert designated("reader_of_reals", ["1", "2", "3"]).startswith("{.stage = 1, ")
+    assert INT8.designated("rule", "{1, -1, 1, 1, 0, NULL}") == f"{{{named}}}"
+    assert INT8.designated("rule", "{1, 2}") == "{1, 2}"  # another structure of that name
+    assert INT8.designated("reader_of_reals", "{1, 2, 3}").startswith("{.stage = 1, ")
+
+
+def test_a_structure_inside_a_structure_has_names_too():
+    # sums.c: window at; int32_t groups, group_inputs, group_filters; trained *weights; scaling to;
+    window, scaling = "{{3, 3}, {1, 1}, {1, 1}, {0, 0}, {0, 0}}", "{b, m, e, 1, 2, -128, 127}"
+    text = INT8.designated("convolution", f"{{{window}, 1, 2, 3, w, {scaling}}}")
+    assert text.startswith("{.at = {.taps = {3, 3}, .stride = {1, 1}, ")
+    assert (
+        ".weights = w, .to = {.bias = b, .multipliers = m, .exponents = e, .zero_in = 1, " in text
+    )
+    gates = INT8.designated("cells", "{{{1,2,3,4,5,6,7},{0}},{0},0,0,0,0,0,0,{0},{0}}")
+    assert gates.startswith("{.gates = {{.matrix = 1, .recurrent = 2, ")
+
+
+def test_a_field_of_a_condition_is_named_where_the_library_has_it():
+    with_zeros = structures_of(INTEGERS, frozenset({"WEIGHTS_HAVE_ZEROS"}))
+    text = "{FOLDED(f) b, m, e, 1, 2, -128, 127, 5}"
+    named = with_zeros.designated("scaling", text)
+    assert named.startswith("{FOLDED(f) .bias = b, ")
+    assert named.endswith(".most = 127, .zero_with = 5}")
+    assert INT8.designated("scaling", text) == text
 
 
 def test_commas_inside_brackets_separate_no_values():
@@ -21,9 +46,9 @@ def test_commas_inside_brackets_separate_no_values():
 
 
 def test_a_brace_in_the_name_of_a_layer_ends_no_row():
-    row = designated_row("reader", "{1, 2, 3}, /* a}b{ */")
+    row = INT8.row("reader", "{1, 2, 3}, /* a}b{ */")
     assert row == "/* a}b{ */\n    {.stage = 1, .local = 2, .looks_ahead = 3},"
-    assert designated_row("uint16_t", "3,") == "3,"
+    assert INT8.row("uint16_t", "3,") == "3,"
 
 
 def test_a_layer_is_told_by_name_operator_and_shapes():
@@ -35,10 +60,10 @@ def test_a_layer_is_told_by_name_operator_and_shapes():
 
 
 def test_a_field_of_reals_beside_integers_has_the_name_that_its_part_has_there():
-    assert designated("slicing", ["{0}", "{1}"]) == "{.start = {0}, .step = {1}}"
-    of_reals = designated("slicing_of_reals", ["{0}", "{1}"])
+    assert INT8.designated("slicing", "{{0}, {1}}") == "{.start = {0}, .step = {1}}"
+    of_reals = INT8.designated("slicing_of_reals", "{{0}, {1}}")
     assert of_reals == "{.start = {0}, .step_of_reals = {1}}"
 
 
 def test_a_pointer_to_a_function_is_a_field():
-    assert designated("pairing", ["add", "1"]) == "{.of = add, .is_flat = 1}"
+    assert structures_of(FILES).designated("pairing", "{add, 1}") == "{.of = add, .is_flat = 1}"

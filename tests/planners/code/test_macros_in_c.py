@@ -81,3 +81,34 @@ def test_each_documented_macro_compiles_without_a_warning(folder, core):
                 [*words, *defined, f"net{number}.c"], cwd=folder, capture_output=True, text=True
             )
             assert ran.returncode == 0, f"{number} {defined}: {ran.stderr[:2000]}"
+
+
+def positional_tables(folder, name, text):
+    """Lines of tables in which the compiler finds values of structures without their fields."""
+    marked = re.sub(
+        r"typedef struct( \w+)? \{",
+        r"typedef struct __attribute__((designated_init))\1 {",
+        text,
+    )
+    (folder / name).write_text(marked)
+    words = [COMPILER, "-std=c99", "-I.", "-isystem", str(STAND_IN), "-fsyntax-only"]
+    words += ["-Wdesignated-init", name]
+    ran = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr[:2000]
+    tables = set()
+    for table in re.finditer(r"^static const .*?;$", marked, re.MULTILINE | re.DOTALL):
+        first = marked.count("\n", 0, table.start()) + 1
+        tables.update(range(first, first + table[0].count("\n") + 1))
+    warned = {int(line) for line in re.findall(r":(\d+):\d+: warning: positional", ran.stderr)}
+    assert warned  # of small structures in functions
+    return sorted(warned & tables)
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_each_field_of_a_table_has_its_name(folder):
+    for number in range(len(cases())):
+        text = (folder / f"net{number}.c").read_text()
+        assert positional_tables(folder, f"marked{number}.c", text) == []
+    without = text.replace(".divisor = ", "")
+    assert positional_tables(folder, "without.c", without) != []
