@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from cnn2csdf.readers.usual_sizes import IMAGES, LENGTHS
 from csdf.errors import UnreadableFile
 
 Dims = tuple[int, ...]
@@ -194,10 +195,6 @@ def _text(sizes: Sequence[int | str]) -> str:
     return "x".join(map(str, sizes))
 
 
-# Height and width of images: of classifiers, of detectors, of lines of text. Elements of other
-# inputs: samples of 32 ms, tokens, samples of a second.
-IMAGES = ((224, 224), (640, 640), (320, 320), (256, 256), (48, 192), (32, 320))
-LENGTHS = (512, 128, 256, 1024, 16000, 32)
 IMAGE_SIZES = ("imgsz", "image_size", "input_size", "img_size")  # keys of metadata
 
 

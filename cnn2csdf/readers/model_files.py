@@ -35,11 +35,12 @@ def read_model(
 ) -> Model:
     """Return the model of a file (.onnx, .tflite, .cfg, .json), or one of the catalogue by name.
 
-    shapes: of ONNX inputs, with the batch, where the file leaves them open. constants: ONNX inputs that
-    have the same number in every frame, such as a sample rate. inputs, outputs: tensors of an ONNX or
-    TensorFlow Lite file by name, to read the network between these tensors. with_weights: read the
-    parameters of an ONNX or TensorFlow Lite file too; a model of another file, or of the catalogue, has
-    none, and its text says so. repair: recompute shapes in a JSON network that do not fit their inputs.
+    shapes: of inputs of an ONNX or TensorFlow Lite file, with the batch, where the file leaves them
+    open. constants: ONNX inputs that have the same number in every frame, such as a sample rate.
+    inputs, outputs: tensors of an ONNX or TensorFlow Lite file by name, to read the network between
+    these tensors. with_weights: read the parameters of an ONNX or TensorFlow Lite file too; a model of
+    another file, or of the catalogue, has none, and its text says so. repair: recompute shapes in a
+    JSON network that do not fit their inputs.
     runtime: of a TensorFlow Lite file, "litert" or "tflite-micro", whose kernels the results equal.
 
     Raises UnreadableFile, UnsupportedOperator or InvalidNetwork, with the file and the layer.
@@ -62,7 +63,7 @@ def read_model(
         raise UnreadableFile(
             f"{name}: constants ({listed}) are given for inputs of ONNX files only"
         )
-    if shapes:
+    if shapes and suffix != ".tflite":
         instead = (
             f"a {suffix} file fixes its shapes; convert the network again with others"
             if suffix in SUFFIXES
@@ -70,12 +71,14 @@ def read_model(
             "mobilenet_v2:resolution=96"
         )
         raise UnreadableFile(
-            f"{name}: shapes ({', '.join(shapes)}) are given for inputs of ONNX files only; {instead}"
+            f"{name}: shapes ({', '.join(shapes)}) are given for inputs of ONNX and .tflite files "
+            f"only; {instead}"
         )
     if suffix == ".tflite":
         return parse_tflite(
             read_bytes(name),
             name,
+            shapes=shapes,
             inputs=inputs,
             outputs=outputs,
             with_weights=with_weights,

@@ -326,15 +326,20 @@ def test_layers_are_fused_unless_it_is_said_otherwise(answer):
 def test_a_shape_for_a_network_that_has_its_own_is_refused(run):
     code, _, remarks = run("cnn", "show", "resnet8", "--shape", "height=320")
     assert code == 2
-    assert "resnet8: shapes (height) are given for inputs of ONNX files only" in remarks
+    assert "resnet8: shapes (height) are given for inputs of ONNX and .tflite files" in remarks
 
 
-def test_a_shape_for_a_tflite_file_is_refused(run, tmp_path):
+def test_a_shape_for_a_tflite_file_replaces_that_of_its_input(answer, run, tmp_path):
     path = tmp_path / "small.tflite"
     path.write_bytes(small_network())
     code, _, remarks = run("fit", path, "--shape", "input=1x4x4x3")
     assert code == 2
-    assert "a .tflite file fixes its shapes; convert the network again with others" in remarks
+    assert "there is no input 'input' to give a shape; inputs: 'x'" in remarks
+    code, _, remarks = run("fit", path, "--shape", "x=1x32x4x3")
+    assert code == 2
+    assert "operator 4 (RESHAPE): tensors of 1x8x1x4, 2 do not fit" in remarks
+    _, read = answer("cnn", "show", path, "--shape", "x=1x7x5x3")
+    assert read["layers"][0]["output"] == [3, 7, 5]
 
 
 def test_show_says_elements_and_scales_of_a_quantised_network(answer, run, tmp_path):

@@ -54,7 +54,8 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         type=_named_shape,
         metavar="NAME=1x3x224x224",
         default=[],
-        help="shape of an ONNX input, or NAME=N for a dim that the file leaves open by that name",
+        help="shape of an input of an ONNX or TensorFlow Lite file, or NAME=N for a dim that an ONNX "
+        "file leaves open by that name",
     )
     parser.add_argument(
         "--constant",

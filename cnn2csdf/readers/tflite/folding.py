@@ -71,8 +71,8 @@ def folded(graph: TfliteGraph) -> TfliteGraph:
     elements = 0
     for node in graph.nodes:
         results = None
-        if node.kind in EVALUATORS and _is_foldable(graph, node, tensors):
-            results = _evaluated(node, tensors)
+        if node.kind in EVALUATORS and is_foldable(graph, node, tensors):
+            results = evaluated(node, tensors)
         if results is None:
             nodes.append(node)
             continue
@@ -82,11 +82,11 @@ def folded(graph: TfliteGraph) -> TfliteGraph:
                 f"{node}: constants of {elements} elements, expected at most {ELEMENT_LIMIT}"
             )
         for number, result in zip(node.outputs, results, strict=True):
-            tensors[number] = _constant(tensors[number], result, len(tensors) + number)
+            tensors[number] = constant_of(tensors[number], result, len(tensors) + number)
     return replace(graph, tensors=tuple(tensors), nodes=tuple(nodes))
 
 
-def _is_foldable(graph: TfliteGraph, node: TfliteNode, tensors: Sequence[Tensor]) -> bool:
+def is_foldable(graph: TfliteGraph, node: TfliteNode, tensors: Sequence[Tensor]) -> bool:
     """Whether a node depends on constants, or static shapes, alone and writes no input."""
     if not set(graph.inputs).isdisjoint(node.outputs):
         return False
@@ -100,7 +100,7 @@ def _is_constant(tensor: Tensor) -> bool:
     return not tensor.is_variable and (tensor.is_constant or 0 in tensor.dims)
 
 
-def _evaluated(node: TfliteNode, tensors: Sequence[Tensor]) -> Sequence[Array] | None:
+def evaluated(node: TfliteNode, tensors: Sequence[Tensor]) -> Sequence[Array] | None:
     """Return the outputs of a node of constants; None where the form is not evaluated."""
     sources = [tensors[number] for number in node.inputs if number != -1]
     has_elements = node.kind not in WITH_STATIC_SHAPE
@@ -123,7 +123,8 @@ def _array_of(tensor: Tensor) -> Array:
     return tensor.array()
 
 
-def _constant(tensor: Tensor, value: Array, buffer: int) -> Tensor:
+def constant_of(tensor: Tensor, value: Array, buffer: int) -> Tensor:
+    """Return a tensor as a constant."""
     if tensor.element is None:
         raise UnreadableFile(f"constant {tensor.name!r} is of a type that is not supported")
     with np.errstate(all="ignore"):

@@ -95,8 +95,9 @@ MOST_LINKS = 1024  # tensors that one operator reads or writes
 class Tensor:
     """A tensor of the graph; data: the bytes of a constant, else empty. buffer: their number.
 
-    is_variable: whether it keeps its numbers from invocation to invocation. width: bytes of an
-    element; None: not known.
+    open_axes: axes whose size the file leaves open, where it writes a size of one or the size of the
+    last conversion. is_variable: whether it keeps its numbers from invocation to invocation. width:
+    bytes of an element; None: not known.
     """
 
     name: str
@@ -109,6 +110,7 @@ class Tensor:
     buffer: int
     is_variable: bool
     width: int | None
+    open_axes: tuple[int, ...] = ()
 
     @property
     def is_constant(self) -> bool:
@@ -266,6 +268,11 @@ def _tensor(found: Record, buffers: Sequence[NDArray[np.generic]]) -> Tensor:
     name = found.text(3).partition(";")[0]  # a converter lists all that it fused
     if number >= len(buffers):
         raise UnreadableFile(f"tensor {name!r} is in buffer {number} of {len(buffers)}")
+    signature = found.integers(7)
+    if len(signature) != len(dims):
+        signature = dims
+    open_axes = tuple(axis for axis, size in enumerate(signature) if size < 0)
+    dims = tuple(1 if size == -1 else size for size in dims)
     if min(dims, default=1) < 0 or len(dims) > 8 or prod(dims) > 2**31:
         raise UnreadableFile(f"tensor {name!r} of shape {dims[:8]}; expected fixed sizes")
     scales, sparsity, data = found.record(4), found.record(6), buffers[number]
@@ -283,6 +290,7 @@ def _tensor(found: Record, buffers: Sequence[NDArray[np.generic]]) -> Tensor:
         buffer=number,
         is_variable=bool(found.integer(5, "b")),
         width=width,
+        open_axes=open_axes,
     )
 
 

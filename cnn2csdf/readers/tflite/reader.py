@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from cnn2csdf.dtypes import USUAL_RUNTIME, Runtime
 from cnn2csdf.parameters import with_shared_names
@@ -24,6 +24,12 @@ from cnn2csdf.readers.tflite.batches import without_batches
 from cnn2csdf.readers.tflite.choices import without_choices
 from cnn2csdf.readers.tflite.model_file import TfliteGraph, TfliteNode, parse_graph
 from cnn2csdf.readers.tflite.obstacles import Obstacle, in_words, part_of
+from cnn2csdf.readers.tflite.resizing import (
+    OpenDims,
+    resized,
+    usual_shapes,
+    words_about_open_dims,
+)
 from cnn2csdf.rings import with_rings
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, UnreadableFile, UnsupportedOperator
@@ -33,6 +39,7 @@ def parse_tflite(
     content: bytes,
     name: str,
     *,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
     inputs: Sequence[str] = (),
     outputs: Sequence[str] = (),
     with_weights: bool = False,
@@ -40,45 +47,85 @@ def parse_tflite(
 ) -> Model:
     """Return the network in the bytes of a .tflite file, for one frame at a time.
 
-    name: of the file, for messages. Layers are called as the tensors they write. Tensors of int8
-    with a scale are quantised; they are computed as the kernels of the runtime compute them. inputs,
-    outputs: names of tensors, to read the part between these tensors.
+    name: of the file, for messages. shapes: of inputs by name, with the batch, where the file leaves
+    them open. Layers are called as the tensors they write. Tensors of int8 with a scale are quantised;
+    they are computed as the kernels of the runtime compute them. inputs, outputs: names of tensors, to
+    read the part between these tensors.
 
     Raises UnreadableFile, UnsupportedOperator or InvalidNetwork, naming the file and the operator.
     """
+    shapes, between = shapes or {}, bool(inputs or outputs)
     try:
-        graph = without_choices(part_of(parse_graph(content), inputs, outputs))
-        graph = without_batches(graph)
+        graph = part_of(parse_graph(content), inputs, outputs)
         network_name = os.path.basename(name).removesuffix(".tflite") or "network"
-        assembly = TfliteAssembly(graph, network_name, runtime)
-        assembly.add_inputs()
-        obstacles = _add_layers(graph, assembly)
-        if obstacles:
-            named = bool(inputs or outputs)
-            words = "" if named else _words_around(obstacles, graph, content, name)
-            _refuse(f"{in_words(obstacles, graph)}{words}")
-        assembly.add_variables()
-        assembly.add_outputs()
-        network = with_shared_names(assembly.builder.network())
-        weights = assembly.weights if with_weights else None
-        return with_rings(Model(network=network, weights=weights))
+        try:
+            return _model(graph, network_name, shapes, with_weights=with_weights, runtime=runtime)
+        except OpenDims as error:
+            raise UnreadableFile(f"{error}{_words_that_work(graph, error, shapes)}") from None
+        except _RefusedNodes as error:
+            read = partial(parse_tflite, content, name, shapes=shapes)
+            words = "" if between else _words_around(error.obstacles, graph, read)
+            raise UnsupportedOperator(f"{error}{words}") from None
+        except (UnreadableFile, InvalidNetwork) as error:
+            raise type(error)(f"{error}{words_about_open_dims(graph, shapes)}") from None
     except (UnreadableFile, UnsupportedOperator, InvalidNetwork) as error:
         raise type(error)(f"{name}: {error}") from None
 
 
-def _refuse(message: str) -> NoReturn:
-    raise UnsupportedOperator(message)
+class _RefusedNodes(UnsupportedOperator):
+    """The refusal of all nodes that are not read."""
+
+    def __init__(self, obstacles: Sequence[Obstacle], graph: TfliteGraph) -> None:
+        super().__init__(in_words(obstacles, graph))
+        self.obstacles = obstacles
+
+
+def _model(
+    graph: TfliteGraph,
+    name: str,
+    shapes: Mapping[str, tuple[int, ...]],
+    *,
+    with_weights: bool,
+    runtime: Runtime = USUAL_RUNTIME,
+) -> Model:
+    """Return the network of a graph. Raises _RefusedNodes and OpenDims besides other refusals."""
+    graph = without_batches(without_choices(resized(graph, shapes)))
+    assembly = TfliteAssembly(graph, name, runtime)
+    assembly.add_inputs()
+    obstacles = _add_layers(graph, assembly)
+    if obstacles:
+        raise _RefusedNodes(obstacles, graph)
+    assembly.add_variables()
+    assembly.add_outputs()
+    network = with_shared_names(assembly.builder.network())
+    weights = assembly.weights if with_weights else None
+    return with_rings(Model(network=network, weights=weights))
+
+
+def _words_that_work(
+    graph: TfliteGraph, error: OpenDims, shapes: Mapping[str, tuple[int, ...]]
+) -> str:
+    """Return a clause with words that read the graph; empty where no usual sizes do."""
+    for usual in usual_shapes(error):
+        try:
+            _model(graph, "network", {**shapes, **usual}, with_weights=False)
+        except (UnreadableFile, UnsupportedOperator, InvalidNetwork):
+            continue
+        words = [f"--shape {name}={'x'.join(map(str, dims))}" for name, dims in usual.items()]
+        return f"; {' '.join(words)} is read, for example"
+    return ""
 
 
 def _words_around(
-    obstacles: Sequence[Obstacle], graph: TfliteGraph, content: bytes, file_name: str
+    obstacles: Sequence[Obstacle], graph: TfliteGraph, read: Callable[..., Model]
 ) -> str:
     """Return words of a command line that read the part before or after the obstacles."""
-    places = {graph.nodes.index(obstacle.node) for obstacle in obstacles}
+    numbers = {obstacle.node.number for obstacle in obstacles}
+    places = {place for place, node in enumerate(graph.nodes) if node.number in numbers}
     return words_that_read(
         cuts_around(graph.nodes, places, graph.outputs),
         lambda number: graph.tensors[number].name,
-        lambda begin, until: parse_tflite(content, file_name, inputs=begin, outputs=until),
+        lambda begin, until: read(inputs=begin, outputs=until),
     )
 
 

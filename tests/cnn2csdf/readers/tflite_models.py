@@ -70,6 +70,7 @@ class Tensor:
     axis: int = 0  # along which the scales lie
     is_variable: bool = False
     sparsity: tuple | None = None  # traversal order, axes of blocks, levels
+    signature: tuple[int, ...] = ()  # the dims, with -1 for each that is open
 
 
 def constant(name, array, scales=(), zero=0):
@@ -136,10 +137,12 @@ def _tensor(b, one, number):
         zeros = [one.zero] * len(one.scales)
         offsets = {2: _vector(b, one.scales, "f4"), 3: _vector(b, zeros, "i8")}
         fields[4] = _table(b, 7, offsets, [(6, "i", one.axis)])
+    if one.signature:
+        fields[7] = _vector(b, one.signature, "i4")
     if one.sparsity is not None:
         fields[6] = _sparsity(b, *one.sparsity)
     numbers = [(1, "b", TYPES[one.dtype]), (2, "i", number), (5, "b", one.is_variable)]
-    return _table(b, 7, fields, numbers)
+    return _table(b, 8, fields, numbers)
 
 
 def _sparsity(b, order, blocks, levels):

@@ -1,0 +1,356 @@
+"""Sizes of all tensors of a TensorFlow Lite graph after its inputs have other sizes.
+
+A converter writes a size of one for a dim that it leaves open, and lists the open dims in the signature
+of the shape. Runtimes infer the other tensors from the inputs, node by node; so does this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import prod
+
+import numpy as np
+
+from cnn2csdf.operators import Window
+from cnn2csdf.readers.tflite.folding import (
+    ELEMENT_LIMIT,
+    EVALUATORS,
+    Array,
+    Operands,
+    constant_of,
+    evaluated,
+    is_foldable,
+)
+from cnn2csdf.readers.tflite.model_file import Dims, Tensor, TfliteGraph, TfliteNode
+from cnn2csdf.readers.tflite.options import options_of, padded, window_of
+from cnn2csdf.readers.usual_sizes import IMAGES
+from cnn2csdf.shape import Shape
+from csdf.errors import UnreadableFile, UnsupportedOperator
+
+IMAGE_AXES = 4
+COLOURS = 3
+MOST_ELEMENTS = 2**31 - 1
+
+
+class OpenDims(UnreadableFile):
+    """The refusal of images whose height and width are open. sizes: of each input; None: open."""
+
+    def __init__(self, message: str, sizes: Mapping[str, Sequence[int | None]]) -> None:
+        super().__init__(message)
+        self.sizes = sizes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Inputs:
+    """A node, the dims of its inputs, and the arrays of those that are constants."""
+
+    node: TfliteNode
+    dims: Sequence[Dims]
+    arrays: Sequence[Array | None]
+    outputs: Sequence[Tensor]
+
+    def integers(self, index: int) -> tuple[int, ...]:
+        """Return a constant input. Raises UnreadableFile where the frame computes it."""
+        array = self.arrays[index] if index < len(self.arrays) else None
+        if array is None:
+            raise UnreadableFile(f"{self.node}: the size of its output depends on the frame")
+        return tuple(map(int, array.reshape(-1)))
+
+    def option(self, field: int, form: str = "i") -> int:
+        """Return a whole number among the options."""
+        return options_of(self.node).integer(field, form)
+
+
+Infer = Callable[[_Inputs], Sequence[Dims]]
+
+
+def resized(graph: TfliteGraph, shapes: Mapping[str, Dims]) -> TfliteGraph:
+    """Return the graph for inputs of these dims, by name, with the batch in front.
+
+    Raises OpenDims for images without a size, UnreadableFile for dims that the graph does not take.
+    """
+    names = {graph.tensors[number].name: number for number in graph.inputs}
+    for name, dims in shapes.items():
+        if name not in names:
+            listed = ", ".join(map(repr, names)) or "none"
+            raise UnreadableFile(f"there is no input {name!r} to give a shape; inputs: {listed}")
+        rank = len(graph.tensors[names[name]].dims)
+        if len(dims) != rank:
+            raise UnreadableFile(
+                f"input {name!r} has {rank} dims, the shape given for it {len(dims)}"
+            )
+        if prod(dims) > MOST_ELEMENTS:
+            raise UnreadableFile(
+                f"input {name!r} of {prod(dims)} elements; expected at most {MOST_ELEMENTS}"
+            )
+    _require_sizes(graph, shapes)
+    if not shapes:
+        return graph
+    tensors = list(graph.tensors)
+    for name, dims in shapes.items():
+        tensors[names[name]] = replace(tensors[names[name]], dims=dims)
+    return replace(graph, tensors=tuple(_inferred(graph, tensors)))
+
+
+def _require_sizes(graph: TfliteGraph, shapes: Mapping[str, Dims]) -> None:
+    """Raise OpenDims for all images with an open height and width that no shape fixes."""
+    refusals, words, sizes = [], [], {}
+    for number in graph.inputs:
+        tensor = graph.tensors[number]
+        places = [axis for axis in tensor.open_axes if axis and tensor.dims[axis] == 1]
+        if tensor.name in shapes or len(tensor.dims) != IMAGE_AXES:
+            continue
+        # A sequence of frames of other than three channels may well have a single frame.
+        if not {1, 2} <= set(places) and not (places and tensor.dims[3] == COLOURS):
+            continue
+        dims = [None if axis in places else size for axis, size in enumerate(tensor.dims)]
+        sizes[tensor.name] = dims
+        pairs = zip("NHWC", dims, strict=True)
+        letters = "x".join(letter if size is None else str(size) for letter, size in pairs)
+        shown = "x".join("?" if size is None else str(size) for size in dims)
+        refusals.append(
+            f"input {tensor.name!r} of shape {shown}: dims {', '.join(map(str, places))} are open"
+        )
+        words.append(f"--shape {tensor.name}={letters}")
+    if refusals:
+        raise OpenDims(f"{'; '.join(refusals)}; give sizes, as in {' '.join(words)}", sizes)
+
+
+def usual_shapes(open_dims: OpenDims) -> Iterator[dict[str, Dims]]:
+    """Yield usual sizes of all images without a size."""
+    for height, width in IMAGES:
+        usual = (1, height, width, 3)
+        yield {
+            name: tuple(
+                usual_size if size is None else size
+                for size, usual_size in zip(dims, usual, strict=True)
+            )
+            for name, dims in open_dims.sizes.items()
+        }
+
+
+def words_about_open_dims(graph: TfliteGraph, shapes: Mapping[str, Dims]) -> str:
+    """Return a clause for inputs that have a size of one for open dims; empty where there are none."""
+    clauses = []
+    for number in graph.inputs:
+        tensor = graph.tensors[number]
+        places = [axis for axis in tensor.open_axes if tensor.dims[axis] == 1 and axis]
+        if places and tensor.name not in shapes:
+            shown = [str(size) for size in tensor.dims]
+            for axis in places:
+                shown[axis] = "N"
+            clauses.append(f"--shape {tensor.name}={'x'.join(shown)}")
+    return f"; it leaves dims open, so give sizes, as in {' '.join(clauses)}" if clauses else ""
+
+
+def _inferred(graph: TfliteGraph, tensors: list[Tensor]) -> list[Tensor]:
+    """Return the tensors with the dims that follow from those of the inputs."""
+    values = list(tensors)  # with the constants that shapes are computed by
+    for node in graph.nodes:
+        if node.kind in EVALUATORS and is_foldable(graph, node, values):
+            results = evaluated(node, values)
+            if results is not None:
+                for number, result in zip(node.outputs, results, strict=True):
+                    tensors[number] = replace(tensors[number], dims=np.shape(result))
+                    values[number] = constant_of(values[number], result, number)
+                continue
+        sources = [values[number] for number in node.inputs if number >= 0]
+        unchanged = all(
+            graph.tensors[number].dims == values[number].dims
+            for number in node.inputs
+            if number >= 0
+        )
+        if unchanged or not node.outputs:
+            continue
+        infer = RULES.get(node.kind)
+        if infer is None:
+            raise UnsupportedOperator(f"{node}: its sizes do not follow from other sizes of inputs")
+        operands = _Inputs(
+            node=node,
+            dims=[tensor.dims for tensor in sources],
+            arrays=[tensor.array() if tensor.is_constant else None for tensor in sources],
+            outputs=[tensors[number] for number in node.outputs],
+        )
+        for number, dims in zip(node.outputs, _dims_of(infer, operands), strict=True):
+            tensors[number] = replace(tensors[number], dims=dims)
+            values[number] = replace(values[number], dims=dims)
+    return tensors
+
+
+def _dims_of(infer: Infer, operands: _Inputs) -> list[Dims]:
+    """Return the dims of the outputs of a node. Raises UnreadableFile where sizes do not fit."""
+    node, listed = operands.node, ", ".join("x".join(map(str, dims)) for dims in operands.dims)
+    try:
+        results = [tuple(map(int, dims)) for dims in infer(operands)]
+    except (ValueError, IndexError, TypeError, ZeroDivisionError) as error:
+        raise UnreadableFile(f"{node}: tensors of {listed} do not fit: {error}") from None
+    if len(results) != len(node.outputs):
+        raise UnreadableFile(f"{node}: {len(node.outputs)} outputs, expected {len(results)}")
+    for dims in results:
+        if min(dims, default=1) < 1 or prod(dims) > MOST_ELEMENTS:
+            shown = "x".join(map(str, dims))
+            raise UnreadableFile(f"{node}: tensors of {listed} give an output of {shown}")
+    return results
+
+
+def _as_first(operands: _Inputs) -> Sequence[Dims]:
+    return [operands.dims[0]] * len(operands.node.outputs)
+
+
+def _broadcast(operands: _Inputs) -> Sequence[Dims]:
+    return [np.broadcast_shapes(*operands.dims)]
+
+
+def _by_evaluation(operands: _Inputs) -> Sequence[Dims]:
+    """Return the dims that the evaluator of constants gives for arrays of ones."""
+    if sum(map(prod, operands.dims)) > ELEMENT_LIMIT:
+        raise ValueError(f"more than {ELEMENT_LIMIT} elements")
+    one = np.ones((), np.int8)
+    arrays = [
+        np.broadcast_to(one, dims) if array is None else array
+        for dims, array in zip(operands.dims, operands.arrays, strict=True)
+    ]
+    tensors = [replace(operands.outputs[0], dims=dims, scales=NO_SCALES) for dims in operands.dims]
+    node = operands.node
+    evaluate = EVALUATORS[node.kind]
+    return [np.shape(a) for a in evaluate(Operands(node=node, tensors=tensors, arrays=arrays))]
+
+
+def _window(
+    operands: _Inputs, kernel: tuple[int, int], dilations: int | None, channels: int
+) -> Sequence[Dims]:
+    batch, height, width, depth = operands.dims[0]
+    window: Window = window_of(operands.node, kernel, dilations=dilations)
+    window = padded(operands.node, window, Shape(dims=(depth, height, width)))
+    return [(batch, window.rows.outputs(height), window.columns.outputs(width), channels)]
+
+
+def _convolution(operands: _Inputs, *, filters: int, dilations: int) -> Sequence[Dims]:
+    kernel = operands.dims[1]
+    return _window(operands, (kernel[1], kernel[2]), dilations, kernel[filters])
+
+
+def _pooling(operands: _Inputs) -> Sequence[Dims]:
+    kernel = (operands.option(4), operands.option(3))
+    return _window(operands, kernel, None, operands.dims[0][3])
+
+
+def _fully_connected(operands: _Inputs) -> Sequence[Dims]:
+    units, columns = operands.dims[1]
+    if operands.node.options is not None and operands.option(2, "b"):
+        return [(*operands.dims[0][:-1], units)]
+    return [(prod(operands.dims[0]) // columns, units)]
+
+
+def _matrix_product(operands: _Inputs) -> Sequence[Dims]:
+    (*first_batch, rows, inner), (*second_batch, depth, columns) = operands.dims
+    if operands.option(0, "b"):
+        rows, inner = inner, rows
+    if operands.option(1, "b"):
+        depth, columns = columns, depth
+    if inner != depth:
+        raise ValueError(f"{inner} columns and {depth} rows")
+    return [(*np.broadcast_shapes(tuple(first_batch), tuple(second_batch)), rows, columns)]
+
+
+def _resize(operands: _Inputs) -> Sequence[Dims]:
+    batch, _, _, channels = operands.dims[0]
+    return [(batch, *operands.integers(1), channels)]
+
+
+def _blocks(operands: _Inputs, *, is_split: bool) -> Sequence[Dims]:
+    batch, height, width, channels = operands.dims[0]
+    block = operands.option(0)
+    if is_split:
+        return [(batch, height // block, width // block, channels * block**2)]
+    return [(batch, height * block, width * block, channels // block**2)]
+
+
+def _batches(operands: _Inputs, *, is_split: bool) -> Sequence[Dims]:
+    sizes, ends = operands.integers(1), operands.integers(2)
+    batch, *dims = operands.dims[0]
+    for axis, (size, before, after) in enumerate(zip(sizes, ends[::2], ends[1::2], strict=True)):
+        whole = dims[axis] + before + after if is_split else dims[axis] * size
+        if is_split and whole % size:
+            raise ValueError(f"{whole} pixels are no blocks of {size}")
+        dims[axis] = whole // size if is_split else whole - before - after
+    count = prod(sizes)
+    return [(batch * count if is_split else batch // count, *dims)]
+
+
+def _without_axis(operands: _Inputs) -> Sequence[Dims]:
+    dims, (axis,) = operands.dims[0], operands.integers(1)
+    if not -len(dims) <= axis < len(dims):
+        raise ValueError(f"axis {axis}")
+    return [tuple(size for at, size in enumerate(dims) if at != axis % len(dims))]
+
+
+def _largest(operands: _Inputs) -> Sequence[Dims]:
+    return [(*operands.dims[0][:-1], *operands.integers(1))] * 2
+
+
+def _pieces(operands: _Inputs) -> Sequence[Dims]:
+    dims, sizes, (axis,) = operands.dims[0], operands.integers(1), operands.integers(2)
+    rest = dims[axis] - sum(size for size in sizes if size >= 0)
+    lengths = [rest if size < 0 else size for size in sizes]
+    place = axis % len(dims)
+    return [(*dims[:place], length, *dims[place + 1 :]) for length in lengths]
+
+
+def _mirrored(operands: _Inputs) -> Sequence[Dims]:
+    ends = operands.integers(1)
+    pairs = zip(operands.dims[0], ends[::2], ends[1::2], strict=True)
+    return [tuple(size + before + after for size, before, after in pairs)]
+
+
+def _sequence(operands: _Inputs) -> Sequence[Dims]:
+    return [(*operands.dims[0][:-1], operands.outputs[0].dims[-1])]
+
+
+def _stated_size(operands: _Inputs) -> Sequence[Dims]:
+    return [operands.integers(0)]
+
+
+NO_SCALES = np.zeros(0, np.float32)
+LIKE_FIRST = (
+    "ABS", "CAST", "CEIL", "COS", "CUMSUM", "DEQUANTIZE", "ELU", "EXP", "FLOOR", "GELU", "HARD_SWISH",
+    "L2_NORMALIZATION", "LEAKY_RELU", "LOG", "LOGICAL_NOT", "LOGISTIC", "LOG_SOFTMAX", "NEG",
+    "QUANTIZE", "RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "REVERSE_V2", "ROUND", "RSQRT", "SIGN",
+    "SIN", "SOFTMAX", "SQRT", "SQUARE", "TANH",
+)  # fmt: skip
+REPEATED = (
+    "ADD", "ADD_N", "DIV", "EQUAL", "FLOOR_DIV", "FLOOR_MOD", "GREATER", "GREATER_EQUAL", "LESS",
+    "LESS_EQUAL", "LOGICAL_AND", "LOGICAL_OR", "MAXIMUM", "MINIMUM", "MUL", "NOT_EQUAL", "POW", "PRELU",
+    "SELECT", "SELECT_V2", "SQUARED_DIFFERENCE", "SUB",
+)  # fmt: skip
+EVALUATED = (
+    "BROADCAST_TO", "CONCATENATION", "EXPAND_DIMS", "GATHER", "GATHER_ND", "MEAN", "PACK", "PAD",
+    "PADV2", "REDUCE_ALL", "REDUCE_ANY", "REDUCE_MAX", "REDUCE_MIN", "RESHAPE", "SLICE", "SPLIT",
+    "SQUEEZE", "STRIDED_SLICE", "SUM", "TILE", "TRANSPOSE", "UNPACK",
+)  # fmt: skip
+RULES: Mapping[str, Infer] = {
+    **dict.fromkeys(LIKE_FIRST, _as_first),
+    **dict.fromkeys(REPEATED, _broadcast),
+    **dict.fromkeys(EVALUATED, _by_evaluation),
+    "ARG_MAX": _without_axis,
+    "ARG_MIN": _without_axis,
+    "AVERAGE_POOL_2D": _pooling,
+    "BATCH_MATMUL": _matrix_product,
+    "BATCH_TO_SPACE_ND": partial(_batches, is_split=False),
+    "CONV_2D": partial(_convolution, filters=0, dilations=4),
+    "DEPTHWISE_CONV_2D": partial(_convolution, filters=3, dilations=5),
+    "DEPTH_TO_SPACE": partial(_blocks, is_split=False),
+    "FULLY_CONNECTED": _fully_connected,
+    "MAX_POOL_2D": _pooling,
+    "MIRROR_PAD": _mirrored,
+    "RESIZE_BILINEAR": _resize,
+    "RESIZE_NEAREST_NEIGHBOR": _resize,
+    "SPACE_TO_BATCH_ND": partial(_batches, is_split=True),
+    "SPACE_TO_DEPTH": partial(_blocks, is_split=True),
+    "SPLIT_V": _pieces,
+    "TOPK_V2": _largest,
+    "TRANSPOSE_CONV": _stated_size,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": _sequence,
+}
