@@ -224,7 +224,7 @@ RESTRICTIONS = {
     "EMBEDDING_LOOKUP": "a constant table",
     "GATHER": "constant places, or rows of a constant table",
     "L2_NORMALIZATION": "over the last axis",
-    "MEAN": "constant axes without the batch",
+    "MEAN": "constant axes",
     "MIRROR_PAD": "rows and columns, with the border itself or without",
     "ONE_HOT": "ones along the last axis, zeros elsewhere; a constant depth",
     "PAD": "any axis but the batch",

@@ -162,15 +162,17 @@ def reduction(node: TfliteNode, assembly: TfliteAssembly, *, function: str) -> N
     tensor = assembly.tensor(node, 0)
     rank, keeps = len(tensor.dims), bool(options_of(node).integer(0, "b"))
     gone = {axis % rank for axis in assembly.integers(node, 1) if -rank <= axis < rank}
-    if not gone or (0 in gone and tensor.dims[0] == 1):
-        raise refusal(node, "a reduction over no axis, or over the batch")
-    axes = tuple(sorted(our_axis(node, assembly, tensor.dims, axis) for axis in gone))
+    wide = gone - {0} if rank > 1 and tensor.dims[0] == 1 else gone
+    axes = tuple(sorted(our_axis(node, assembly, tensor.dims, axis) for axis in wide))
     steps: list[op.Operator] = [op.Reduction(function=function, axes=axes, keeps=keeps)]
-    left = [axis for axis in range(1, rank) if axis not in gone]
-    if not keeps and rank == 4 and len(left) == 2:
-        now = sorted(left, key=assembly.axes(node, tensor.dims).index)
-        if now != left:
-            steps.append(op.Transpose(permutation=(1, 0)))
+    if not wide:
+        # Over nothing but a batch of one, all functions are the identity.
+        if tensor.quantization() != assembly.output(node).quantization():
+            raise refusal(node, "a reduction over no axis, or the batch, to another scale")
+        steps = [op.Identity()]
+    left = [axis for axis in assembly.axes(node, tensor.dims) if axis not in gone]
+    if not keeps and left != sorted(left):
+        steps.append(op.Transpose(permutation=tuple(map(left.index, sorted(left)))))
     assembly.add(node, *steps, sources=[assembly.source(node, 0)])
 
 

@@ -26,9 +26,11 @@ from cnn2csdf.readers.tflite.model_file import TfliteGraph, TfliteNode, parse_gr
 from cnn2csdf.readers.tflite.obstacles import Obstacle, in_words, part_of
 from cnn2csdf.readers.tflite.resizing import (
     OpenDims,
+    Sizes,
+    open_sizes,
     resized,
     usual_shapes,
-    words_about_open_dims,
+    words_about,
 )
 from cnn2csdf.rings import with_rings
 from cnn2csdf.weights import Model
@@ -61,13 +63,16 @@ def parse_tflite(
         try:
             return _model(graph, network_name, shapes, with_weights=with_weights, runtime=runtime)
         except OpenDims as error:
-            raise UnreadableFile(f"{error}{_words_that_work(graph, error, shapes)}") from None
+            words = _words_that_work(graph, error.sizes, shapes)
+            raise UnreadableFile(f"{error}{words}") from None
         except _RefusedNodes as error:
             read = partial(parse_tflite, content, name, shapes=shapes)
             words = "" if between else _words_around(error.obstacles, graph, read)
             raise UnsupportedOperator(f"{error}{words}") from None
         except (UnreadableFile, InvalidNetwork) as error:
-            raise type(error)(f"{error}{words_about_open_dims(graph, shapes)}") from None
+            sizes = open_sizes(graph, shapes)
+            words = f"{words_about(sizes)}{_words_that_work(graph, sizes, shapes)}"
+            raise type(error)(f"{error}{words}") from None
     except (UnreadableFile, UnsupportedOperator, InvalidNetwork) as error:
         raise type(error)(f"{name}: {error}") from None
 
@@ -103,10 +108,10 @@ def _model(
 
 
 def _words_that_work(
-    graph: TfliteGraph, error: OpenDims, shapes: Mapping[str, tuple[int, ...]]
+    graph: TfliteGraph, sizes: Mapping[str, Sizes], shapes: Mapping[str, tuple[int, ...]]
 ) -> str:
     """Return a clause with words that read the graph; empty where no usual sizes do."""
-    for usual in usual_shapes(error):
+    for usual in usual_shapes(sizes) if sizes else ():
         try:
             _model(graph, "network", {**shapes, **usual}, with_weights=False)
         except (UnreadableFile, UnsupportedOperator, InvalidNetwork):

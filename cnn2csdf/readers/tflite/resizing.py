@@ -25,7 +25,7 @@ from cnn2csdf.readers.tflite.folding import (
 )
 from cnn2csdf.readers.tflite.model_file import Dims, Tensor, TfliteGraph, TfliteNode
 from cnn2csdf.readers.tflite.options import options_of, padded, window_of
-from cnn2csdf.readers.usual_sizes import IMAGES
+from cnn2csdf.readers.usual_sizes import IMAGES, LENGTHS
 from cnn2csdf.shape import Shape
 from csdf.errors import UnreadableFile, UnsupportedOperator
 
@@ -34,10 +34,13 @@ COLOURS = 3
 MOST_ELEMENTS = 2**31 - 1
 
 
-class OpenDims(UnreadableFile):
-    """The refusal of images whose height and width are open. sizes: of each input; None: open."""
+Sizes = Sequence[int | None]
 
-    def __init__(self, message: str, sizes: Mapping[str, Sequence[int | None]]) -> None:
+
+class OpenDims(UnreadableFile):
+    """The refusal of images whose height or width is open. sizes: of inputs with open dims."""
+
+    def __init__(self, message: str, sizes: Mapping[str, Sizes]) -> None:
         super().__init__(message)
         self.sizes = sizes
 
@@ -95,54 +98,64 @@ def resized(graph: TfliteGraph, shapes: Mapping[str, Dims]) -> TfliteGraph:
 
 
 def _require_sizes(graph: TfliteGraph, shapes: Mapping[str, Dims]) -> None:
-    """Raise OpenDims for all images with an open height and width that no shape fixes."""
-    refusals, words, sizes = [], [], {}
+    """Raise OpenDims for all images with an open height or width that no shape fixes."""
+    sizes = open_sizes(graph, shapes)
+    # A sequence of frames of other than three channels may well have a single frame.
+    images = [
+        dims
+        for dims in sizes.values()
+        if len(dims) == IMAGE_AXES and (dims[1:3] == [None, None] or dims[3] in (None, COLOURS))
+    ]
+    if images:
+        clauses = [
+            f"input {name!r} of shape {_text(dims, '?' * len(dims))}: "
+            f"dims {', '.join(str(axis) for axis, size in enumerate(dims) if size is None)} are open"
+            for name, dims in sizes.items()
+        ]
+        raise OpenDims(f"{'; '.join(clauses)}{words_about(sizes)}", sizes)
+
+
+def open_sizes(graph: TfliteGraph, shapes: Mapping[str, Dims]) -> dict[str, Sizes]:
+    """Return the sizes of inputs that have a size of one for open dims, and no shape; None: open."""
+    sizes: dict[str, Sizes] = {}
     for number in graph.inputs:
         tensor = graph.tensors[number]
-        places = [axis for axis in tensor.open_axes if axis and tensor.dims[axis] == 1]
-        if tensor.name in shapes or len(tensor.dims) != IMAGE_AXES:
-            continue
-        # A sequence of frames of other than three channels may well have a single frame.
-        if not {1, 2} <= set(places) and not (places and tensor.dims[3] == COLOURS):
-            continue
-        dims = [None if axis in places else size for axis, size in enumerate(tensor.dims)]
-        sizes[tensor.name] = dims
-        pairs = zip("NHWC", dims, strict=True)
-        letters = "x".join(letter if size is None else str(size) for letter, size in pairs)
-        shown = "x".join("?" if size is None else str(size) for size in dims)
-        refusals.append(
-            f"input {tensor.name!r} of shape {shown}: dims {', '.join(map(str, places))} are open"
-        )
-        words.append(f"--shape {tensor.name}={letters}")
-    if refusals:
-        raise OpenDims(f"{'; '.join(refusals)}; give sizes, as in {' '.join(words)}", sizes)
+        first = 1 if len(tensor.dims) > 1 else 0  # a batch that is left open is one
+        places = [axis for axis in tensor.open_axes if axis >= first and tensor.dims[axis] == 1]
+        if places and tensor.name not in shapes:
+            dims = enumerate(tensor.dims)
+            sizes[tensor.name] = [None if axis in places else size for axis, size in dims]
+    return sizes
 
 
-def usual_shapes(open_dims: OpenDims) -> Iterator[dict[str, Dims]]:
-    """Yield usual sizes of all images without a size."""
-    for height, width in IMAGES:
-        usual = (1, height, width, 3)
+def words_about(sizes: Mapping[str, Sizes]) -> str:
+    """Return a clause with words that fix open dims; empty where there are none."""
+    words = [
+        f"--shape {name}={_text(dims, 'NHWC' if len(dims) == IMAGE_AXES else 'N' * len(dims))}"
+        for name, dims in sizes.items()
+    ]
+    return f"; give sizes, as in {' '.join(words)}" if words else ""
+
+
+def _text(dims: Sizes, letters: str) -> str:
+    pairs = zip(dims, letters, strict=True)
+    return "x".join(letter if size is None else str(size) for size, letter in pairs)
+
+
+def usual_shapes(sizes: Mapping[str, Sizes]) -> Iterator[dict[str, Dims]]:
+    """Yield usual sizes of all inputs with open dims."""
+    for (height, width), length in zip(IMAGES, LENGTHS, strict=True):
         yield {
             name: tuple(
-                usual_size if size is None else size
-                for size, usual_size in zip(dims, usual, strict=True)
+                usual if size is None else size
+                for size, usual in zip(
+                    dims,
+                    (1, height, width, 3) if len(dims) == IMAGE_AXES else (length,) * len(dims),
+                    strict=True,
+                )
             )
-            for name, dims in open_dims.sizes.items()
+            for name, dims in sizes.items()
         }
-
-
-def words_about_open_dims(graph: TfliteGraph, shapes: Mapping[str, Dims]) -> str:
-    """Return a clause for inputs that have a size of one for open dims; empty where there are none."""
-    clauses = []
-    for number in graph.inputs:
-        tensor = graph.tensors[number]
-        places = [axis for axis in tensor.open_axes if tensor.dims[axis] == 1 and axis]
-        if places and tensor.name not in shapes:
-            shown = [str(size) for size in tensor.dims]
-            for axis in places:
-                shown[axis] = "N"
-            clauses.append(f"--shape {tensor.name}={'x'.join(shown)}")
-    return f"; it leaves dims open, so give sizes, as in {' '.join(clauses)}" if clauses else ""
 
 
 def _inferred(graph: TfliteGraph, tensors: list[Tensor]) -> list[Tensor]:

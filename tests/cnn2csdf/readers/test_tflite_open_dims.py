@@ -9,7 +9,7 @@ from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.readers.tflite.model_file import parse_graph
 from cnn2csdf.readers.tflite.reader import parse_tflite
 from cnn2csdf.readers.tflite.resizing import RULES, resized
-from csdf.errors import UnreadableFile, UnsupportedOperator
+from csdf.errors import CsdfError, UnreadableFile, UnsupportedOperator
 from tests.cnn2csdf.readers import tflite_cases
 from tests.cnn2csdf.readers.tflite_models import Node, Tensor, constant, tflite_bytes
 from tests.cnn2csdf.readers.tflite_real_cases import CASES, real_case
@@ -113,6 +113,24 @@ def test_lines_of_text_of_open_width_need_a_size():
     content = classifier(48, 1, signature=(-1, 48, -1, 3))
     with pytest.raises(UnreadableFile, match=r"of shape 1x48x\?x3: dims 2 are open"):
         parse_tflite(content, "a.tflite")
+
+
+def test_a_sequence_that_is_too_short_needs_a_length():
+    tensors = [
+        Tensor("x", (1, 1), signature=(1, -1)),
+        constant("dims", np.array([1, 1, -1, 1], np.int32)),
+        Tensor("map", (1, 1, 1, 1)),
+        constant("w", np.ones((2, 1, 200, 1), np.float32)),
+        Tensor("y", (1, 1, 1, 2)),
+    ]
+    options = [(0, "b", 1), (1, "i", 9), (2, "i", 1)]
+    nodes = [Node("RESHAPE", [0, 1], [2]), Node("CONV_2D", [2, 3, -1], [4], options)]
+    content = tflite_bytes(tensors, nodes, [0], [4])
+    words = "give sizes, as in --shape x=1xN; --shape x=1x512 is read, for example"
+    with pytest.raises(CsdfError, match=words):
+        parse_tflite(content, "a.tflite")
+    network = parse_tflite(content, "a.tflite", shapes={"x": (1, 512)}).network
+    assert network.layers[-1].shape.dims == (2, 1, 35)
 
 
 def test_a_size_of_the_last_conversion_is_taken_for_open_dims():

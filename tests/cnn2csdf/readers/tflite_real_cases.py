@@ -161,6 +161,31 @@ def with_constants(d, *, is_new_axis):
     return content, answer
 
 
+def reduction(kind, function, *, of="float32"):
+    """A reduction over any axes, the batch of one among them, that stay or go."""
+
+    def drawn(d):
+        dims = d.dims()
+        axes = sorted({d.size(0, len(dims) - 1) for _ in range(d.size(1, 4))})
+        keeps = d.size(0, 1)
+        listed = [axis - len(dims) if d.size(0, 1) else axis for axis in axes]
+        operands = [Tensor("x", dims, of), constant("a", np.array(listed, np.int32))]
+        lengths = [1 if axis in axes else size for axis, size in enumerate(dims)]
+        left = [size for axis, size in enumerate(lengths) if keeps or axis not in axes]
+        content = one_node(kind, operands, Tensor("y", tuple(left), of), [(0, "b", keeps)])
+
+        def answer(x):
+            result = np.zeros(lengths, np.float32)
+            for place in np.ndindex(*lengths):
+                taken = tuple(slice(None) if a in axes else p for a, p in enumerate(place))
+                result[place] = function([float(number) for number in x[taken].reshape(-1)])
+            return [result.reshape(left)]
+
+        return content, answer
+
+    return drawn
+
+
 def added_tensors(d):
     dims = d.dims()
     operands = [Tensor(name, dims) for name in "abcd"[: d.size(2, 4)]]
@@ -202,6 +227,11 @@ CASES = {
     "TILE": tile,
     "BROADCAST_TO": broadcast,
     "CUMSUM": running_sum,
+    "REDUCE_ALL": reduction("REDUCE_ALL", all, of="bool"),
+    "REDUCE_ANY": reduction("REDUCE_ANY", any, of="bool"),
+    "REDUCE_MAX": reduction("REDUCE_MAX", max),
+    "REDUCE_MIN": reduction("REDUCE_MIN", min),
+    "SUM": reduction("SUM", sum),
     "CONCATENATION with a constant": lambda d: with_constants(d, is_new_axis=False),
     "PACK with a constant": lambda d: with_constants(d, is_new_axis=True),
 }
