@@ -110,7 +110,10 @@ def _actors(findings: GraphFindings, shown: Excerpt, places: NodePositions) -> I
             element("rect", x=-WIDTH / 2, y=-HEIGHT / 2, width=WIDTH, height=HEIGHT, rx=7),
             element("text", titles[name], y=-3, class_="name"),
             element(
-                "text", _cut(_work(findings, actor, firings), LETTERS + 4), y=13, class_="detail"
+                "text",
+                shortened(_work(findings, actor, firings), LETTERS + 4),
+                y=13,
+                class_="detail",
             ),
             transform=f"translate({x:.1f} {y:.1f})",
             class_="node critical" if name in critical else "node",
@@ -291,7 +294,7 @@ def rates(values: Sequence[int]) -> str:
     return ",".join(written)
 
 
-def _cut(text: str, letters: int) -> str:
+def shortened(text: str, letters: int) -> str:
     """The beginning and the end of a name that is too long, since names often differ there."""
     if len(text) <= letters:
         return text
@@ -301,7 +304,7 @@ def _cut(text: str, letters: int) -> str:
 
 def cut_apart(names: Sequence[str], letters: int = LETTERS) -> dict[str, str]:
     """Return each name in at most this many letters; names that would look alike, where they differ."""
-    short = {name: _cut(name, letters) for name in names}
+    short = {name: shortened(name, letters) for name in names}
     alike: dict[str, list[str]] = {}
     for name in short:
         alike.setdefault(short[name], []).append(name)

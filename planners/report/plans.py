@@ -135,7 +135,7 @@ def _figures(found: Sequence[FitAnswer]) -> Html:
 
 def _layers(found: Sequence[FitAnswer]) -> Iterator[Html]:
     """The layers that the plans execute differently, or whose output has another size."""
-    ways, sizes = [_ways(answer) for answer in found], [_output_bytes(answer) for answer in found]
+    ways, sizes = [ways(answer) for answer in found], [_output_bytes(answer) for answer in found]
     has_times = all(answer.times is not None for answer in found)
     names = dict.fromkeys(layer.name for answer in found for layer in answer.network.layers)
     rows, same = [], 0
@@ -161,7 +161,7 @@ def _layers(found: Sequence[FitAnswer]) -> Iterator[Html]:
     yield sortable("plan-layers", "layer", ("layer", *titles), rows)
 
 
-def _ways(answer: FitAnswer) -> dict[str, str]:
+def ways(answer: FitAnswer) -> dict[str, str]:
     """How each layer works in a plan, in words."""
     copies = worked_layers(answer.network, answer.plan.rematerialised)[1]
     methods_of: dict[str, list[str]] = {}

@@ -40,6 +40,7 @@ from planners.report.plans import (
     FitAnswer,
     plans_section,
 )
+from planners.report.viewer import network_section
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +81,10 @@ class NetworkSubject:
             basis=self.basis,
             methods=tuple(method._replace(parameters=flash) for method in methods),
             nanoseconds=None if comparison is None else comparison.nanoseconds,
-            added=tuple(added),
+            added=(
+                Contribution(sections=(network_section(network, next(iter(self.answers), None)),)),
+                *added,
+            ),
             limit=_limit_of(self.limits, flash),
         )
         return network_surroundings(findings, graph)
