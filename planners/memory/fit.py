@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil
-from typing import Any
 from warnings import warn
 
 from cnn2csdf.fixed_point.flash import flash_bytes
@@ -153,12 +152,81 @@ def fit(
 
 def answer(request: FitRequest, budget: Budget = None) -> Fit:
     """Return the answer to a request of `fit`. budget: as in `fit`."""
+    if request.memories and layout_of(request.memories).stack is None:
+        request = replace(request, beside=None)
     if request.network.keeps_state:
-        has_memories = bool(request.memories)
-        return (_state_in_memories if has_memories else _fit_with_state)(request, budget)
+        return _fit_with_state(request, budget)
     if request.memories:
         return _fit_in_memories(request, budget)
     return _fit_in_one_memory(request, stop_of(budget))
+
+
+def _answer_about(
+    methods: Sequence[FitMethod],
+    request: FitRequest,
+    status: Status,
+    reason: Reason,
+    *,
+    lower_bound: int,
+    ends: tuple[str, str],
+    best: FitMethod | None = None,
+    slow: SlowTraffic | None = None,
+) -> Fit:
+    """Return the answer to a request, which flash or the time of the best method may still deny.
+
+    ends: memories of input and output. best: of the methods; by default the first.
+    """
+    best = best or methods[0]
+    needed, longest = flash_bytes(request.network, request.parameter_bytes), request.nanoseconds
+    if request.flash is not None and needed > request.flash:
+        status = Status.INFEASIBLE
+        reason = because(FitWhy.FLASH, needed=needed, flash=request.flash)
+    elif longest is not None and status is Status.FEASIBLE and (best.nanoseconds or 0) > longest:
+        status, reason = Status.INFEASIBLE, _too_slow([best.nanoseconds], request)
+    is_predicted = request.durations is None and any(
+        method.nanoseconds is not None for method in methods
+    )
+    platform = request.platform if is_predicted else None
+    return Fit(
+        network=request.network.name,
+        input=ends[0],
+        output=ends[1],
+        ram=request.ram,
+        flash=request.flash,
+        flash_bytes=needed,
+        methods=tuple(methods),
+        best=best if status is Status.FEASIBLE else None,
+        lower_bound=lower_bound,
+        status=status,
+        reason=reason,
+        slow=slow,
+        beside=request.beside,
+        platform=platform,
+        uncounted=()
+        if platform is None
+        else uncounted(platform, request.network, request.element_bytes),
+    )
+
+
+def _method(
+    name: str, plan: StreamingPlan, request: FitRequest, nanoseconds: int | None
+) -> FitMethod:
+    """Return the figures of a plan that was found without a search of orders and labels."""
+    network = request.network
+    once = sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers)
+    return FitMethod(
+        name=name,
+        plan=plan,
+        mac_ratio=Fraction(plan.multiply_accumulates, max(once, 1)),
+        nanoseconds=nanoseconds,
+        state_bytes=0 if request.beside is None else state_bytes(plan, network),
+    )
+
+
+def _ends(request: FitRequest, *, is_streamed: bool) -> tuple[str, str]:
+    """The memories of input and output: an input that cannot come by rows is resident."""
+    is_whole = request.input == ROWS and not is_streamed
+    return RESIDENT if is_whole else request.input, request.output
 
 
 def _fit_in_one_memory(request: FitRequest, stop: Stop) -> Fit:
@@ -185,14 +253,11 @@ def _fit_in_one_memory(request: FitRequest, stop: Stop) -> Fit:
         )
     ]
     best = _chosen(fitting, is_limited=request.ram is not None)
-    needed = flash_bytes(network, request.parameter_bytes)
-    least = min(method.with_state for method in methods) + (0 if beside is None else beside.bytes)
+    least = min(map(request.needed_ram, methods))
     status = Status.INFEASIBLE
-    if request.flash is not None and needed > request.flash:
-        reason = because(FitWhy.FLASH, needed=needed, flash=request.flash)
-    elif best is not None:
+    if best is not None:
         status = Status.FEASIBLE
-        reason = _chosen_reason(best, methods, request.ram, beside)
+        reason = _chosen_reason(best, methods, request)
         if ended is not None:
             reason = because(FitWhy.LEAST_BY_THEN, end=ended)
     elif request.ram is None or least <= request.ram:
@@ -205,20 +270,14 @@ def _fit_in_one_memory(request: FitRequest, stop: Stop) -> Fit:
         reason = because(FitWhy.TOO_LARGE_BY_THEN, end=ended, least=least)
     else:
         reason = because(FitWhy.TOO_LARGE, least=least)
-    return Fit(
-        network=network.name,
-        input=RESIDENT if request.input == ROWS and not is_streamed else request.input,
-        output=request.output,
-        ram=request.ram,
-        flash=request.flash,
-        flash_bytes=needed,
-        methods=methods,
-        best=best if status == Status.FEASIBLE else None,
+    return _answer_about(
+        methods,
+        request,
+        status,
+        reason,
         lower_bound=lower_bound,
-        status=status,
-        reason=reason,
-        beside=beside,
-        **_cycles(network, request.platform, request.durations, request.element_bytes),
+        ends=_ends(request, is_streamed=is_streamed),
+        best=best,
     )
 
 
@@ -395,18 +454,6 @@ def network_of(model: Model) -> Network:
     return network
 
 
-def _cycles(
-    network: Network, platform: Platform | None, durations: object, element_bytes: int | None
-) -> dict[str, Any]:
-    """The platform of the predicted times, and kernels without counted instructions."""
-    if platform is None or durations is not None:
-        return {}
-    return {
-        "platform": platform,
-        "uncounted": uncounted(platform, network, element_bytes),
-    }
-
-
 def layer_times(
     network: Network,
     plan: StreamingPlan,
@@ -429,8 +476,7 @@ def layer_times(
 
 def _fit_in_memories(request: FitRequest, budget: Budget) -> Fit:
     """Return the answer for fast and slow memories: the best plan found, or layer by layer."""
-    network, memories, flash = request.network, request.memories, request.flash
-    element_bytes, platform = request.element_bytes, request.platform
+    network, memories, element_bytes = request.network, request.memories, request.element_bytes
     if request.parameter_bytes != element_bytes and any(
         isinstance(memory, BoardMemory) and memory.is_flash for memory in memories
     ):
@@ -438,63 +484,41 @@ def _fit_in_memories(request: FitRequest, budget: Budget) -> Fit:
             f"fit: {request.parameter_bytes} bytes for a parameter and {element_bytes or 'its own'} "
             "for an element; weights in memories have the bytes of elements"
         )
-    home = layout_of(memories).stack
-    beside = None if home is None else request.beside
-    planned, state = _planned_beside_stack(request, beside, stop_of(budget))
+    planned = _planned_beside_stack(request, stop_of(budget))
     course = topological_order(network)
     is_streamed, external = ends_of(course, request.input, request.output)
     table = StageTable(network, element_bytes=element_bytes, outside=external)
     plan = planned.plan or layer_by_layer(course, table, budget=budget).plan
-    once = sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers)
-    method = FitMethod(
-        name=TWO_MEMORIES if planned.plan else WHOLE_LAYERS,
-        plan=plan,
-        mac_ratio=Fraction(plan.multiply_accumulates, max(once, 1)),
-        nanoseconds=planned.traffic.nanoseconds,
-        state_bytes=state,
-    )
-    needed = flash_bytes(network, request.parameter_bytes)
+    name = TWO_MEMORIES if planned.plan else WHOLE_LAYERS
+    method = _method(name, plan, request, planned.traffic.nanoseconds)
     inputs = () if is_streamed else (course.at(0), *course.others)
     ends = max(sum(map(table.arena_bytes, names)) for names in (inputs, course.results))
     status, reason = (Status.FEASIBLE if planned.plan else Status.UNKNOWN), planned.reason
-    if flash is not None and needed > flash:
-        status, reason = Status.INFEASIBLE, because(FitWhy.FLASH, needed=needed, flash=flash)
-    elif ends > sum(memory.size for memory in memories):
+    home, beside = layout_of(memories).stack, request.beside
+    if ends > sum(memory.size for memory in memories):
         status, reason = Status.INFEASIBLE, _too_large_ends(table, ends)
     elif home is not None and beside is not None and beside.bytes >= home.size:
         status = Status.INFEASIBLE
         reason = because(FitWhy.STACK, name=home.name, size=home.size, needed=beside.bytes)
-    elif request.nanoseconds is not None and (method.nanoseconds or 0) > request.nanoseconds:
-        status, reason = Status.INFEASIBLE, _too_slow([method.nanoseconds], request)
-    is_timed = method.nanoseconds is not None
-    return Fit(
-        network=network.name,
-        input=RESIDENT if request.input == ROWS and not is_streamed else request.input,
-        output=request.output,
-        ram=None,
-        flash=flash,
-        flash_bytes=needed,
-        methods=(method,),
-        best=method if status is Status.FEASIBLE else None,
+    return _answer_about(
+        [method],
+        request,
+        status,
+        reason,
         lower_bound=ends,
-        status=status,
-        reason=reason,
+        ends=_ends(request, is_streamed=is_streamed),
         slow=planned.traffic,
-        beside=beside,
-        **(_cycles(network, platform, request.durations, element_bytes) if is_timed else {}),
     )
 
 
-def _planned_beside_stack(
-    request: FitRequest, beside: RamBeside | None, stop: Stop
-) -> tuple[InMemories, int]:
-    """Return the plan in memories with the stack in one of them, and the bytes of its execution state.
+def _planned_beside_stack(request: FitRequest, stop: Stop) -> InMemories:
+    """Return the plan in memories, with stack and reserve in the memory that holds them, if any.
 
-    beside: stack and reserve; None if no memory holds them. The execution state follows from the plan:
-    if a plan leaves too few bytes for it, the search is repeated with that many bytes less.
+    The execution state follows from the plan: if a plan leaves too few bytes for it, the search is
+    repeated with that many bytes less.
     """
-    layout = layout_of(request.memories)
-    home, state, taken = layout.stack, 0, 0 if beside is None else beside.bytes
+    layout, beside = layout_of(request.memories), request.beside
+    home, taken = layout.stack, 0 if beside is None else beside.bytes
     while True:
         planned = planned_in_memories(
             request.network,
@@ -511,19 +535,17 @@ def _planned_beside_stack(
         )
         planned = planned._replace(traffic=planned.traffic._replace(memories=layout.all))
         if home is None or beside is None or planned.plan is None:
-            return planned, state
+            return planned
         state = state_bytes(planned.plan, request.network)
         used = sum(memory.size for memory in planned.plan.memories if memory.name == home.name)
         if used + beside.bytes + state <= home.size:
-            return planned, state
+            return planned
         taken = beside.bytes + state
 
 
 def _fit_with_state(request: FitRequest, budget: Budget) -> Fit:
     """Return the answer for a network with a state, whose frames are computed layer by layer."""
-    network, beside, platform = request.network, request.beside, request.platform
-    element_bytes, parameter_bytes = request.element_bytes, request.parameter_bytes
-    flash, nanoseconds, durations = request.flash, request.nanoseconds, request.durations
+    network, element_bytes = request.network, request.element_bytes
     if request.input == ROWS:
         raise InvalidNetwork(
             f"network {network.name!r} keeps a state, and a frame of it comes as a whole; leave out "
@@ -537,106 +559,66 @@ def _fit_with_state(request: FitRequest, budget: Budget) -> Fit:
     outside = input_names if request.input == EXTERNAL else set()
     outside |= results - read - input_names if request.output == EXTERNAL else set()
     stateful = stateful_plan(network, element_bytes=element_bytes, external=outside, budget=budget)
-    plan = stateful.plan
     table = StageTable(network, element_bytes=element_bytes, outside=frozenset(outside))
-    times = plan_times(table, platform, durations, parameter_bytes)
-    time = None if times is None else times.of(plan)
-    way = FitMethod(
-        name=WHOLE_LAYERS,
-        plan=plan,
-        mac_ratio=Fraction(1),
-        nanoseconds=time,
-        state_bytes=0 if beside is None else state_bytes(plan, network),
-    )
-    room = request.room
-    least = way.with_state + (0 if beside is None else beside.bytes)
-    needed = flash_bytes(network, parameter_bytes)
+    times = plan_times(table, request.platform, request.durations, request.parameter_bytes)
+    time = None if times is None else times.of(stateful.plan)
+    method, slow = _method(WHOLE_LAYERS, stateful.plan, request, time), None
+    is_fitting, room = request.has_room_for(method), request.room
+    if request.memories:
+        method, slow, is_fitting = _state_in_memories(request, method)
     status, reason = Status.FEASIBLE, because(FitWhy.KEEPS_STATE)
-    if flash is not None and needed > flash:
-        status, reason = Status.INFEASIBLE, because(FitWhy.FLASH, needed=needed, flash=flash)
-    elif room is not None and stateful.lower_bound > room:
-        status, reason = Status.INFEASIBLE, because(FitWhy.STATE_TOO_LARGE, least=least)
-    elif room is not None and way.with_state > room:
-        status, reason = Status.UNKNOWN, because(FitWhy.STATE_TOO_LARGE, least=least)
-    elif nanoseconds is not None and (time or 0) > nanoseconds:
-        status, reason = (
-            Status.INFEASIBLE,
-            _too_slow([time], request),
-        )
-    return Fit(
-        network=network.name,
-        input=request.input,
-        output=request.output,
-        ram=request.ram,
-        flash=flash,
-        flash_bytes=needed,
-        methods=(way,),
-        best=way if status is Status.FEASIBLE else None,
-        lower_bound=plan.kept_bytes,
-        status=status,
-        reason=reason,
-        beside=beside,
-        **_cycles(network, platform, durations, element_bytes),
+    if not is_fitting:
+        is_proved = room is not None and stateful.lower_bound > room
+        status = Status.INFEASIBLE if is_proved else Status.UNKNOWN
+        least = request.needed_ram(method)
+        reason = because(FitWhy.STATE_TOO_LARGE, least=least)
+    return _answer_about(
+        [method],
+        request,
+        status,
+        reason,
+        lower_bound=stateful.plan.kept_bytes,
+        ends=(request.input, request.output),
+        slow=slow,
     )
 
 
-def _state_in_memories(request: FitRequest, budget: Budget) -> Fit:
-    """Return the answer for a network with a state whose arena is in one of several fast memories.
+def _state_in_memories(
+    request: FitRequest, method: FitMethod
+) -> tuple[FitMethod, SlowTraffic, bool]:
+    """Return a plan that keeps a state in the nearest fast memory with enough room, and its traffic.
 
-    The nearest memory with enough room is used. Plans with tensors in slow memory are not searched.
+    The third value is whether a memory has the room. Plans with tensors in slow memory are not
+    searched.
     """
     network, layout = request.network, layout_of(request.memories)
-    beside = None if layout.stack is None else request.beside
-    alone = _fit_with_state(replace(request, memories=(), nanoseconds=None, beside=beside), budget)
-    (method,) = alone.methods
-
-    def has_room(memory: BoardMemory) -> bool:
-        needed = alone.needed_ram(method) if memory == layout.stack else method.ram_bytes
-        return {TENSORS, SCRATCH} <= set(memory.holds) and needed <= memory.size
-
-    home = next(filter(has_room, layout.fast), None)
-    table = StageTable(network, element_bytes=request.element_bytes)
+    on_stack = request.needed_ram(method)
+    home = next(
+        (
+            memory
+            for memory in layout.fast
+            if {TENSORS, SCRATCH} <= set(memory.holds)
+            and (on_stack if memory == layout.stack else method.ram_bytes) <= memory.size
+        ),
+        None,
+    )
     weights = sum(
-        weight_bytes(network, layer, request.element_bytes) or 0
+        weight_bytes(network, layer, request.element_bytes)
         for layer in (network.layers if layout.flash else ())
     )
     traffic = SlowTraffic(layout.all, None, 0, weights, weights, weights)
     if home is None:
-        reason = because(FitWhy.STATE_TOO_LARGE, least=alone.needed_ram(method))
-        status = Status.UNKNOWN if alone.best else alone.status
-        method = replace(method, nanoseconds=None)
-        return replace(
-            alone,
-            methods=(method,),
-            best=None,
-            status=status,
-            reason=reason,
-            slow=traffic,
-            platform=None,
-        )
+        return replace(method, nanoseconds=None), traffic, False
+    table = StageTable(network, element_bytes=request.element_bytes)
     plan = in_fast_memory(method.plan, table, layout, home.name)
-    time = method.nanoseconds
-    if not layout.has_rates(request.platform) or time is None or request.platform is None:
+    time, platform = method.nanoseconds, request.platform
+    if platform is None or not layout.has_rates(platform):
         time = None
-    elif layout.flash is not None and layout.flash.read:
-        rate = layout.flash.read * (request.platform.hertz or 1)
+    elif time is not None and layout.flash is not None and layout.flash.read:
+        rate = layout.flash.read * (platform.hertz or 1)
         time += ceil(plan.slow_bytes * NANOSECONDS / rate)
     method = replace(method, plan=plan, nanoseconds=time)
-    traffic = traffic._replace(moved=plan.slow_bytes, nanoseconds=time)
-    status, reason = alone.status, alone.reason
-    if request.nanoseconds is not None and (time or 0) > request.nanoseconds and alone.best:
-        status, reason = Status.INFEASIBLE, _too_slow([time], request)
-    is_best = status is Status.FEASIBLE
-    return replace(
-        alone,
-        methods=(method,),
-        best=method if is_best else None,
-        status=status,
-        reason=reason,
-        slow=traffic,
-        platform=None if time is None else alone.platform,
-        uncounted=() if time is None else alone.uncounted,
-    )
+    return method, traffic._replace(moved=plan.slow_bytes, nanoseconds=time), True
 
 
 def _chosen(fitting: Sequence[FitMethod], *, is_limited: bool) -> FitMethod | None:
@@ -662,9 +644,7 @@ def _chosen(fitting: Sequence[FitMethod], *, is_limited: bool) -> FitMethod | No
     return min(methods, key=lambda method: method.ram_bytes, default=None)
 
 
-def _chosen_reason(
-    best: FitMethod, methods: Sequence[FitMethod], ram: int | None, beside: RamBeside | None
-) -> Reason:
+def _chosen_reason(best: FitMethod, methods: Sequence[FitMethod], request: FitRequest) -> Reason:
     """The reason for the best plan: its MACs, and its time if a smaller plan has no more MACs."""
     smaller = [
         method
@@ -673,7 +653,7 @@ def _chosen_reason(
     ]
     if not smaller:
         return because(FitWhy.LEAST_WORK)
-    if ram is not None:
+    if request.ram is not None:
         return because(FitWhy.FASTEST)
     least = min(smaller, key=lambda method: method.ram_bytes)
     factor = Fraction(least.nanoseconds or 0, best.nanoseconds or 1)
@@ -682,7 +662,7 @@ def _chosen_reason(
         name=least.name,
         saved=bytes_in_words(best.ram_bytes - least.ram_bytes),
         factor=f"{float(factor):.3g}",
-        least=least.with_state + (0 if beside is None else beside.bytes),
+        least=request.needed_ram(least),
     )
 
 
@@ -715,7 +695,6 @@ class GivenWhy(Why):
         "the loaded plan works layers {first}:{end} of this network; no other was looked for"
     )
     TOO_LARGE = "the loaded plan takes {needed} bytes of RAM, {ram} are there"
-    FLASH = "the parameters need {needed} bytes of flash, {flash} are there"
 
 
 def fit_of(
@@ -733,52 +712,38 @@ def fit_of(
     Raises InvalidPlan, with the cause, if the plan is not a valid plan of this network.
     """
     require_carried_out(network, plan)
-    once = sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers)
-    work = Fraction(plan.multiply_accumulates, max(once, 1))
     times = layer_times(network, plan, platform=platform, durations=durations)
-    time = None if times is None else sum(times.values())
-    if plan.memories:  # which have their sizes
-        beside = None
-    way = FitMethod(
-        name=GIVEN,
-        plan=plan,
-        mac_ratio=work,
-        nanoseconds=time,
-        state_bytes=0 if beside is None else state_bytes(plan, network),
+    request = fit_request(
+        network,
+        ram=ram,
+        flash=flash,
+        element_bytes=plan.element_bytes,
+        platform=platform,
+        durations=durations,
+        beside=None if plan.memories else beside,  # memories have their sizes
     )
-    least = way.with_state + (0 if beside is None else beside.bytes)
-    needed = flash_bytes(network, plan.element_bytes)
-    status, reason = Status.INFEASIBLE, because(GivenWhy.CHECKED)
-    if ram is not None and least > ram:
+    method = _method(GIVEN, plan, request, None if times is None else sum(times.values()))
+    status, reason = Status.FEASIBLE, because(GivenWhy.CHECKED)
+    if plan.layers is not None:
+        first, end = plan.layers
+        reason = because(GivenWhy.CHECKED_PART, first=first, end=end)
+    if not request.has_room_for(method):
+        status = Status.INFEASIBLE
+        least = request.needed_ram(method)
         reason = because(GivenWhy.TOO_LARGE, needed=least, ram=ram)
-    elif flash is not None and needed > flash:
-        reason = because(GivenWhy.FLASH, needed=needed, flash=flash)
-    else:
-        status = Status.FEASIBLE
-        if plan.layers is not None:
-            first, end = plan.layers
-            reason = because(GivenWhy.CHECKED_PART, first=first, end=end)
-    places = _places(network, plan)
     results = {source for layer in network.outputs for source in layer.inputs}
     size = {buffer.tensor: buffer.size for buffer in plan.buffers if buffer.kind is Kind.WHOLE}
     if plan.collects_input:  # another plan may take its rows as they come
         size.pop(plan.groups[0].streamed_input or "")
     inputs = {layer.name for layer in network.inputs}
     ends = max(sum(size.get(name, 0) for name in names) for names in (inputs, results))
-    return Fit(
-        network=network.name,
-        input=places[0],
-        output=places[1],
-        ram=ram,
-        flash=flash,
-        flash_bytes=needed,
-        methods=(way,),
-        best=way if status is Status.FEASIBLE else None,
+    return _answer_about(
+        [method],
+        request,
+        status,
+        reason,
         lower_bound=max(ends, plan.kept_bytes),
-        status=status,
-        reason=reason,
-        beside=beside,
-        **({} if time is None else _cycles(network, platform, durations, plan.element_bytes)),
+        ends=_places(network, plan),
     )
 
 

@@ -63,13 +63,15 @@ class FitRequest:
     @property
     def room(self) -> int | None:
         """RAM after stack and reserve in bytes; negative if these are larger than the RAM."""
-        if self.ram is None or self.beside is None:
-            return self.ram
-        return self.ram - self.beside.bytes
+        return self.ram if self.ram is None or self.beside is None else self.ram - self.beside.bytes
+
+    def needed_ram(self, method: FitMethod) -> int:
+        """Bytes of arena and execution state of a method, and of stack and reserve if they count."""
+        return method.with_state + (0 if self.beside is None else self.beside.bytes)
 
     def has_room_for(self, method: FitMethod) -> bool:
         """Whether arena and state of a method fit into this remaining RAM."""
-        return self.room is None or method.with_state <= self.room
+        return self.ram is None or self.needed_ram(method) <= self.ram
 
 
 @public
