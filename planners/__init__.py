@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from planners.memory.several import run_frames as run_frames
     from planners.memory.several import run_plan as run_plan
     from planners.memory.several import with_states_apart as with_states_apart
+    from planners.order.firings import firing_graph as firing_graph
     from planners.order.lifetimes import tensor_lifetimes as tensor_lifetimes
     from planners.order.order_plan import OrderPlan as OrderPlan
     from planners.order.problem import Alternative as Alternative

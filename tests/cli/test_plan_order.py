@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from csdf.io.graph_files import write_graph
+from csdf.model.graph import Actor, Channel, Graph
+
 EXAMPLE = Path(__file__).parents[2] / "models" / "order" / "branches.json"
 PAIR = {
     "name": "pair",
@@ -130,6 +133,20 @@ def test_wrong_graphs_are_refused_in_one_line(run, written, changes, text):
     assert (code, output) == (2, "")
     assert text in remarks
     assert remarks.count("\n") == 1
+
+
+def test_firings_of_a_dataflow_graph_are_ordered(answer, run, tmp_path):
+    actors = tuple(Actor(name=name, durations=(1,)) for name in "ab")
+    channel = Channel(name="c", producer="a", consumer="b", production=(2,), consumption=(3,))
+    path = tmp_path / "pair.json"
+    write_graph(path, Graph(name="pair", actors=actors, channels=(channel,)))
+    order = answer("plan", "arena", path, "--order")[1]["order"]
+    # Flat: three firings of a put 6 tokens. Least: a a b leaves 1 token, a adds 2.
+    assert (order["peak"], order["file_peak"]) == (4, 6)
+    assert order["order"] == ["a 1", "a 2", "b 1", "a 3", "b 2"]
+    assert "has actors" in run("plan", "arena", path, "--order", "--in-place")[2]
+    deadlocked = Path(__file__).parents[2] / "models" / "graphs" / "deadlocked.xml"
+    assert "cycle" in run("plan", "arena", deadlocked, "--order")[2]
 
 
 def test_a_network_and_buffers_are_no_graph_of_tensors(run, tmp_path):

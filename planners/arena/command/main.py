@@ -140,8 +140,8 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--order",
         action="store_true",
-        help="MODEL is JSON with nodes and the bytes of tensors: choose the order of nodes with the "
-        "least peak of all, then offsets",
+        help="MODEL is JSON with nodes and bytes of tensors, or a dataflow graph, whose firings are "
+        "the nodes: choose the order of nodes with the least peak of all, then offsets",
     )
     parser.add_argument(
         "--in-place",

@@ -8,15 +8,21 @@ from typing import Any
 
 from csdf.cli import answers
 from csdf.cli.frame.long_work import stop_after
-from csdf.errors import InvalidGraph, UnreadableFile
+from csdf.errors import CsdfError, InvalidGraph, UnreadableFile
 from csdf.io.files import read_bytes
+from csdf.io.graph_files import read_graph
+from csdf.io.json_value import JsonValue
 from csdf.units import bytes_in_words
 from planners.arena.problem import Problem
 from planners.formats.tensor_graphs import parse_tensor_graph
+from planners.order.firings import firing_graph
 from planners.order.lifetimes import tensor_lifetimes
 from planners.order.order_plan import OrderPlan
+from planners.order.problem import OrderProblem
 from planners.order.reuse import ReusePlan, plan_reuse
 from planners.order.search import EFFORT, plan_order
+
+DATAFLOW = (".xml", ".pi", ".scenario")  # of files of dataflow graphs, as well as .json
 
 
 class AskedOrder:
@@ -24,13 +30,7 @@ class AskedOrder:
 
     def __init__(self, options: argparse.Namespace) -> None:
         path = options.model
-        try:
-            text = read_bytes(path).decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise UnreadableFile(f"{path}: is not text; expected JSON with 'nodes'") from None
-        graph = parse_tensor_graph(
-            text, path, elementwise_in_place=options.in_place, title=PurePath(path).stem
-        )
+        graph = _read(options)
         stop = stop_after(options.time_limit, f"{graph.name}: searching the order of least peak")
         limit, budget = options.price_limit, stop.part(effort=EFFORT)
         self._reuse: ReusePlan | None = None
@@ -67,6 +67,24 @@ class AskedOrder:
         if self._reuse is not None:
             lines += _reuse_in_words(self._reuse)
         return answers.in_words(lines, options)
+
+
+def _read(options: argparse.Namespace) -> OrderProblem:
+    """Return the graph of tensors of a file, or the firings of a dataflow graph."""
+    path = options.model
+    content = read_bytes(path)
+    is_dataflow = PurePath(path).suffix.lower() in DATAFLOW
+    try:
+        text = "" if is_dataflow else content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UnreadableFile(f"{path}: is not text; expected JSON with 'nodes'") from None
+    if is_dataflow or (text.lstrip()[:1] == "{" and "actors" in JsonValue.parse(text, path).value):
+        if options.in_place:
+            raise CsdfError(f"--in-place is for a graph of tensors; {path} has actors")
+        return firing_graph(read_graph(path))
+    return parse_tensor_graph(
+        text, path, elementwise_in_place=options.in_place, title=PurePath(path).stem
+    )
 
 
 def _reuse_in_words(reuse: ReusePlan) -> list[str]:
