@@ -57,7 +57,8 @@ class Arithmetic(Enum):
 class Runtime(Enum):
     """The runtime whose kernels a TensorFlow Lite file is computed with, where two of them differ.
 
-    LITERT rounds sums of fully connected layers of int8 once, TFLITE_MICRO twice.
+    LITERT rounds sums of fully connected layers of int8 and int16 once, TFLITE_MICRO twice, or those
+    of int16 by a multiplier of 16 bits.
     """
 
     LITERT = "litert"

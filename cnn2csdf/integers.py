@@ -25,6 +25,9 @@ Integers = NDArray[np.int64]
 LARGEST = 2**31 - 1
 HALF = 2**30
 MOST_EXPONENT = 30  # of a multiplier whose sums are rounded once: a shift of at least one bit
+LEAST_EXPONENT = (
+    -15
+)  # of such a multiplier with 16-bit results: 2 ** 31 times 31 bits is below 2 ** 63
 
 
 def multiplier(real: float) -> tuple[int, int]:
@@ -89,20 +92,25 @@ def rescaled_once(values: ArrayLike, ratios: ArrayLike) -> Integers:
 def multiplier_once(ratio: float, least: int, most: int) -> tuple[int, int, int]:
     """Return an integer of 31 bits, an exponent and 31 further bits, mostly 0.
 
-    Sums of 32 bits times (integer + further * 2 ** -31) * 2 ** (exponent - 31), halves up, and then
-    within least and most, are those of `rescaled_once` within the same limits. A multiplier is
-    compared at the sums where the result changes: both are monotone, so equal steps are equal
-    functions. Next to the rounded ratio other integers are tried; where none has equal steps, the
-    53 bits of the ratio and the next larger numbers, with which negative halves go down.
+    Sums of 32 bits, or of 48 bits for results of 16 bits, times
+    (integer + further * 2 ** -31) * 2 ** (exponent - 31), halves up, and then within least and most,
+    are those of `rescaled_once` within the same limits. A multiplier is compared at the sums where the
+    result changes: both are monotone, so equal steps are equal functions. Next to the rounded ratio
+    other integers are tried; where none has equal steps, the 53 bits of the ratio and the next larger
+    numbers, with which negative halves go down.
     """
     integer, exponent = multiplier(ratio)
     if not integer:
         return 0, -1, 0
     if exponent >= MOST_EXPONENT:  # each sum but zero is beyond the limits
         return HALF, MOST_EXPONENT, 0
+    is_short = most - least > 2**8
+    if is_short and exponent < LEAST_EXPONENT:
+        raise _no_multiplier(ratio)
+    largest = 2 ** (16 - LEAST_EXPONENT) if is_short else LARGEST
     levels = np.arange(least + 1, most + 1)
-    near = np.floor(np.clip((levels - 0.5) / ratio, -LARGEST - 1, LARGEST)).astype(np.int64)
-    sums = np.clip(near[:, None] + np.arange(-2, 4), -LARGEST - 1, LARGEST)
+    near = np.floor(np.clip((levels - 0.5) / ratio, -largest - 1, largest)).astype(np.int64)
+    sums = np.clip(near[:, None] + np.arange(-2, 4), -largest - 1, largest)
     expected = np.clip(rescaled_once(sums, ratio), least, most)
     bits = int(frexp(ratio)[0] * 2.0**53) << 9
     plain = ((integer + step, 0) for step in (0, 1, -1, 2, -2, 3, -3, 4, -4))
@@ -112,7 +120,11 @@ def multiplier_once(ratio: float, least: int, most: int) -> tuple[int, int, int]
             results = rescaled_with_further(sums, factor, exponent, further)
             if np.array_equal(np.clip(results, least, most), expected):
                 return factor, exponent, further
-    raise UnsupportedOperator(
+    raise _no_multiplier(ratio)
+
+
+def _no_multiplier(ratio: float) -> UnsupportedOperator:
+    return UnsupportedOperator(
         f"a ratio of scales of {ratio!r}: no multiplier of 62 bits rounds as double precision does; "
         "read the file with --runtime tflite-micro"
     )

@@ -74,16 +74,16 @@ def _add_of_vectors(node: TfliteNode, assembly: TfliteAssembly, matrix: np.ndarr
 def _of_fully_connected(node: TfliteNode, assembly: TfliteAssembly, matrix: np.ndarray) -> Trained:
     """Return the weights of a fully connected layer, and how sums of their products are rounded.
 
-    LiteRT's reference kernel rounds those of 8-bit integers once; products of matrices, convolutions
-    and TensorFlow Lite Micro round twice. For uint8 there is no kernel of TensorFlow Lite Micro.
+    LiteRT's reference kernel rounds them once, in double precision; products of matrices, convolutions
+    and TensorFlow Lite Micro round twice, or 16-bit integers by a multiplier of 16 bits. For uint8
+    there is no kernel of TensorFlow Lite Micro.
     """
     weights = assembly.trained(node, 1, "matrix", matrix)
     types = [weights.stored.quantization, assembly.tensor(node, 0).quantization()]
     types.append(assembly.output(node).quantization())
     elements = {quantization and quantization.element for quantization in types}
-    is_once = elements == {Element.UINT8} or (
-        elements == {Element.INT8} and assembly.runtime is Runtime.LITERT
-    )
+    is_signed = elements in ({Element.INT8}, {Element.INT8, Element.INT16})
+    is_once = elements == {Element.UINT8} or (is_signed and assembly.runtime is Runtime.LITERT)
     quantization = weights.stored.quantization
     if quantization is None or not is_once:
         return weights
