@@ -39,7 +39,7 @@ SIZE_UNITS = {
     "GiB": 2**30,
     **dict.fromkeys(("K", "k", "KB"), 2**10),
 }
-SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)")
+SIZE = r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)"
 TIME_UNITS = {
     "": Fraction(1),
     "ns": Fraction(1, 10**9),
@@ -49,7 +49,7 @@ TIME_UNITS = {
     "m": Fraction(60),
     "h": Fraction(3600),
 }
-TIME = re.compile(r"([0-9][0-9./]*) ?([a-z]*)")
+TIME = r"([0-9][0-9./]*) ?([a-z]*)"
 
 READERS = {
     "Graph": "csdf.read_graph",
@@ -70,7 +70,7 @@ def seconds_of(text: str) -> Fraction:
 
     Raises MalformedText.
     """
-    match = TIME.fullmatch(text)
+    match = re.fullmatch(TIME, text)
     try:
         return rational(match[1]) * TIME_UNITS[match[2]]  # type: ignore[index]
     except (MalformedText, KeyError, TypeError):
@@ -82,9 +82,9 @@ def bytes_of(text: str) -> int:
 
     KB are 1024 bytes each, as in data sheets of microcontrollers.
     """
-    if text.startswith("-") and SIZE.fullmatch(text[1:]):
+    if text.startswith("-") and re.fullmatch(SIZE, text[1:]):
         raise MalformedText(f"{shown(text)} is not a size: it is negative")
-    match = SIZE.fullmatch(text)
+    match = re.fullmatch(SIZE, text)
     if match and re.fullmatch("[KMGkmg]i?b", match[2]):
         letter = match[2][0].upper()
         decimal = f"{match[1]}{letter.replace('K', 'k')}B"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -19,6 +18,7 @@ from csdf.arguments import SIZE_UNITS, TIME_UNITS
 from csdf.cli import answers
 from csdf.cli.frame.output import UNUSABLE, refusal
 from csdf.cli.frame.streams import Remarks
+from csdf.cli.frame.terminal import columns
 from csdf.draw.column import WIDTHS
 from csdf.errors import UnwritableFile
 from csdf.io.files import require_folder, require_writable, suffix_of
@@ -32,12 +32,14 @@ GRAPH_HELP = (
 )
 SEARCH_SECONDS = 60.0  # seconds
 NEGATIVE = re.compile(r"-\.?\d\S*")  # no option begins so
+MARGIN = 2  # columns at the right of a help, as argparse leaves them
 LIKENESS = 0.7  # of an unknown option and the one that may be meant, as difflib counts
 
 
 class Parser(argparse.ArgumentParser):
     """A parser that tells which option a wrong word may have meant."""
 
+    notes: str = ""  # after the options, before the examples
     color: bool  # whether later versions of Python colour the help
     work: Callable[[argparse.Namespace], int] | str | None
     check: Callable[[argparse.Namespace], None] | None
@@ -59,6 +61,20 @@ class Parser(argparse.ArgumentParser):
         hint = " See" if words.endswith("?") else "; see"
         refusal(self.prog, f"{words}{hint} {self.prog} --help")
         self.exit(UNUSABLE)
+
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        """Return a formatter as wide as the terminal; argparse asks for one at each option."""
+        return argparse.RawDescriptionHelpFormatter(prog=self.prog, width=columns() - MARGIN)
+
+    def format_help(self) -> str:
+        """Return the help, with the description and the notes as paragraphs of WIDTH characters."""
+        from textwrap import fill  # slow to import, and for helps alone
+
+        if self.description:
+            self.description = fill(self.description, WIDTH)
+        if self.notes:
+            self.epilog, self.notes = f"{fill(self.notes, WIDTH)}\n\n{self.epilog}", ""
+        return super().format_help()
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse a value that is none of the choices, with the choice that it may have meant."""
@@ -91,17 +107,16 @@ def new_parser(
     under this name into the output folder of the project.
     """
     lines = "\n".join(f"  {example}" for example in examples)
-    end = f"For example:\n{lines}"
     parser = Parser(
         prog=program,
-        description=textwrap.fill(about, WIDTH),
-        epilog=f"{textwrap.fill(notes, WIDTH)}\n\n{end}" if notes else end,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=about,
+        epilog=f"For example:\n{lines}",
         allow_abbrev=False,
         conflict_handler=conflict_handler,
     )
     parser.color = False  # its marks would be quoted like those of a name
     parser._negative_number_matcher = NEGATIVE  # a wrong size is refused as such, not as an option
+    parser.notes = notes
     parser.work, parser.check, parser.project_result = work, check, project_result
     parser.set_defaults(program=program, refuse=parser.error)
     _add_remark_options(parser)
@@ -272,7 +287,7 @@ def add_effort(parser: argparse._ActionsContainer, what: str, default: float) ->
     _add_memory_limit(parser)
 
 
-PERIODIC = re.compile(r"periodic-([1-9][0-9]{0,5})")
+PERIODIC = r"periodic-([1-9][0-9]{0,5})"
 BOUND = (
     "periodic-K: of schedules in which K cycles of each actor repeat, such as periodic-1: sooner "
     "known, and never too good"
@@ -284,7 +299,7 @@ STORAGE = "of these schedules; with others less may do, never more"
 
 def copies_of(method: str) -> int | None:
     """Return the K of `periodic-K`; None for another method."""
-    match = PERIODIC.fullmatch(method)
+    match = re.fullmatch(PERIODIC, method)
     return int(match[1]) if match else None
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import re
-import shutil
 import stat
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from importlib import import_module
 from typing import BinaryIO
 
 from csdf.errors import MissingFile, UnreadableFile, UnwritableFile
@@ -17,7 +17,7 @@ from csdf.errors import MissingFile, UnreadableFile, UnwritableFile
 STANDARD_INPUT = "-"
 LARGEST_FILE_BYTES = 64 * 2**20
 NAMED_DESCRIPTORS = {"/dev/stdout": 1, "/dev/stderr": 2}
-DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/([0-9]+)")
+DESCRIPTOR = r"/(?:dev|proc/self)/fd/([0-9]+)"
 NO_SYNC = (errno.EINVAL, errno.ENOTSUP)  # of a file system that cannot promise anything
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 NO_REPLACING = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV)
@@ -249,7 +249,7 @@ def _is_stream(path: str | os.PathLike[str]) -> bool:
 def _descriptor(path: str | os.PathLike[str]) -> int | None:
     """Return which open file of this process the path names, though it may lead to a file."""
     name = os.fspath(path)
-    match = DESCRIPTOR.fullmatch(name)
+    match = re.fullmatch(DESCRIPTOR, name)
     return int(match[1]) if match else NAMED_DESCRIPTORS.get(name)
 
 
@@ -296,7 +296,7 @@ def _make_alike(temporary: str, target: str, older: os.stat_result) -> None:
     status = os.stat(temporary)
     if (status.st_uid, status.st_gid) != (older.st_uid, older.st_gid):
         os.chown(temporary, older.st_uid, older.st_gid)
-    shutil.copystat(target, temporary)
+    import_module("shutil").copystat(target, temporary)  # slow to import, and seldom needed
     os.utime(temporary)
 
 

@@ -23,8 +23,8 @@ _NATURAL = "[0-9]+"
 _RATIONAL = r"([0-9]+/0*[1-9][0-9]*|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?)"
 _SIGN = "[+-]?"
 _SUCH_AS = "a number such as 7, 3/2 or 1.5"
-_NEGATIVE = re.compile(r"-\s*[0-9./]+")
-_LONG_EXPONENT = re.compile(r"[+-]?[0-9.]+[eE][+-]?[0-9]{4,}")
+_NEGATIVE = r"-\s*[0-9./]+"
+_LONG_EXPONENT = r"[+-]?[0-9.]+[eE][+-]?[0-9]{4,}"
 
 
 class MalformedText(CsdfError):
@@ -94,8 +94,8 @@ def _checked(text: str, pattern: str, expected: str) -> str:
         raise MalformedText(f"{shown(number)} has more than {MOST_DIGITS} digits")
     if re.fullmatch(pattern, number):
         return number
-    if _LONG_EXPONENT.fullmatch(number):
+    if re.fullmatch(_LONG_EXPONENT, number):
         raise MalformedText(f"{shown(number)} has more than 3 digits in its exponent")
-    if _NEGATIVE.fullmatch(number) and not pattern.startswith(_SIGN):
+    if re.fullmatch(_NEGATIVE, number) and not pattern.startswith(_SIGN):
         raise MalformedText(f"{shown(number)} is negative")
     raise MalformedText(f"{shown(number)} is not {expected}")

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
-import textwrap
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from math import inf
 from typing import TextIO
@@ -17,24 +15,35 @@ from typing import TextIO
 from csdf.time_limit import Progress
 
 LEAST_COLUMNS = 40
+COLUMNS = 80  # of a terminal that does not say how many it has
 BAR = 20  # characters
 CLEAR = "\r\x1b[K"  # back to the begin of the line, which becomes empty
 PLAIN = "\x1b[0m"
 GREEN, YELLOW, RED = "\x1b[32m", "\x1b[33m", "\x1b[31m"
+# Patterns are compiled where they are used: most commands use few, and one takes 0.2 ms.
 VERDICTS = (  # what an answer says, and its colour; the first that a line has
-    (re.compile(r"(\bDEADLOCK\b)"), RED),
-    (re.compile(r": (deadlock|inconsistent|infeasible|does not fit|different)\b"), RED),
-    (re.compile(r": (no plan|no depths)\b"), RED),
-    (re.compile(r"(\bINCOMPLETE\b)|: (feasible|unknown)\b"), YELLOW),
-    (re.compile(r"[:,;] (optimal|fits|equal|complete|minimum \(proved\))(?!\w)"), GREEN),
+    (r"(\bDEADLOCK\b)", RED),
+    (r": (deadlock|inconsistent|infeasible|does not fit|different)\b", RED),
+    (r": (no plan|no depths)\b", RED),
+    (r"(\bINCOMPLETE\b)|: (feasible|unknown)\b", YELLOW),
+    (r"[:,;] (optimal|fits|equal|complete|minimum \(proved\))(?!\w)", GREEN),
 )
-TOGETHER = re.compile(r"(?<=\d) (?=[A-Za-z]{1,3}\b)|(?<=\S) (?=\d+(?:[,;]|$))")
+TOGETHER = r"(?<=\d) (?=[A-Za-z]{1,3}\b)|(?<=\S) (?=\d+(?:[,;]|$))"
 GLUE = "\x00"  # in no line: names are quoted
 
 
 def columns() -> int:
     """Return the width of the terminal, or what COLUMNS says; 80 where nothing is known."""
-    return max(LEAST_COLUMNS, shutil.get_terminal_size().columns)
+    width = os.environ.get("COLUMNS", "")
+    if width.isdecimal() and int(width):
+        return max(LEAST_COLUMNS, int(width))
+    if sys.__stdout__ is None:
+        return COLUMNS
+    try:
+        # As shutil.get_terminal_size, whose import takes 2 ms for the formats of archives.
+        return max(LEAST_COLUMNS, os.get_terminal_size(sys.__stdout__.fileno()).columns or COLUMNS)
+    except (ValueError, OSError):  # closed, or no terminal
+        return COLUMNS
 
 
 def moves(stream: TextIO | None) -> bool:
@@ -54,7 +63,7 @@ def coloured(text: str) -> str:
 
 def _coloured_line(line: str) -> str:
     for verdict, colour in VERDICTS:
-        match = verdict.search(line)
+        match = re.search(verdict, line)
         if match:
             begin, end = match.span(match.lastindex or 0)
             return f"{line[:begin]}{colour}{line[begin:end]}{PLAIN}{line[end:]}"
@@ -95,9 +104,7 @@ def _seconds(value: float) -> str:
 BETWEEN = "  "
 LEAST_TEXT = 12  # characters of a text in a table that is too wide
 CUT = "…: cut to the width of the terminal; whole in a wider one, in a pipe and in --json"
-NAMED = re.compile(
-    r" *\S+(?: \S+)* {2,}(?=\S)"
-)  # the name of a row, and what parts its text from it
+NAMED = r" *\S+(?: \S+)* {2,}(?=\S)"  # the name of a row, and what parts its text from it
 
 
 def room() -> float:
@@ -148,12 +155,14 @@ def wrapped(lines: Iterable[str], most: float = inf) -> Iterator[str]:
         if len(line) <= width:
             yield line
             continue
-        name = NAMED.match(line)
+        name = re.match(NAMED, line)
         hang = name.end() if name is not None else 0
         if not 0 < hang <= width / 2:
             hang = len(line) - len(line.lstrip()) + len(BETWEEN)
+        import textwrap  # slow to import, and seldom needed
+
         parts = textwrap.wrap(
-            TOGETHER.sub(GLUE, line),
+            re.sub(TOGETHER, GLUE, line),
             int(width),
             subsequent_indent=" " * hang,
             break_long_words=False,
