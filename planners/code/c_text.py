@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -151,12 +151,20 @@ class Tables:
     private.
     """
 
-    def __init__(self, library: str, *, has_helium: bool = False) -> None:
+    def __init__(
+        self,
+        library: str,
+        *,
+        has_helium: bool = False,
+        name_of: Callable[[str], str] = identifier,
+    ) -> None:
         """Take the name of the library, in front of symbols that the linker sees.
+
+        name_of: the C name of a tensor.
 
         has_helium: whether a target may read sums that only Helium begins with.
         """
-        self._library, self.has_helium = library, has_helium
+        self._library, self.has_helium, self.name_of = library, has_helium, name_of
         self._names: set[str] = set()
         self._known: dict[object, str] = {}
         self.arrays: dict[str, NDArray[Any]] = {}  # parameters

@@ -18,7 +18,7 @@ from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.network import Layer, Shape
 from cnn2csdf.weights import Array
 from csdf.errors import UnsupportedOperator
-from planners.code.c_text import NULL, Tables, identifier, initialiser
+from planners.code.c_text import NULL, Tables, initialiser
 from planners.code.parts import (
     REALS,
     Definition,
@@ -57,6 +57,11 @@ class Described:
         """Whether the layer computes in floating point."""
         return self.element is Element.FLOAT32
 
+    @property
+    def _name(self) -> str:
+        """The C name of the layer."""
+        return self.tables.name_of(self.layer.name)
+
     def symbol(self, role: str, array: Array) -> str:
         """Return the symbol of an array of parameters in its memory order.
 
@@ -71,11 +76,11 @@ class Described:
             (stored.name for stored in self.layer.stored if _in_c(stored.role) == _in_c(role)), None
         )
         owner = name or (self.layer.name, role)
-        return self.tables.weights(f"{identifier(self.layer.name)}_{role}", array, owner)
+        return self.tables.weights(f"{self._name}_{role}", array, owner)
 
     def computed(self, role: str, array: Array) -> str:
         """Return the symbol of derived constants; equal arrays are stored once in flash."""
-        return self.tables.weights(f"{identifier(self.layer.name)}_{role}", array)
+        return self.tables.weights(f"{self._name}_{role}", array)
 
     def optional(self, role: str) -> str:
         """Return the symbol of parameters that may be missing."""
@@ -83,8 +88,7 @@ class Described:
 
     def structure(self, kind: str, *fields: object) -> str:
         """Return the address of the numbers of the layer, in a structure of C."""
-        name = identifier(self.layer.name)
-        return self.tables.one(kind, name, [initialiser(field) for field in fields])
+        return self.tables.one(kind, self._name, [initialiser(field) for field in fields])
 
     def call(self, function: str, kind: str | None = None, *fields: object) -> KernelCall:
         """Return the call of a kernel that takes a structure of that kind, if any."""
@@ -92,7 +96,7 @@ class Described:
 
     def table(self, kind: str, role: str, items: Iterable[object]) -> str:
         """Return the symbol of an array of C values."""
-        name = identifier(self.layer.name) + (f"_{role}" if role else "")
+        name = self._name + (f"_{role}" if role else "")
         return self.tables.defined(kind, name, [initialiser(text) for text in items])
 
     def refusal(self, what: str) -> UnsupportedOperator:
@@ -132,7 +136,7 @@ class RealTables:
         self.factors_are_small = True
         self.sums_are_narrow = True
         self.folded: set[str] = set()
-        self.has_helium = tables.has_helium
+        self.has_helium, self.name_of = tables.has_helium, tables.name_of
 
     def weights(self, name: str, array: NDArray[Any], owner: object = None) -> str:
         """Return the symbol of some parameters; see Tables."""

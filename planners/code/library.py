@@ -23,6 +23,7 @@ from planners.code.building import (
     target_files,
 )
 from planners.code.calls.cmsis_nn import ANY, ScratchLimit
+from planners.code.names import require_renamed
 from planners.code.packaging import MAKE, PLAIN, Package, package_files, with_banners
 from planners.code.parts import KERNELS, OWN, comment
 from planners.code.primitives.program import is_selection, selection_sources
@@ -79,11 +80,12 @@ def library(
     target: "cortex-m4", "cortex-m55", "cortex-m0plus", "rv32", "host" or "portable": in addition to
     portable C, the kernels use the instructions of this processor only; None: the instructions of the
     processor that the compiler targets.
-    package: version, author, origin, and the build systems that get files.
+    package: version, author, origin, names of tensors, and the build systems that get files.
 
     Raises UnsupportedOperator for a layer without a kernel, InvalidNetwork for a model without
     weights, InvalidPlan if the checker rejects the plan for this network.
     """
+    require_renamed([layer.name for layer in model.network.layers], package.renamed)
     written = written_sources(
         model, plan, name or model.network.name, kernels, scratch, target=target, package=package
     )
@@ -139,11 +141,20 @@ def written_sources(
     require_carried_out(model.network, plan)
     if not is_selection(plan):
         return library_sources(
-            model, plan, name, kernels, scratch, target=target, version=package.version
+            model,
+            plan,
+            name,
+            kernels,
+            scratch,
+            target=target,
+            version=package.version,
+            renamed=package.renamed,
         )
     if kernels != OWN:
         raise InvalidPlan("a selection of primitives has kernels of its own; leave out --kernels")
-    return selection_sources(model, plan, name, target=target, version=package.version)
+    return selection_sources(
+        model, plan, name, target=target, version=package.version, renamed=package.renamed
+    )
 
 
 def frames_of(

@@ -47,7 +47,7 @@ class Package:
     """Description of a library (version, author, origin), and the build systems that get files.
 
     sources: the models. command: that generated it, without folders. date: YYYY-MM-DD; without, the
-    same model gives the same files on any day.
+    same model gives the same files on any day. renamed: tensors, with their names in C.
     """
 
     version: str = UNVERSIONED
@@ -57,6 +57,7 @@ class Package:
     sources: tuple[ModelSource, ...] = ()
     command: str | None = None
     date: str | None = None
+    renamed: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if not _VERSION.fullmatch(self.version):

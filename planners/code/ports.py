@@ -16,7 +16,7 @@ import numpy as np
 
 from cnn2csdf.quantized_layers import StoredAs
 from planners.code.c_text import number as number_text
-from planners.code.parts import source
+from planners.code.parts import comment, source
 
 SCALE_EXPONENTS = range(-100, 41)  # of scales for integer arithmetic: no result is subnormal
 _MANTISSA_BITS = 24  # of single precision
@@ -96,12 +96,13 @@ class Ports:
             exact = "\n   scale = mantissa * 2^exponent, exactly."
         return f"""
 /* Inputs and outputs: number, type, elements, shape as they lie, and the real number that an integer
-   stands for, which is scale * (integer - zero point).{exact} */
+   stands for, which is scale * (integer - zero point).{exact} Before each: its name in the file. */
 {texts}"""
 
     def _macros(self, number: int, port: LibraryPort) -> str:
         stored, name = port.stored, self._macro(port)
-        text = f"""#define {name}_NUMBER {number}
+        text = f"""/* {comment(stored.name)} */
+#define {name}_NUMBER {number}
 #define {name}_TYPE {port.kind}
 #define {name}_ELEMENTS {port.elements}
 #define {name}_RANK {len(stored.shape)}

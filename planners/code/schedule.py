@@ -171,7 +171,9 @@ class Schedule:
                 slots = pattern.view(width) if self.calls.is_integer else pattern
                 if times > 1 and len(slots) > 1 and (slots == slots[0]).all():
                     slots, times = slots[:1], times * len(slots)
-                symbol = self.tables.weights(f"{identifier(name)}_{identifier(role)}", slots)
+                symbol = self.tables.weights(
+                    f"{self.tables.name_of(name)}_{identifier(role)}", slots
+                )
                 yield (
                     f"{{{offset}, {len(slots)}, {times}, {symbol}}}, /* {comment(name)}: {role} */"
                 )

@@ -26,6 +26,7 @@ from planners.code.library import (
     write_folder,
     written_sources,
 )
+from planners.code.names import require_renamed
 from planners.code.packaging import (
     MAKE,
     PLAIN,
@@ -89,6 +90,8 @@ def together(
         raise InvalidPlan("no network to write")
     require_one_memory([member.plan for member in members])
     require_apart([member.plan for member in members])
+    layers = [layer.name for member in members for layer in member.model.network.layers]
+    require_renamed(layers, package.renamed)
     taken = [identifier(name)]
     libraries: list[Written] = []
     files: dict[str, str] = {}

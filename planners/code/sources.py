@@ -9,7 +9,7 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.quantized_layers import stored_as, stored_at_run_time
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan, UnsupportedOperator
-from planners.code.c_text import TYPES, Tables, array_items, identifier, unlike, wrapped
+from planners.code.c_text import TYPES, Tables, array_items, identifier, wrapped
 from planners.code.calls.cmsis_nn import ANY, CmsisNN, ScratchLimit
 from planners.code.header import HeaderWriter
 from planners.code.initialisers import structures_of
@@ -22,6 +22,7 @@ from planners.code.machines import (
     has_helium,
     require_target,
 )
+from planners.code.names import Renamed, TensorNames
 from planners.code.packaging import UNVERSIONED
 from planners.code.parts import (
     CMSIS_NN,
@@ -125,17 +126,19 @@ def library_sources(
     *,
     target: str | None = None,
     version: str = UNVERSIONED,
+    renamed: Renamed = (),
 ) -> Written:
     """Return the C of a library for a model and a plan of its network.
 
     kernels: OWN or CMSIS_NN; scratch: limit on the scratch memory of CMSIS-NN. target: of
-    machines.TARGETS, whose instructions the kernels may use. version: of the library.
+    machines.TARGETS, whose instructions the kernels may use. version: of the library. renamed: tensors,
+    with their names in C.
 
     Raises UnsupportedOperator for a layer without a kernel, InvalidNetwork for a model
     without weights, InvalidPlan for a plan of another network.
     """
     require_target(target)
-    return _SourceWriter(model, plan, name, kernels, scratch, target).written(version)
+    return _SourceWriter(model, plan, name, kernels, scratch, target, renamed).written(version)
 
 
 def cmsis_nn_of(model: Model, plan: StreamingPlan, scratch: ScratchLimit) -> CmsisNN:
@@ -154,6 +157,7 @@ class _SourceWriter:
         kernels: str,
         scratch: ScratchLimit,
         target: str | None = None,
+        renamed: Renamed = (),
     ) -> None:
         self._given = model.network
         model = as_signed(worked_model(model, plan.rematerialised))
@@ -162,7 +166,10 @@ class _SourceWriter:
         self.name, self.target = identifier(name), target
         self.capitals = self.name.upper()
         self.network, self.plan = model.network, plan
-        self.tables = Tables(self.name, has_helium=has_helium(target))
+        self._names = TensorNames(self.network, renamed)
+        self.tables = Tables(
+            self.name, has_helium=has_helium(target), name_of=self._names.__getitem__
+        )
         self.schedule = Schedule(model, plan, self.tables, self.cmsis_nn)
         if self.cmsis_nn is not None:
             self.cmsis_nn.require_work(self.schedule.scratch * self.schedule.unit)
@@ -200,7 +207,7 @@ class _SourceWriter:
         if self.network.layer(tensor).is_input and tensor == self.streamed_input:
             if layer.name != tensor:
                 raise InvalidPlan(f"output {layer.name!r} is the input, which does not stay")
-        taken.append(unlike(layer.name, taken))
+        taken.append(self._names.of_port(layer.name, taken))
         kind = "float" if layer.quantization is None else TYPES[layer.element.value]
         if layer.name in stored_at_run_time(self.network):
             raise UnsupportedOperator(

@@ -114,10 +114,27 @@ def _add_package_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--author", metavar="NAME", help="of the library, in its banners")
     parser.add_argument("--url", metavar="ADDRESS", help="of the library, in its banners")
     parser.add_argument(
+        "--rename",
+        type=_renamed,
+        action="append",
+        default=[],
+        metavar="OLD=NEW",
+        help="name in C of a tensor of the file; repeat it for several. Default: the name in the file, "
+        "of which long ones are shortened",
+    )
+    parser.add_argument(
         "--date",
         metavar="DATE",
         help="in the banners, such as 2026-01-31; without, equal commands write equal files on any day",
     )
+
+
+def _renamed(text: str) -> tuple[str, str]:
+    """Read a tensor and its new name; names of tensors may contain `=`."""
+    tensor, sign, name = text.rpartition("=")
+    if not (sign and tensor and name):
+        raise argparse.ArgumentTypeError(f"{text!r}; expected OLD=NEW, such as Identity:0=classes")
+    return tensor, name
 
 
 def _projects(text: str) -> tuple[str, ...]:

@@ -410,6 +410,7 @@ def _package(options: argparse.Namespace) -> Package:
         sources=tuple(source_of(path) for path in options.models),
         command=command_of("csdf deploy", options.words),
         date=options.date,
+        renamed=tuple(options.rename),
     )
 
 

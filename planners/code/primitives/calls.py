@@ -14,7 +14,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.weights import Array, Model
 from csdf.errors import InvalidPlan
-from planners.code.c_text import NULL, Tables, identifier, initialiser, number
+from planners.code.c_text import NULL, Tables, initialiser, number
 from planners.code.calls.by_data_type import LayerCalls, is_step, most_neighbours
 from planners.code.calls.layers import window_fields
 from planners.code.layer_descriptor import Described
@@ -163,7 +163,7 @@ class WayCalls:
                 f"with `csdf plan primitives --without {way[0].split()[0]}`"
             )
         weights = self.tables.prepared(
-            f"{identifier(one.layer.name)}_kernel",
+            f"{self.tables.name_of(one.layer.name)}_kernel",
             (one.layer.name, way),
             primitive.parameter_bytes(sizes),
             lambda: primitive.prepare(sizes, one.weights["kernel"]),

@@ -14,11 +14,12 @@ from cnn2csdf.network import Layer
 from cnn2csdf.quantized_layers import stored_as
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
-from planners.code.c_text import identifier, unlike
+from planners.code.c_text import identifier
 from planners.code.initialisers import structures_of
 from planners.code.interface import reserved
 from planners.code.kernel_files import INLINED
 from planners.code.machines import require_target
+from planners.code.names import Renamed, TensorNames
 from planners.code.packaging import UNVERSIONED, version_macro
 from planners.code.parts import comment, functions_in, used
 from planners.code.ports import LibraryPort
@@ -53,10 +54,12 @@ def selection_sources(
     *,
     target: str | None = None,
     version: str = UNVERSIONED,
+    renamed: Renamed = (),
 ) -> Written:
     """Return the texts of a library for a model and a selection of primitives.
 
     target: of machines.TARGETS, whose instructions the kernels may use. version: of the library.
+    renamed: tensors, with their names in C.
 
     Raises UnsupportedOperator for a layer or a primitive without C, InvalidNetwork for a model
     without weights, InvalidPlan where a layer has no primitive or too small a workspace.
@@ -67,13 +70,21 @@ def selection_sources(
             f"network {model.network.name!r} has no weights to write; read its file with "
             "read_model(path), or take random_weights"
         )
-    return _ProgramWriter(model, plan, identifier(name), target).written(version)
+    return _ProgramWriter(model, plan, identifier(name), target, renamed).written(version)
 
 
 class _ProgramWriter:
-    def __init__(self, model: Model, plan: StreamingPlan, name: str, target: str | None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        plan: StreamingPlan,
+        name: str,
+        target: str | None,
+        renamed: Renamed,
+    ) -> None:
         self.network, self.plan, self.name, self.target = model.network, plan, name, target
-        self.tables = WayTables(name)
+        self._names = TensorNames(self.network, renamed)
+        self.tables = WayTables(name, name_of=self._names.__getitem__)
         self.calls = WayCalls(model, self.tables)
         self._buffers = {buffer.name: buffer for buffer in plan.buffers}
         taken = [*reserved(name), *WORDS]
@@ -84,7 +95,7 @@ class _ProgramWriter:
         self.works = [work for number in range(len(plan.groups)) for work in self._group(number)]
 
     def _port(self, layer: Layer, taken: list[str]) -> LibraryPort:
-        taken.append(unlike(layer.name, taken))
+        taken.append(self._names.of_port(layer.name, taken))
         elements = layer.shape.elements
         return LibraryPort(
             parameter=taken[-1],
