@@ -115,14 +115,11 @@ ACTIVATIONS = {name: count for name, (count, _) in _FUNCTIONS.items()}
 class Activation(Pointwise):
     """A function of one element; ACTIVATIONS says which there are and what parameters they take."""
 
+    swaps_with_inputs = True
     copies_masks = True
     can_follow_integers = True
     function: str
     parameters: tuple[float, ...] = ()
-
-    @property
-    def swaps_with_inputs(self) -> bool:
-        return True
 
     def of_head(self, axis: int, heads: int) -> Activation:
         return self

@@ -70,12 +70,9 @@ class Output(RowMove):
     dims: the dimensions of the output, if it is a feature map reshaped in memory order (HWC).
     """
 
+    picks_elements = False
     is_output = True
     dims: Dims | None = None
-
-    @property
-    def picks_elements(self) -> bool:
-        return False
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         return only_input(self, inputs).dims if self.dims is None else self.dims
@@ -93,6 +90,9 @@ class Output(RowMove):
 class Identity(RowMove):
     """Nothing, at inference: dropout and its like."""
 
+    swaps_with_inputs = True
+    is_tileable = True
+    is_channelwise = True
     is_view = True
     is_elementwise = True
     reads_once = True
@@ -105,20 +105,8 @@ class Identity(RowMove):
     def of_channels(self, count: int) -> Identity:
         return self
 
-    @property
-    def swaps_with_inputs(self) -> bool:
-        return True
-
     def of_head(self, axis: int, heads: int) -> Identity:
         return self
-
-    @property
-    def is_tileable(self) -> bool:
-        return True
-
-    @property
-    def is_channelwise(self) -> bool:
-        return True
 
     def computed(self, part: OutputRows) -> Array:
         return same_rows(part)
@@ -131,6 +119,8 @@ class Identity(RowMove):
 class Conversion(RowByRow):
     """The same numbers in elements of another type: stored as integers, or real again."""
 
+    swaps_with_inputs = True
+    is_tileable = True
     is_elementwise = True
     reads_once = True
     by_pixels = True
@@ -140,16 +130,8 @@ class Conversion(RowByRow):
     def of_channels(self, count: int) -> Conversion:
         return self
 
-    @property
-    def swaps_with_inputs(self) -> bool:
-        return True
-
     def of_head(self, axis: int, heads: int) -> Conversion:
         return self
-
-    @property
-    def is_tileable(self) -> bool:
-        return True
 
     def computed(self, part: OutputRows) -> Array:
         return same_rows(part)
@@ -329,17 +311,11 @@ class Slice(Move):
 class ChannelShuffle(RowMove):
     """The feature maps of `groups` groups, interleaved."""
 
+    keeps_columns = True
+    is_tileable = True
     depends_on_all = True
     by_pixels = True
     groups: int
-
-    @property
-    def keeps_columns(self) -> bool:
-        return True
-
-    @property
-    def is_tileable(self) -> bool:
-        return True
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         dims = map_dims(self, inputs)

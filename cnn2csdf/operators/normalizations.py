@@ -29,12 +29,9 @@ from cnn2csdf.shape import Dims, Shape
 class BatchNormalization(Pointwise):
     """Each feature map minus its mean, over its deviation, times a scale, plus a shift."""
 
+    is_scalar_function = False
     words = "batch norm"
     epsilon: float = 1e-5
-
-    @property
-    def is_scalar_function(self) -> bool:
-        return False
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         return dict.fromkeys(("scale", "shift", "mean", "variance"), (inputs[0].channels,))
@@ -59,6 +56,7 @@ class BatchNormalization(Pointwise):
 class LocalResponseNormalization(RowByRow):
     """Each element over a power of the squares of its neighbours in `size` feature maps."""
 
+    is_tileable = True
     depends_on_all = True
     words = "local response norm"
     normalizes_responses = True
@@ -72,10 +70,6 @@ class LocalResponseNormalization(RowByRow):
     @property
     def neighbours(self) -> int:
         return (self.size - 1) // 2
-
-    @property
-    def is_tileable(self) -> bool:
-        return True
 
     def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
         return output.elements * 2 * self.size

@@ -485,20 +485,14 @@ class Pointwise(RowByRow):
     """
 
     __slots__ = ()
+    is_tileable = True
+    is_channelwise = True
     element_operations = 1
     is_elementwise = True
     reads_once = True
     can_be_fused = True
     overwrites_input = True
     by_pixels = True
-
-    @property
-    def is_tileable(self) -> bool:
-        return True
-
-    @property
-    def is_channelwise(self) -> bool:
-        return True
 
     @property
     def is_scalar_function(self) -> bool:

@@ -33,20 +33,15 @@ from csdf.errors import InvalidNetwork
 class FullyConnected(Operator):
     """A matrix times all elements of the input, in (channel, row, column) order."""
 
+    weight_role = "matrix"
+    bias_axis = 0
+    mixes_channels = True
     units: int
     has_bias: bool = True
 
     @property
-    def weight_role(self) -> str:
-        return "matrix"
-
-    @property
     def dense_units(self) -> int:
         return self.units
-
-    @property
-    def bias_axis(self) -> int:
-        return 0
 
     def with_bias(self) -> FullyConnected:
         return replace(self, has_bias=True)
@@ -54,10 +49,6 @@ class FullyConnected(Operator):
     def window_over(self, source: Shape) -> Window:
         """Return the window of the whole input, under which each unit has a filter."""
         return Window(kernel=(source.height, source.width))
-
-    @property
-    def mixes_channels(self) -> bool:
-        return True
 
     def accumulates_rows(self, source: Shape, output: Shape) -> bool:
         return True
@@ -239,6 +230,7 @@ class AttentionProduct(Operator):
     groups: of tokens that follow one another and meet the rows of their own group only.
     """
 
+    is_tileable = True
     rereads_rows = True
     by_pixels = True
     gives: str  # "scores" or "values"
@@ -256,10 +248,6 @@ class AttentionProduct(Operator):
 
     def of_one_group(self) -> AttentionProduct:
         return replace(self, groups=1)
-
-    @property
-    def is_tileable(self) -> bool:
-        return True
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         if len(inputs) != 2 or not all(input_.is_map for input_ in inputs):
@@ -380,12 +368,9 @@ class DynamicRange(Operator):
 class DynamicQuantization(Operator):
     """The first input as 8-bit integers, by the scale and the zero point that follow it."""
 
+    run_time_result = "integers"
     depends_on_all = True
     element_operations = 2
-
-    @property
-    def run_time_result(self) -> str:
-        return "integers"
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         if len(inputs) != 3 or inputs[1].elements != 1 or inputs[2].elements != 1:
@@ -413,15 +398,12 @@ class IntegerConvolution(Operator):
     The trained kernel has no zero point any more.
     """
 
+    run_time_result = "sums"
     has_integer_weights = True
     filters: int
     window: Window
     groups: int = 1
     has_zero: bool = True
-
-    @property
-    def run_time_result(self) -> str:
-        return "sums"
 
     @property
     def window_taps(self) -> tuple[int, int]:
@@ -463,15 +445,12 @@ class IntegerProduct(Operator):
     units: columns of a trained matrix, which has no zero point any more; None for a second input.
     """
 
+    run_time_result = "sums"
     has_integer_weights = True
     depends_on_all = True
     words = "integer matrix product"
     units: int | None = None
     has_zeros: tuple[bool, bool] = (True, False)
-
-    @property
-    def run_time_result(self) -> str:
-        return "sums"
 
     @property
     def _real(self) -> MatrixProduct:

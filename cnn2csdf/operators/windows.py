@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -30,61 +30,35 @@ from cnn2csdf.shape import Dims, Shape
 UNFOLDED_LIMIT = 1 << 22  # elements copied at once; more rows than fit are computed in two goes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Convolution(Operator):
-    """Filters that slide over the feature maps; depthwise where groups equals the channels.
+class WindowedOperator(Operator):
+    """An operator that computes each element from one window over the feature maps."""
 
-    block: of one that is a product of matrices in the file, how many products of real numbers its
-    runtime sums at once; integers in single precision are rounded as such products are.
-    """
-
-    by_pixels = True
-    splits_filters = True
-    filters: int
+    __slots__ = ()
     window: Window
-    groups: int = 1
-    has_bias: bool = True
-    block: int | None = None
-
-    @property
-    def sliding_window(self) -> Window:
-        return self.window
-
-    def with_window(self, window: Window) -> Convolution:
-        return replace(self, window=window)
-
-    def of_channels(self, count: int) -> Convolution | None:
-        return replace(self, filters=count) if self.groups == 1 else None
-
-    def of_head(self, axis: int, heads: int) -> Convolution | None:
-        """Return the convolution with the filters of one head, which reads the whole input."""
-        return self.of_channels(self.filters // heads) if axis == 0 else None
-
-    @property
-    def bias_axis(self) -> int:
-        return 0
-
-    def with_bias(self) -> Convolution:
-        return replace(self, has_bias=True)
-
-    @property
-    def filter_bank(self) -> FilterBank:
-        return FilterBank(self.filters, self.groups, self.window, self.block)
 
     @property
     def window_taps(self) -> tuple[int, int]:
         return self.window.kernel
 
-    @property
-    def mixes_channels(self) -> bool:
-        return self.groups == 1
+    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded:
+        rows = self.window.rows
+        return lambda row: rows.covered((row, row + 1))
+
+
+class SlidingWindow(WindowedOperator):
+    """A windowed operator that is defined for windows of any size, and for turned maps."""
+
+    __slots__ = ()
 
     @property
-    def weight_role(self) -> str:
-        return "kernel"
+    def sliding_window(self) -> Window:
+        return self.window
 
-    def turned(self) -> Convolution:
-        return replace(self, window=self.window.turned)
+    def with_window(self, window: Window) -> Self:
+        return replace(self, window=window)  # type: ignore[type-var]
+
+    def turned(self) -> Self:
+        return self.with_window(self.window.turned)
 
     @property
     def stride(self) -> tuple[int, int]:
@@ -94,6 +68,56 @@ class Convolution(Operator):
     def is_tileable(self) -> bool:
         return min(self.window.padding) >= 0
 
+
+class WindowsOfChannels(WindowedOperator):
+    """An operator that computes an element from each window over one channel of a map."""
+
+    __slots__ = ()
+
+    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
+        channels, height, width = map_dims(self, inputs)
+        return (channels, *window_places(self.window, height, width))
+
+    def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
+        return output.elements * prod(self.window.kernel)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Convolution(SlidingWindow):
+    """Filters that slide over the feature maps; depthwise where groups equals the channels.
+
+    block: of one that is a product of matrices in the file, how many products of real numbers its
+    runtime sums at once; integers in single precision are rounded as such products are.
+    """
+
+    bias_axis = 0
+    weight_role = "kernel"
+    by_pixels = True
+    splits_filters = True
+    filters: int
+    window: Window
+    groups: int = 1
+    has_bias: bool = True
+    block: int | None = None
+
+    def of_channels(self, count: int) -> Convolution | None:
+        return replace(self, filters=count) if self.groups == 1 else None
+
+    def of_head(self, axis: int, heads: int) -> Convolution | None:
+        """Return the convolution with the filters of one head, which reads the whole input."""
+        return self.of_channels(self.filters // heads) if axis == 0 else None
+
+    def with_bias(self) -> Convolution:
+        return replace(self, has_bias=True)
+
+    @property
+    def filter_bank(self) -> FilterBank:
+        return FilterBank(self.filters, self.groups, self.window, self.block)
+
+    @property
+    def mixes_channels(self) -> bool:
+        return self.groups == 1
+
     @property
     def is_channelwise(self) -> bool:
         return self.groups == self.filters > 1
@@ -102,10 +126,6 @@ class Convolution(Operator):
         channels, height, width = map_dims(self, inputs)
         require_groups(channels, self.filters, self.groups)
         return (self.filters, *window_places(self.window, height, width))
-
-    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded:
-        rows = self.window.rows
-        return lambda row: rows.covered((row, row + 1))
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         """Return the kernel (filters, channels of a group, rows, columns), and the bias."""
@@ -190,6 +210,7 @@ class TransposedConvolution(Operator):
     window.padding is cut from the output; extra: rows and columns added at the bottom and right.
     """
 
+    weight_role = "kernel"
     scatters_products = True
     by_pixels = True
     filters: int
@@ -208,10 +229,6 @@ class TransposedConvolution(Operator):
 
     def reads_all_weights(self, source: Shape, output: Shape) -> bool:
         return self.reads_all(source, output)
-
-    @property
-    def weight_role(self) -> str:
-        return "kernel"
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         channels, height, width = map_dims(self, inputs)
@@ -282,48 +299,20 @@ class TransposedConvolution(Operator):
         return f"transposed conv {window_in_words(self.window)}"
 
 
-class WindowsOfChannels(Operator):
-    """An operator that computes an element from each window over one channel of a map."""
-
-    __slots__ = ()
-    window: Window
-
-    @property
-    def window_taps(self) -> tuple[int, int]:
-        return self.window.kernel
-
-    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
-        channels, height, width = map_dims(self, inputs)
-        return (channels, *window_places(self.window, height, width))
-
-    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded:
-        rows = self.window.rows
-        return lambda row: rows.covered((row, row + 1))
-
-    def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
-        return output.elements * prod(self.window.kernel)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pooling(WindowsOfChannels):
+class Pooling(SlidingWindow, WindowsOfChannels):
     """The largest or the mean element under a window, for each feature map on its own.
 
     rounds_up: whether halves of means of integers in fixed point go up, as those of unsigned
     integers do in TensorFlow Lite; else away from zero.
     """
 
+    is_channelwise = True
     by_pixels = True
     function: str  # "max" or "average"
     window: Window
     counts_padding: bool = False  # whether padding counts in the mean
     rounds_up: bool = False
-
-    @property
-    def sliding_window(self) -> Window:
-        return self.window
-
-    def with_window(self, window: Window) -> Pooling:
-        return replace(self, window=window)
 
     @property
     def reduction(self) -> str:
@@ -341,24 +330,9 @@ class Pooling(WindowsOfChannels):
         """Return the mean whose halves go away from zero of the unsigned integers, which is up."""
         return self if self.function == "max" else replace(self, rounds_up=is_fixed_point)
 
-    def turned(self) -> Pooling:
-        return replace(self, window=self.window.turned)
-
-    @property
-    def stride(self) -> tuple[int, int]:
-        return self.window.stride
-
     def row_elements_read(self, source: Shape, output: Shape) -> int:
         """Return the elements of the columns of one window."""
         return source.row_elements // source.width * self.window.kernel[1]
-
-    @property
-    def is_tileable(self) -> bool:
-        return min(self.window.padding) >= 0
-
-    @property
-    def is_channelwise(self) -> bool:
-        return True
 
     def accumulates_rows(self, source: Shape, output: Shape) -> bool:
         window = self.window
