@@ -90,7 +90,7 @@ def _of_tflite() -> Iterator[Supported]:
             "TensorFlow Lite",
             name,
             RESTRICTIONS.get(name, ""),
-            types=(*(() if name in ONLY_INTEGERS else ("float32",)), *IN_INTEGERS.get(name, ())),
+            types=("float32", *IN_INTEGERS.get(name, ())),
             layers=layer_kinds(convert),
             attributes=getattr(convert, "keywords", {}),
         )
@@ -126,7 +126,6 @@ REASONS = {  # of refusals
     "FAKE_QUANT": "of training; export with integers",
     **dict.fromkeys(("LSTM", "RNN"), "one step; export UNIDIRECTIONAL_SEQUENCE_LSTM"),
 }
-ONLY_INTEGERS = ("SVDF",)
 BYTES = ("int8",)
 BOTH = ("int8", "int16")
 
@@ -237,9 +236,11 @@ RESTRICTIONS = {
     "SLICE": "constant places",
     "SOFTMAX": "a beta of 1; over the last axis",
     "STRIDED_SLICE": "constant places, steps forward; no ellipses, no new axes",
-    "SVDF": "int8, a state of int8 or int16, which stays where it is a variable tensor",
+    "SVDF": "weights of the type of the input, or of int8; a state, which stays where it is a variable "
+    "tensor",
     "TRANSPOSE": "the batch stays first",
     "TRANSPOSE_CONV": "constant weights",
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": "1 x frames x elements; states that are variable tensors "
-    "stay from frame to frame; no peepholes, projections or normalised gates",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": "1 x frames x elements; weights of the type of the input, or of "
+    "int8 for at most 64 frames; states that are variable tensors stay from frame to frame; no "
+    "peepholes, projections or normalised gates",
 }

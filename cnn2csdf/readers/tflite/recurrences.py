@@ -22,7 +22,8 @@ from cnn2csdf.readers.tflite.assembly import (
     refusal,
 )
 from cnn2csdf.readers.tflite.model_file import TfliteNode
-from cnn2csdf.readers.tflite.options import options_of, require_centred
+from cnn2csdf.readers.tflite.options import fused_behind, options_of, require_centred
+from cnn2csdf.readers.tflite.recurrent_steps import add_hybrid_lstm, add_real_svdf
 from csdf.errors import UnreadableFile
 
 FIRST_MATRIX, FIRST_RECURRENT, FIRST_BIAS = 1, 5, 12  # inputs: one for each of CELL_GATES
@@ -56,7 +57,16 @@ def lstm(node: TfliteNode, assembly: TfliteAssembly) -> None:
         raise refusal(
             node, "one of hidden state and cells stays from invocation to invocation only"
         )
-    if quantization_of(assembly.tensor(node, 0)) is None:
+    has_integers = assembly.tensor(node, FIRST_MATRIX).quantization() is not None
+    if quantization_of(assembly.tensor(node, 0)) is None and has_integers:
+        add_hybrid_lstm(
+            node,
+            assembly,
+            units,
+            firsts=(FIRST_MATRIX, FIRST_RECURRENT, FIRST_BIAS),
+            states=(HIDDEN, CELL) if is_kept(node, assembly, HIDDEN) else None,
+        )
+    elif quantization_of(assembly.tensor(node, 0)) is None:
         # As the LSTM of ONNX: gates one behind another, a sequence of its own as second axis.
         frames = assembly.shape(node, 0).dims[0]
         places = [CELL_GATES.index(gate) for gate in ONNX_ORDER]
@@ -174,8 +184,12 @@ def svdf(node: TfliteNode, assembly: TfliteAssembly) -> None:
         raise UnreadableFile(
             f"{node}: {len(matrix)} filters of rank {rank}, {len(filters)} in time"
         )
+    if quantization_of(assembly.tensor(node, 0)) is None and state is None:
+        kept = SVDF_STATE if is_kept(node, assembly, SVDF_STATE) else None
+        add_real_svdf(node, assembly, rank, kept, fused_behind(node, 1))
+        return
     if quantization_of(assembly.tensor(node, 0)) is None or state is None:
-        raise refusal(node, "real numbers are not supported; int8 is")
+        raise refusal(node, "real numbers and quantised integers together")
     if not assembly.has(node, 3):
         raise refusal(node, "without a bias")
     units = len(matrix) // rank
