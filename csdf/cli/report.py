@@ -10,10 +10,7 @@ It draws as many iterations of the self-timed execution as a page can show.
 from __future__ import annotations
 
 import argparse
-import hashlib
-import os
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -23,7 +20,6 @@ from pathlib import PurePath
 from types import ModuleType
 
 import csdf.entries as entries
-from csdf import __version__
 from csdf.analysis.bound_channels import bound_channels, why_unlimited, with_capacities
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.execution import SteadyState, first_starts, recurrence, repeated
@@ -32,9 +28,10 @@ from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import limited_part, shown, stop_after
 from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency, storage
+from csdf.cli.reporting.origin import origin_of
 from csdf.cli.reporting.subject import GraphSubject, Subject
 from csdf.draw.report.findings import FasterActor, FirstIterations, GraphFindings
-from csdf.draw.report.page import Compared, Origin, ReadFile, report_page
+from csdf.draw.report.page import Compared, report_page
 from csdf.draw.report.sections import Contribution, PageFrame
 from csdf.draw.report.timeline import LARGEST_TIME
 from csdf.errors import GaveUp, counted
@@ -66,7 +63,7 @@ def work(options: argparse.Namespace) -> int:
         compared = Compared((options.compare, options.model), graph, around)
     subject, graph, around = _found(options, stop)
     origin = origin_of(
-        options.words, [options.model, options.compare], subject.files, subject.terms
+        "report", options.words, [options.model, options.compare], subject.files, subject.terms
     )
     write_text(options.output, report_page(graph, around, origin, compared))
     print(answers.one_text(around.said).translate(PLAIN_QUOTES))
@@ -96,7 +93,7 @@ def command_parser() -> argparse.ArgumentParser:
         "One self-contained HTML page about a graph or a network: what limits "
         "it and what to change, a drawing, the schedule, how full channels are, storage against "
         "throughput, and for networks the answer of csdf fit: RAM, flash and time by layer, and the "
-        "arena over time. For a FIFO design see csdf fifo --help.",
+        "arena over time. For a FIFO design: csdf fifo finn MODEL --page design.html.",
         "csdf report models/graphs/h263decoder.xml -o report.html",
         "csdf report person_detection --element-bytes 1 --ram 64kB -o report.html",
         "csdf report --compare models/graphs/h263encoder.xml models/graphs/h263decoder.xml",
@@ -162,44 +159,6 @@ def _added(kind: str, subject: Subject, stop: Stop) -> Iterator[Contribution]:
             contribution = entries.loaded(entry).contribution(subject, stop)
             if contribution is not None:
                 yield contribution
-
-
-OUTPUT = ("-o", "--output")
-
-
-def origin_of(
-    argv: Sequence[str],
-    models: Sequence[str | None],
-    files: Sequence[str],
-    terms: Sequence[tuple[str, str]],
-) -> Origin:
-    """Return where the page of these words comes from. Raises UnreadableFile.
-
-    models: names of files or of networks, or None. files: read next to them. terms: what was assumed,
-    each with a name.
-    """
-    read = [model for model in models if model is not None and os.path.exists(model)]
-    return Origin(
-        command=shlex.join(["csdf", "report", *_without_output(argv)]),
-        version=__version__,
-        sources=tuple(_source(path) for path in (*read, *files)),
-        terms=tuple(terms),
-    )
-
-
-def _without_output(argv: Sequence[str]) -> Iterator[str]:
-    """The words but for the name of the page: the same page under another name is the same."""
-    words = iter(argv)
-    for word in words:
-        if word in OUTPUT:
-            next(words, None)
-        elif not word.startswith(("-o", "--output=")):
-            yield word
-
-
-def _source(path: str) -> ReadFile:
-    content = read_bytes(path)
-    return ReadFile(path, len(content), hashlib.sha256(content).hexdigest())
 
 
 MOST_FASTER = 4  # actors that are tried twice as fast

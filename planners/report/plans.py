@@ -135,12 +135,13 @@ def _figures(found: Sequence[FitAnswer]) -> Html:
 
 def _layers(found: Sequence[FitAnswer]) -> Iterator[Html]:
     """The layers that the plans execute differently, or whose output has another size."""
-    ways, sizes = [ways(answer) for answer in found], [_output_bytes(answer) for answer in found]
+    methods = [executions(answer) for answer in found]
+    sizes = [_output_bytes(answer) for answer in found]
     has_times = all(answer.times is not None for answer in found)
     names = dict.fromkeys(layer.name for answer in found for layer in answer.network.layers)
     rows, same = [], 0
     for name in names:
-        worked = [ways_of_answer.get(name, "not worked") for ways_of_answer in ways]
+        worked = [method.get(name, "not executed") for method in methods]
         room = [size.get(name, 0) for size in sizes]
         if len(set(worked)) == len(set(room)) == 1:
             same += 1
@@ -161,8 +162,8 @@ def _layers(found: Sequence[FitAnswer]) -> Iterator[Html]:
     yield sortable("plan-layers", "layer", ("layer", *titles), rows)
 
 
-def ways(answer: FitAnswer) -> dict[str, str]:
-    """How each layer works in a plan, in words."""
+def executions(answer: FitAnswer) -> dict[str, str]:
+    """Return how a plan executes each layer, in words."""
     copies = worked_layers(answer.network, answer.plan.rematerialised)[1]
     methods_of: dict[str, list[str]] = {}
     for group in answer.plan.groups:

@@ -16,7 +16,7 @@ from csdf.errors import counted
 from csdf.units import bytes_in_words
 from planners.plan.plan import Kind, StreamBuffer
 from planners.plan.rematerialisation import worked_layers
-from planners.report.plans import FitAnswer, ways
+from planners.report.plans import FitAnswer, executions
 
 TENSOR_KINDS = (Kind.WHOLE, Kind.EXTERNAL, Kind.LINE, Kind.RING, Kind.KEPT, Kind.TILE)
 
@@ -43,7 +43,7 @@ def _diagram(network: Network, answer: FitAnswer | None) -> Html:
     methods: Mapping[str, str] = {}
     buffers: Mapping[str, list[StreamBuffer]] = {}
     if answer is not None:
-        groups, methods, buffers = _executed(answer), ways(answer), _buffers(answer)
+        groups, methods, buffers = _executed(answer), executions(answer), _buffers(answer)
         place = {name: number for number, name in enumerate(groups)}
         layers.sort(key=lambda layer: (_end(layer), place.get(layer.name, -1)))
     number = {layer.name: index for index, layer in enumerate(layers)}

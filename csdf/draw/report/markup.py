@@ -109,10 +109,13 @@ class Row:
     is_marked: bool = False
 
 
-def sortable(identifier: str, what: str, titles: Sequence[str], rows: Sequence[Row]) -> Html:
+def sortable(
+    identifier: str, what: str, titles: Sequence[str], rows: Sequence[Row], *, is_live: bool = True
+) -> Html:
     """Return a table with buttons that sort it and a field that filters it.
 
     what: the noun of a row. The first column is text, the others are numbers where they have values.
+    is_live: whether the page has the scripts of the buttons; otherwise the table has none.
     """
     numeric = [
         any(row.cells[place].value is not None for row in rows) for place in range(len(titles))
@@ -121,7 +124,7 @@ def sortable(identifier: str, what: str, titles: Sequence[str], rows: Sequence[R
         "tr",
         *(
             element(
-                "th", element("button", title, type="button"),
+                "th", element("button", title, type="button") if is_live else title,
                 scope="col", class_="number" if is_number else None,
             )
             for title, is_number in zip(titles, numeric, strict=True)
@@ -131,8 +134,12 @@ def sortable(identifier: str, what: str, titles: Sequence[str], rows: Sequence[R
     body = element("tbody", _rows(shown, numeric))
     table = element(
         "table", element("thead", head), body,
-        class_="sortable", id=identifier, data_noun=what,
+        class_="sortable" if is_live else None, id=identifier, data_noun=what,
     )  # fmt: skip
+    label = f"table of every {what}"
+    scroller = element("div", table, class_="scroller", tabindex=0, role="region", aria_label=label)
+    if not is_live:
+        return scroller
     field = element(
         "label", "Filter: ",
         element(
@@ -149,12 +156,11 @@ def sortable(identifier: str, what: str, titles: Sequence[str], rows: Sequence[R
     if more:
         count = f"The {len(shown)} {what}s with most work; {more} more are left out of the page"
     has_marked = any(row.is_marked for row in rows)
-    label = f"table of every {what}"
     return joined(
         [
             element("div", field, only if has_marked else None, class_="tools"),
             element("p", count, class_="count", role="status", id=f"{identifier}-count"),
-            element("div", table, class_="scroller", tabindex=0, role="region", aria_label=label),
+            scroller,
         ]
     )
 

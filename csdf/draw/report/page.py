@@ -6,7 +6,7 @@ figures of another graph or network beside those of this one, and all that is ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -42,7 +42,7 @@ SCRIPTS = (
 )
 MOST_CHANNELS = 20_000  # around actors that are chosen
 FOOTER = (
-    "Made by csdf report. Numbers are exact unless they say “about”; those with a unit such as kB or "
+    "Made by csdf. Numbers are exact unless they say “about”; those with a unit such as kB or "
     "ms are rounded."
 )
 WITHOUT_SCRIPTS = "Without scripts the charts stay empty; the drawing and the tables are complete."
@@ -78,26 +78,40 @@ def report_page(
     else:
         summary_of_graph = Section("summary", "Summary", joined(_parts(graph)))
         sections = [summary_of_graph, *compared, *around.before, *of_graph, *around.after]
-    sections += [] if origin is None else [_origin(origin)]
-    summary = element("a", "Skip to the summary", href="#summary", class_="skip")
-    verdict_of_graph = around.verdict or verdict(graph)
-    answer = [
-        element("strong", verdict_of_graph.answer),
-        verdict_of_graph.headroom and element("span", verdict_of_graph.headroom),
-    ]
-    body = element(
-        "body",
-        summary,
-        _header(name, _subtitle(graph, around), sections),
-        element(
-            "div", answer, class_=f"banner {verdict_of_graph.kind}", id="verdict", role="status"
-        ),
-        element("main", map(_section, sections)),
-        element("footer", element("p", FOOTER)),
+    sections += [] if origin is None else [origin_section(origin)]
+    scripts = [
         element("noscript", element("p", WITHOUT_SCRIPTS)),
         element("div", class_="tooltip", id="tooltip", role="tooltip", hidden=True),
         json_element("data", quoted_data(_data(graph, around, other))),
         _script(),
+    ]
+    answer = around.verdict or verdict(graph)
+    return document(name, _subtitle(graph, around), answer, sections, scripts)
+
+
+def document(
+    name: str,
+    subtitle: str,
+    answer: PageVerdict,
+    sections: Sequence[Section],
+    scripts: Sequence[Html] = (),
+) -> str:
+    """Return a page of sections below a banner with the answer.
+
+    scripts: elements at its end, with the data that they read.
+    """
+    banner = [
+        element("strong", answer.answer),
+        answer.headroom and element("span", answer.headroom),
+    ]
+    body = element(
+        "body",
+        element("a", "Skip to the summary", href="#summary", class_="skip"),
+        _header(name, subtitle, sections),
+        element("div", banner, class_=f"banner {answer.kind}", id="verdict", role="status"),
+        element("main", map(_section, sections)),
+        element("footer", element("p", FOOTER)),
+        *scripts,
     )
     head = element(
         "head",
@@ -121,7 +135,7 @@ def _script() -> Html:
     return Html(f'<script>\n"use strict";\n(() => {{\n{text}\n}})();\n</script>')
 
 
-def _header(name: str, subtitle: str, sections: list[Section]) -> Html:
+def _header(name: str, subtitle: str, sections: Sequence[Section]) -> Html:
     links = [element("a", section.title, href=f"#{section.identifier}") for section in sections]
     titles = [element("h1", name), element("p", subtitle, class_="subtitle")]
     return element(
@@ -517,8 +531,8 @@ class Origin:
     terms: tuple[tuple[str, str], ...] = ()
 
 
-def _origin(origin: Origin) -> Section:
-    """Command, version, files and terms: what it takes to make the page again."""
+def origin_section(origin: Origin) -> Section:
+    """Return command, version, files and terms: what it takes to make the page again."""
     rows: list[tuple[str, Part]] = [
         ("command", element("code", origin.command)),
         ("version", f"csdf {origin.version}"),

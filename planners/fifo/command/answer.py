@@ -43,7 +43,7 @@ def as_text(
     """
     design, depths = found.design, found.sizing.depths
     cut_short = f"{answers.CUT_SHORT}: " if found.sizing.is_cut_short else ""
-    lines = [f"{design.name}: {cut_short}{_verdict(found, megahertz, objective)}"]
+    lines = [f"{design.name}: {cut_short}{verdict(found, megahertz, objective)}"]
     if depths:
         rows = [("FIFO", "depth", "width", "impl_style")]
         for fifo, depth, row in zip(design.fifos, depths, found.cores, strict=True):
@@ -99,8 +99,8 @@ def _size(design: Design) -> str:
     )
 
 
-def _verdict(found: Study, megahertz: Fraction, objective: str) -> str:
-    """The smallest depths, for which rate, and what is proved of them; or why there are none."""
+def verdict(found: Study, megahertz: Fraction, objective: str) -> str:
+    """Return the smallest depths, for which rate, and what is proved of them; or why there are none."""
     design, sizing = found.design, found.sizing
     goal = "no deadlock" if sizing.period is None else _rate(sizing.period, megahertz)
     if not sizing.depths:

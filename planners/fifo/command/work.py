@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from csdf.cli import answers, loading
 from csdf.cli.frame.long_work import stops_of_searches
 from csdf.cli.frame.output import remark, write
+from csdf.cli.reporting.origin import origin_of
 from csdf.errors import CsdfError, UnwritableFile
 from csdf.io.files import write_text
 from csdf.search.memory_cost import OBJECTIVES, UNITS
@@ -27,6 +28,7 @@ from planners.fifo.command.answer import (
     front_json,
     front_text,
 )
+from planners.fifo.command.page import fifo_page
 from planners.fifo.cores import CoreCost
 from planners.fifo.design import Design
 from planners.fifo.finn.reading import (
@@ -73,7 +75,9 @@ def work(options: argparse.Namespace) -> int:
 def _require_one_question(options: argparse.Namespace) -> None:
     """Refuse options of one answer beside those of the trade-off, which would be left out."""
     is_front = options.front or bool(options.plot)
-    for option in ("fps", "period", "deadlock_free", "output", "in_place", "sensitivity"):
+    for option in (
+        *("fps", "period", "deadlock_free", "output", "in_place", "sensitivity", "page"),
+    ):
         if is_front and getattr(options, option, None):
             word = option.replace("_", "-")
             raise CsdfError(
@@ -160,10 +164,22 @@ def _answered(
         objective=options.objective, effort=options.effort,
     )  # fmt: skip
     _print(as_json(answered, options.clock), text, options)
+    if options.page:
+        _write_page(answered, options)
     if options.sensitivity and answered.sizing.depths:
         other_study = _study(design_of(replace(timing, more=options.sensitivity)), builder, options)
         print(_changed(answered, other_study, options), file=sys.stderr)
     return answered
+
+
+def _write_page(answered: Study, options: argparse.Namespace) -> None:
+    """Write the page about an answer, with the files that it is made from."""
+    files = [file for name in ("folding",) if (file := getattr(options, name, None))]
+    model = getattr(options, "model", None) or options.project
+    command = options.program.removeprefix("csdf ")
+    origin = origin_of(command, options.words, [model], files, ())
+    write_text(options.page, fifo_page(answered, options.clock, options.objective, origin))
+    remark(options.program, f"wrote {options.page}")
 
 
 def _question(design: Design, builder: Builder, options: argparse.Namespace) -> dict[str, Any]:
