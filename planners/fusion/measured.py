@@ -46,13 +46,6 @@ class Measured(NamedTuple):
     nanoseconds: int
 
 
-class FittedPlatform(NamedTuple):
-    """A platform fitted to measured times; error: how much longer than predicted one took at most."""
-
-    platform: Platform
-    error: Fraction
-
-
 def read_measured(
     path: str | os.PathLike[str], chain: TopologicalOrder, terms: Terms
 ) -> tuple[Measured, ...]:
@@ -85,8 +78,10 @@ def read_measured(
     return tuple(measured_plans)
 
 
-def fitted(chain: TopologicalOrder, terms: Terms, measured: Sequence[Measured]) -> FittedPlatform:
-    """Return the start of a phase and the speed that are nearest to measured times.
+def fitted(
+    chain: TopologicalOrder, terms: Terms, measured: Sequence[Measured]
+) -> tuple[Platform, Fraction]:
+    """Return a platform fitted to measured times, and the largest relative error of its times.
 
     Least squares of the relative error; bytes cost nothing. Raises InvalidPlan for fewer than two
     times.
@@ -125,15 +120,15 @@ def fitted(chain: TopologicalOrder, terms: Terms, measured: Sequence[Measured]) 
         bytes_per_second=FREE,
         launch=(launch / NANOSECONDS).limit_denominator(10**9),
     )
-    return FittedPlatform(platform, max(longest - 1, Fraction(0)))
+    return platform, max(longest - 1, Fraction(0))
 
 
 def or_measured(
-    answer: FusionAnswer, measured: Sequence[Measured], fit: FittedPlatform, limit: int | None
+    answer: FusionAnswer, measured: Sequence[Measured], error: Fraction, limit: int | None
 ) -> FusionAnswer:
     """Return the answer, or the fastest measured plan that fits.
 
-    The answer stays where it is predicted to be faster by more than the fit was ever wrong.
+    The answer stays where it is predicted to be faster by more than `error`, that of the fit.
     """
     fitting = [
         measurement for measurement in measured if limit is None or measurement.plan.memory <= limit
@@ -142,7 +137,7 @@ def or_measured(
     plan = answer.plan
     if best is None:
         return answer
-    if plan is not None and plan.cost.nanoseconds * (1 + fit.error) < best.nanoseconds:
+    if plan is not None and plan.cost.nanoseconds * (1 + error) < best.nanoseconds:
         return answer
     cost = TimeAndWork(best.nanoseconds, best.plan.cost.multiply_accumulates)
     return replace(
@@ -150,6 +145,6 @@ def or_measured(
         plan=replace(best.plan, cost=cost),
         status=Status.FEASIBLE,
         reason=because(
-            MeasuredWhy.FASTEST, name=best.name, count=len(measured), error=float(fit.error)
+            MeasuredWhy.FASTEST, name=best.name, count=len(measured), error=float(error)
         ),
     )

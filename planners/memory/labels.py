@@ -262,13 +262,6 @@ class Labels(NamedTuple):
         return Labels(*(column[numbers] for column in self))
 
 
-class _ReachedCut(NamedTuple):
-    """A separator with its rows of a batch, its labels, and the moves after the separator."""
-
-    labels: Labels
-    choices: MoveArrays
-
-
 class LabelLimits(NamedTuple):
     """Limits of a label.
 
@@ -296,7 +289,8 @@ class GroupLabels:
         self._begin = begin
         beside = 0 if is_streamed else moves.whole_bytes(begin)
         self._beside = np.array(beside, ranges.number_type(4 * beside))
-        self._places: list[_ReachedCut] = []
+        # The labels of each separator with the rows of a batch, and the moves after it.
+        self._places: list[tuple[Labels, MoveArrays]] = []
         self._open: dict[tuple[int, int], list[Labels]] = defaultdict(list)
         zero = np.zeros(1, np.int64)
         lines = zero + moves.carried_bytes(begin)
@@ -326,7 +320,7 @@ class GroupLabels:
         if not len(choices.moves):
             return
         number = len(self._places)
-        self._places.append(_ReachedCut(labels, choices))
+        self._places.append((labels, choices))
         lines = labels.lines + choices.lines[:, None]
         work = labels.work + choices.work[:, None]
         passing = np.maximum(labels.passing, choices.most[:, None])
@@ -357,11 +351,11 @@ class GroupLabels:
         """Return the moves of the partial group of a label."""
         moves: list[GroupMove] = []
         while True:
-            place = self._places[int(labels.before[number])]
-            moves.append(place.choices.moves[int(labels.move[number])])
+            labels_before, choices = self._places[int(labels.before[number])]
+            moves.append(choices.moves[int(labels.move[number])])
             if len(moves) > 1 and moves[-1].begin >= moves[-2].begin:
                 raise AssertionError("labels lead in a circle")
-            number, labels = int(labels.label[number]), place.labels
+            number, labels = int(labels.label[number]), labels_before
             if moves[-1].begin == self._begin:
                 return tuple(reversed(moves))
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from cnn2csdf.network import Network
-from planners.memory.line_buffers import Keeping
+from planners.memory.line_buffers import Keeping, KeptRows
 from planners.memory.moves import GroupWay
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.placement import GroupBytes, Lead, placed
@@ -39,14 +39,6 @@ from planners.plan.plan import (
 from planners.plan.rematerialisation import worked_network
 
 EXTERNAL_ALIGNMENT = 8  # bytes
-
-
-class _KeptIn(NamedTuple):
-    """Rows of the line buffers of a group, maximum staging bytes, and the shared ring buffers."""
-
-    rows: Mapping[str, int]
-    passing: int
-    rings: Mapping[str, RingRows]
 
 
 def plan_of(
@@ -224,10 +216,8 @@ class _Making:
     @property
     def aliases(self) -> tuple[Alias, ...]:
         """The tensors that are stored in others."""
-        in_rings = (
-            alias for kept in self._kept for ring in kept.rings.values() for alias in ring.aliases
-        )
-        return (*self._aliases.values(), *in_rings)
+        in_rings = (aliases for _, rings in self._kept for _, aliases in rings.values())
+        return (*self._aliases.values(), *chain.from_iterable(in_rings))
 
     def plan(self, known: Mapping[str, int] | None) -> StreamingPlan:
         """Return the plan, with the offsets that are known, or with offsets from a search."""
@@ -296,8 +286,8 @@ class _Making:
             return self._widest
         return self._table.bytes_of(buffer.tensor)
 
-    def _kept_in(self, group: WorkingGroup, aliases: Collection[Alias]) -> _KeptIn:
-        """The rows that a group keeps, and its shared ring buffers."""
+    def _kept_in(self, group: WorkingGroup, aliases: Collection[Alias]) -> tuple[KeptRows, Rings]:
+        """The rows that a group keeps, those of rings included, and its shared ring buffers."""
         group_rows = self._table.group_rows(group.stages, group.streamed_input)
         firings, sizes = group_rows.stages, group_rows.row_bytes
         keeping = {
@@ -308,18 +298,16 @@ class _Making:
         }
         kept = group_rows.kept(keeping)
         rings = rings_of(self._course.network, firings, aliases, kept.rows, sizes)
-        for host, ring in rings.items():
-            keeping |= dict.fromkeys(
-                (host, *(alias.tensor for alias in ring.aliases)), Keeping.WHOLE
-            )
+        for host, (_, inside) in rings.items():
+            keeping |= dict.fromkeys((host, *(alias.tensor for alias in inside)), Keeping.WHOLE)
         if rings:
             kept = group_rows.kept(keeping)
-        rows = {**kept.rows, **{host: ring.rows for host, ring in rings.items()}}
-        return _KeptIn(rows, max(kept.passing), rings)
+        rows = {**kept.rows, **{host: rows for host, (rows, _) in rings.items()}}
+        return kept._replace(rows=rows), rings
 
     def _inside(self, group: WorkingGroup, number: int) -> Iterator[StreamBuffer]:
         """Line buffers, accumulators and staging buffer of a group."""
-        kept = self._kept[number]
+        kept, _ = self._kept[number]
         for tensor, rows in kept.rows.items():
             size = rows * self._table.row_bytes(tensor)
             yield self._buffer(Kind.LINE, tensor, rows, size, number)
@@ -328,7 +316,7 @@ class _Making:
                 yield self._buffer(
                     Kind.ACCUMULATORS, geometry.firings.result, 0, geometry.accumulator, number
                 )
-        size = -(-kept.passing // self._widest) * self._widest
+        size = -(-max(kept.passing) // self._widest) * self._widest
         yield self._buffer(Kind.STAGING, group.result, 0, size, number)
         if number in self._blocks:
             block = self._buffer(Kind.SCRATCH, group.result, 0, self._blocks[number].size, number)
@@ -485,11 +473,8 @@ def least_arena(
     return most
 
 
-class RingRows(NamedTuple):
-    """The rows of a shared ring buffer, and the tensors in it besides its host."""
-
-    rows: int
-    aliases: tuple[Alias, ...]
+Rings = dict[str, tuple[int, tuple[Alias, ...]]]
+"""Of the host of each shared ring buffer: its rows, and the other tensors in the ring."""
 
 
 def rings_of(
@@ -498,7 +483,7 @@ def rings_of(
     aliases: Collection[Alias],
     lines: Mapping[str, int],
     row_bytes: Mapping[str, int],
-) -> dict[str, RingRows]:
+) -> Rings:
     """Return the shared ring buffers that need no more bytes than separate line buffers.
 
     lines: rows of each line buffer of the group; row_bytes: of each result.
@@ -518,7 +503,7 @@ def rings_of(
             lines[name] * row_bytes[name] for name in (host, *(alias.tensor for alias in tensors))
         )
         if tensors and pays(rows * row_bytes[host], apart):
-            rings[host] = RingRows(rows, tuple(tensors))
+            rings[host] = rows, tuple(tensors)
     return rings
 
 

@@ -637,8 +637,8 @@ class Groups:
             alias for alias in table.aliases.values() if streamed not in (alias.tensor, alias.host)
         ]
         joint = rings_of(table.network, together, aliases, kept.rows, sizes)
-        within = tuple(alias for ring in joint.values() for alias in ring.aliases)
-        rings = {**kept.rows, **{name: ring.rows for name, ring in joint.items()}}
+        within = tuple(alias for _, inside in joint.values() for alias in inside)
+        rings = {**kept.rows, **{name: rows for name, (rows, _) in joint.items()}}
         for alias in within:
             del rings[alias.tensor]
         pieces = [rows * sizes[name] for name, rows in rings.items()]
@@ -673,8 +673,8 @@ class Groups:
 
     def _block_bytes(self, table: StageTable, stage: Stage) -> int:
         """Bytes of the smallest write buffer of a result in slow memory."""
-        block = smallest_block(table.network, stage)
-        return block_bytes(table.network, stage, block, table.bytes_of(stage.result))
+        rows, columns = smallest_block(table.network, stage)
+        return block_bytes(table.network, stage, rows * columns, table.bytes_of(stage.result))
 
     def pinning(self, layers: Names) -> Groups:
         """Return the groups where the weights of some layers are resident in fast memory."""

@@ -380,11 +380,11 @@ class Chain:
         for name in step.group.results:
             if name in step.fast:
                 continue
-            block, unit = smallest_block(table.network, stages[name]), table.bytes_of(name)
-            pixels = block_bytes(table.network, stages[name], block, unit) // block.columns
-            columns = min(self._write_bytes // pixels, table.network.layer(name).shape.width)
-            block = block._replace(columns=max(block.columns, columns))
-            size = block_bytes(table.network, stages[name], block, unit)
+            network, stage = table.network, stages[name]
+            rows, columns = smallest_block(network, stage)
+            column_bytes = block_bytes(network, stage, rows, table.bytes_of(name))
+            affordable = min(self._write_bytes // column_bytes, network.layer(name).shape.width)
+            size = column_bytes * max(columns, affordable)
             named = f"{name} {Kind.WRITE_BUFFER.value}"
             yield _buffer(named, Kind.WRITE_BUFFER, name, size, number, number + 1)
 

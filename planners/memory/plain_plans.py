@@ -47,15 +47,10 @@ ROWS_ARENA = "row by row, one arena"
 ROWS_SEPARATE = "row by row, separate buffers"
 
 
-class Ends(NamedTuple):
-    """Whether the input of a network arrives row by row, and the tensors in the caller's memory."""
+def ends_of(course: TopologicalOrder, source: str, output: str) -> tuple[bool, frozenset[str]]:
+    """Return whether the input arrives row by row, and the tensors in the caller's memory.
 
-    is_streamed: bool
-    external: frozenset[str]
-
-
-def ends_of(course: TopologicalOrder, source: str, output: str) -> Ends:
-    """Return where inputs and outputs are. source: of INPUTS, output: of OUTPUT_MEMORIES.
+    source: of INPUTS, output: of OUTPUT_MEMORIES.
 
     Only a single input that is not an output as well can arrive row by row; otherwise inputs are
     resident. Outputs that layers read are resident.
@@ -64,7 +59,7 @@ def ends_of(course: TopologicalOrder, source: str, output: str) -> Ends:
     can_stream = not course.others and course.at(0) not in course.results
     inputs = {course.at(0), *course.others} if source == EXTERNAL else set()
     outputs = course.results - read if output == EXTERNAL else set()
-    return Ends(source == ROWS and can_stream, frozenset(inputs | outputs))
+    return source == ROWS and can_stream, frozenset(inputs | outputs)
 
 
 def whole_tensors(
@@ -378,11 +373,11 @@ def memory_comparison(
     if network.keeps_state:
         return _stateful_comparison(network, durations, element_bytes, budget)
     course = topological_order(network)
-    ends = ends_of(course, ROWS, EXTERNAL)
+    _, outside = ends_of(course, ROWS, EXTERNAL)
     is_streamed = not course.results & {course.at(0), *course.others}
     resident, streamed = (
         StageTable(network, element_bytes=element_bytes, outside=external)
-        for external in (frozenset(), ends.external)
+        for external in (frozenset(), outside)
     )
     works = [
         [

@@ -35,13 +35,6 @@ ANY_BYTES = 2**62  # more than any arena has
 PLAN_EFFORT = 200  # of a plan: microseconds of a usual machine for each of its stages
 
 
-class _ChainPosition(NamedTuple):
-    """Position of a move in a chain of groups: the indices of its group and of the move in it."""
-
-    group: int
-    move: int
-
-
 class _ChainCandidate(NamedTuple):
     """A chain of groups and its plan."""
 
@@ -74,7 +67,7 @@ class StageOrders:
             if not places or stop.is_over():
                 break
             place = random.choice(places)
-            stages = self._restarted(best.chain.groups[place.group], place.move, random)
+            stages = self._restarted(best.chain.groups[place[0]], place[1], random)
             start = self._planned(_with_stages(best.chain, place, stages), ANY_BYTES, stop)
             if start is not None:
                 best = min(
@@ -87,14 +80,12 @@ class StageOrders:
         work, failures = best.plan.multiply_accumulates, 0
         rejected: dict[tuple[tuple[Stage, ...], ...], tuple[int, int]] = {}  # at least these bytes
         while (places := self._neediest(best)) and not stop.is_over():
-            largest = max(
-                len(best.chain.groups[place.group].moves[place.move].stages) for place in places
-            )
+            largest = max(len(best.chain.groups[i].moves[j].stages) for i, j in places)
             failures += 1
             if failures > FAILURES_A_STAGE * largest:
                 break
             place = random.choice(places)
-            stages = self._changed(best.chain.groups[place.group], place.move, random)
+            stages = self._changed(best.chain.groups[place[0]], place[1], random)
             if stages is None:
                 continue
             changed = _with_stages(best.chain, place, stages)
@@ -135,7 +126,7 @@ class StageOrders:
         order = random_order(_predecessors(pieces, self.table.network), random)
         return tuple(pieces[number] for number in order)
 
-    def _neediest(self, candidate: _ChainCandidate) -> list[_ChainPosition]:
+    def _neediest(self, candidate: _ChainCandidate) -> list[tuple[int, int]]:
         """Return the moves of several stages in the groups of the plan with the most live bytes."""
         chain, plan = candidate.chain, candidate.plan
         live = _live_bytes(plan)
@@ -146,7 +137,7 @@ class StageOrders:
             for planned in group.stages
         }
         return [
-            _ChainPosition(number, place)
+            (number, place)
             for number, group in enumerate(chain.groups)
             for place, move in enumerate(group.moves)
             if len(move.stages) > 1
@@ -195,13 +186,13 @@ def _is_by_rows(stage: Stage) -> bool:
     return stage.mode is Mode.ROWS and stage.channel_blocks == 1
 
 
-def _with_stages(chain: PlanWay, place: _ChainPosition, stages: tuple[Stage, ...]) -> PlanWay:
-    """Return the chain with other stages in one move."""
-    group = chain.groups[place.group]
-    move = group.moves[place.move]._replace(stages=stages)
-    moves = (*group.moves[: place.move], move, *group.moves[place.move + 1 :])
+def _with_stages(chain: PlanWay, place: tuple[int, int], stages: tuple[Stage, ...]) -> PlanWay:
+    """Return the chain with other stages in one move; place: the numbers of its group and of it."""
     groups = list(chain.groups)
-    groups[place.group] = group._replace(moves=moves)
+    number, changed = place
+    moves = list(groups[number].moves)
+    moves[changed] = moves[changed]._replace(stages=stages)
+    groups[number] = groups[number]._replace(moves=tuple(moves))
     return chain._replace(groups=tuple(groups))
 
 

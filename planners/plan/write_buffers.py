@@ -7,22 +7,13 @@ columns of the result. Each block is stored in slow memory once, as soon as it i
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from cnn2csdf.network import Layer, Network
 from planners.plan.aliases import channels_of
 from planners.plan.plan import Kind, Mode, Stage, StreamBuffer, StreamingPlan
 from planners.plan.regions import can_be_tiled
 
 
-class ResultBlock(NamedTuple):
-    """Rows and columns of a result that a kernel computes before they are stored."""
-
-    rows: int
-    columns: int
-
-
-def smallest_block(network: Network, stage: Stage) -> ResultBlock:
+def smallest_block(network: Network, stage: Stage) -> tuple[int, int]:
     """Return the fewest rows and columns of its result that a stage computes at a time.
 
     One pixel where all layers compute rectangles. Accumulators over channel blocks hold all rows of a
@@ -31,12 +22,12 @@ def smallest_block(network: Network, stage: Stage) -> ResultBlock:
     layer = network.layer(stage.result)
     rows = min(stage.rows, layer.shape.rows)
     if stage.mode is not Mode.ROWS:
-        return ResultBlock(layer.shape.rows, layer.shape.width)
+        return layer.shape.rows, layer.shape.width
     if stage.accumulating_layer == stage.result:
-        return ResultBlock(rows, 1)
+        return rows, 1
     if can_be_tiled(network, layer):
-        return ResultBlock(1, 1)
-    return ResultBlock(1 if _needs_rows_only(network, layer) else rows, layer.shape.width)
+        return 1, 1
+    return 1 if _needs_rows_only(network, layer) else rows, layer.shape.width
 
 
 def _needs_rows_only(network: Network, layer: Layer) -> bool:
@@ -46,11 +37,9 @@ def _needs_rows_only(network: Network, layer: Layer) -> bool:
     return layer.shape.is_map and all(need is not None for need in needs)
 
 
-def block_bytes(network: Network, stage: Stage, block: ResultBlock, element_bytes: int) -> int:
-    """Return the bytes of a block of the result of a stage, pixel by pixel."""
-    return (
-        block.rows * block.columns * channels_of(network.layer(stage.result).shape) * element_bytes
-    )
+def block_bytes(network: Network, stage: Stage, pixels: int, element_bytes: int) -> int:
+    """Return the bytes of so many pixels of the result of a stage."""
+    return pixels * channels_of(network.layer(stage.result).shape) * element_bytes
 
 
 def write_buffer(plan: StreamingPlan, tensor: str, group: int) -> StreamBuffer | None:

@@ -87,7 +87,7 @@ def load_front(
         segments(model, genes, floor=floor if group is None else 0, stop=stop)
         for model, group in zip(evaluator.models, evaluator.groups, strict=True)
     ]
-    fronts = [partition_front(members_fronts) for members_fronts in fronts_of_units]
+    fronts = [partition_front(ending) for ending, _ in fronts_of_units]
     joined = []
     for first, *rest in evaluator.units:
         front = fronts[first]
@@ -128,7 +128,7 @@ def load_front(
         genes=tuple(genes),
         chromosomes=tuple(chromosomes),
         loads=tuple(max(segment.load for segment in point) for point in chosen),
-        is_exact=all(front_of_member.is_complete for front_of_member in fronts_of_units)
+        is_exact=all(is_complete for _, is_complete in fronts_of_units)
         and max(networks.values(), default=1) == 1,
     )
 
@@ -152,18 +152,11 @@ def _load_and_time(point: LoadPoint | Segment) -> tuple[int, int]:
     return point.load, point.nanoseconds
 
 
-class Segments(NamedTuple):
-    """Segments by their end, and whether the list has all segments that matter."""
-
-    ending: dict[int, list[Segment]]
-    is_complete: bool
-
-
-def partition_front(found: Segments) -> list[LoadPoint]:
+def partition_front(ending: dict[int, list[Segment]]) -> list[LoadPoint]:
     """Return the front of one partition, from the smallest load to the largest."""
     front: list[LoadPoint] = []
     limit = None
-    while path := _fastest(found.ending, limit):
+    while path := _fastest(ending, limit):
         load = max(segment.load for segment in path)
         genes = [
             gene for segment in path for gene in (*segment.genes, None)
@@ -197,7 +190,9 @@ def _fastest(ending: dict[int, list[Segment]], limit: int | None) -> list[Segmen
     return path[::-1]
 
 
-def segments(model: PartitionModel, genes: Sequence[Gene], *, floor: int, stop: Stop) -> Segments:
+def segments(
+    model: PartitionModel, genes: Sequence[Gene], *, floor: int, stop: Stop
+) -> tuple[dict[int, list[Segment]], bool]:
     """Return the segments of a partition for the genes given; the whole is always one of them.
 
     floor: elements that are live somewhere in any case. Some separators within a segment may be able to
@@ -261,7 +256,7 @@ def segments(model: PartitionModel, genes: Sequence[Gene], *, floor: int, stop: 
             ] + apart
             if times:
                 fastest[begin, end] = min(times)
-    return Segments(ending, is_complete)
+    return ending, is_complete
 
 
 def _rows(model: PartitionModel, layer: int, gene: Gene) -> int:

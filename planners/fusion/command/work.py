@@ -100,11 +100,11 @@ def work(options: argparse.Namespace) -> int:
         modes=options.modes,
     )
     measured: tuple[Measured, ...] = ()
-    fit = None
+    error = None
     if options.measured is not None:
         measured = read_measured(options.measured, chain, terms)
-        fit = fitted(chain, terms, measured)
-        terms = replace(terms, platform=fit.platform)
+        platform, error = fitted(chain, terms, measured)
+        terms = replace(terms, platform=platform)
     weights = parameter_bytes(model.network, options.element_bytes)
     limit = MemoryLimits(ram=options.ram, memory=options.memory).room(weights, weights)
     stop = stop_after(options.time_limit, "groups", effort=options.effort)
@@ -113,7 +113,7 @@ def work(options: argparse.Namespace) -> int:
         answer = chosen_answer(chain, terms, options, limit)
     else:
         answer = best_plan(chain, terms, sys.maxsize if limit is None else max(0, limit), stop)
-        answer = answer if fit is None else or_measured(answer, measured, fit, limit)
+        answer = answer if error is None else or_measured(answer, measured, error, limit)
         if terms.measured is None:  # csdf fit knows no measured times
             beside = fit_beside(
                 [model.network],
@@ -131,13 +131,13 @@ def work(options: argparse.Namespace) -> int:
     if options.verify and answer.plan is not None:
         check = verified(model, answer.plan.plan, options.seed)
     seconds = time.perf_counter() - begin
-    if fit is None:
+    if error is None:
         shared.remark_on_platform("csdf plan fusion", options)
     else:
-        launch, speed = fit.platform.launch, fit.platform.operations_per_second
+        launch, speed = platform.launch, platform.operations_per_second
         print(
             f"csdf plan fusion: fitted to {len(measured)} times: {float(launch) * 1e6:.4g} us to "
-            f"start a phase, {float(speed) / 1e9:.4g} GOP/s, at most {float(fit.error):.1%} too fast",
+            f"start a phase, {float(speed) / 1e9:.4g} GOP/s, at most {float(error):.1%} too fast",
             file=sys.stderr,
         )
     if options.json:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import PurePath
-from typing import NamedTuple
 
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
@@ -45,39 +44,32 @@ from planners.plan.text import plans_for, worked_part
 STEPS = 200  # of the search for an interpreter's arena; the plans of 17 files tried took less
 
 
-class Fitted(NamedTuple):
-    """A network, its answer, and the result of a run of its plan, if there was a run."""
-
-    network: Network
-    fit: Fit
-    check: Check | None
-
-
 def work(options: argparse.Namespace) -> int:
     """Print the answer; return the exit code: 0 fits, 1 does not, 3 unknown."""
     if options.show_plan and options.json:
         raise CsdfError("--show-plan prints words; with --json leave it out, and give -o plan.json")
     memories = memories_of_options(options)
     begin = time.perf_counter()
-    fitted_all = [
+    answers_found = [
         _fitted(source, plan, options, memories)
         for source, plan in zip(options.models, _given_plans(options), strict=True)
     ]
+    networks = [network for network, _, _ in answers_found]
+    fits = [fit for _, fit, _ in answers_found]
     seconds = time.perf_counter() - begin
-    if not memories and any(fitted.fit.platform is not None for fitted in fitted_all):
+    if not memories and any(fit.platform is not None for fit in fits):
         shared.remark_on_platform("csdf fit", options)
-    fits = [fitted.fit for fitted in fitted_all]
     if options.plan is None:
 
         def again(number: int, ram: int) -> Fit:
-            request = _request(fitted_all[number].network, options, memories)
+            request = _request(networks[number], options, memories)
             return _answered(replace(request, ram=ram), options.models[number], options)
 
         fits = with_states_apart(within_one_ram(fits, again), again)
     all_of = Together(fits=tuple(fits), flash=options.flash, longest=_longest(options))
-    checks = [fitted.check for fitted in fitted_all if fitted.check is not None]
+    checks = [check for _, _, check in answers_found if check is not None]
     shown = [(fit.best or fit.least).plan for fit in fits]
-    plans = [(fitted.network, plan) for fitted, plan in zip(fitted_all, shown, strict=True)]
+    plans = list(zip(networks, shown, strict=True))
     text = format_own_plans(plans) if options.output else ""
     arenas = [_interpreted(source, options) for source in options.models]
     if options.json:
@@ -100,7 +92,6 @@ def work(options: argparse.Namespace) -> int:
             models = " ".join(options.models)
             deploy = f"csdf deploy {models} --plan {options.output} -o FOLDER"
             output.remark("csdf fit", f"C code of the plan: {deploy}")
-    networks = [fitted.network for fitted in fitted_all]
     if options.plot:
         draw = loading.drawing("planners.memory.command.picture")
         text = draw.plan_picture(networks, fits, loading.suffix_of(options.plot))
@@ -168,8 +159,11 @@ def _fitted(
     plan: StreamingPlan | None,
     options: argparse.Namespace,
     memories: Sequence[BoardMemory],
-) -> Fitted:
-    """Return the answer about the network of a file or a built-in model; plan: the plan to check."""
+) -> tuple[Network, Fit, Check | None]:
+    """Return the network of a file or a built-in model, its answer, and the result of a run, if any.
+
+    plan: the plan to check.
+    """
     model = chosen.read_source(source, options, with_weights=options.verify, knows_state=True)
     window = model.network
     if options.hop is not None:
@@ -191,10 +185,10 @@ def _fitted(
         hop = _beside_window(model.network, window, source, options)
         fit = replace(fit, hop=hop)
     if not options.verify:
-        return Fitted(model.network, fit, None)
+        return model.network, fit, None
     weighted = with_weights("csdf fit", model, options.seed)
     check = verified(weighted, (fit.best or fit.least).plan, options.seed)
-    return Fitted(model.network, fit, check)
+    return model.network, fit, check
 
 
 def _beside_window(
