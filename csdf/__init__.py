@@ -129,6 +129,8 @@ if TYPE_CHECKING:
     from csdf.parameters.graph import read_parametric_graph as read_parametric_graph
     from csdf.parameters.sweep import Sweep as Sweep
     from csdf.parameters.sweep import sweep as sweep
+    from csdf.scenarios.expected import ExpectedThroughput as ExpectedThroughput
+    from csdf.scenarios.expected import expected_throughput as expected_throughput
     from csdf.scenarios.files import read_scenarios as read_scenarios
     from csdf.scenarios.matrix import MaxPlusMatrix as MaxPlusMatrix
     from csdf.scenarios.matrix import matrix as matrix

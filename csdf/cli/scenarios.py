@@ -1,4 +1,4 @@
-"""`csdf scenarios`: guaranteed throughput of scenario-aware dataflow (FSM-SADF)."""
+"""`csdf scenarios`: guaranteed and expected throughput of scenario-aware dataflow (FSM-SADF)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency
 from csdf.errors import CsdfError, GaveUp
+from csdf.scenarios.expected import ExpectedThroughput, expected_throughput
 from csdf.scenarios.files import read_scenarios
 from csdf.scenarios.model import ScenarioGraph
 from csdf.scenarios.throughput import ScenarioThroughput, StuckScenario, scenario_throughput
+from csdf.status import Reason
+from csdf.time_limit import ENDS, Stop, reason_of
 
 SHOWN = 24  # most scenarios of the critical sequence that are listed
 
@@ -22,6 +25,7 @@ def work(options: argparse.Namespace) -> int:
     try:
         with limited(options.time_limit) as stop:
             throughput = scenario_throughput(graph, budget=telling(stop, f"analysing {graph.name}"))
+            expected, reason = _expected(graph, stop)
     except StuckScenario as error:
         if options.json:
             print(answers.json_text({"graph": graph.name, "deadlock": str(error)}))
@@ -33,8 +37,23 @@ def work(options: argparse.Namespace) -> int:
         remark("csdf scenarios", f"{options.file}: {error}")
         return answers.UNUSABLE
     answer = {"graph": graph.name, "deadlock": None, **throughput.to_json()}
-    answers.show(answer, _lines(graph, throughput), options)
-    return answers.ANSWERED
+    if graph.probabilities:
+        answer["expected"] = None if expected is None else expected.to_json()
+    answers.show(answer, _lines(graph, throughput, expected), options)
+    if reason is None:
+        return answers.ANSWERED
+    remark("csdf scenarios", f"no expected period: {reason}")
+    return answers.UNKNOWN
+
+
+def _expected(graph: ScenarioGraph, stop: Stop) -> tuple[ExpectedThroughput | None, Reason | None]:
+    """Return the expected throughput where transitions have probabilities, or why it is unknown."""
+    if not graph.probabilities:
+        return None, None
+    try:
+        return expected_throughput(graph, budget=stop), None
+    except ENDS as end:
+        return None, reason_of(end)
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -42,7 +61,8 @@ def command_parser() -> argparse.ArgumentParser:
     parser = parsers.new_parser(
         "csdf scenarios",
         "The throughput that every run of a scenario graph (FSM-SADF) reaches in the long run, "
-        "exactly, and the critical scenario sequence.",
+        "exactly, and the critical scenario sequence; where transitions have probabilities, the "
+        "expected throughput, too.",
         "csdf scenarios models/scenarios/video_decoder.json",
         "csdf scenarios --json models/scenarios/video_decoder.json",
         work=work,
@@ -56,7 +76,9 @@ def command_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _lines(graph: ScenarioGraph, found: ScenarioThroughput) -> list[str]:
+def _lines(
+    graph: ScenarioGraph, found: ScenarioThroughput, expected: ExpectedThroughput | None
+) -> list[str]:
     verdict, rows = "throughput unbounded: no run goes on and takes time", []
     if found.period:
         speed, period = answers.number(1 / found.period), answers.number(found.period)
@@ -68,6 +90,8 @@ def _lines(graph: ScenarioGraph, found: ScenarioThroughput) -> list[str]:
             ("critical scenario sequence", f"{answers.some(scenarios, SHOWN)}, repeated"),
             ("", f"in the states {answers.some(states, SHOWN)}"),
         ]
+    if expected is not None:
+        rows += _expected_rows(expected)
     alone = [f"{name} {answers.number(period_alone)}" for name, period_alone in found.alone.items()]
     rows.append(("period of each alone", answers.some(alone, SHOWN)))
     reached = (
@@ -76,3 +100,16 @@ def _lines(graph: ScenarioGraph, found: ScenarioThroughput) -> list[str]:
     sizes = f"{answers.counted(len(graph.scenarios), 'scenario')}; {reached} from {graph.initial}"
     unit = "time per unit of reward; 1 for each scenario unless the file says otherwise"
     return answers.table(f"{graph.name}: {verdict}", rows, [("scenarios", sizes), ("period", unit)])
+
+
+def _expected_rows(expected: ExpectedThroughput) -> list[tuple[str, str]]:
+    speed = "unbounded" if expected.throughput is None else answers.number(expected.throughput)
+    text = f"{answers.number(expected.period)}; expected throughput {speed}"
+    rows = [("expected period", text)]
+    if len(expected.classes) > 1:
+        ends = [
+            f"{answers.number(final.period)} with probability {answers.number(final.probability)}"
+            for final in expected.classes
+        ]
+        rows.append(("in the long run", answers.some(ends, SHOWN)))
+    return rows

@@ -4,9 +4,10 @@
      "scenarios": [{"name": "s", "graph": {"format": "csdf-graph", ...}, "reward": "1",
                     "consumed": {"c": ["x", "y"]}, "produced": {"c": ["x"]}, "firings": {"a": 2}}],
      "states": [{"name": "q", "scenario": "s"}],
-     "transitions": [["q", "q"]], "initial": "q"}
+     "transitions": [["q", "q"]], "initial": "q", "probabilities": ["1"]}
 
-They may omit `reward`, `consumed`, `produced` and `firings`; see csdf.scenarios.model.Scenario.
+They may omit `probabilities`, `reward`, `consumed`, `produced` and `firings`; see
+csdf.scenarios.model.
 """
 
 from __future__ import annotations

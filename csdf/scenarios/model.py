@@ -73,7 +73,10 @@ class ScenarioGraph:
     """Scenarios and the finite automaton whose runs are the allowed sequences of scenarios.
 
     transitions: names of a state and of a state that may follow. initial: name of the first state.
-    Source: FSM-SADF of Geilen and Stuijk, CODES+ISSS 2010, section 3.
+    probabilities: of the transitions, in their order; those of one state sum up to 1. Without them any
+    run may happen, and none has a probability.
+    Source: FSM-SADF of Geilen and Stuijk, CODES+ISSS 2010, section 3; probabilities: Theelen et al.,
+    MEMOCODE 2006.
     """
 
     name: str
@@ -81,6 +84,7 @@ class ScenarioGraph:
     states: tuple[State, ...]
     transitions: tuple[tuple[str, str], ...]
     initial: str
+    probabilities: tuple[Fraction, ...] = ()
 
     def __post_init__(self) -> None:
         where = f"scenario graph {self.name!r}"
@@ -97,6 +101,29 @@ class ScenarioGraph:
         for name in (self.initial, *(end for pair in self.transitions for end in pair)):
             if name not in states:
                 raise InvalidGraph(f"{where}: there is no state {name!r}")
+        if self.probabilities:
+            self._require_distributions(where)
+
+    def _require_distributions(self, where: str) -> None:
+        if len(self.probabilities) != len(self.transitions):
+            raise InvalidGraph(
+                f"{where}: probabilities of length {len(self.probabilities)} for "
+                f"{counted(len(self.transitions), 'transition')}; give one for each, or none"
+            )
+        sums: dict[str, Fraction] = {}
+        for (before, after), probability in zip(self.transitions, self.probabilities, strict=True):
+            if probability <= 0:
+                raise InvalidGraph(
+                    f"{where}: the transition from {before!r} to {after!r} has the probability "
+                    f"{probability}; expected above 0"
+                )
+            sums[before] = sums.get(before, Fraction(0)) + probability
+        for name, total in sums.items():
+            if total != 1:
+                raise InvalidGraph(
+                    f"{where}: the probabilities of the transitions from {name!r} sum up to {total}; "
+                    "expected 1"
+                )
 
     def scenario(self, name: str) -> Scenario:
         """Return the scenario of that name; raise InvalidGraph if there is none."""

@@ -61,51 +61,73 @@ def scenario_throughput(graph: ScenarioGraph, *, budget: Budget = None) -> Scena
     Source: Geilen, Stuijk, CODES+ISSS 2010, section 5.
     """
     stop = stop_of(budget)
-    states = {state.name: graph.scenario(state.scenario) for state in graph.states}
-    reachable = graph.reachable
-    used = {states[name].name: states[name] for name in reachable}
-    time_scale = lcm(*(scenario.graph.time_unit.denominator for scenario in used.values()))
-    matrices = {
-        name: scenario_matrix(scenario, time_scale, stop) for name, scenario in used.items()
-    }
-    _require_rewards(graph, reachable, states)
-    for before, followers in reachable.items():
-        for after in followers:
-            _require_match(states[before], states[after], matrices)
-    named = {name: scenario.name for name, scenario in states.items()}
-    period, cycle = _worst(reachable, named, used, matrices, time_scale, stop)
-    alone = {
-        name: _worst({name: (name,)}, {name: name}, used, matrices, time_scale, stop)[0]
-        for name, matrix in matrices.items()
-        if used[name].reward and matrix.rows.keys() >= matrix.taken
-    }
+    automaton = automaton_matrices(graph, stop)
+    period, cycle = _worst(automaton, automaton.followers, stop)
+    alone = {}
+    for name, scenario in automaton.scenarios.items():
+        matrix = automaton.matrices[scenario.name]
+        if scenario.name not in alone and scenario.reward and matrix.rows.keys() >= matrix.taken:
+            alone[scenario.name] = _worst(automaton, {name: (name,)}, stop)[0]
     return ScenarioThroughput(
         period=period,
         critical_states=cycle,
-        critical_scenarios=tuple(named[name] for name in cycle),
+        critical_scenarios=tuple(automaton.scenarios[name].name for name in cycle),
         alone=alone,
     )
 
 
+class AutomatonMatrices(NamedTuple):
+    """The max-plus automaton of a scenario graph, of the states that the initial one reaches.
+
+    followers: states that may follow each state. scenarios: of each state. matrices: by scenario, with
+    times in units of 1 / time_scale of the user's.
+    """
+
+    followers: Mapping[str, tuple[str, ...]]
+    scenarios: Mapping[str, Scenario]
+    matrices: Mapping[str, Matrix]
+    time_scale: int
+
+    def rows(self, state: str) -> Mapping[str, Stamp]:
+        """Return for each token that the scenario of a state leaves the times by old tokens."""
+        return self.matrices[self.scenarios[state].name].rows
+
+
+def automaton_matrices(graph: ScenarioGraph, stop: Stop) -> AutomatonMatrices:
+    """Return the max-plus automaton; raise as `scenario_throughput` does."""
+    followers = graph.reachable
+    scenarios = {
+        state.name: graph.scenario(state.scenario)
+        for state in graph.states
+        if state.name in followers
+    }
+    used = {scenario.name: scenario for scenario in scenarios.values()}
+    time_scale = lcm(*(scenario.graph.time_unit.denominator for scenario in used.values()))
+    matrices = {
+        name: scenario_matrix(scenario, time_scale, stop) for name, scenario in used.items()
+    }
+    _require_rewards(graph, followers, scenarios)
+    for before, after_it in followers.items():
+        for after in after_it:
+            _require_match(scenarios[before], scenarios[after], matrices)
+    return AutomatonMatrices(followers, scenarios, matrices, time_scale)
+
+
 def _worst(
-    reachable: Mapping[str, tuple[str, ...]],
-    scenario_of: Mapping[str, str],
-    scenarios: Mapping[str, Scenario],
-    matrices: Mapping[str, Matrix],
-    time_scale: int,
-    stop: Stop,
+    automaton: AutomatonMatrices, reachable: Mapping[str, tuple[str, ...]], stop: Stop
 ) -> tuple[Fraction, tuple[str, ...]]:
-    """Return the period of the slowest cycle and its states."""
+    """Return the period of the slowest cycle of these states, and its states."""
     number: dict[tuple[str, str], int] = {}
     for state in reachable:
-        for token in matrices[scenario_of[state]].rows:
+        for token in automaton.rows(state):
             number[state, token] = len(number)
-    reward_scale = lcm(*(scenario.reward.denominator for scenario in scenarios.values()))
+    scenarios = [automaton.scenarios[state] for state in reachable]
+    reward_scale = lcm(*(scenario.reward.denominator for scenario in scenarios))
     edges = []
     for before, followers in reachable.items():
         for after in followers:
-            steps = scenarios[scenario_of[after]].reward * reward_scale
-            for token, stamp in matrices[scenario_of[after]].rows.items():
+            steps = automaton.scenarios[after].reward * reward_scale
+            for token, stamp in automaton.rows(after).items():
                 target = number[after, token]
                 edges += [
                     WeightedEdge(number[before, old], target, time, int(steps))
@@ -117,7 +139,7 @@ def _worst(
         return Fraction(0), ()
     owner = {place: state for (state, _), place in number.items()}
     cycle = tuple(owner[edge.target] for edge in cycle_ratio.edges)
-    return cycle_ratio.ratio * reward_scale / time_scale, _primitive(cycle)
+    return cycle_ratio.ratio * reward_scale / automaton.time_scale, _primitive(cycle)
 
 
 def _primitive(cycle: tuple[str, ...]) -> tuple[str, ...]:

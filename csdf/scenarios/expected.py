@@ -1,0 +1,317 @@
+"""Expected throughput of scenarios that follow one another at random: Markov chain of max-plus vectors.
+
+The times of the tokens after a scenario, relative to the latest of them, and the state of the
+automaton form a Markov chain; each of its steps takes as long as the latest token moves. Its
+long-run time per reward is exact where the chain is finite.
+
+Source: Theelen, Geilen, Basten, Voeten, Gheorghita, Stuijk, A scenario-aware data flow model for
+combined long-run average and worst-case performance analysis, MEMOCODE 2006; Baccelli, Cohen, Olsder,
+Quadrat, Synchronization and linearity, Wiley 1992, chapter 7 (Lyapunov exponents).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, NamedTuple
+
+from csdf.analysis.components import strong_components
+from csdf.arguments import public
+from csdf.errors import GaveUp, InvalidGraph
+from csdf.model.shown import Shown
+from csdf.scenarios.model import ScenarioGraph
+from csdf.scenarios.throughput import AutomatonMatrices, automaton_matrices
+from csdf.status import Why, because
+from csdf.time_limit import Budget, Stop, stop_of
+
+# Nodes of one chain. Five actors in a pipeline with three scenarios have 1,000 to 3,500, which takes
+# 0.3 to 1.5 s; half as many scenarios 150. A chain without an end has 20,000 after two seconds.
+MOST_NODES = 20_000
+
+
+class ExpectedWhy(Why):
+    """Why no expected throughput was computed."""
+
+    TOO_MANY = "the times of tokens still differ after {nodes} of them; the chain may have no end"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecurrentClass(Shown):
+    """States that a run never leaves: the probability to end there, and the time per reward then."""
+
+    JSON: ClassVar[tuple[str, ...]] = ("probability", "period", "states")
+
+    probability: Fraction
+    period: Fraction  # time per reward, in the units of the user
+    states: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedThroughput(Shown):
+    """How fast a random run of a scenario graph is on average.
+
+    period: expected time per reward in the long run, in the units of the user. throughput: expected
+    reward per time unit; None if nothing limits some runs. classes: every run ends in one of them
+    with probability 1, and then has its period.
+    """
+
+    JSON: ClassVar[tuple[str, ...]] = ("period", "throughput", "classes")
+
+    period: Fraction
+    throughput: Fraction | None
+    classes: tuple[RecurrentClass, ...]
+
+
+@public
+def expected_throughput(graph: ScenarioGraph, *, budget: Budget = None) -> ExpectedThroughput:
+    """Return the exact long-run average of the throughput over random runs of the automaton.
+
+    The transitions of the graph need probabilities. Times of tokens matter only relative to one
+    another, so a run is a Markov chain over the state of the automaton and relative times.
+    Raises InvalidGraph where a reachable state has no probabilities, and as scenario_throughput does;
+    GaveUp where the budget, a stop or seconds, ends, or a chain has more than 20,000 nodes.
+    """
+    stop = stop_of(budget)
+    chances = _chances(graph)
+    automaton = automaton_matrices(graph, stop)
+    names = list(chances)
+    rows = [
+        {names.index(after): chance for after, chance in chances[name].items()} for name in names
+    ]
+    component = strong_components(len(names), [list(row) for row in rows])
+    bottom = _bottom_components(component, rows)
+    classes = []
+    for number_of_class, probability in _absorption(rows, component, bottom).items():
+        states = [
+            name for name, number in zip(names, component, strict=True) if number == number_of_class
+        ]
+        period = _period(automaton, {name: chances[name] for name in states}, stop)
+        classes.append(RecurrentClass(probability=probability, period=period, states=tuple(states)))
+    is_limited = all(recurrent.period for recurrent in classes)
+    return ExpectedThroughput(
+        period=sum((final.probability * final.period for final in classes), Fraction(0)),
+        throughput=(
+            sum((final.probability / final.period for final in classes), Fraction(0))
+            if is_limited
+            else None
+        ),
+        classes=tuple(classes),
+    )
+
+
+def _chances(graph: ScenarioGraph) -> dict[str, dict[str, Fraction]]:
+    """Return for each reachable state the probabilities of the states that follow it."""
+    if not graph.probabilities:
+        raise InvalidGraph(
+            f"scenario graph {graph.name!r}: its transitions have no probabilities; give one for each"
+        )
+    chances: dict[str, dict[str, Fraction]] = {name: {} for name in graph.reachable}
+    for (before, after), chance in zip(graph.transitions, graph.probabilities, strict=True):
+        if before in chances:
+            chances[before][after] = chances[before].get(after, Fraction(0)) + chance
+    for name, row in chances.items():
+        if not row:
+            raise InvalidGraph(
+                f"scenario graph {graph.name!r}: no state follows {name!r}, so that runs end there"
+            )
+    return chances
+
+
+def _bottom_components(
+    component: Sequence[int], rows: Sequence[Mapping[int, Fraction]]
+) -> set[int]:
+    """Return the components of a chain that it never leaves."""
+    left = {
+        component[node]
+        for node, row in enumerate(rows)
+        for after in row
+        if component[after] != component[node]
+    }
+    return set(component) - left
+
+
+def _absorption(
+    rows: Sequence[Mapping[int, Fraction]], component: Sequence[int], ends: set[int]
+) -> dict[int, Fraction]:
+    """Return for each bottom component the probability that a run from node 0 ends in it."""
+    if component[0] in ends:
+        return {component[0]: Fraction(1)}
+    chain = _Chain()
+    for node, row in enumerate(rows):
+        if component[node] not in ends:
+            for after, chance in row.items():
+                # A bottom component is one node, which has no number of its own in the chain.
+                target = -1 - component[after] if component[after] in ends else after
+                chain.add(node, target, chance)
+    for node in range(1, len(rows)):
+        if component[node] not in ends:
+            chain.eliminate(node)
+    row = chain.rows[0]
+    stay = row.pop(0, Fraction(0))
+    return {-1 - target: chance / (1 - stay) for target, chance in row.items()}
+
+
+Times = tuple[tuple[str, int], ...]  # of tokens, by name; the latest is at 0
+
+
+class Node(NamedTuple):
+    """A node of a chain: the state that was executed, and the times of its tokens."""
+
+    state: str
+    times: Times
+
+
+def _period(
+    automaton: AutomatonMatrices, chances: Mapping[str, Mapping[str, Fraction]], stop: Stop
+) -> Fraction:
+    """Return the expected time per reward of runs that stay in these states for ever.
+
+    The largest of the periods of the strongly connected blocks of tokens: other tokens follow a
+    block at its speed, and a block in which times do not come together may still be finite alone.
+    """
+    periods = [
+        _period_of_block(automaton, chances, block, stop)
+        for block in _blocks(automaton, chances, stop)
+    ]
+    return max((period for period in periods if period is not None), default=Fraction(0))
+
+
+def _blocks(
+    automaton: AutomatonMatrices, chances: Mapping[str, Mapping[str, Fraction]], stop: Stop
+) -> list[dict[str, frozenset[str]]]:
+    """Return the strongly connected blocks of tokens, each by state, that have a token in each state.
+
+    In a block that misses a state no time passes on through that state, again and again.
+    """
+    number = {
+        (state, token): place
+        for place, (state, token) in enumerate(
+            (state, token) for state in chances for token in automaton.rows(state)
+        )
+    }
+    followers: list[list[int]] = [[] for _ in number]
+    for before, row in chances.items():
+        stop.look()
+        for after in row:
+            for token, stamp in automaton.rows(after).items():
+                for old in stamp:
+                    if (before, old) in number:
+                        followers[number[before, old]].append(number[after, token])
+    component = strong_components(len(number), followers)
+    blocks: dict[int, dict[str, set[str]]] = {}
+    for (state, token), place in number.items():
+        blocks.setdefault(component[place], {}).setdefault(state, set()).add(token)
+    return [
+        {state: frozenset(tokens) for state, tokens in block.items()}
+        for block in blocks.values()
+        if block.keys() == chances.keys()
+    ]
+
+
+def _period_of_block(
+    automaton: AutomatonMatrices,
+    chances: Mapping[str, Mapping[str, Fraction]],
+    block: Mapping[str, frozenset[str]],
+    stop: Stop,
+) -> Fraction | None:
+    """Return the expected time per reward of a block of tokens; None where no time passes on in it."""
+    first = next(iter(chances))
+    numbers = {Node(first, tuple((token, 0) for token in sorted(block[first]))): 0}
+    rows: list[dict[int, Fraction]] = []
+    worths: list[tuple[Fraction, Fraction]] = []
+    nodes = list(numbers)
+    for node in nodes:  # new nodes are added at the end meanwhile
+        stop.look()
+        row: dict[int, Fraction] = {}
+        time = reward = Fraction(0)
+        for after, chance in chances[node.state].items():
+            moved = _moved(automaton.rows(after), block[after], dict(node.times))
+            if not moved:
+                return None
+            latest = max(moved.values())
+            target = Node(after, tuple((token, moved[token] - latest) for token in sorted(moved)))
+            if target not in numbers:
+                numbers[target] = len(numbers)
+                nodes.append(target)
+                if len(nodes) > MOST_NODES:
+                    raise GaveUp(because(ExpectedWhy.TOO_MANY, nodes=MOST_NODES))
+            place = numbers[target]
+            row[place] = row.get(place, Fraction(0)) + chance
+            time += chance * latest
+            reward += chance * automaton.scenarios[after].reward
+        rows.append(row)
+        worths.append((time, reward))
+    return _mean_ratio(rows, worths, stop) / automaton.time_scale
+
+
+def _moved(
+    rows: Mapping[str, Mapping[str, int]], tokens: frozenset[str], times: Mapping[str, int]
+) -> dict[str, int]:
+    """Return the times of these tokens after a scenario; tokens that wait for none have no time."""
+    moved = {}
+    for token in tokens:
+        sums = [times[old] + time for old, time in rows[token].items() if old in times]
+        if sums:
+            moved[token] = max(sums)
+    return moved
+
+
+def _mean_ratio(
+    rows: Sequence[Mapping[int, Fraction]], worths: Sequence[tuple[Fraction, Fraction]], stop: Stop
+) -> Fraction:
+    """Return the long-run time per reward of a chain; worths: both of a step from each node.
+
+    All bottom components have the same ratio, since times that begin differently stay as close as
+    they were: a max-plus matrix is non-expansive. The renewals of one node of a component have it.
+    """
+    component = strong_components(len(rows), [list(row) for row in rows])
+    end = min(_bottom_components(component, rows))
+    chain = _Chain()
+    for node, row in enumerate(rows):
+        if component[node] == end:
+            chain.worth[node] = worths[node]
+            for after, chance in row.items():
+                chain.add(node, after, chance)
+    while len(chain.rows) > 1:
+        stop.look()
+        chain.eliminate(min(chain.rows, key=chain.fill))
+    ((time, reward),) = (chain.worth[node] for node in chain.rows)
+    return time / reward
+
+
+class _Chain:
+    """A Markov chain whose nodes are eliminated one by one, with the time and reward of each visit.
+
+    Elimination of a node joins the steps to it with those from it, any number of steps to itself
+    between them. Source: Grassmann, Taksar, Heyman, Regenerative analysis and steady state
+    distributions for Markov chains, Operations Research 33(5), 1985.
+    """
+
+    def __init__(self) -> None:
+        self.rows: dict[int, dict[int, Fraction]] = {}
+        self.worth: dict[int, tuple[Fraction, Fraction]] = {}
+        self._into: dict[int, set[int]] = defaultdict(set)
+
+    def add(self, node: int, after: int, chance: Fraction) -> None:
+        row = self.rows.setdefault(node, {})
+        row[after] = row.get(after, Fraction(0)) + chance
+        self._into[after].add(node)
+
+    def fill(self, node: int) -> int:
+        """Return how many steps an elimination adds at most: the Markowitz count."""
+        return len(self.rows[node]) * len(self._into[node])
+
+    def eliminate(self, node: int) -> None:
+        row = self.rows.pop(node)
+        visits = 1 / (1 - row.pop(node, Fraction(0)))
+        for after in row:
+            self._into[after].discard(node)
+        time, reward = self.worth.get(node, (Fraction(0), Fraction(0)))
+        for before in self._into.pop(node, set()) - {node}:
+            weight = self.rows[before].pop(node) * visits
+            for after, chance in row.items():
+                self.add(before, after, weight * chance)
+            time_before, reward_before = self.worth.get(before, (Fraction(0), Fraction(0)))
+            self.worth[before] = (time_before + weight * time, reward_before + weight * reward)
