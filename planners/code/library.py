@@ -188,6 +188,7 @@ def source_files(written: Written) -> dict[str, str]:
         f"include/{written.name}.h": written.header,
         f"src/{written.name}.c": written.source,
         f"src/{written.name}_weights.c": written.weights,
+        f"src/{written.name}_weights.h": written.weights_header,
         **{f"src/{name}": text for name, text in written.headers.items()},
     }
 

@@ -62,6 +62,7 @@ class Written:
     header: str
     source: str
     weights: str
+    weights_header: str
     inputs: tuple[LibraryPort, ...]
     outputs: tuple[LibraryPort, ...]
     is_streamed: bool
@@ -257,6 +258,7 @@ class _SourceWriter:
             use=use,
             text=text,
             weights=weights_text(self.name, self.tables),
+            weights_header=weights_header(self.name, self.tables),
             inputs=tuple(self.inputs),
             outputs=tuple(self.outputs),
             is_streamed=self.streamed_input is not None,
@@ -332,7 +334,7 @@ class _SourceWriter:
         functions = [self.macros.advance, "begin_group", *copies, *tiles, *blocks, *kept, *moved]
         scheduler = used(functions, SCHEDULER)
         reals = self._reals()
-        definitions = ["\n".join(externs(self.tables)), *self.tables.definitions(structures)]
+        definitions = [f'#include "{self.name}_weights.h"', *self.tables.definitions(structures)]
         definitions += self.schedule.moved.definitions()
         definitions += [STORE_BLOCKS] if blocks else []
         shared = shared_with_reals(reals) if reals else frozenset()
@@ -381,11 +383,10 @@ class _SourceWriter:
 
 def weights_text(name: str, tables: Tables) -> str:
     """Return NAME_weights.c: all parameters."""
-    pieces = [f'#include "{name}.h"']
+    pieces = [f'#include "{name}_weights.h"']
     for symbol, array in tables.arrays.items():
         kind = f"const {TYPES[array.dtype.name]} {symbol}[{len(array)}]"
-        items = array_items(array)
-        text = f"extern {kind};\n{kind} = {{\n{wrapped(items)}\n}};"
+        text = f"{kind} = {{\n{wrapped(array_items(array))}\n}};"
         if symbol in tables.folded:
             text = f"#if defined(__ARM_FEATURE_MVE)\n{text}\n#endif"
         pieces.append(text)
@@ -394,12 +395,22 @@ def weights_text(name: str, tables: Tables) -> str:
     return "\n\n".join(pieces) + "\n"
 
 
-def externs(tables: Tables) -> list[str]:
-    """Return the declarations of all parameters."""
-    return [
-        f"extern const {TYPES[array.dtype.name]} {symbol}[{len(array)}];"
+def weights_header(name: str, tables: Tables) -> str:
+    """Return NAME_weights.h: the declarations of all parameters."""
+    guard = f"{name.upper()}_WEIGHTS_H"
+    declarations = "".join(
+        f"extern const {TYPES[array.dtype.name]} {symbol}[{len(array)}];\n"
         for symbol, array in tables.arrays.items()
-    ]
+    )
+    return f"""/* Parameters of the network, for {name}.c and {name}_weights.c alone. */
+#ifndef {guard}
+#define {guard}
+
+#include <stdint.h>
+
+{declarations}
+#endif
+"""
 
 
 def _require_fit(model: Model, plan: StreamingPlan) -> None:

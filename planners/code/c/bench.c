@@ -87,8 +87,10 @@ static char *put_number(char *to, uint64_t number)
 /* The median of some times, and how far apart the quarters are. */
 static void time_candidate(const candidate *c, uint64_t *best, char *found)
 {
-    uint64_t times[REPEATS + 1], time;
-    int32_t count = 0, i;
+    uint64_t times[REPEATS + 1];
+    uint64_t time;
+    int32_t count = 0;
+    int32_t i;
     time = time_once(&c->of); /* which does not count where there are others: memory is touched */
     if (*best == 0 || time < *best) {
         *best = time;
@@ -115,7 +117,9 @@ static void time_candidate(const candidate *c, uint64_t *best, char *found)
 /* Print what is not there yet, from a line on. */
 static void print_from(int32_t done)
 {
-    int32_t number, row, layer = -1;
+    int32_t number;
+    int32_t row;
+    int32_t layer = -1;
     uint64_t best = 0;
     char found[48];
     if (done == 0) {
@@ -145,7 +149,9 @@ static void print_from(int32_t done)
 int main(int count, char **words)
 {
     const char *path = count > 1 ? words[1] : NULL;
-    int32_t lines = 0, same = 1, i = 0;
+    int32_t lines = 0;
+    int32_t same = 1;
+    int32_t i = 0;
     int letter;
     out = path ? fopen(path, "r+") : stdout;
     while (path && out && (letter = fgetc(out)) != EOF) {

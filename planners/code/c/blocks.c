@@ -3,7 +3,9 @@ static void store_block(const run *r, const block_run *b)
 {
     const tensor *t = b->to->of;
     const slot *from = AT(r, b->to->offset);
-    int32_t y, x, at_once = (t->place == t->channels) ? (b->columns.end - b->columns.first) : 1;
+    int32_t y;
+    int32_t x;
+    int32_t at_once = (t->place == t->channels) ? (b->columns.end - b->columns.first) : 1;
     for (y = b->rows.first; y < b->rows.end; y++) {
         slot *to = BASE(r, t) + (y * t->stride);
         for (x = b->columns.first; x < b->columns.end; x += at_once) {

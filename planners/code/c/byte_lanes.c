@@ -18,15 +18,23 @@
 INLINED static void add_lanes(int32_t *sums, const patch *p, const trained *weights, int32_t from,
                               int32_t stride)
 {
-    int32_t i, zero = p->zero, apart = p->apart;
+    int32_t i;
+    int32_t zero = p->zero;
+    int32_t apart = p->apart;
 #if defined(HELIUM)
     int32x4x2_t all = vld2q_s32(sums); /* channels of even and of odd numbers */
-    int32x4_t even = all.val[0], odd = all.val[1];
+    int32x4_t even = all.val[0];
+    int32x4_t odd = all.val[1];
 #elif defined(__SSE2__)
-    __m128i less = _mm_set1_epi16((short)zero), *all = (__m128i *)(void *)sums;
-    __m128i low = _mm_loadu_si128(all), high = _mm_loadu_si128(all + 1);
+    __m128i less = _mm_set1_epi16((short)zero);
+    __m128i *all = (__m128i *)(void *)sums;
+    __m128i low = _mm_loadu_si128(all);
+    __m128i high = _mm_loadu_si128(all + 1);
 #else
-    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];
+    int32_t a = sums[0];
+    int32_t b = sums[1];
+    int32_t c = sums[2];
+    int32_t d = sums[3];
 #endif
 #if defined(WORDS_MEET)
     uint32_t less = (uint32_t)(-zero & 0xFFFF) * UINT32_C(0x10001);
@@ -43,12 +51,15 @@ INLINED static void add_lanes(int32_t *sums, const patch *p, const trained *weig
 #endif
         {
 #if defined(HELIUM)
-            int16x8_t v = vsubq_n_s16(vldrbq_s16(values), (int16_t)zero), w = vldrbq_s16(with);
+            int16x8_t v = vsubq_n_s16(vldrbq_s16(values), (int16_t)zero);
+            int16x8_t w = vldrbq_s16(with);
             even = vaddq_s32(even, vmullbq_int_s16(v, w));
             odd = vaddq_s32(odd, vmulltq_int_s16(v, w));
 #elif defined(__SSE2__)
             __m128i v = _mm_loadl_epi64((const __m128i *)(const void *)values);
-            __m128i w = _mm_loadl_epi64((const __m128i *)(const void *)with), lower, upper;
+            __m128i w = _mm_loadl_epi64((const __m128i *)(const void *)with);
+            __m128i lower;
+            __m128i upper;
             v = _mm_sub_epi16(lower_words(v), less);
             w = lower_words(w);
             lower = _mm_mullo_epi16(v, w);
@@ -56,7 +67,10 @@ INLINED static void add_lanes(int32_t *sums, const patch *p, const trained *weig
             low = _mm_add_epi32(low, _mm_unpacklo_epi16(lower, upper));
             high = _mm_add_epi32(high, _mm_unpackhi_epi16(lower, upper));
 #elif defined(WORDS_MEET)
-            int32_t even, odd, t, u;
+            int32_t even;
+            int32_t odd;
+            int32_t t;
+            int32_t u;
             __asm__(LANES_MEET
                     : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d), [even] "=&r"(even),
                       [odd] "=&r"(odd), [t] "=&r"(t), [u] "=&r"(u)
@@ -364,7 +378,9 @@ static patch lanes_patch(const convolution *c, const footprint *under, int32_t f
 static int32_t make_all_lanes(element *to, const convolution *c, const footprint *under,
                               int32_t first, int32_t count)
 {
-    int32_t from = 0, stride = under->step, bend = smaller(under->bend, under->across.end);
+    int32_t from = 0;
+    int32_t stride = under->step;
+    int32_t bend = smaller(under->bend, under->across.end);
     const trained *weights = c->weights + first;
     patch parts[2];
     if (WEIGHTS_HAVE_ZEROS != 0) {

@@ -56,8 +56,14 @@ static __m128i both_halves(__m256i sums)
 static void take_weights(int32_t *sums, int32_t zero, const trained *weights, int32_t count,
                          int32_t apart)
 {
-    const trained *w = weights, *x = w + apart, *y = x + apart, *z = y + apart;
-    int32_t a = 0, b = 0, c = 0, d = 0;
+    const trained *w = weights;
+    const trained *x = w + apart;
+    const trained *y = x + apart;
+    const trained *z = y + apart;
+    int32_t a = 0;
+    int32_t b = 0;
+    int32_t c = 0;
+    int32_t d = 0;
     __asm__("wlstp.8 lr, %[n], 1f\n"
             "2:\n\t"
             "vldrb.8 q0, [%[w]], #16\n\t"
@@ -382,10 +388,20 @@ typedef char patch_is_known[((offsetof(patch, apart) == (7 * sizeof(int32_t))) |
 INLINED static int32_t add_four(int32_t *restrict sums, const patch *p, const trained *restrict weights)
 {
 #if defined(HELIUM)
-    int32_t all[BLOCK], i, apart = p->apart;
-    int32_t a = 0, b = 0, c = 0, d = 0, x, y, z;
-    const trained *base = weights, *w;
-    const element *const *row = p->rows, *values;
+    int32_t all[BLOCK];
+    int32_t i;
+    int32_t apart = p->apart;
+    int32_t a = 0;
+    int32_t b = 0;
+    int32_t c = 0;
+    int32_t d = 0;
+    int32_t x;
+    int32_t y;
+    int32_t z;
+    const trained *base = weights;
+    const trained *w;
+    const element *const *row = p->rows;
+    const element *values;
     if (p->row_count <= 0) {
         return p->count;
     }
@@ -446,9 +462,14 @@ INLINED static int32_t add_four(int32_t *restrict sums, const patch *p, const tr
     meet_rows(sums, p, weights);
     return p->count;
 #elif defined(__AVX2__)
-    __m256i a = _mm256_setzero_si256(), b = a, c = a, d = a;
+    __m256i a = _mm256_setzero_si256();
+    __m256i b = a;
+    __m256i c = a;
+    __m256i d = a;
     __m256i less = _mm256_set1_epi16((short)p->zero);
-    int32_t done = 0, i, apart = p->apart;
+    int32_t done = 0;
+    int32_t i;
+    int32_t apart = p->apart;
     for (i = 0; i < p->row_count; i++) {
         const element *values = p->rows[i] + p->from;
         for (done = 0; (done + VECTOR) <= p->count; done += VECTOR) {
@@ -472,8 +493,11 @@ INLINED static int32_t add_four(int32_t *restrict sums, const patch *p, const tr
     add_vectors(sums, both_halves(a), both_halves(b), both_halves(c), both_halves(d));
     return done;
 #elif defined(__SSE2__)
-    __m128i all[BLOCK], less = _mm_set1_epi16((short)p->zero);
-    int32_t done = 0, i, j;
+    __m128i all[BLOCK];
+    __m128i less = _mm_set1_epi16((short)p->zero);
+    int32_t done = 0;
+    int32_t i;
+    int32_t j;
     for (j = 0; j < BLOCK; j++) {
         all[j] = _mm_setzero_si128();
     }

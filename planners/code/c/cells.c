@@ -1,9 +1,13 @@
 /* A gate of an LSTM of integers: what it adds up of the input, with its bias, and of what the LSTM
    gave before, each with a factor to steps of 1 / 4096. */
 typedef struct {
-    const trained *matrix, *recurrent;
+    const trained *matrix;
+    const trained *recurrent;
     const bias_sum *bias;
-    int32_t multiplier, exponent, again_multiplier, again_exponent;
+    int32_t multiplier;
+    int32_t exponent;
+    int32_t again_multiplier;
+    int32_t again_exponent;
 } gate;
 
 /* gates: in, forget, new, out. bounds: tanh of a cell. Factors: of what a cell keeps, of what is new
@@ -11,8 +15,14 @@ typedef struct {
 typedef struct {
     gate gates[4];
     curve bounds;
-    int32_t units, frames, elements, zero_in, zero_out, largest;
-    int32_t multipliers[3], exponents[3];
+    int32_t units;
+    int32_t frames;
+    int32_t elements;
+    int32_t zero_in;
+    int32_t zero_out;
+    int32_t largest;
+    int32_t multipliers[3];
+    int32_t exponents[3];
 } cells;
 
 static int32_t as_short(int32_t value)
@@ -38,7 +48,8 @@ static void keep_cell(element *kept, int32_t unit, int32_t value)
 static void sum_gate(const cells *p, const gate *g, const element *from, const element *before,
                      int32_t first, int32_t block, int32_t *sums)
 {
-    int32_t again[BLOCK] = {0, 0, 0, 0}, i;
+    int32_t again[BLOCK] = {0, 0, 0, 0};
+    int32_t i;
     begin_sums(sums, g->bias, first, block);
     add_row(sums, from, p->zero_in, g->matrix + (first * p->elements), p->elements, block,
                p->elements);
@@ -69,7 +80,8 @@ static void give_cells(const cells *p, int32_t sums[][BLOCK], element *kept, ele
 {
     int32_t i;
     for (i = 0; i < block; i++) {
-        int32_t cell = cell_of(kept, first + i), out;
+        int32_t cell = cell_of(kept, first + i);
+        int32_t out;
         cell = next_cell(p, cell, sums[0][i], sums[1][i], sums[2][i]);
         keep_cell(kept, first + i, cell);
         out = curve_at(&p->bounds, cell) * sigmoid_at(&p->bounds, sums[3][i]);
@@ -81,9 +93,11 @@ static void give_cells(const cells *p, int32_t sums[][BLOCK], element *kept, ele
 static void recur_frame(const cells *p, const element *from, const element *before, element *kept,
                        element *to)
 {
-    int32_t first, g;
+    int32_t first;
+    int32_t g;
     for (first = 0; first < p->units; first += BLOCK) {
-        int32_t block = smaller(BLOCK, p->units - first), sums[4][BLOCK];
+        int32_t block = smaller(BLOCK, p->units - first);
+        int32_t sums[4][BLOCK];
         for (g = 0; g < 4; g++) {
             sum_gate(p, &p->gates[g], from, before, first, block, sums[g]);
         }
@@ -94,8 +108,10 @@ static void recur_frame(const cells *p, const element *from, const element *befo
 static void recur_in_integers(const run *r, const layer *l, range rows, range columns)
 {
     const cells *p = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    const element *from = row_at(&in, 0), *before = NULL;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    const element *from = row_at(&in, 0);
+    const element *before = NULL;
     element *to = row_at(&out, 0);
     int32_t frame;
     (void)memset(r->scratch, 0, (size_t)p->units * 2);
@@ -112,9 +128,11 @@ static void recur_in_integers(const run *r, const layer *l, range rows, range co
 static void recur_from_kept(const run *r, const layer *l, range rows, range columns)
 {
     const cells *p = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
     element *kept = r->arena + l->strip_offset;
-    int32_t frame, y;
+    int32_t frame;
+    int32_t y;
     for (y = rows.first; y < rows.end; y++) {
         const element *from = row_at(&in, y);
         element *to = row_at(&out, y);
@@ -136,15 +154,27 @@ typedef struct {
     const trained *matrix;
     const int16_t *filters;
     const bias_sum *bias;
-    int32_t units, rank, elements, zero_in, zero_kept, zero_out, least, most;
-    int32_t multiplier, exponent, out_multiplier, out_exponent;
-    int32_t places, is_wide;
+    int32_t units;
+    int32_t rank;
+    int32_t elements;
+    int32_t zero_in;
+    int32_t zero_kept;
+    int32_t zero_out;
+    int32_t least;
+    int32_t most;
+    int32_t multiplier;
+    int32_t exponent;
+    int32_t out_multiplier;
+    int32_t out_exponent;
+    int32_t places;
+    int32_t is_wide;
 } filtering;
 
 /* What is kept of a feature. */
 static int32_t kept_of(const filtering *p, int32_t sum)
 {
-    int32_t found = rescaled(sum, p->multiplier, p->exponent), all = p->most - p->least + 1;
+    int32_t found = rescaled(sum, p->multiplier, p->exponent);
+    int32_t all = p->most - p->least + 1;
     found = larger(smaller(found, p->most), p->least) + p->zero_kept;
     found = (found > p->most) ? (found - all) : (found < p->least) ? (found + all) : found;
     return found - p->zero_kept;
@@ -158,7 +188,9 @@ static int32_t place_of(const filtering *p, const element *kept, int32_t place)
 /* What a feature adds up over time; its newest place becomes the last that stays. */
 static int64_t sum_in_time(const filtering *p, element *kept, const int16_t *with, int32_t newest)
 {
-    int32_t place, stays = p->places - 1, unit = p->is_wide ? 2 : 1;
+    int32_t place;
+    int32_t stays = p->places - 1;
+    int32_t unit = p->is_wide ? 2 : 1;
     int64_t sum = (int64_t)with[stays] * newest;
     for (place = 0; place < stays; place++) {
         sum += (int64_t)with[place] * (place_of(p, kept, place) - p->zero_kept);
@@ -177,18 +209,24 @@ static int64_t sum_in_time(const filtering *p, element *kept, const int16_t *wit
 static void filter_in_time(const run *r, const layer *l, range rows, range columns)
 {
     const filtering *p = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
     const element *from = row_at(&in, 0);
-    element *to = row_at(&out, 0), *kept = r->arena + l->strip_offset;
+    element *to = row_at(&out, 0);
+    element *kept = r->arena + l->strip_offset;
     int64_t sum = 0;
-    int32_t first, i, count = p->units * p->rank;
+    int32_t first;
+    int32_t i;
+    int32_t count = p->units * p->rank;
     for (first = 0; first < count; first += BLOCK) {
-        int32_t block = smaller(BLOCK, count - first), sums[BLOCK];
+        int32_t block = smaller(BLOCK, count - first);
+        int32_t sums[BLOCK];
         begin_sums(sums, NULL, 0, block);
         add_row(sums, from, p->zero_in, p->matrix + (first * p->elements), p->elements, block,
                    p->elements);
         for (i = 0; i < block; i++) {
-            int32_t feature = first + i, unit = feature / p->rank;
+            int32_t feature = first + i;
+            int32_t unit = feature / p->rank;
             sum += sum_in_time(p, kept + (feature * (p->places - 1) * (p->is_wide ? 2 : 1)),
                                p->filters + (feature * p->places), kept_of(p, sums[i]));
             if (((feature + 1) % p->rank) == 0) {
@@ -204,7 +242,9 @@ static void filter_in_time(const run *r, const layer *l, range rows, range colum
 
 /* weights: place by place in time, the oldest first, unit by unit, value by value. */
 typedef struct {
-    int32_t units, places, count;
+    int32_t units;
+    int32_t places;
+    int32_t count;
     const trained *weights;
     scaling to;
 } matrix_in_time;
@@ -213,10 +253,15 @@ typedef struct {
 static void add_in_time(const run *r, const layer *l, range rows, range columns)
 {
     const matrix_in_time *m = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
     const element *values = row_at(&in, 0);
-    element *kept = r->arena + l->strip_offset, *place = row_at(&out, 0);
-    int32_t later, unit, i, stays = m->places - 1;
+    element *kept = r->arena + l->strip_offset;
+    element *place = row_at(&out, 0);
+    int32_t later;
+    int32_t unit;
+    int32_t i;
+    int32_t stays = m->places - 1;
     (void)rows;
     (void)columns;
     for (later = 0; later <= stays; later++) {

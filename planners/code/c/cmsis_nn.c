@@ -4,7 +4,8 @@
 typedef struct {
     kernel own;
     const void *numbers;
-    const int32_t *bias, *exponents;
+    const int32_t *bias;
+    const int32_t *exponents;
     int32_t gathers;
 } shared_layer;
 
@@ -13,15 +14,18 @@ typedef struct {
 typedef struct {
     const element *from;
     element *to;
-    int32_t above, taken;
-    cmsis_nn_dims in, out;
+    int32_t above;
+    int32_t taken;
+    cmsis_nn_dims in;
+    cmsis_nn_dims out;
 } row_block;
 
 /* Whether rows of a tensor lie one behind the other, place by place. */
 static int lie_together(const view *v, range rows)
 {
     const element *first = row_at(v, rows.first);
-    int32_t y, size = row_elements(v);
+    int32_t y;
+    int32_t size = row_elements(v);
     for (y = rows.first + 1; y < rows.end; y++) {
         if (row_at(v, y) != first + (y - rows.first) * size) {
             return 0;
@@ -43,7 +47,8 @@ static cmsis_nn_dims dims_of(const view *v, range rows)
 /* Copy rows to the scratch, one behind the other; whether it has room. */
 static int gather_rows(const run *r, const view *v, range rows, row_block *b)
 {
-    int32_t y, size = row_elements(v);
+    int32_t y;
+    int32_t size = row_elements(v);
     b->taken = ((rows.end - rows.first) * size + 3) / 4 * 4;
     b->from = r->scratch;
     if (v->place != v->channels || rows.first >= rows.end || b->taken > SCRATCH_BYTES) {
@@ -58,7 +63,8 @@ static int gather_rows(const run *r, const view *v, range rows, row_block *b)
 /* Find what lies under the windows of some rows; whether one call can make these. */
 static int find_block(const run *r, const layer *l, range rows, const window *w, row_block *b)
 {
-    view in = input_view(r, l, 0), out = output_view(r, l);
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
     range under = rows_of(l->inputs[0].rows, rows, l->inputs[0].source->height);
     if (!lie_together(&out, rows)) {
         return 0;
@@ -143,7 +149,8 @@ static void cmsis_convolve(const run *r, const layer *l, range rows, range colum
     int is_made = 0;
     row_block b;
     if (find_block(r, l, rows, &c->at, &b)) {
-        cmsis_nn_dims with = filters_of(&c->at, filters, c->group_inputs), bias = {1, 1, 1, 0};
+        cmsis_nn_dims with = filters_of(&c->at, filters, c->group_inputs);
+        cmsis_nn_dims bias = {1, 1, 1, 0};
         cmsis_nn_per_channel_quant_params by = factors_of(s, to);
         cmsis_nn_conv_params p;
         cmsis_nn_context scratch = {NULL, 0};
@@ -176,7 +183,8 @@ static void cmsis_depthwise_conv(const run *r, const layer *l, range rows, range
     int is_made = 0;
     row_block b;
     if (find_block(r, l, rows, &c->at, &b)) {
-        cmsis_nn_dims with = filters_of(&c->at, 1, c->groups), bias = {1, 1, 1, 0};
+        cmsis_nn_dims with = filters_of(&c->at, 1, c->groups);
+        cmsis_nn_dims bias = {1, 1, 1, 0};
         cmsis_nn_per_channel_quant_params by = factors_of(s, to);
         cmsis_nn_dw_conv_params p;
         cmsis_nn_context scratch;
@@ -245,7 +253,8 @@ enum { SUM_SHIFT = 20 };
 static void cmsis_add(const run *r, const layer *l, range rows, range columns)
 {
     const combining *p = ((const shared_layer *)l->parameters)->numbers;
-    view one = input_view(r, l, p->each[0].input), other = input_view(r, l, p->each[1].input);
+    view one = input_view(r, l, p->each[0].input);
+    view other = input_view(r, l, p->each[1].input);
     view out = output_view(r, l);
     int is_made = 0;
     if (lie_together(&one, rows) && lie_together(&other, rows) && lie_together(&out, rows)) {
@@ -263,13 +272,16 @@ static void cmsis_fully_connected(const run *r, const layer *l, range rows, rang
     const shared_layer *s = l->parameters;
     const matrix *m = s->numbers;
     const scaling *to = &m->to;
-    view in = input_view(r, l, 0), out = output_view(r, l);
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
     range all = {0, 0};
     int is_made = 0;
     all.end = l->inputs[0].source->height;
     if (lie_together(&in, all)) {
         int32_t count = all.end * row_elements(&in);
-        cmsis_nn_dims given = {1, 1, 1, 0}, with = {0, 1, 1, 0}, made = {1, 1, 1, 0};
+        cmsis_nn_dims given = {1, 1, 1, 0};
+        cmsis_nn_dims with = {0, 1, 1, 0};
+        cmsis_nn_dims made = {1, 1, 1, 0};
         cmsis_nn_fc_params p;
         cmsis_nn_context sums = {NULL, 0};
         given.c = with.n = count;

@@ -1,7 +1,9 @@
 /* A function of two elements, and how each operand lies beside the result. */
 typedef struct {
     element (*of)(element, element);
-    int32_t operands, is_mean, places;
+    int32_t operands;
+    int32_t is_mean;
+    int32_t places;
     const operand *each;
 } combining;
 
@@ -18,7 +20,10 @@ static void combine_two(const run *r, const layer *l, const operand *a, const op
 {
     view one = (a && !a->values) ? input_view(r, l, a->input) : *out;
     view other = b->values ? *out : input_view(r, l, b->input);
-    int32_t y, x, c, stride = a ? a->channel : 1;
+    int32_t y;
+    int32_t x;
+    int32_t c;
+    int32_t stride = a ? a->channel : 1;
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             element *to = row_at(out, y) + column_at(out, x);
@@ -35,9 +40,14 @@ static void combine_two(const run *r, const layer *l, const operand *a, const op
 static void combine(const run *r, const layer *l, range rows, range columns)
 {
     const combining *p = l->parameters;
-    view whole = output_view(r, l), out = whole;
+    view whole = output_view(r, l);
+    view out = whole;
     range all = columns;
-    int32_t number, y, x, c, has_two = p->operands > 1;
+    int32_t number;
+    int32_t y;
+    int32_t x;
+    int32_t c;
+    int32_t has_two = p->operands > 1;
     cut_row(&out, &columns, p->places);
     combine_two(r, l, &p->each[0], &p->each[has_two], &out, rows, columns,
                 has_two ? p->of : first_of_two);
@@ -101,14 +111,18 @@ LAYER(place_of_extreme, for_each_fold, extreme_fold)
 /* Sums of all elements up to a place along an axis: with or without its own, from either end. */
 typedef struct {
     cube axes; /* first, as for all functions over axes */
-    int32_t axis, is_exclusive, is_reversed;
+    int32_t axis;
+    int32_t is_exclusive;
+    int32_t is_reversed;
 } running;
 
 static void running_fold(const cube *c, const view *in, const view *out, const int32_t *place,
                          range rows)
 {
     const running *u = (const running *)(const void *)c;
-    int32_t inner[3], number, count = c->sizes[u->axis];
+    int32_t inner[3];
+    int32_t number;
+    int32_t count = c->sizes[u->axis];
     element sum = 0;
     begin_fold(c, place, inner);
     for (number = 0; number < count; number++) {
@@ -127,14 +141,21 @@ LAYER(running_sum, for_each_fold, running_fold)
 /* The largest or smallest elements along an axis in their order, or their places. */
 typedef struct {
     cube axes; /* first, as for all functions over axes */
-    int32_t axis, count, is_smallest, gives_places;
+    int32_t axis;
+    int32_t count;
+    int32_t is_smallest;
+    int32_t gives_places;
 } ranking;
 
 static void ranking_fold(const cube *c, const view *in, const view *out, const int32_t *place,
                          range rows)
 {
     const ranking *k = (const ranking *)(const void *)c;
-    int32_t inner[3], to[3], rank, number, before = -1;
+    int32_t inner[3];
+    int32_t to[3];
+    int32_t rank;
+    int32_t number;
+    int32_t before = -1;
     element last = 0;
     begin_fold(c, place, inner);
     begin_fold(c, place, to);
@@ -143,7 +164,8 @@ static void ranking_fold(const cube *c, const view *in, const view *out, const i
         element best = 0;
         for (number = 0; number < c->sizes[k->axis]; number++) {
             element value;
-            int32_t is_behind, is_better;
+            int32_t is_behind;
+            int32_t is_better;
             inner[k->axis] = number;
             value = *from_cell(c, in, inner);
             is_behind = (rank == 0) || (k->is_smallest ? (value > last) : (value < last)) ||
@@ -170,7 +192,10 @@ static void choose(const run *r, const layer *l, range rows, range columns)
 {
     const combining *p = l->parameters;
     view out = output_view(r, l);
-    int32_t y, x, c, number;
+    int32_t y;
+    int32_t x;
+    int32_t c;
+    int32_t number;
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             element *to = row_at(&out, y) + column_at(&out, x);
@@ -201,7 +226,8 @@ static void softmax_fold(const cube *c, const view *in, const view *out, const i
                          range rows)
 {
     int32_t inner[3];
-    element most, sum;
+    element most;
+    element sum;
     begin_fold(c, place, inner);
     most = largest_inside(c, in, inner);
     sum = sum_of_powers(c, in, inner, most);
@@ -218,7 +244,8 @@ static void log_softmax_fold(const cube *c, const view *in, const view *out, con
                              range rows)
 {
     int32_t inner[3];
-    element most, sum;
+    element most;
+    element sum;
     begin_fold(c, place, inner);
     most = largest_inside(c, in, inner);
     sum = sum_of_powers(c, in, inner, most);
@@ -237,7 +264,9 @@ static void standardise_fold(const cube *c, const view *in, const view *out, con
                              range rows)
 {
     int32_t inner[3];
-    element average = 0, variance = 0, count = (element)folded_count(c);
+    element average = 0;
+    element variance = 0;
+    element count = (element)folded_count(c);
     begin_fold(c, place, inner);
     do {
         average += *from_cell(c, in, inner);
@@ -297,24 +326,37 @@ LAYER(reduce_l2, for_each_fold, l2_fold)
 /* Product over the last axis of the first input with the last but one of the second input, or of a
    constant, to which a bias of each column may be added. Axes: batch, rows, columns. */
 typedef struct {
-    int32_t batches, rows, inner, columns;
-    int32_t left_steps[3], left_is_map, right_steps[3], right_is_map, to_steps[3], to_is_map;
-    const element *values, *bias;
+    int32_t batches;
+    int32_t rows;
+    int32_t inner;
+    int32_t columns;
+    int32_t left_steps[3];
+    int32_t left_is_map;
+    int32_t right_steps[3];
+    int32_t right_is_map;
+    int32_t to_steps[3];
+    int32_t to_is_map;
+    const element *values;
+    const element *bias;
 } product;
 
 static void multiply_matrices(const run *r, const layer *l, range rows, range columns)
 {
     const product *p = l->parameters;
-    view left = input_view(r, l, 0), out = output_view(r, l);
+    view left = input_view(r, l, 0);
+    view out = output_view(r, l);
     view right = p->values ? left : input_view(r, l, 1);
-    int32_t first = p->to_is_map ? rows.first : 0, end = p->to_is_map ? rows.end : p->rows;
-    int32_t at[3], k;
+    int32_t first = p->to_is_map ? rows.first : 0;
+    int32_t end = p->to_is_map ? rows.end : p->rows;
+    int32_t at[3];
+    int32_t k;
     for (at[0] = 0; at[0] < p->batches; at[0]++) {
         for (at[1] = first; at[1] < end; at[1]++) {
             for (at[2] = 0; at[2] < p->columns; at[2]++) {
                 element sum = p->bias ? p->bias[at[2]] : 0;
                 for (k = 0; k < p->inner; k++) {
-                    int32_t one[3], other[3];
+                    int32_t one[3];
+                    int32_t other[3];
                     other[0] = at[0];
                     one[0] = at[0];
                     one[1] = at[1];
@@ -336,8 +378,13 @@ static void multiply_matrices(const run *r, const layer *l, range rows, range co
 static void attention_scores(const run *r, const layer *l, range rows, range columns)
 {
     const attention *a = l->parameters;
-    view query = input_view(r, l, 0), key = input_view(r, l, 1), out = output_view(r, l);
-    int32_t y, x, j, i;
+    view query = input_view(r, l, 0);
+    view key = input_view(r, l, 1);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
+    int32_t j;
+    int32_t i;
     for (y = rows.first; y < rows.end; y++) {
         int32_t first = y / a->tokens * a->keys;
         for (x = columns.first; x < columns.end; x++) {
@@ -360,8 +407,13 @@ static void attention_scores(const run *r, const layer *l, range rows, range col
 static void attention_values(const run *r, const layer *l, range rows, range columns)
 {
     const attention *a = l->parameters;
-    view scores = input_view(r, l, 0), value = input_view(r, l, 1), out = output_view(r, l);
-    int32_t y, x, j, i;
+    view scores = input_view(r, l, 0);
+    view value = input_view(r, l, 1);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
+    int32_t j;
+    int32_t i;
     for (y = rows.first; y < rows.end; y++) {
         int32_t first = y / a->tokens * a->keys;
         for (x = columns.first; x < columns.end; x++) {
@@ -388,9 +440,21 @@ enum { GIVES_ALL, GIVES_LAST, GIVES_CELL };
 
 /* One frame of a sequence after another, in one direction or in two. limit: largest size of a cell. */
 typedef struct {
-    int32_t kind, gives, resets_after, gates, units, frames, sequences, elements, directions;
+    int32_t kind;
+    int32_t gives;
+    int32_t resets_after;
+    int32_t gates;
+    int32_t units;
+    int32_t frames;
+    int32_t sequences;
+    int32_t elements;
+    int32_t directions;
     int32_t is_backward[2];
-    const element *matrix, *recurrent, *bias, *state, *cell;
+    const element *matrix;
+    const element *recurrent;
+    const element *bias;
+    const element *state;
+    const element *cell;
     element limit;
     int32_t inputs[2]; /* of state and cell, where they come in; 0 where not */
 } recurrence;
@@ -399,7 +463,9 @@ typedef struct {
 static element entering(const recurrence *p, const view *in, int32_t direction, int32_t sequence,
                         int32_t frame, int32_t row)
 {
-    int32_t all = p->gates * p->units, at = (direction * all) + row, i;
+    int32_t all = p->gates * p->units;
+    int32_t at = (direction * all) + row;
+    int32_t i;
     element sum = p->bias ? p->bias[(direction * 2 * all) + row] : 0;
     for (i = 0; i < p->elements; i++) {
         sum += p->matrix[(at * p->elements) + i] * row_at(in, sequence)[column_at(in, i) + frame];
@@ -410,7 +476,9 @@ static element entering(const recurrence *p, const view *in, int32_t direction, 
 static element returning(const recurrence *p, int32_t direction, int32_t row,
                          const element *hidden, const element *share)
 {
-    int32_t all = p->gates * p->units, at = (direction * all) + row, i;
+    int32_t all = p->gates * p->units;
+    int32_t at = (direction * all) + row;
+    int32_t i;
     element sum = p->bias ? p->bias[(direction * 2 * all) + all + row] : 0;
     for (i = 0; i < p->units; i++) {
         sum += p->recurrent[(at * p->units) + i] * (share ? (share[i] * hidden[i]) : hidden[i]);
@@ -427,7 +495,10 @@ static element sigmoid(element x)
 static void recur_once(const recurrence *p, const view *in, int32_t direction, int32_t sequence,
                        int32_t frame, element *hidden, element *cell, element *gates)
 {
-    int32_t u, row, n = p->units, plain = (p->kind == GRU) ? (2 * n) : (p->gates * n);
+    int32_t u;
+    int32_t row;
+    int32_t n = p->units;
+    int32_t plain = (p->kind == GRU) ? (2 * n) : (p->gates * n);
     for (row = 0; row < plain; row++) {
         gates[row] = entering(p, in, direction, sequence, frame, row) +
                      returning(p, direction, row, hidden, NULL);
@@ -466,11 +537,17 @@ static element first_state(const run *r, const layer *l, int32_t input, const el
 static void recur(const run *r, const layer *l, range rows, range columns)
 {
     const recurrence *p = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    element *hidden = (element *)(void *)r->scratch, *cell = hidden + p->units, *gates = cell + p->units;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    element *hidden = (element *)(void *)r->scratch;
+    element *cell = hidden + p->units;
+    element *gates = cell + p->units;
     int32_t first = (p->gives == GIVES_ALL) ? 0 : rows.first;
     int32_t end = (p->gives == GIVES_ALL) ? p->sequences : rows.end;
-    int32_t d, s, pass, u;
+    int32_t d;
+    int32_t s;
+    int32_t pass;
+    int32_t u;
     for (d = 0; d < p->directions; d++) {
         for (s = first; s < end; s++) {
             for (u = 0; u < p->units; u++) {

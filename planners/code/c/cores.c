@@ -1,12 +1,14 @@
 /* Actors of a processor that fire one after the other: which, and how often. */
 typedef struct {
-    uint32_t actor, firings;
+    uint32_t actor;
+    uint32_t firings;
 } turn;
 
 /* What a processor carries out: turns, from place `again` on for ever. */
 typedef struct {
     const turn *turns;
-    uint32_t count, again;
+    uint32_t count;
+    uint32_t again;
 } order;
 
 /* Tokens and kept tokens of a channel. The producer counts what it put, the consumer what it gave
@@ -53,7 +55,9 @@ static uint32_t beyond(uint32_t place, uint32_t tokens, uint32_t capacity)
 
 static void move_on(instance *state, const end *e, uint32_t phase)
 {
-    uint32_t channel = e->channel, moved = rate_of(&e->moved, phase), released;
+    uint32_t channel = e->channel;
+    uint32_t moved = rate_of(&e->moved, phase);
+    uint32_t released;
     uint32_t capacity = rings[channel].capacity;
     if (e->is_output) {
         state->next[channel] = beyond(state->next[channel], moved, capacity);
@@ -70,7 +74,8 @@ static void fire(instance *state, uint32_t number)
 {
     const actor *a = &actors[number];
     const end *e = &ends[a->first_end];
-    uint32_t phase = state->phase[number], place;
+    uint32_t phase = state->phase[number];
+    uint32_t place;
     port ports[MOST_ENDS] = {{0, 0, 0, 0, 0, 0}};
     for (place = 0; place < a->ends; place++) {
         ports[place] = view_of(state, &e[place], phase);

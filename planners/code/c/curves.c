@@ -2,12 +2,17 @@
    1 / (3 * 4096), for which the table has one of 1 / 24 each. is_odd: tanh, not sigmoid. */
 typedef struct {
     const int32_t *values;
-    int32_t factor, half, shift, is_odd;
+    int32_t factor;
+    int32_t half;
+    int32_t shift;
+    int32_t is_odd;
 } curve;
 
 static int32_t sigmoid_at(const curve *p, int32_t value)
 {
-    int32_t size = (value < 0) ? -value : value, place = size >> 9, found = 32767 * 1024;
+    int32_t size = (value < 0) ? -value : value;
+    int32_t place = size >> 9;
+    int32_t found = 32767 * 1024;
     if (place < 255) {
         found = (p->values[place] * 512) + ((size & 511) * (p->values[place + 1] - p->values[place]));
     }
@@ -16,7 +21,9 @@ static int32_t sigmoid_at(const curve *p, int32_t value)
 
 static int32_t tangent_at(const curve *p, int32_t value)
 {
-    int32_t size = (value < 0) ? -value : value, place = size >> 8, found = 65535 * 256;
+    int32_t size = (value < 0) ? -value : value;
+    int32_t place = size >> 8;
+    int32_t found = 65535 * 256;
     if (place < 255) {
         found = (p->values[place] * 256) + ((size & 255) * (p->values[place + 1] - p->values[place]));
     }

@@ -1,15 +1,24 @@
 /* Numbers of the boxes and scores of anchors: so many of each anchor, and what integers stand for. */
 typedef struct {
-    int32_t width, zero;
+    int32_t width;
+    int32_t zero;
     float scale;
 } detected;
 
 /* anchors: row, column, height and width of each, as integers or as real numbers. by_class: boxes of
    each class at most, or zero where a box has the score of its best class. */
 typedef struct {
-    detected boxes, scores, anchored;
-    int32_t anchors, count, classes, classes_each, by_class;
-    float score_limit, overlap_limit, scales[4];
+    detected boxes;
+    detected scores;
+    detected anchored;
+    int32_t anchors;
+    int32_t count;
+    int32_t classes;
+    int32_t classes_each;
+    int32_t by_class;
+    float score_limit;
+    float overlap_limit;
+    float scales[4];
     const element *centres;
     const float *real_centres;
 } detecting;
@@ -17,22 +26,26 @@ typedef struct {
 /* Of a firing: where boxes, scores and results are; the largest score of each anchor. */
 typedef struct {
     const detecting *of;
-    const element *boxes, *scores;
-    element *to, *best;
+    const element *boxes;
+    const element *scores;
+    element *to;
+    element *best;
     int32_t rows;
 } detection;
 
 /* The last of the candidates that have been looked at: those behind it have a smaller score, or the
    same and a larger number. */
 typedef struct {
-    int32_t number, is_first;
+    int32_t number;
+    int32_t is_first;
     element score;
 } candidate;
 
 /* The next candidate of so many scores, which are so far apart; 0 if there is none. */
 static int next_candidate(candidate *at, const element *scores, int32_t count, int32_t apart)
 {
-    int32_t i, found = -1;
+    int32_t i;
+    int32_t found = -1;
     for (i = 0; i < count; i++) {
         element score = scores[i * apart];
         int32_t is_behind =
@@ -86,7 +99,11 @@ static float area_of(const float *box)
 /* Whether two boxes share more than the limit of the area of both together. */
 static int overlaps(const detection *d, const float *box, int32_t row)
 {
-    float with[4], sides[2], area = area_of(box), also, shared;
+    float with[4];
+    float sides[2];
+    float area = area_of(box);
+    float also;
+    float shared;
     int32_t axis;
     for (axis = 0; axis < 4; axis++) {
         with[axis] = real_at(d->to, (4 * row) + axis);
@@ -125,7 +142,9 @@ static int32_t detect_by_best_class(const detection *d)
 {
     const detecting *p = d->of;
     candidate at = {0, 1, 0};
-    int32_t i, chosen = 0, each;
+    int32_t i;
+    int32_t chosen = 0;
+    int32_t each;
     for (i = 0; i < p->anchors; i++) {
         candidate best = {0, 1, 0};
         (void)next_candidate(&best, d->scores + (i * p->scores.width), p->classes, 1);
@@ -134,7 +153,8 @@ static int32_t detect_by_best_class(const detection *d)
     while ((chosen < p->count) && next_candidate(&at, d->best, p->anchors, 1)) {
         float box[4];
         candidate kind = {0, 1, 0};
-        int32_t row = chosen * p->classes_each, is_clear = 1;
+        int32_t row = chosen * p->classes_each;
+        int32_t is_clear = 1;
         if (!(score_of(d, at.score) >= p->score_limit)) {
             break;
         }
@@ -163,7 +183,8 @@ static int32_t row_for(const detection *d, int32_t chosen, float score)
 
 static void move_down(const detection *d, int32_t row, int32_t chosen)
 {
-    int32_t i, axis;
+    int32_t i;
+    int32_t axis;
     for (i = smaller(chosen, d->of->count - 1); i > row; i--) {
         float box[4];
         for (axis = 0; axis < 4; axis++) {
@@ -180,11 +201,14 @@ static int32_t detect_class(const detection *d, int32_t kind, int32_t chosen)
 {
     const detecting *p = d->of;
     candidate at = {0, 1, 0};
-    int32_t i, of_class = 0;
+    int32_t i;
+    int32_t of_class = 0;
     while ((of_class < p->by_class) &&
            next_candidate(&at, d->scores + kind, p->anchors, p->scores.width)) {
-        float box[4], score = score_of(d, at.score);
-        int32_t row = row_for(d, chosen, score), is_clear = 1;
+        float box[4];
+        float score = score_of(d, at.score);
+        int32_t row = row_for(d, chosen, score);
+        int32_t is_clear = 1;
         if (!(score >= p->score_limit) || (row >= p->count)) {
             break;
         }
@@ -208,10 +232,13 @@ static int32_t detect_class(const detection *d, int32_t kind, int32_t chosen)
 static void detect(const run *r, const layer *l, range rows, range columns)
 {
     const detecting *p = l->parameters;
-    view boxes = input_view(r, l, 0), scores = input_view(r, l, 1), out = output_view(r, l);
+    view boxes = input_view(r, l, 0);
+    view scores = input_view(r, l, 1);
+    view out = output_view(r, l);
     const float none[4] = {0, 0, 0, 0};
     detection d;
-    int32_t i, chosen = 0;
+    int32_t i;
+    int32_t chosen = 0;
     (void)rows;
     (void)columns;
     d.of = p;

@@ -17,9 +17,14 @@ typedef struct {
 static void find_range(const run *r, const layer *l, range rows, range columns)
 {
     const ranging *p = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    float low = 0, high = 0, scale;
-    int32_t y, x, c;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    float low = 0;
+    float high = 0;
+    float scale;
+    int32_t y;
+    int32_t x;
+    int32_t c;
     (void)rows;
     (void)columns;
     for (y = 0; y < l->inputs[0].source->height; y++) {
@@ -43,9 +48,14 @@ static void find_range(const run *r, const layer *l, range rows, range columns)
 /* Numbers as integers, by a scale and a zero point that are inputs behind them. */
 static void quantize_by_range(const run *r, const layer *l, range rows, range columns)
 {
-    view in = input_view(r, l, 0), out = output_view(r, l), scale = input_view(r, l, 1);
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    view scale = input_view(r, l, 1);
     float size = real_at(row_at(&scale, 0), 0);
-    int32_t y, x, c, zero = zero_of(r, l, 2);
+    int32_t y;
+    int32_t x;
+    int32_t c;
+    int32_t zero = zero_of(r, l, 2);
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             const element *from = row_at(&in, y) + column_at(&in, x);
@@ -62,8 +72,14 @@ static void quantize_by_range(const run *r, const layer *l, range rows, range co
 static void convolve_by_range(const run *r, const layer *l, range rows, range columns)
 {
     convolution c = *(const convolution *)l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, i, g, done, of_filter = c.at.taps[0] * c.at.taps[1] * c.group_inputs;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
+    int32_t i;
+    int32_t g;
+    int32_t done;
+    int32_t of_filter = c.at.taps[0] * c.at.taps[1] * c.group_inputs;
     footprint under;
     under.height = l->inputs[0].source->height;
     under.width = in.width;
@@ -73,7 +89,8 @@ static void convolve_by_range(const run *r, const layer *l, range rows, range co
         for (x = columns.first; x < columns.end; x++) {
             element *place = row_at(&out, y) + column_at(&out, x);
             const trained *weights = c.weights;
-            int32_t first = 0, filters;
+            int32_t first = 0;
+            int32_t filters;
             look_across(&under, &c.at, &in, x, 0);
             for (g = 0; g < c.groups; g++) {
                 for (done = 0; done < c.group_filters; done += filters) {
@@ -95,27 +112,43 @@ static void convolve_by_range(const run *r, const layer *l, range rows, range co
 /* A product of matrices of integers; zero points are inputs, or of trained integers a number. The result
    has real numbers, and steps in elements of integers. */
 typedef struct {
-    int32_t batches, rows, inner, columns;
-    int32_t left_steps[3], left_is_map, right_steps[3], right_is_map, to_steps[3], to_is_map;
+    int32_t batches;
+    int32_t rows;
+    int32_t inner;
+    int32_t columns;
+    int32_t left_steps[3];
+    int32_t left_is_map;
+    int32_t right_steps[3];
+    int32_t right_is_map;
+    int32_t to_steps[3];
+    int32_t to_is_map;
     const trained *values;
-    int32_t left_zero, right_zero, zero_with;
+    int32_t left_zero;
+    int32_t right_zero;
+    int32_t zero_with;
 } product;
 
 static void multiply_by_range(const run *r, const layer *l, range rows, range columns)
 {
     const product *p = l->parameters;
-    view left = input_view(r, l, 0), out = output_view(r, l);
+    view left = input_view(r, l, 0);
+    view out = output_view(r, l);
     view right = p->values ? left : input_view(r, l, 1);
-    int32_t first = p->to_is_map ? rows.first : 0, end = p->to_is_map ? rows.end : p->rows;
-    int32_t zero = zero_of(r, l, p->left_zero), other_zero = zero_of(r, l, p->right_zero);
-    int32_t at[3], k;
+    int32_t first = p->to_is_map ? rows.first : 0;
+    int32_t end = p->to_is_map ? rows.end : p->rows;
+    int32_t zero = zero_of(r, l, p->left_zero);
+    int32_t other_zero = zero_of(r, l, p->right_zero);
+    int32_t at[3];
+    int32_t k;
     (void)columns;
     for (at[0] = 0; at[0] < p->batches; at[0]++) {
         for (at[1] = first; at[1] < end; at[1]++) {
             for (at[2] = 0; at[2] < p->columns; at[2]++) {
                 int32_t sum = 0;
                 for (k = 0; k < p->inner; k++) {
-                    int32_t one[3], other[3], with;
+                    int32_t one[3];
+                    int32_t other[3];
+                    int32_t with;
                     other[0] = at[0];
                     one[0] = at[0];
                     one[1] = at[1];

@@ -10,8 +10,14 @@ enum { IS_NUMBER, IS_END, IS_WRONG };
 /* The next decimal number of what is heard, as -12.5 or 1e-3, between spaces, line ends or commas. */
 static int read_number(float *value)
 {
-    double size = 1, digits = 0, unit = 1;
-    int count = 0, is_fraction = 0, power = 0, sign = 1, letter = hear();
+    double size = 1;
+    double digits = 0;
+    double unit = 1;
+    int count = 0;
+    int is_fraction = 0;
+    int power = 0;
+    int sign = 1;
+    int letter = hear();
     while (letter == ' ' || letter == '\n' || letter == '\r' || letter == '\t' || letter == ',') {
         letter = hear();
     }
@@ -56,7 +62,8 @@ static int read_number(float *value)
 /* A number with four digits behind the point. */
 static void say_value(float value)
 {
-    uint64_t parts, unit;
+    uint64_t parts;
+    uint64_t unit;
     if (value < 0) {
         say("-");
         value = -value;

@@ -60,7 +60,8 @@ static int32x4_t rescaled_down(int32x4_t value, int32_t multiplier, int32_t expo
 /* `rescaled` of four values with factors of their own. powers: exponents. */
 static int32x4_t rescaled_vector(int32x4_t value, int32x4_t multiplier, int32x4_t power)
 {
-    int32x4_t none = vdupq_n_s32(0), down = vminq_s32(power, none);
+    int32x4_t none = vdupq_n_s32(0);
+    int32x4_t down = vminq_s32(power, none);
     int32x4_t found = vqrdmulhq_s32(vshlq_s32(value, vmaxq_s32(power, none)), multiplier);
     found = vaddq_s32(found, vshrq_n_s32(vandq_s32(found, down), 31)); /* halves away from zero */
     return vrshlq_s32(found, down);
@@ -69,7 +70,11 @@ static int32x4_t rescaled_vector(int32x4_t value, int32x4_t multiplier, int32x4_
 
 /* The mean of many with another scale: multiplier and exponent have their number in them. */
 typedef struct {
-    int32_t count, multiplier, exponent, zero_in, zero_out;
+    int32_t count;
+    int32_t multiplier;
+    int32_t exponent;
+    int32_t zero_in;
+    int32_t zero_out;
 } averaging;
 
 static element average_of(int32_t sum, const averaging *a)

@@ -6,9 +6,13 @@ typedef struct {
 #if defined(HELIUM)
     const bias_sum *folded;
 #endif
-    const int32_t *bias, *multipliers;
+    const int32_t *bias;
+    const int32_t *multipliers;
     const int8_t *exponents;
-    int32_t zero_in, zero_out, least, most;
+    int32_t zero_in;
+    int32_t zero_out;
+    int32_t least;
+    int32_t most;
 #if WEIGHTS_HAVE_ZEROS
     int32_t zero_with; /* of the weights */
 #endif
@@ -31,8 +35,13 @@ static __m128i two_products(__m128i ones, __m128i others, __m128i half)
    by 2 ** (31 + exponent), which single precision holds exactly. Exponents above zero: none (0). */
 static int32_t store_four_sums(element *to, const total *sums, const scaling *s, int32_t first)
 {
-    __m128i none = _mm_setzero_si128(), half = _mm_set_epi32(0, 1073741824, 0, 1073741824);
-    __m128i value = _mm_loadu_si128((const __m128i *)(const void *)sums), sign, power, even, odd;
+    __m128i none = _mm_setzero_si128();
+    __m128i half = _mm_set_epi32(0, 1073741824, 0, 1073741824);
+    __m128i value = _mm_loadu_si128((const __m128i *)(const void *)sums);
+    __m128i sign;
+    __m128i power;
+    __m128i even;
+    __m128i odd;
     __m128i by = _mm_loadu_si128((const __m128i *)(const void *)(s->multipliers + first));
     int32_t four;
     (void)memcpy(&four, s->exponents + first, sizeof four);
@@ -68,7 +77,9 @@ static int32_t store_four_sums(element *to, const total *sums, const scaling *s,
 INLINED static void store_vector(element *to, const total *sums, const scaling *s, int32_t first,
                                  int32_t count)
 {
-    int32x4_t value, factor, power;
+    int32x4_t value;
+    int32x4_t factor;
+    int32x4_t power;
     mve_pred16_t inside = vctp32q((uint32_t)count);
     if (count >= 4) {
         value = vldrwq_s32(sums);
@@ -125,7 +136,9 @@ INLINED static void store_sums(element *to, const total *sums, const scaling *s,
 #else
     const int32_t *multipliers = s->multipliers + first;
     const int8_t *exponents = s->exponents + first;
-    int32_t zero = s->zero_out, least = s->least, most = s->most;
+    int32_t zero = s->zero_out;
+    int32_t least = s->least;
+    int32_t most = s->most;
     while (i < count) {
         int32_t value;
 #if defined(__SSE2__)

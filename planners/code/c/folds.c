@@ -1,10 +1,14 @@
 /* A tensor as three axes, and the same for the result; of a map they are channels, rows and
    columns, and a step along the rows is zero. */
 typedef struct {
-    int32_t sizes[3], is_reduced[3];
-    int32_t from_steps[3], from_is_map;
-    int32_t to_steps[3], to_is_map;
-    const element *scale, *shift;
+    int32_t sizes[3];
+    int32_t is_reduced[3];
+    int32_t from_steps[3];
+    int32_t from_is_map;
+    int32_t to_steps[3];
+    int32_t to_is_map;
+    const element *scale;
+    const element *shift;
     int32_t scale_steps[3];
     element epsilon;
 } cube;
@@ -43,7 +47,8 @@ static int next_inside(const cube *c, int32_t *inner)
 
 static int32_t folded_count(const cube *c)
 {
-    int32_t axis, count = 1;
+    int32_t axis;
+    int32_t count = 1;
     for (axis = 0; axis < 3; axis++) {
         count *= c->is_reduced[axis] ? c->sizes[axis] : 1;
     }
@@ -83,8 +88,12 @@ typedef void (*folding)(const cube *, const view *in, const view *out, const int
 static void for_each_fold(const run *r, const layer *l, range rows, range columns, folding fold)
 {
     const cube *c = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t place[3], x, y, z;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    int32_t place[3];
+    int32_t x;
+    int32_t y;
+    int32_t z;
     int32_t goes_by_rows = c->from_is_map ? c->to_is_map : 0;
     int32_t first = (c->is_reduced[1] || !goes_by_rows) ? 0 : rows.first;
     int32_t end = c->is_reduced[1] ? 1 : goes_by_rows ? rows.end : c->sizes[1];
@@ -111,13 +120,16 @@ static void for_each_fold(const run *r, const layer *l, range rows, range column
    last. */
 typedef struct {
     cube axes; /* first, as for all functions over axes */
-    int32_t is_smallest, takes_last;
+    int32_t is_smallest;
+    int32_t takes_last;
 } extreme;
 
 static int32_t extreme_at(const cube *c, const view *in, const int32_t *place)
 {
     const extreme *e = (const extreme *)(const void *)c;
-    int32_t inner[3], number = 0, found = 0;
+    int32_t inner[3];
+    int32_t number = 0;
+    int32_t found = 0;
     element best;
     begin_fold(c, place, inner);
     best = *from_cell(c, in, inner);

@@ -1,12 +1,16 @@
 /* Rows or columns from `first` to before `end`. */
 typedef struct {
-    int32_t first, end;
+    int32_t first;
+    int32_t end;
 } range;
 
 /* Which rows of an input an output row needs: from floor((slope * row + first) / divisor) to
    floor((slope * row + last) / divisor), or as listed in pairs. */
 typedef struct {
-    int32_t slope, first, last, divisor;
+    int32_t slope;
+    int32_t first;
+    int32_t last;
+    int32_t divisor;
     int32_t is_clamped; /* whether a row beyond the ends stands for the nearest one */
     const uint16_t *pairs;
 } rule;
@@ -14,11 +18,17 @@ typedef struct {
 /* A tensor in the arena, of which sizes are in slots: row y is row y % rows of it. In memory of the caller where the offset is below
    zero: -1 for the first such tensor, -2 for the next. A tensor inside another has its strides. */
 typedef struct {
-    int32_t offset, rows, stride; /* slots, rows, slots from a row to the next */
+    /* slots, rows, slots from a row to the next */
+    int32_t offset;
+    int32_t rows;
+    int32_t stride;
     int32_t place;                /* slots from a column to the next */
-    int32_t height, width, channels;
+    int32_t height;
+    int32_t width;
+    int32_t channels;
     int32_t maker; /* stage, or -1 */
-    int32_t first_reader, readers;
+    int32_t first_reader;
+    int32_t readers;
 } tensor;
 
 struct layer;
@@ -29,7 +39,8 @@ struct run;
 typedef struct {
     const tensor *source;
     int32_t local;
-    const rule *rows, *columns;
+    const rule *rows;
+    const rule *columns;
 } argument;
 
 typedef void (*kernel)(const struct run *, const struct layer *, range rows, range columns);
@@ -40,9 +51,13 @@ typedef void (*change)(const struct step *, element *, int32_t count, int32_t ch
 /* A function of single elements behind a layer. */
 typedef struct step {
     change apply;
-    element a, b;
-    const element *values, *more;
-    int32_t by_channel, by_column; /* steps in the values */
+    element a;
+    element b;
+    const element *values;
+    const element *more;
+    /* steps in the values */
+    int32_t by_channel;
+    int32_t by_column;
 } step;
 
 typedef struct layer {
@@ -51,32 +66,41 @@ typedef struct layer {
     const tensor *result;
     const argument *inputs;
     const void *steps; /* of the elements that it makes */
-    int32_t input_count, step_count;
+    int32_t input_count;
+    int32_t step_count;
     int32_t strip_offset, strip_rows, strip_columns; /* where it is a strip; slots. Of a tile, where
                                                          it lies in the arena */
 } layer;
 
 /* Layers that work together. */
 typedef struct {
-    int32_t course, rows, firings;
+    int32_t course;
+    int32_t rows;
+    int32_t firings;
     int32_t first_row; /* of the input, where it comes row by row into sums */
     int32_t sums;      /* where they lie; of parts, how far behind the beginning of the strips; of
                           tiles, which tiling it is */
     const layer *layers;
     const argument *sources; /* tensors of other stages */
-    int32_t layer_count, source_count;
+    int32_t layer_count;
+    int32_t source_count;
     const tensor *result;
 } stage;
 
 /* A stage that reads a line: as which of its ranges, and after how many firings at most it needs
    the least row. */
 typedef struct {
-    int32_t stage, local, looks_ahead;
+    int32_t stage;
+    int32_t local;
+    int32_t looks_ahead;
 } reader;
 
 /* Stages that work at the same time, and what passes by: the pool, in slots. */
 typedef struct {
-    int32_t first_stage, stages, pool, pool_size;
+    int32_t first_stage;
+    int32_t stages;
+    int32_t pool;
+    int32_t pool_size;
 } group;
 
 /* The tiles of a stage. held: for each layer the rows that each tile down holds of its tensor, then
@@ -84,7 +108,8 @@ typedef struct {
    layer where the rows lie that tiles below need, and the columns that the next tile needs; NULL where
    tiles compute them again. */
 typedef struct {
-    int32_t down, across;
+    int32_t down;
+    int32_t across;
     const uint16_t *held;
     const int32_t *kept;
 } tiling;
@@ -92,13 +117,16 @@ typedef struct {
 /* A variable: where its rows lie, those for the next frame, and the group behind which they are taken
    over. */
 typedef struct {
-    const tensor *kept, *made;
+    const tensor *kept;
+    const tensor *made;
     int32_t group;
 } variable;
 
 /* What stays from frame to frame begins with some numbers, so many times. */
 typedef struct {
-    int32_t offset, length, times;
+    int32_t offset;
+    int32_t length;
+    int32_t times;
     const slot *numbers;
 } beginning;
 
@@ -109,25 +137,33 @@ typedef struct {
 typedef struct {
     const layer *of;
     const void *from;
-    int32_t home, place, bytes;
-    size_t size, field;
-    int32_t begin, group;
+    int32_t home;
+    int32_t place;
+    int32_t bytes;
+    size_t size;
+    size_t field;
+    int32_t begin;
+    int32_t group;
 } weights_copy;
 
 /* Firings that follow one another, so many times: stages from a place of the order on. */
 typedef struct {
-    int32_t first, length, times;
+    int32_t first;
+    int32_t length;
+    int32_t times;
 } turns;
 
 /* A tensor whose rows lie in another ring too. */
 typedef struct {
-    const tensor *of, *to;
+    const tensor *of;
+    const tensor *to;
 } duplicate;
 
 /* The window of a ring of rows: its first rows are those of the ring, from the oldest on, the others
    lie where they are made. */
 typedef struct {
-    const tensor *window, *made;
+    const tensor *window;
+    const tensor *made;
     int32_t variable;
 } joint;
 
@@ -136,7 +172,9 @@ enum { ARRIVING, BY_ROWS, INTO_SUMS, BY_CHANNELS, BY_PARTS, COPIED, BY_TILES };
 /* Rows of a tensor that lie in the pool. */
 typedef struct {
     const tensor *of;
-    int32_t first, end, offset;
+    int32_t first;
+    int32_t end;
+    int32_t offset;
 } batch;
 
 /* A firing. */
@@ -145,9 +183,12 @@ typedef struct run {
     slot *const *outside; /* tensors in memory of the caller */
     const stage *stage;
     const range *ranges;
-    int32_t firing, strips; /* strips: where they begin */
+    /* strips: where they begin */
+    int32_t firing;
+    int32_t strips;
     int32_t part;           /* of the channels */
-    batch read, made;
+    batch read;
+    batch made;
     slot *scratch; /* of the state, for what a layer keeps while it works */
     const joint *joints;
     const uint16_t *oldest; /* of the state: the place of the oldest row of each variable */
@@ -156,14 +197,24 @@ typedef struct run {
 /* Where rows and columns of a tensor lie, in elements: rows from `origin` on and columns from `left`
    on, or a ring of so many columns. */
 typedef struct {
-    element *base, *staged;
-    int32_t staged_from, origin, left, rows, stride, place, columns, width, channels;
+    element *base;
+    element *staged;
+    int32_t staged_from;
+    int32_t origin;
+    int32_t left;
+    int32_t rows;
+    int32_t stride;
+    int32_t place;
+    int32_t columns;
+    int32_t width;
+    int32_t channels;
 } view;
 
 static int32_t floored(int32_t above, int32_t below)
 {
-    int32_t found = above / below, rest = above % below;
-    return (rest < 0) ? (found - 1) : found;
+    int32_t found = above / below;
+    int32_t rest = above % below;
+    return found - ((rest < 0) ? 1 : 0);
 }
 
 static int32_t smaller(int32_t one, int32_t other)
@@ -230,14 +281,17 @@ static void join_rows(const run *r, const tensor *t, view *v)
 typedef struct {
     const tensor *of;
     kernel make;
-    int32_t offset, rows, columns;
+    int32_t offset;
+    int32_t rows;
+    int32_t columns;
 } write_buffer;
 
 /* A firing that makes a block of its result in a write buffer. */
 typedef struct {
     run now; /* first, as functions of a run take it */
     const write_buffer *to;
-    range rows, columns;
+    range rows;
+    range columns;
 } block_run;
 
 static void in_block(const run *r, const tensor *t, view *v)
@@ -297,7 +351,8 @@ static range held_by(const tiling *t, int32_t number, int32_t tile)
 typedef struct {
     run now; /* first, as functions of a run take it */
     const tiling *tiles;
-    int32_t down, across;
+    int32_t down;
+    int32_t across;
 } tile_run;
 
 /* Rows and columns of a layer that the tile at work holds. */
@@ -429,7 +484,9 @@ static void finish(const layer *l, element *place, int32_t count, int32_t channe
    alike, at places that go together. */
 static void finish_region(const layer *l, const view *out, range rows, range columns)
 {
-    int32_t y, x, at_once = (sizeof(element) < sizeof(float)) ? places_at_once(out, columns) : 1;
+    int32_t y;
+    int32_t x;
+    int32_t at_once = (sizeof(element) < sizeof(float)) ? places_at_once(out, columns) : 1;
     if (l->step_count != 0) {
         for (y = rows.first; y < rows.end; y++) {
             element *row = row_at(out, y);

@@ -2,7 +2,9 @@
    are read. sums_first: whether sums are multiplied with the scales of weights before that of the
    numbers. scales: one, or one for each channel. */
 typedef struct {
-    int32_t has_offset, sums_first, by_channel;
+    int32_t has_offset;
+    int32_t sums_first;
+    int32_t by_channel;
     const float *scales;
     const int8_t *weights;
     const element *bias;
@@ -10,8 +12,13 @@ typedef struct {
 
 /* How numbers become integers: within limits, less a zero point. */
 typedef struct {
-    float low, high, factor, scale;
-    int32_t zero, least, most;
+    float low;
+    float high;
+    float factor;
+    float scale;
+    int32_t zero;
+    int32_t least;
+    int32_t most;
 } quantizer;
 
 /* A result in single precision: no compiler makes one operation of this one and the next. */
@@ -46,12 +53,14 @@ static void extend_range(quantizer *q, const element *values, int32_t count)
 
 static void range_with_offset(quantizer *q)
 {
-    double low = (q->low < 0) ? (double)q->low : 0, high = (q->high > 0) ? (double)q->high : 0;
+    double low = (q->low < 0) ? (double)q->low : 0;
+    double high = (q->high > 0) ? (double)q->high : 0;
     double size = (high - low) / 255;
     q->least = -128;
     q->most = 127;
     if (low < high) {
-        double below = -128 - (low / size), above = 127 - (high / size);
+        double below = -128 - (low / size);
+        double above = 127 - (high / size);
         double zero = ((128 - (low / size)) < (127 + (high / size))) ? below : above;
         zero += (zero < 0) ? -0.5 : 0.5;
         q->zero = smaller(larger((int32_t)zero, -128), 127);
@@ -91,7 +100,8 @@ static void to_integers(const quantizer *q, int8_t *to, const element *values, i
 static int32_t sum_of_integers(const quantizer *q, const int8_t *values, const int8_t *weights,
                                int32_t count)
 {
-    int32_t i, sum = 0;
+    int32_t i;
+    int32_t sum = 0;
     for (i = 0; i < count; i++) {
         sum += (values[i] - q->zero) * weights[i];
     }
@@ -109,7 +119,9 @@ static element real_sum(const hybrid *h, const quantizer *q, int32_t sum, int32_
 /* weights: filter by filter, tap by tap, input by input. */
 typedef struct {
     window at;
-    int32_t groups, group_inputs, group_filters;
+    int32_t groups;
+    int32_t group_inputs;
+    int32_t group_filters;
     hybrid with;
 } hybrid_convolution;
 
@@ -117,7 +129,9 @@ typedef struct {
 static void gather_integers(const hybrid_convolution *c, const quantizer *q, const footprint *under,
                             int32_t number, int8_t *to)
 {
-    int32_t i, j, inputs = c->group_inputs;
+    int32_t i;
+    int32_t j;
+    int32_t inputs = c->group_inputs;
     for (i = under->down.first; i < under->down.end; i++) {
         const element *row = under->rows[i] + (number * inputs);
         for (j = under->across.first; j < under->across.end; j++) {
@@ -130,9 +144,15 @@ static void gather_integers(const hybrid_convolution *c, const quantizer *q, con
 static void convolve_hybrid(const run *r, const layer *l, range rows, range columns)
 {
     const hybrid_convolution *c = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
     int8_t *values = (int8_t *)(void *)r->scratch;
-    int32_t y, x, g, f, i, of_row = c->at.taps[1] * c->group_inputs;
+    int32_t y;
+    int32_t x;
+    int32_t g;
+    int32_t f;
+    int32_t i;
+    int32_t of_row = c->at.taps[1] * c->group_inputs;
     footprint under;
     quantizer q;
     under.height = l->inputs[0].source->height;
@@ -148,7 +168,8 @@ static void convolve_hybrid(const run *r, const layer *l, range rows, range colu
         look_down(&under, &c->at, &in, y);
         for (x = columns.first; x < columns.end; x++) {
             element *place = row_at(&out, y) + column_at(&out, x);
-            int32_t begin, length;
+            int32_t begin;
+            int32_t length;
             look_across(&under, &c->at, &in, x, 0);
             begin = under.across.first * c->group_inputs;
             length = (under.across.end - under.across.first) * c->group_inputs;
@@ -178,10 +199,14 @@ typedef struct {
 static void fully_connected_hybrid(const run *r, const layer *l, range rows, range columns)
 {
     const hybrid_matrix *m = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
     element *place = row_at(&out, 0);
     int8_t *values = (int8_t *)(void *)r->scratch;
-    int32_t y, i, height = l->inputs[0].source->height, count = row_elements(&in);
+    int32_t y;
+    int32_t i;
+    int32_t height = l->inputs[0].source->height;
+    int32_t count = row_elements(&in);
     quantizer q;
     (void)rows;
     (void)columns;
@@ -211,10 +236,13 @@ static void multiply_hybrid(const run *r, const layer *l, range rows, range colu
 {
     const hybrid_product *h = l->parameters;
     const product *p = &h->of;
-    view left = input_view(r, l, 0), out = output_view(r, l);
+    view left = input_view(r, l, 0);
+    view out = output_view(r, l);
     int8_t *values = (int8_t *)(void *)r->scratch;
-    int32_t first = p->to_is_map ? rows.first : 0, end = p->to_is_map ? rows.end : p->rows;
-    int32_t at[3], from[3];
+    int32_t first = p->to_is_map ? rows.first : 0;
+    int32_t end = p->to_is_map ? rows.end : p->rows;
+    int32_t at[3];
+    int32_t from[3];
     for (at[0] = 0; at[0] < p->batches; at[0]++) {
         for (at[1] = first; at[1] < end; at[1]++) {
             quantizer q;

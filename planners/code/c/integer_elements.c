@@ -3,8 +3,14 @@
    result. */
 typedef struct {
     operand each[2];
-    int32_t places, zero[2], zero_out, sign, least, most;
-    int32_t multiplier[3], exponent[3];
+    int32_t places;
+    int32_t zero[2];
+    int32_t zero_out;
+    int32_t sign;
+    int32_t least;
+    int32_t most;
+    int32_t multiplier[3];
+    int32_t exponent[3];
 } combining;
 
 /* What makes so many elements. steps: of each operand from an element to the next. */
@@ -14,14 +20,20 @@ typedef void (*combining_cell)(const combining *, element *to, const element *on
 static void combine(const run *r, const layer *l, range rows, range columns, combining_cell make)
 {
     const combining *p = l->parameters;
-    view out = output_view(r, l), in[2];
-    int32_t y, x, c, at_once, steps[2];
+    view out = output_view(r, l);
+    view in[2];
+    int32_t y;
+    int32_t x;
+    int32_t c;
+    int32_t at_once;
+    int32_t steps[2];
     cut_row(&out, &columns, p->places);
     at_once = places_at_once(&out, columns);
     /*@ loop unroll 2; */
     for (c = 0; c < 2; c++) {
         const operand *o = &p->each[c];
-        int32_t apart = o->column, goes_round = 0;
+        int32_t apart = o->column;
+        int32_t goes_round = 0;
         in[c] = out;
         if (!o->values) {
             in[c] = input_view(r, l, o->input);
@@ -82,9 +94,13 @@ static int32_t in_fours(const int32_t *steps, int32_t count)
 static void add_in_fours(const combining *p, element *to, const element *one, const element *other,
                          int32_t count)
 {
-    int32_t half = p->exponent[0] == 0, also = p->exponent[1] == 0, c;
-    int32_t steps = SUM_STEPS << half, others = SUM_STEPS << also;
-    int32_t power = p->exponent[0] - half, raised = p->exponent[1] - also;
+    int32_t half = p->exponent[0] == 0;
+    int32_t also = p->exponent[1] == 0;
+    int32_t c;
+    int32_t steps = SUM_STEPS << half;
+    int32_t others = SUM_STEPS << also;
+    int32_t power = p->exponent[0] - half;
+    int32_t raised = p->exponent[1] - also;
     for (c = 0; c < count; c += 4) {
         int32x4_t a = load_operands(one + c, p->zero[0], steps);
         int32x4_t b = load_operands(other + c, p->zero[1], others);
@@ -98,9 +114,18 @@ static void add_in_fours(const combining *p, element *to, const element *one, co
 static void add_cell(const combining *p, element *to, const element *one, const element *other,
                      const int32_t *steps, int32_t count)
 {
-    int32_t c = 0, stride = steps[0], next = steps[1], zero = p->zero[0], less = p->zero[1];
-    int32_t by = p->multiplier[0], with = p->multiplier[1], all = p->multiplier[2];
-    int32_t power = p->exponent[0], raised = p->exponent[1], last = p->exponent[2], sign = p->sign;
+    int32_t c = 0;
+    int32_t stride = steps[0];
+    int32_t next = steps[1];
+    int32_t zero = p->zero[0];
+    int32_t less = p->zero[1];
+    int32_t by = p->multiplier[0];
+    int32_t with = p->multiplier[1];
+    int32_t all = p->multiplier[2];
+    int32_t power = p->exponent[0];
+    int32_t raised = p->exponent[1];
+    int32_t last = p->exponent[2];
+    int32_t sign = p->sign;
 #if defined(HELIUM)
     if (last < 0) {
         c = in_fours(steps, count);
@@ -119,8 +144,13 @@ LAYER(add_tensors, combine, add_cell)
 static void multiply_cell(const combining *p, element *to, const element *one,
                           const element *other, const int32_t *steps, int32_t count)
 {
-    int32_t c = 0, stride = steps[0], next = steps[1], zero = p->zero[0], less = p->zero[1];
-    int32_t multiplier = p->multiplier[2], exponent = p->exponent[2];
+    int32_t c = 0;
+    int32_t stride = steps[0];
+    int32_t next = steps[1];
+    int32_t zero = p->zero[0];
+    int32_t less = p->zero[1];
+    int32_t multiplier = p->multiplier[2];
+    int32_t exponent = p->exponent[2];
 #if defined(HELIUM)
     for (; (exponent < 0) && (c < in_fours(steps, count)); c += 4) {
         int32x4_t product = vmulq_s32(load_operands(one + c, zero, 1),
@@ -139,7 +169,8 @@ LAYER(multiply_tensors, combine, multiply_cell)
 static void square_cell(const combining *p, element *to, const element *one, const element *other,
                         const int32_t *steps, int32_t count)
 {
-    int32_t c, apart;
+    int32_t c;
+    int32_t apart;
     for (c = 0; c < count; c++) {
         apart = rescaled((one[c * steps[0]] - p->zero[0]) * 128, p->multiplier[0], p->exponent[0]);
         apart -= rescaled((other[c * steps[1]] - p->zero[1]) * 128, p->multiplier[1],
@@ -183,7 +214,8 @@ static void average_fold(const cube *c, const view *in, const view *out, const i
                          range rows)
 {
     const mean_over *m = (const mean_over *)(const void *)c;
-    int32_t inner[3], sum = 0;
+    int32_t inner[3];
+    int32_t sum = 0;
     (void)rows;
     begin_fold(c, place, inner);
     do {
@@ -203,7 +235,9 @@ typedef struct {
 static void extreme_fold(const cube *c, const view *in, const view *out, const int32_t *place,
                          range rows)
 {
-    int32_t inner[3], sign = ((const extreme_over *)(const void *)c)->sign, found = INT32_MIN;
+    int32_t inner[3];
+    int32_t sign = ((const extreme_over *)(const void *)c)->sign;
+    int32_t found = INT32_MIN;
     (void)rows;
     begin_fold(c, place, inner);
     do {
@@ -219,11 +253,15 @@ static int32_t exponential(int32_t value)
 {
     static const int32_t factors[7] = {1672461947, 1302514674, 790015084, 290630308,
                                        39332535,   720401,     242};
-    int32_t below = (value & 16777215) - 16777216, x = (below * 32) + 268435456;
-    int32_t x2 = high_product(x, x), x3 = high_product(x2, x), x4 = high_product(x2, x2);
+    int32_t below = (value & 16777215) - 16777216;
+    int32_t x = (below * 32) + 268435456;
+    int32_t x2 = high_product(x, x);
+    int32_t x3 = high_product(x2, x);
+    int32_t x4 = high_product(x2, x2);
     int32_t third = high_product(divided_by_power(x4, 2) + x3, 715827883);
     int32_t found = 1895147668 + high_product(1895147668, x + divided_by_power(third + x2, 1));
-    int32_t bit, rest = below - value;
+    int32_t bit;
+    int32_t rest = below - value;
     if (value == 0) {
         return INT32_MAX;
     }
@@ -243,7 +281,8 @@ static int32_t saturated(int64_t value)
 /* 1 / (1 + x) for 0 <= x <= 1, both as fractions of 2 ** 31, in three Newton steps. */
 static int32_t reciprocal_of_one_plus(int32_t value)
 {
-    int32_t half = (int32_t)(((int64_t)value + INT64_C(2147483648)) / 2), pass;
+    int32_t half = (int32_t)(((int64_t)value + INT64_C(2147483648)) / 2);
+    int32_t pass;
     int32_t found = 1515870810 + high_product(half, -1010580540);
     for (pass = 0; pass < 3; pass++) {
         int32_t error = saturated(INT64_C(536870912) - high_product(half, found));
@@ -254,7 +293,9 @@ static int32_t reciprocal_of_one_plus(int32_t value)
 
 typedef struct {
     cube axes; /* first, as for all functions over axes */
-    int32_t multiplier, exponent, least;
+    int32_t multiplier;
+    int32_t exponent;
+    int32_t least;
 } softmax_over;
 
 static int32_t power_of(const softmax_over *s, int32_t beyond)
@@ -266,7 +307,11 @@ static void softmax_fold(const cube *c, const view *in, const view *out, const i
                          range rows)
 {
     const softmax_over *s = (const softmax_over *)(const void *)c;
-    int32_t inner[3], most, sum = 0, lead = 0, share;
+    int32_t inner[3];
+    int32_t most;
+    int32_t sum = 0;
+    int32_t lead = 0;
+    int32_t share;
     begin_fold(c, place, inner);
     most = largest_inside(c, in, inner);
     do {
@@ -278,7 +323,8 @@ static void softmax_fold(const cube *c, const view *in, const view *out, const i
     }
     share = reciprocal_of_one_plus((int32_t)(((uint32_t)sum << lead) - UINT32_C(2147483648)));
     do {
-        int32_t beyond = smaller(*from_cell(c, in, inner) - most, 0), found = -128;
+        int32_t beyond = smaller(*from_cell(c, in, inner) - most, 0);
+        int32_t found = -128;
         if (beyond >= s->least) {
             found += divided_by_power(high_product(share, power_of(s, beyond)), 12 - lead + 23);
         }
@@ -292,7 +338,10 @@ LAYER(softmax, for_each_fold, softmax_fold)
 
 /* The same numbers in other steps, or as single-precision numbers, or from these. */
 typedef struct {
-    int32_t multiplier, exponent, zero_in, zero_out;
+    int32_t multiplier;
+    int32_t exponent;
+    int32_t zero_in;
+    int32_t zero_out;
     float scale;
 } converting;
 
@@ -331,8 +380,13 @@ LAYER(look_up_region, make_rows, look_up_cell)
 /* Integers below zero times a slope of their channel. */
 typedef struct {
     const trained *slopes;
-    int32_t multiplier, exponent, below_multiplier, below_exponent;
-    int32_t zero_in, zero_slope, zero_out;
+    int32_t multiplier;
+    int32_t exponent;
+    int32_t below_multiplier;
+    int32_t below_exponent;
+    int32_t zero_in;
+    int32_t zero_slope;
+    int32_t zero_out;
 } sloping;
 
 static void slope_cell(const void *numbers, const element *from, element *to, int32_t count,
@@ -341,7 +395,8 @@ static void slope_cell(const void *numbers, const element *from, element *to, in
     const sloping *s = numbers;
     int32_t c;
     for (c = 0; c < count; c++) {
-        int32_t value = from[c] - s->zero_in, found;
+        int32_t value = from[c] - s->zero_in;
+        int32_t found;
         if (value >= 0) {
             found = rescaled(value, s->multiplier, s->exponent);
         } else {
@@ -358,8 +413,11 @@ LAYER(slope_region, make_places, slope_cell)
 static void quantize_region(const run *r, const layer *l, range rows, range columns)
 {
     const converting *p = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, c;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
+    int32_t c;
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             const element *from = row_at(&in, y) + column_at(&in, x);
@@ -377,8 +435,11 @@ static void quantize_region(const run *r, const layer *l, range rows, range colu
 static void dequantize_region(const run *r, const layer *l, range rows, range columns)
 {
     const converting *p = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, c;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
+    int32_t c;
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             const element *from = row_at(&in, y) + column_at(&in, x);

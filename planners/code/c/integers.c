@@ -41,7 +41,8 @@ static patch taps_patch(const convolution *c, const footprint *under, int32_t ta
 static void add_window(const convolution *c, const footprint *under, total *sums,
                        const trained *weights, int32_t channel, int32_t filters)
 {
-    int32_t j, taps;
+    int32_t j;
+    int32_t taps;
     for (j = under->across.first; j < under->across.end; j += taps) {
         patch p;
         taps = 1;
@@ -86,7 +87,11 @@ static int32_t is_few(const convolution *c)
 
 static void gather(const convolution *c, const footprint *under, element *to)
 {
-    int32_t i, j, taps, inputs = c->group_inputs, width = c->at.taps[1] * inputs;
+    int32_t i;
+    int32_t j;
+    int32_t taps;
+    int32_t inputs = c->group_inputs;
+    int32_t width = c->at.taps[1] * inputs;
     int32_t rows = c->at.taps[0];
     if (((under->down.end - under->down.first) < rows) ||
         ((under->across.end - under->across.first) < c->at.taps[1])) {
@@ -144,8 +149,11 @@ APART static int32_t make_filters(element *to, const patch *p, const trained *we
 APART static void make_singly(const convolution *c, const footprint *under, element *to,
                               range channels)
 {
-    int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs, filters, end;
-    int32_t first = channels.first, g = first / c->group_filters;
+    int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs;
+    int32_t filters;
+    int32_t end;
+    int32_t first = channels.first;
+    int32_t g = first / c->group_filters;
     const trained *weights = c->weights + (first * of_filter);
     total sums[BLOCK];
     for (; first < channels.end; first += filters) {
@@ -218,7 +226,9 @@ LAYER(convolve, all_windows, convolve_place)
 static void take_lane_zeros(total *sums, const convolution *c, const footprint *under, int32_t from,
                             int32_t lanes)
 {
-    int32_t i, j, k;
+    int32_t i;
+    int32_t j;
+    int32_t k;
     for (i = under->down.first; c->to.zero_with && (i < under->down.end); i++) {
         for (j = under->across.first; j < under->across.end; j++) {
             for (k = 0; k < lanes; k++) {
@@ -239,7 +249,8 @@ static void depthwise_place(const void *numbers, const footprint *under, element
     int32_t from = make_all_lanes(to, c, under, channels.first, count);
     total sums[LANES];
     for (; from < count; from += LANES) {
-        int32_t first = channels.first + from, lanes = smaller(LANES, count - from);
+        int32_t first = channels.first + from;
+        int32_t lanes = smaller(LANES, count - from);
         begin_sums(sums, c->to.bias, first, lanes);
         add_few_lanes(c, under, from, first, lanes, sums);
 #if WEIGHTS_HAVE_ZEROS
@@ -256,7 +267,9 @@ static void add_transposed(const convolution *c, const view *in, int32_t height,
                            int32_t x, total *sums, const trained *weights, int32_t channel,
                            int32_t filters)
 {
-    int32_t i, j, apart = c->at.taps[0] * c->at.taps[1] * c->group_inputs;
+    int32_t i;
+    int32_t j;
+    int32_t apart = c->at.taps[0] * c->at.taps[1] * c->group_inputs;
     for (i = 0; i < c->at.taps[0]; i++) {
         int32_t row = source_of(&c->at, 0, y, i, height);
         for (j = 0; (row >= 0) && (j < c->at.taps[1]); j++) {
@@ -277,7 +290,10 @@ static void add_transposed(const convolution *c, const view *in, int32_t height,
 static void transposed_place(const convolution *c, const view *in, int32_t height, int32_t y,
                              int32_t x, element *to)
 {
-    int32_t g, done, first = 0, of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs;
+    int32_t g;
+    int32_t done;
+    int32_t first = 0;
+    int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs;
     for (g = 0; g < c->groups; g++) {
         for (done = 0; done < c->group_filters; done += BLOCK) {
             int32_t filters = smaller(BLOCK, c->group_filters - done);
@@ -294,8 +310,10 @@ static void transposed_place(const convolution *c, const view *in, int32_t heigh
 static void transposed_conv(const run *r, const layer *l, range rows, range columns)
 {
     const convolution *c = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             element *to = row_at(&out, y) + column_at(&out, x);
@@ -309,14 +327,16 @@ static void transposed_conv(const run *r, const layer *l, range rows, range colu
 static element mean_of(int32_t sum, int32_t count, int32_t offset)
 {
     int32_t above = sum + (offset * count);
-    int32_t half = (above > 0) ? (count / 2) : -(count / 2);
+    int32_t half = ((above > 0) ? count : -count) / 2;
     return (element)(((above + half) / count) - offset);
 }
 
 /* The sums of up to four channels of what lies under a window, from a channel on. */
 static void sums_under(const footprint *under, int32_t channel, int32_t channels, int32_t *sums)
 {
-    int32_t i, j, k;
+    int32_t i;
+    int32_t j;
+    int32_t k;
     /*@ loop unroll 100000; */
     for (i = under->down.first; i < under->down.end; i++) {
         /*@ loop unroll 100000; */
@@ -339,9 +359,13 @@ static void sums_under(const footprint *under, int32_t channel, int32_t channels
 
 static void mean_under(const void *numbers, const footprint *under, element *to, range channels)
 {
-    int32_t first, k, count = counted(numbers, under), all = channels.end - channels.first;
+    int32_t first;
+    int32_t k;
+    int32_t count = counted(numbers, under);
+    int32_t all = channels.end - channels.first;
     for (first = 0; first < all; first += 4) {
-        int32_t sums[4] = {0, 0, 0, 0}, some = smaller(all - first, 4);
+        int32_t sums[4] = {0, 0, 0, 0};
+        int32_t some = smaller(all - first, 4);
         sums_under(under, first, some, sums);
         for (k = 0; k < some; k++) {
             to[first + k] = mean_of(sums[k], count, ((const pooling *)numbers)->offset);
@@ -361,9 +385,15 @@ typedef struct {
 static void fully_connected(const run *r, const layer *l, range rows, range columns)
 {
     const matrix *m = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
     element *place = row_at(&out, 0);
-    int32_t done, block, y, first = 0, count = row_elements(&in), height = l->inputs[0].source->height;
+    int32_t done;
+    int32_t block;
+    int32_t y;
+    int32_t first = 0;
+    int32_t count = row_elements(&in);
+    int32_t height = l->inputs[0].source->height;
     range all = {0, 0};
     total sums[BLOCK];
     (void)rows;
@@ -401,10 +431,16 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
 static void sum_fully(const run *r, const layer *l, range rows, range columns)
 {
     const matrix *m = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    element *kept = AT(r, r->stage->sums), *place = row_at(&out, 0);
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    element *kept = AT(r, r->stage->sums);
+    element *place = row_at(&out, 0);
     const element *row = row_at(&in, rows.first);
-    int32_t done, block, i, count = row_elements(&in), is_last = (r->firing + 1) == r->stage->firings;
+    int32_t done;
+    int32_t block;
+    int32_t i;
+    int32_t count = row_elements(&in);
+    int32_t is_last = (r->firing + 1) == r->stage->firings;
     const trained *weights = m->weights + (rows.first * count * m->units);
     patch p = row_patch(&row, m->to.zero_in, count, count);
     (void)columns;
@@ -438,7 +474,9 @@ static void sum_fully(const run *r, const layer *l, range rows, range columns)
 enum { SUM_MEAN, SUM_AVERAGE, SUM_LARGEST };
 
 typedef struct {
-    int32_t rows, columns, kind;
+    int32_t rows;
+    int32_t columns;
+    int32_t kind;
     averaging to;
 } summing;
 
@@ -460,7 +498,8 @@ static element sum_as_stored(const summing *s, int32_t sum)
 static int32_t add_row_in_fours(const summing *s, const element *row, const view *in, element *sums,
                                 int32_t has_sums)
 {
-    int32_t i, x;
+    int32_t i;
+    int32_t x;
     if ((sizeof *row != 1) || (s->kind == SUM_LARGEST)) {
         return 0;
     }
@@ -483,10 +522,13 @@ static int32_t add_row_in_fours(const summing *s, const element *row, const view
 static void sum_row(const run *r, const layer *l, range rows, range columns)
 {
     const summing *s = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
     element *sums = AT(r, r->stage->sums);
     const element *row = row_at(&in, rows.first);
-    int32_t i, x, done = 0;
+    int32_t i;
+    int32_t x;
+    int32_t done = 0;
     (void)columns;
 #if defined(HELIUM)
     done = add_row_in_fours(s, row, &in, sums, r->firing > 0);
@@ -516,7 +558,9 @@ static void sum_block(const run *r, const layer *l, const trained *weights, int3
     const summing *s = l->parameters;
     view in = input_view(r, maps, 0);
     footprint under;
-    int32_t y, x, i;
+    int32_t y;
+    int32_t x;
+    int32_t i;
     under.height = maps->inputs[0].source->height;
     under.width = in.width;
     for (y = 0; y < s->rows; y++) {
@@ -543,12 +587,16 @@ static void sum_channels(const run *r, const layer *l, range rows, range columns
     view out = output_view(r, l);
     element *place = row_at(&out, 0);
     const trained *weights = c->weights;
-    int32_t g, done, i, first = 0;
+    int32_t g;
+    int32_t done;
+    int32_t i;
+    int32_t first = 0;
     (void)rows;
     (void)columns;
     for (g = 0; g < c->groups; g++) {
         for (done = 0; done < c->group_filters; done += BLOCK) {
-            int32_t block = smaller(BLOCK, c->group_filters - done), sums[BLOCK];
+            int32_t block = smaller(BLOCK, c->group_filters - done);
+            int32_t sums[BLOCK];
             for (i = 0; i < block; i++) {
                 sums[i] = (s->kind == SUM_LARGEST) ? LEAST : 0;
             }

@@ -1,23 +1,32 @@
 /* For each row and column of the result those before and after it, and how far it is from the first:
    in 1024ths. */
 typedef struct {
-    const uint16_t *above, *below;
+    const uint16_t *above;
+    const uint16_t *below;
     const int16_t *down;
-    const uint16_t *left, *right;
+    const uint16_t *left;
+    const uint16_t *right;
     const int16_t *across;
 } interpolation_of_bytes;
 
 static void resize_in_1024ths(const run *r, const layer *l, range rows, range columns)
 {
     const interpolation_of_bytes *p = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, c;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
+    int32_t c;
     for (y = rows.first; y < rows.end; y++) {
-        const element *upper = row_at(&in, p->above[y]), *lower = row_at(&in, p->below[y]);
-        int32_t down = p->down[y], up = 1024 - down;
+        const element *upper = row_at(&in, p->above[y]);
+        const element *lower = row_at(&in, p->below[y]);
+        int32_t down = p->down[y];
+        int32_t up = 1024 - down;
         for (x = columns.first; x < columns.end; x++) {
-            int32_t left = column_at(&in, p->left[x]), right = column_at(&in, p->right[x]);
-            int32_t across = p->across[x], back = 1024 - across;
+            int32_t left = column_at(&in, p->left[x]);
+            int32_t right = column_at(&in, p->right[x]);
+            int32_t across = p->across[x];
+            int32_t back = 1024 - across;
             element *to = row_at(&out, y) + column_at(&out, x);
             for (c = 0; c < out.channels; c++) {
                 int32_t sum = ((upper[left + c] * up) + (lower[left + c] * down)) * back;
@@ -32,9 +41,11 @@ static void resize_in_1024ths(const run *r, const layer *l, range rows, range co
 
 /* The same in single precision, of integers that were unsigned. */
 typedef struct {
-    const uint16_t *above, *below;
+    const uint16_t *above;
+    const uint16_t *below;
     const float *down;
-    const uint16_t *left, *right;
+    const uint16_t *left;
+    const uint16_t *right;
     const float *across;
 } interpolation_of_unsigned;
 
@@ -46,14 +57,21 @@ static float share_of(element value, float down, float across)
 static void resize_unsigned(const run *r, const layer *l, range rows, range columns)
 {
     const interpolation_of_unsigned *p = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, c;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
+    int32_t c;
     for (y = rows.first; y < rows.end; y++) {
-        const element *upper = row_at(&in, p->above[y]), *lower = row_at(&in, p->below[y]);
-        float down = p->down[y], up = 1 - down;
+        const element *upper = row_at(&in, p->above[y]);
+        const element *lower = row_at(&in, p->below[y]);
+        float down = p->down[y];
+        float up = 1 - down;
         for (x = columns.first; x < columns.end; x++) {
-            int32_t left = column_at(&in, p->left[x]), right = column_at(&in, p->right[x]);
-            float across = p->across[x], back = 1 - across;
+            int32_t left = column_at(&in, p->left[x]);
+            int32_t right = column_at(&in, p->right[x]);
+            float across = p->across[x];
+            float back = 1 - across;
             element *to = row_at(&out, y) + column_at(&out, x);
             for (c = 0; c < out.channels; c++) {
                 float sum = share_of(upper[left + c], up, back);
@@ -79,7 +97,13 @@ static int32_t shifted_up(int32_t value, int32_t bits)
    three bits before the point. */
 static int32_t inverse_root(int32_t value, int32_t *exponent)
 {
-    int32_t pairs, length = 0, right = 11, estimate = 268435456, halved, half, i;
+    int32_t pairs;
+    int32_t length = 0;
+    int32_t right = 11;
+    int32_t estimate = 268435456;
+    int32_t halved;
+    int32_t half;
+    int32_t i;
     *exponent = 0;
     if (value <= 1) {
         return INT32_MAX;
@@ -110,14 +134,20 @@ static int32_t inverse_root(int32_t value, int32_t *exponent)
 /* Vectors over their lengths, in 128ths. */
 typedef struct {
     cube axes; /* first, as for all functions over axes */
-    int32_t zero, times, raised; /* 128 as a factor, or as a power of two */
+    /* 128 as a factor, or as a power of two */
+    int32_t zero;
+    int32_t times;
+    int32_t raised;
 } unit;
 
 static void unit_fold(const cube *c, const view *in, const view *out, const int32_t *place,
                       range rows)
 {
     const unit *u = (const unit *)(const void *)c;
-    int32_t inner[3], squares = 0, root, exponent;
+    int32_t inner[3];
+    int32_t squares = 0;
+    int32_t root;
+    int32_t exponent;
     begin_fold(c, place, inner);
     do {
         int32_t value = *from_cell(c, in, inner) - u->zero;

@@ -1,18 +1,23 @@
 /* Inputs one after another along channels (0), rows (1), columns (2), or in pieces (3) of a tensor
    that is no map. */
 typedef struct {
-    int32_t axis, pieces;
+    int32_t axis;
+    int32_t pieces;
 } joining;
 
 static void join_maps(const run *r, const layer *l, range rows, range columns)
 {
     const joining *j = l->parameters;
     view out = output_view(r, l);
-    int32_t number, y, x, place = 0;
+    int32_t number;
+    int32_t y;
+    int32_t x;
+    int32_t place = 0;
     for (number = 0; number < l->input_count; number++) {
         const tensor *source = l->inputs[number].source;
         view in = input_view(r, l, number);
-        int32_t top = (j->axis == 1) ? place : 0, left = (j->axis == 2) ? place : 0;
+        int32_t top = (j->axis == 1) ? place : 0;
+        int32_t left = (j->axis == 2) ? place : 0;
         int32_t channel = (j->axis == 0) ? place : 0;
         int32_t bottom = (j->axis == 1) ? smaller(rows.end, top + source->height) : rows.end;
         int32_t right = (j->axis == 2) ? smaller(columns.end, left + source->width) : columns.end;
@@ -34,11 +39,13 @@ static void join_maps(const run *r, const layer *l, range rows, range columns)
 /* An operand of a concatenation of maps: constants, or an input, and its size along the axis. */
 typedef struct {
     const element *values;
-    int32_t input, size;
+    int32_t input;
+    int32_t size;
 } piece;
 
 typedef struct {
-    int32_t axis, count;
+    int32_t axis;
+    int32_t count;
     const piece *pieces;
 } mending;
 
@@ -47,11 +54,15 @@ static void join_constants(const run *r, const layer *l, range rows, range colum
 {
     const mending *m = l->parameters;
     view out = output_view(r, l);
-    int32_t number, y, x, place = 0;
+    int32_t number;
+    int32_t y;
+    int32_t x;
+    int32_t place = 0;
     for (number = 0; number < m->count; place += m->pieces[number++].size) {
         const piece *p = &m->pieces[number];
         view in = p->values ? out : input_view(r, l, p->input);
-        int32_t top = (m->axis == 1) ? place : 0, left = (m->axis == 2) ? place : 0;
+        int32_t top = (m->axis == 1) ? place : 0;
+        int32_t left = (m->axis == 2) ? place : 0;
         int32_t bottom = (m->axis == 1) ? smaller(rows.end, top + p->size) : rows.end;
         int32_t right = (m->axis == 2) ? smaller(columns.end, left + p->size) : columns.end;
         int32_t width = (m->axis == 2) ? p->size : out.width;
@@ -74,7 +85,8 @@ static void join_pieces(const run *r, const layer *l, range rows, range columns)
     const joining *j = l->parameters;
     view out = output_view(r, l);
     element *to = row_at(&out, 0);
-    int32_t number, i;
+    int32_t number;
+    int32_t i;
     for (i = 0; i < j->pieces; i++) {
         for (number = 0; number < l->input_count; number++) {
             view in = input_view(r, l, number);
@@ -88,14 +100,18 @@ static void join_pieces(const run *r, const layer *l, range rows, range columns)
 
 /* Every so manieth channel (0), row (1) and column (2). */
 typedef struct {
-    int32_t start[3], step[3];
+    int32_t start[3];
+    int32_t step[3];
 } slicing;
 
 static void slice_maps(const run *r, const layer *l, range rows, range columns)
 {
     const slicing *s = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, c;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
+    int32_t c;
     for (y = rows.first; y < rows.end; y++) {
         const element *row = row_at(&in, s->start[1] + (y * s->step[1]));
         for (x = columns.first; x < columns.end; x++) {
@@ -117,8 +133,13 @@ typedef struct {
 static void shuffle(const run *r, const layer *l, range rows, range columns)
 {
     const shuffling *s = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, i, j, each = out.channels / s->groups;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
+    int32_t i;
+    int32_t j;
+    int32_t each = out.channels / s->groups;
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             const element *from = row_at(&in, y) + column_at(&in, x);
@@ -135,14 +156,19 @@ static void shuffle(const run *r, const layer *l, range rows, range columns)
 
 /* Blocks of places as channels, and back. */
 typedef struct {
-    int32_t size, is_block_first;
+    int32_t size;
+    int32_t is_block_first;
 } blocks;
 
 static void space_to_depth(const run *r, const layer *l, range rows, range columns)
 {
     const blocks *b = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, i, j;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
+    int32_t i;
+    int32_t j;
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             element *to = row_at(&out, y) + column_at(&out, x);
@@ -161,8 +187,12 @@ static void space_to_depth(const run *r, const layer *l, range rows, range colum
 static void depth_to_space(const run *r, const layer *l, range rows, range columns)
 {
     const blocks *b = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, c, all = b->size * b->size;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
+    int32_t c;
+    int32_t all = b->size * b->size;
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             const element *from = row_at(&in, y / b->size) + column_at(&in, x / b->size);
@@ -178,7 +208,9 @@ static void depth_to_space(const run *r, const layer *l, range rows, range colum
 
 /* Rows and columns around: of a value, of the nearest place, or mirrored; channels of a value. */
 typedef struct {
-    int32_t top, left, front;
+    int32_t top;
+    int32_t left;
+    int32_t front;
     int32_t mode;
     element value;
 } padding;
@@ -207,8 +239,11 @@ static int32_t padded_place(const padding *p, int32_t place, int32_t limit)
 static void pad_maps(const run *r, const layer *l, range rows, range columns)
 {
     const padding *p = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, c;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
+    int32_t c;
     for (y = rows.first; y < rows.end; y++) {
         int32_t row = padded_place(p, y - p->top, l->inputs[0].source->height);
         for (x = columns.first; x < columns.end; x++) {
@@ -231,14 +266,17 @@ static void pad_maps(const run *r, const layer *l, range rows, range columns)
 
 /* Each place takes the elements of one place of the input. */
 typedef struct {
-    const rule *rows, *columns;
+    const rule *rows;
+    const rule *columns;
 } nearest;
 
 static void resize_nearest(const run *r, const layer *l, range rows, range columns)
 {
     const nearest *n = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
     for (y = rows.first; y < rows.end; y++) {
         int32_t row = clamped(first_of(n->rows, y), l->inputs[0].source->height);
         for (x = columns.first; x < columns.end; x++) {
@@ -261,8 +299,11 @@ typedef struct {
 static void resize_linear(const run *r, const layer *l, range rows, range columns)
 {
     const interpolation *p = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, c;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
+    int32_t c;
     for (y = rows.first; y < rows.end; y++) {
         element down = p->down[y];
         const element *upper = row_at(&in, p->above[y]);
@@ -288,7 +329,8 @@ static void join_constant_pieces(const run *r, const layer *l, range rows, range
     const mending *m = l->parameters;
     view out = output_view(r, l);
     element *to = row_at(&out, 0);
-    int32_t number, i;
+    int32_t number;
+    int32_t i;
     for (i = 0; i < m->axis; i++) {
         for (number = 0; number < m->count; number++) {
             const piece *p = &m->pieces[number];
@@ -311,8 +353,13 @@ typedef struct {
 static void resize_cubic(const run *r, const layer *l, range rows, range columns)
 {
     const cubic *p = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, c, i, j;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
+    int32_t c;
+    int32_t i;
+    int32_t j;
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             element *to = row_at(&out, y) + column_at(&out, x);
@@ -336,13 +383,16 @@ static void resize_cubic(const run *r, const layer *l, range rows, range columns
 /* Elements in another order: the digits of an element's number, by `sizes`, times `strides`
    and `first` give the number of the element of the input. Numbers count columns, then rows, then channels. */
 typedef struct {
-    int32_t digits, first;
-    const int32_t *sizes, *strides;
+    int32_t digits;
+    int32_t first;
+    const int32_t *sizes;
+    const int32_t *strides;
 } moving;
 
 static int32_t moved(const moving *m, int32_t number)
 {
-    int32_t digit, found = m->first;
+    int32_t digit;
+    int32_t found = m->first;
     for (digit = m->digits - 1; digit >= 0; digit--) {
         found += number % m->sizes[digit] * m->strides[digit];
         number /= m->sizes[digit];
@@ -353,14 +403,19 @@ static int32_t moved(const moving *m, int32_t number)
 static void move_elements(const run *r, const layer *l, range rows, range columns)
 {
     const moving *m = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, c, height = l->inputs[0].source->height;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
+    int32_t c;
+    int32_t height = l->inputs[0].source->height;
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             element *to = row_at(&out, y) + column_at(&out, x);
             for (c = 0; c < out.channels; c++) {
                 int32_t from = moved(m, (((c * l->result->height) + y) * out.width) + x);
-                int32_t across = from % in.width, down = from / in.width % height;
+                int32_t across = from % in.width;
+                int32_t down = from / in.width % height;
                 to[c] = row_at(&in, down)[column_at(&in, across) + (from / in.width / height)];
             }
         }
@@ -386,8 +441,12 @@ static int32_t gathered(const gathering *g, int32_t axis, int32_t place, int32_t
 static void gather_maps(const run *r, const layer *l, range rows, range columns)
 {
     const gathering *g = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, c, height = l->inputs[0].source->height;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
+    int32_t c;
+    int32_t height = l->inputs[0].source->height;
     for (y = rows.first; y < rows.end; y++) {
         const element *row = row_at(&in, gathered(g, 1, y, height));
         for (x = columns.first; x < columns.end; x++) {
@@ -410,8 +469,10 @@ typedef struct {
 static void look_up_rows(const run *r, const layer *l, range rows, range columns)
 {
     const embedding *e = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             int32_t place = (int32_t)row_at(&in, y)[column_at(&in, x)];
@@ -425,16 +486,21 @@ static void look_up_rows(const run *r, const layer *l, range rows, range columns
 
 /* Listed places of a tensor that is no map: pieces before the axis, places along it, elements behind. */
 typedef struct {
-    int32_t pieces, size, listed, behind;
+    int32_t pieces;
+    int32_t size;
+    int32_t listed;
+    int32_t behind;
     const uint16_t *places;
 } picking;
 
 static void gather_pieces(const run *r, const layer *l, range rows, range columns)
 {
     const picking *p = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
     element *to = row_at(&out, 0);
-    int32_t i, place;
+    int32_t i;
+    int32_t place;
     for (i = 0; i < p->pieces; i++) {
         for (place = 0; place < p->listed; place++) {
             int32_t from = p->places ? p->places[place] : (place % p->size);
@@ -449,7 +515,11 @@ static void gather_pieces(const run *r, const layer *l, range rows, range column
    zero where one element meets all. values: a constant. */
 typedef struct {
     const element *values;
-    int32_t input, is_map, channel, row, column;
+    int32_t input;
+    int32_t is_map;
+    int32_t channel;
+    int32_t row;
+    int32_t column;
 } operand;
 
 static const element *operand_at(const operand *o, const view *in, int32_t y, int32_t x)
@@ -475,12 +545,18 @@ static void cut_row(view *out, range *columns, int32_t places)
 /* The elements as they lie, which the result is only another view of. */
 static void view_elements(const run *r, const layer *l, range rows, range columns)
 {
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, place, count, given = row_elements(&in), made = row_elements(&out);
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t place;
+    int32_t count;
+    int32_t given = row_elements(&in);
+    int32_t made = row_elements(&out);
     for (y = rows.first; y < rows.end; y++) {
         element *to = row_at(&out, y);
         for (place = 0; place < made; place += count) {
-            int32_t at = (y * made) + place, rest = at % given;
+            int32_t at = (y * made) + place;
+            int32_t rest = at % given;
             count = smaller(given - rest, made - place);
             copy_elements(to + place, row_at(&in, at / given) + rest, count);
         }
@@ -492,8 +568,10 @@ static void view_elements(const run *r, const layer *l, range rows, range column
 static void move_places(const run *r, const layer *l, range rows, range columns)
 {
     const moving *m = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             int32_t from = moved(m, (y * out.width) + x);
@@ -509,7 +587,8 @@ static void move_places(const run *r, const layer *l, range rows, range columns)
 static void scatter_places(const run *r, const layer *l, range rows, range columns)
 {
     const moving *m = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
     int32_t x;
     (void)columns;
     for (x = 0; x < in.width; x++) {
@@ -522,7 +601,9 @@ static void scatter_places(const run *r, const layer *l, range rows, range colum
 /* Attention: tokens of a group, the keys that they meet, and numbers of a token and head in the second
    input, whose heads are columns or one behind the other. */
 typedef struct {
-    int32_t tokens, keys, width;
+    int32_t tokens;
+    int32_t keys;
+    int32_t width;
 } attention;
 
 static const element *head_at(const view *v, int32_t row, int32_t head, int32_t width)

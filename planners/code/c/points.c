@@ -1,9 +1,12 @@
 /* Elements, or slices behind the first axes, at positions that an input has; of positions and sizes,
    the last axis has a coordinate for each of so many axes. */
 typedef struct {
-    int32_t axes, inner;
+    int32_t axes;
+    int32_t inner;
     const int32_t *sizes;
-    int32_t values_are_map, positions_are_map, result_is_map;
+    int32_t values_are_map;
+    int32_t positions_are_map;
+    int32_t result_is_map;
 } gathering_points;
 
 /* The element of that number in the order of axes. unit: slots of an element. */
@@ -21,7 +24,8 @@ static element *numbered(const view *v, int32_t is_map, int32_t height, int32_t 
 static int32_t position_at(const gathering_points *p, const view *positions, int32_t height,
                            int32_t number, int32_t unit)
 {
-    int32_t axis, place = 0;
+    int32_t axis;
+    int32_t place = 0;
     for (axis = 0; axis < p->axes; axis++) {
         const element *at =
             numbered(positions, p->positions_are_map, height, (number * p->axes) + axis, unit);
@@ -41,13 +45,20 @@ static int is_inside(range of, int32_t place)
 static void gather_by(const run *r, const layer *l, range rows, range columns, int32_t unit)
 {
     const gathering_points *p = l->parameters;
-    view values = input_view(r, l, 0), positions = input_view(r, l, 1), out = output_view(r, l);
-    int32_t from = l->inputs[0].source->height, height = l->inputs[1].source->height;
-    int32_t to = l->result->height, count = to * row_elements(&out) / p->inner, n, i;
+    view values = input_view(r, l, 0);
+    view positions = input_view(r, l, 1);
+    view out = output_view(r, l);
+    int32_t from = l->inputs[0].source->height;
+    int32_t height = l->inputs[1].source->height;
+    int32_t to = l->result->height;
+    int32_t count = to * row_elements(&out) / p->inner;
+    int32_t n;
+    int32_t i;
     for (n = 0; n < count; n++) {
         int32_t place = position_at(p, &positions, height, n, unit);
         for (i = 0; i < p->inner; i++) {
-            int32_t number = (n * p->inner) + i, y = number / out.width % to;
+            int32_t number = (n * p->inner) + i;
+            int32_t y = number / out.width % to;
             int32_t x = number % out.width;
             if ((p->result_is_map == 0) || (is_inside(rows, y) && is_inside(columns, x))) {
                 *numbered(&out, p->result_is_map, to, number, 1) =
@@ -64,7 +75,9 @@ LAYER(gather_points, gather_by, COORDINATE)
 static void place_under(const void *numbers, const footprint *under, element *to, range channels)
 {
     const pooling *p = numbers;
-    int32_t i, j, k;
+    int32_t i;
+    int32_t j;
+    int32_t k;
     for (k = 0; k < (channels.end - channels.first); k++) {
         element best = LEAST;
         int32_t found = 0;
@@ -91,10 +104,15 @@ typedef struct {
 static void unpool(const run *r, const layer *l, range rows, range columns)
 {
     const unpooling *u = l->parameters;
-    view in = input_view(r, l, 0), places = input_view(r, l, 1), out = output_view(r, l);
-    int32_t y, x, c;
+    view in = input_view(r, l, 0);
+    view places = input_view(r, l, 1);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
+    int32_t c;
     for (y = rows.first; y < rows.end; y++) {
-        const element *from = row_at(&in, y / u->size[0]), *at = row_at(&places, y / u->size[0]);
+        const element *from = row_at(&in, y / u->size[0]);
+        const element *at = row_at(&places, y / u->size[0]);
         for (x = columns.first; x < columns.end; x++) {
             int32_t pixel = (y % u->size[0] * u->size[1]) + (x % u->size[1]);
             int32_t column = x / u->size[1];

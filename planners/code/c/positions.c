@@ -1,7 +1,8 @@
 /* Inputs with scales of their own one after another along channels (0), rows (1) or columns (2), or
    in pieces (3) of a tensor that is no map. */
 typedef struct {
-    int32_t axis, pieces;
+    int32_t axis;
+    int32_t pieces;
     const table *tables; /* of each input; none where it has the scale of the result */
 } joining_by_tables;
 
@@ -18,11 +19,15 @@ static void join_by_tables(const run *r, const layer *l, range rows, range colum
 {
     const joining_by_tables *j = l->parameters;
     view out = output_view(r, l);
-    int32_t number, y, x, place = 0;
+    int32_t number;
+    int32_t y;
+    int32_t x;
+    int32_t place = 0;
     for (number = 0; number < l->input_count; number++) {
         const tensor *source = l->inputs[number].source;
         view in = input_view(r, l, number);
-        int32_t top = (j->axis == 1) ? place : 0, left = (j->axis == 2) ? place : 0;
+        int32_t top = (j->axis == 1) ? place : 0;
+        int32_t left = (j->axis == 2) ? place : 0;
         int32_t channel = (j->axis == 0) ? place : 0;
         int32_t bottom = (j->axis == 1) ? smaller(rows.end, top + source->height) : rows.end;
         int32_t right = (j->axis == 2) ? smaller(columns.end, left + source->width) : columns.end;
@@ -44,7 +49,8 @@ static void join_pieces_by_tables(const run *r, const layer *l, range rows, rang
     const joining_by_tables *j = l->parameters;
     view out = output_view(r, l);
     element *to = row_at(&out, 0);
-    int32_t number, i;
+    int32_t number;
+    int32_t i;
     for (i = 0; i < j->pieces; i++) {
         for (number = 0; number < l->input_count; number++) {
             view in = input_view(r, l, number);

@@ -1,7 +1,10 @@
 /* A convolution: the sizes of its windows, down and across, and its weights as a primitive wants
    them. padding: at the top and on the left. */
 typedef struct {
-    int32_t taps[2], stride[2], dilation[2], padding[2];
+    int32_t taps[2];
+    int32_t stride[2];
+    int32_t dilation[2];
+    int32_t padding[2];
     int32_t groups;
     const element *weights;
 } windows;
@@ -79,9 +82,15 @@ static int32_t filter_channel(const windows *c, const map *in, const map *out, i
 static void direct_map_by_map(const work *w, element *arena)
 {
     const windows *c = w->numbers;
-    const map *in = w->inputs, *out = &w->output;
+    const map *in = w->inputs;
+    const map *out = &w->output;
     const element *weight = c->weights;
-    int32_t f, channel, i, j, y, depth = filter_depth(c, in);
+    int32_t f;
+    int32_t channel;
+    int32_t i;
+    int32_t j;
+    int32_t y;
+    int32_t depth = filter_depth(c, in);
     for (f = 0; f < out->channels; f++) {
         element *to = arena + out->offset + f * out->channel;
         int32_t first = filter_channel(c, in, out, f);
@@ -106,8 +115,12 @@ static void direct_map_by_map(const work *w, element *arena)
 static void finish_row(const work *w, element *arena, int32_t f, int32_t y)
 {
     const windows *c = w->numbers;
-    const map *in = w->inputs, *out = &w->output;
-    int32_t channel, i, j, depth = filter_depth(c, in);
+    const map *in = w->inputs;
+    const map *out = &w->output;
+    int32_t channel;
+    int32_t i;
+    int32_t j;
+    int32_t depth = filter_depth(c, in);
     const element *weight = c->weights + f * depth * c->taps[0] * c->taps[1];
     const element *from = arena + in->offset + filter_channel(c, in, out, f) * in->channel;
     element *to = arena + out->offset + f * out->channel + y * out->row;
@@ -127,7 +140,8 @@ static void finish_row(const work *w, element *arena, int32_t f, int32_t y)
 
 static void direct_row_by_row(const work *w, element *arena)
 {
-    int32_t f, y;
+    int32_t f;
+    int32_t y;
     for (f = 0; f < w->output.channels; f++) {
         for (y = 0; y < w->output.height; y++) {
             finish_row(w, arena, f, y);
@@ -137,7 +151,8 @@ static void direct_row_by_row(const work *w, element *arena)
 
 static void direct_rows_of_all_filters(const work *w, element *arena)
 {
-    int32_t f, y;
+    int32_t f;
+    int32_t y;
     for (y = 0; y < w->output.height; y++) {
         for (f = 0; f < w->output.channels; f++) {
             finish_row(w, arena, f, y);
@@ -149,11 +164,18 @@ static void direct_rows_of_all_filters(const work *w, element *arena)
 static void finish_four_rows(const work *w, element *arena, int32_t f, int32_t y)
 {
     const windows *c = w->numbers;
-    const map *in = w->inputs, *out = &w->output;
-    int32_t channel, i, j, x, apart = c->stride[1] * in->column;
+    const map *in = w->inputs;
+    const map *out = &w->output;
+    int32_t channel;
+    int32_t i;
+    int32_t j;
+    int32_t x;
+    int32_t apart = c->stride[1] * in->column;
     const element *weight = c->weights + f * in->channels * c->taps[0] * c->taps[1];
     element *to = arena + out->offset + f * out->channel + y * out->row;
-    element *to1 = to + out->channel, *to2 = to1 + out->channel, *to3 = to2 + out->channel;
+    element *to1 = to + out->channel;
+    element *to2 = to1 + out->channel;
+    element *to3 = to2 + out->channel;
     for (x = 0; x < 4; x++) {
         fill_zero(to + x * out->channel, out->width);
     }
@@ -178,7 +200,8 @@ static void finish_four_rows(const work *w, element *arena, int32_t f, int32_t y
 
 static void direct_four_filters(const work *w, element *arena)
 {
-    int32_t f, y;
+    int32_t f;
+    int32_t y;
     for (f = 0; f < w->output.channels; f += 4) {
         for (y = 0; y < w->output.height; y++) {
             finish_four_rows(w, arena, f, y);
@@ -190,7 +213,9 @@ static void direct_four_filters(const work *w, element *arena)
 static void add_filters(const windows *c, const element *from, const map *in, const element *weights,
                         element *to, int32_t filters)
 {
-    int32_t channel, each = filters / c->groups, depth = filter_depth(c, in);
+    int32_t channel;
+    int32_t each = filters / c->groups;
+    int32_t depth = filter_depth(c, in);
     for (channel = 0; channel < in->channels; channel++) {
         add_scaled(to + channel / depth * each, weights + channel * each,
                    from[channel * in->channel], each, 1);
@@ -202,8 +227,15 @@ static void add_filters(const windows *c, const element *from, const map *in, co
 static void finish_places(const work *w, element *arena, int32_t y, int32_t x, int32_t places)
 {
     const windows *c = w->numbers;
-    const map *in = w->inputs, *out = &w->output;
-    int32_t i, j, channel, f, place, apart = c->stride[1] * in->column, filters = out->channels;
+    const map *in = w->inputs;
+    const map *out = &w->output;
+    int32_t i;
+    int32_t j;
+    int32_t channel;
+    int32_t f;
+    int32_t place;
+    int32_t apart = c->stride[1] * in->column;
+    int32_t filters = out->channels;
     element *to = arena + out->offset + y * out->row + x * out->column;
     fill_zero(to, places * out->column);
     for (i = 0; i < c->taps[0]; i++) {
@@ -215,8 +247,10 @@ static void finish_places(const work *w, element *arena, int32_t y, int32_t x, i
                                                      (filters / c->groups);
             if (places == 4 && column >= 0 && column + 3 * c->stride[1] < in->width) {
                 for (channel = 0; channel < in->channels; channel++, from += in->channel) {
-                    element a = arena[from], b = arena[from + apart];
-                    element d = arena[from + 2 * apart], e = arena[from + 3 * apart];
+                    element a = arena[from];
+                    element b = arena[from + apart];
+                    element d = arena[from + 2 * apart];
+                    element e = arena[from + 3 * apart];
                     for (f = 0; f < filters; f++, weight++) {
                         to[f] += a * *weight;
                         to[f + filters] += b * *weight;
@@ -237,7 +271,8 @@ static void finish_places(const work *w, element *arena, int32_t y, int32_t x, i
 
 static void direct_place_by_place(const work *w, element *arena)
 {
-    int32_t y, x;
+    int32_t y;
+    int32_t x;
     for (y = 0; y < w->output.height; y++) {
         for (x = 0; x < w->output.width; x++) {
             finish_places(w, arena, y, x, 1);
@@ -247,7 +282,9 @@ static void direct_place_by_place(const work *w, element *arena)
 
 static void direct_four_places(const work *w, element *arena)
 {
-    int32_t y, x, places;
+    int32_t y;
+    int32_t x;
+    int32_t places;
     for (y = 0; y < w->output.height; y++) {
         for (x = 0; x < w->output.width; x += places) {
             places = x + 4 <= w->output.width ? 4 : 1;
@@ -260,8 +297,13 @@ static void direct_four_places(const work *w, element *arena)
 static void direct_depthwise(const work *w, element *arena)
 {
     const windows *c = w->numbers;
-    const map *in = w->inputs, *out = &w->output;
-    int32_t y, x, i, j, k;
+    const map *in = w->inputs;
+    const map *out = &w->output;
+    int32_t y;
+    int32_t x;
+    int32_t i;
+    int32_t j;
+    int32_t k;
     for (y = 0; y < out->height; y++) {
         for (x = 0; x < out->width; x++) {
             element *to = arena + out->offset + y * out->row + x * out->column;

@@ -2,13 +2,17 @@
    whether it counts in the mean. */
 typedef struct {
     windows at;
-    int32_t is_largest, is_padded, ends[2];
+    int32_t is_largest;
+    int32_t is_padded;
+    int32_t ends[2];
 } pooling_numbers;
 
 /* How many taps along an axis count in the mean at a place. */
 static int32_t taps_counted(const pooling_numbers *n, int32_t axis, int32_t place, int32_t length)
 {
-    int32_t tap, found = 0, low = n->is_padded ? -n->at.padding[axis] : 0;
+    int32_t tap;
+    int32_t found = 0;
+    int32_t low = n->is_padded ? -n->at.padding[axis] : 0;
     int32_t high = length + (n->is_padded ? n->ends[axis] : 0);
     for (tap = 0; tap < n->at.taps[axis]; tap++) {
         int32_t at = place * n->at.stride[axis] + tap * n->at.dilation[axis] - n->at.padding[axis];
@@ -23,7 +27,8 @@ static element pooled(const work *w, const element *from, int32_t y, int32_t x)
     const pooling_numbers *n = w->numbers;
     const map *in = w->inputs;
     element found = n->is_largest ? LEAST : 0;
-    int32_t i, j;
+    int32_t i;
+    int32_t j;
     for (i = 0; i < n->at.taps[0]; i++) {
         int32_t row = row_under(&n->at, y, i, in->height);
         for (j = 0; row >= 0 && j < n->at.taps[1]; j++) {
@@ -40,8 +45,11 @@ static element pooled(const work *w, const element *from, int32_t y, int32_t x)
 static void pool_map(const work *w, element *arena)
 {
     const pooling_numbers *n = w->numbers;
-    const map *in = w->inputs, *out = &w->output;
-    int32_t c, y, x;
+    const map *in = w->inputs;
+    const map *out = &w->output;
+    int32_t c;
+    int32_t y;
+    int32_t x;
     for (y = 0; y < out->height; y++) {
         int32_t down = n->is_largest ? 1 : taps_counted(n, 0, y, in->height);
         for (x = 0; x < out->width; x++) {
@@ -63,8 +71,11 @@ typedef struct {
 static void fold_maps(const work *w, element *arena)
 {
     const folding *f = w->numbers;
-    const map *in = w->inputs, *out = &w->output;
-    int32_t c, p, places = in->height * in->width;
+    const map *in = w->inputs;
+    const map *out = &w->output;
+    int32_t c;
+    int32_t p;
+    int32_t places = in->height * in->width;
     for (c = 0; c < in->channels; c++) {
         const element *from = arena + in->offset + c * in->channel;
         element found = from[0];
@@ -85,7 +96,11 @@ static void join(const work *w, element *arena)
 {
     const joining_numbers *j = w->numbers;
     const map *out = &w->output;
-    int32_t number, c, y, x, to = out->offset;
+    int32_t number;
+    int32_t c;
+    int32_t y;
+    int32_t x;
+    int32_t to = out->offset;
     for (number = 0; number < w->input_count; number++) {
         const map *in = &w->inputs[number];
         for (c = 0; c < in->channels; c++) {
@@ -112,7 +127,9 @@ static void combine_flat(const work *w, element *arena)
 {
     const pairing *p = w->numbers;
     const map *out = &w->output;
-    int32_t number, i, count = out->channels * out->height * out->width;
+    int32_t number;
+    int32_t i;
+    int32_t count = out->channels * out->height * out->width;
     element *to = arena + out->offset;
     const element *from = arena + w->inputs->offset;
     for (number = 1; number < w->input_count; number++) {
@@ -135,7 +152,10 @@ static void combine_maps(const work *w, element *arena)
 {
     const pairing *p = w->numbers;
     const map *out = &w->output;
-    int32_t number, c, y, x;
+    int32_t number;
+    int32_t c;
+    int32_t y;
+    int32_t x;
     if (p->is_flat) {
         combine_flat(w, arena);
         return;
@@ -162,9 +182,11 @@ typedef struct {
 static void multiply_vector(const work *w, element *arena)
 {
     const product_numbers *m = w->numbers;
-    const element *from = arena + w->inputs->offset, *weights = m->weights;
+    const element *from = arena + w->inputs->offset;
+    const element *weights = m->weights;
     element *to = arena + w->output.offset;
-    int32_t unit, i;
+    int32_t unit;
+    int32_t i;
     for (unit = 0; unit < w->output.channels; unit++) {
         element sums[4] = {0};
         for (i = 0; i + 4 <= m->inputs; i += 4) {
@@ -185,8 +207,10 @@ static void softmax_vector(const work *w, element *arena)
 {
     const element *from = arena + w->inputs->offset;
     element *to = arena + w->output.offset;
-    element most = LEAST, sum = 0;
-    int32_t i, count = w->output.channels;
+    element most = LEAST;
+    element sum = 0;
+    int32_t i;
+    int32_t count = w->output.channels;
     for (i = 0; i < count; i++) {
         most = from[i] > most ? from[i] : most;
     }

@@ -2,8 +2,12 @@
    layout: CHW or HWC. The elements of a tensor that is no map are its channels. */
 typedef struct {
     int32_t offset;
-    int32_t channels, height, width;
-    int32_t channel, row, column;
+    int32_t channels;
+    int32_t height;
+    int32_t width;
+    int32_t channel;
+    int32_t row;
+    int32_t column;
 } map;
 
 /* A layer in one way: what computes it, where its tensors and its workspace lie, and what follows in
@@ -13,17 +17,23 @@ typedef struct work {
     const void *numbers;
     const map *inputs;
     map output;
-    int32_t input_count, workspace;
+    int32_t input_count;
+    int32_t workspace;
     const element *bias;
     const step *steps;
-    int32_t step_count, is_gathered;
+    int32_t step_count;
+    int32_t is_gathered;
 } work;
 
 #define BLOCK 16 /* elements on a side of what is transposed at a time */
 
 static void move_map(const element *from, const map *f, element *to, const map *t)
 {
-    int32_t channel, place, c, p, places = f->height * f->width;
+    int32_t channel;
+    int32_t place;
+    int32_t c;
+    int32_t p;
+    int32_t places = f->height * f->width;
     for (place = 0; place < places; place += BLOCK) {
         for (channel = 0; channel < f->channels; channel += BLOCK) {
             for (c = channel; c < smaller(channel + BLOCK, f->channels); c++) {
@@ -42,7 +52,9 @@ static void change_layout(const work *w, element *arena)
 
 static void add_bias(const element *bias, const map *m, element *to)
 {
-    int32_t c, p, places = m->height * m->width;
+    int32_t c;
+    int32_t p;
+    int32_t places = m->height * m->width;
     for (c = 0; m->column == 1 && c < m->channels; c++) {
         for (p = 0; p < places; p++) {
             to[c * m->channel + p] += bias[c];
@@ -82,7 +94,9 @@ static void work_on(const work *w, element *arena)
 {
     const map *m = &w->output;
     element *all = arena + m->offset;
-    int32_t number, p, places = m->height * m->width;
+    int32_t number;
+    int32_t p;
+    int32_t places = m->height * m->width;
     w->compute(w, arena);
     if (w->bias) {
         add_bias(w->bias, m, all);

@@ -1,7 +1,8 @@
 /* A matrix to read, with the steps from a row and from a column to the next. */
 typedef struct {
     const element *at;
-    int32_t down, across;
+    int32_t down;
+    int32_t across;
 } matrix;
 
 static matrix matrix_at(const element *at, int32_t down, int32_t across)
@@ -26,7 +27,9 @@ static INLINED void multiply_block(int32_t depth, matrix a, matrix b, element *c
                                    int32_t across)
 {
     element sums[DEEP][WIDE] = {{0}};
-    int32_t i, j, k;
+    int32_t i;
+    int32_t j;
+    int32_t k;
     for (k = 0; k < depth; k++) {
         const element *row = b.at + k * b.down;
 #pragma GCC unroll 4
@@ -50,7 +53,9 @@ static INLINED void multiply_block(int32_t depth, matrix a, matrix b, element *c
 static void multiply_edge(int32_t rows, int32_t columns, int32_t depth, matrix a, matrix b,
                           element *c, int32_t down, int32_t across)
 {
-    int32_t i, j, k;
+    int32_t i;
+    int32_t j;
+    int32_t k;
     for (i = 0; i < rows; i++) {
         for (j = 0; j < columns; j++) {
             element sum = 0;
@@ -65,7 +70,8 @@ static void multiply_edge(int32_t rows, int32_t columns, int32_t depth, matrix a
 static INLINED void multiply_blocks(int32_t rows, int32_t columns, int32_t depth, matrix a, matrix b,
                                     element *c, int32_t down, int32_t across)
 {
-    int32_t i, j;
+    int32_t i;
+    int32_t j;
     for (j = 0; j < columns; j += WIDE) {
         matrix there = matrix_at(b.at + j * b.across, b.down, b.across);
         int32_t wide = smaller(WIDE, columns - j);
@@ -106,7 +112,9 @@ static void multiply_matrices(int32_t rows, int32_t columns, int32_t depth, matr
    strip: output rows at a time. */
 typedef struct {
     windows at;
-    int32_t is_by_rows, is_transposed, strip;
+    int32_t is_by_rows;
+    int32_t is_transposed;
+    int32_t strip;
 } lowering;
 
 /* What some rows of windows see of some channels, with one column for each place. by_tap, by_row:
@@ -115,7 +123,11 @@ static void lower_columns(const windows *c, const map *in, const element *from, 
                           range rows, int32_t width, int32_t depth, element *to, int32_t by_tap,
                           int32_t by_row)
 {
-    int32_t channel, i, j, y, x;
+    int32_t channel;
+    int32_t i;
+    int32_t j;
+    int32_t y;
+    int32_t x;
     for (channel = 0; channel < depth; channel++, from += in->channel) {
         for (i = 0; i < c->taps[0]; i++) {
             for (j = 0; j < c->taps[1]; j++, to += by_tap) {
@@ -140,7 +152,11 @@ static void lower_columns(const windows *c, const map *in, const element *from, 
 static void lower_rows(const windows *c, const map *in, const element *from, range rows,
                        int32_t width, int32_t depth, element *to, int32_t by_row, int32_t by_place)
 {
-    int32_t channel, i, j, y, x;
+    int32_t channel;
+    int32_t i;
+    int32_t j;
+    int32_t y;
+    int32_t x;
     for (y = rows.first; y < rows.end; y++) {
         for (x = 0; x < width; x++) {
             element *tap = to + (y - rows.first) * by_row + x * by_place;
@@ -166,8 +182,11 @@ static void lower_and_multiply(const work *w, element *arena)
 {
     const lowering *l = w->numbers;
     const windows *c = &l->at;
-    const map *in = w->inputs, *out = &w->output;
-    int32_t part, depth = filter_depth(c, in), filters = out->channels / c->groups;
+    const map *in = w->inputs;
+    const map *out = &w->output;
+    int32_t part;
+    int32_t depth = filter_depth(c, in);
+    int32_t filters = out->channels / c->groups;
     int32_t seen = depth * c->taps[0] * c->taps[1];
     element *lowered = arena + w->workspace;
     range rows;
@@ -197,10 +216,12 @@ static void lower_and_multiply(const work *w, element *arena)
 static void lower_columns_only(const work *w, element *arena)
 {
     const windows *c = w->numbers;
-    const map *in = w->inputs, *out = &w->output;
+    const map *in = w->inputs;
+    const map *out = &w->output;
     windows flat = *c;
     element *lowered = arena + w->workspace;
-    int32_t y, place = in->channels * c->taps[1];
+    int32_t y;
+    int32_t place = in->channels * c->taps[1];
     int32_t seen = place * c->taps[0];
     range rows = {0, 0};
     rows.end = (out->height - 1) * c->stride[0] + c->taps[0];
@@ -225,7 +246,8 @@ static void lower_columns_only(const work *w, element *arena)
 static void multiply_map(const work *w, element *arena)
 {
     const lowering *l = w->numbers;
-    const map *in = w->inputs, *out = &w->output;
+    const map *in = w->inputs;
+    const map *out = &w->output;
     const element *weights = l->at.weights;
     multiply_matrices(out->channels, out->height * out->width, in->channels,
              l->is_transposed ? matrix_at(weights, 1, out->channels)
@@ -237,7 +259,8 @@ static void multiply_map(const work *w, element *arena)
 /* Multiply, shift, add: so many input rows and places of the kernel at a time. */
 typedef struct {
     windows at;
-    int32_t rows, taps;
+    int32_t rows;
+    int32_t taps;
 } shifting;
 
 /* Add the products of one place of the kernel where they belong. by_filter, by_place: their steps;
@@ -246,11 +269,17 @@ static void add_shifted(const work *w, element *arena, const element *products, 
                         int32_t by_place, range rows, int32_t tap)
 {
     const shifting *s = w->numbers;
-    const map *in = w->inputs, *out = &w->output;
-    int32_t down = tap / s->at.taps[1] - s->at.padding[0], y, x, f;
+    const map *in = w->inputs;
+    const map *out = &w->output;
+    int32_t down = tap / s->at.taps[1] - s->at.padding[0];
+    int32_t y;
+    int32_t x;
+    int32_t f;
     int32_t across = tap % s->at.taps[1] - s->at.padding[1];
-    int32_t top = larger(0, rows.first - down), bottom = smaller(out->height, rows.end - down);
-    int32_t left = larger(0, -across), right = smaller(out->width, in->width - across);
+    int32_t top = larger(0, rows.first - down);
+    int32_t bottom = smaller(out->height, rows.end - down);
+    int32_t left = larger(0, -across);
+    int32_t right = smaller(out->width, in->width - across);
     int32_t outer = out->column == 1 ? out->channels : 1;
     for (f = 0; f < outer; f++) {
         for (y = top; y < bottom; y++) {
@@ -272,8 +301,11 @@ static void add_shifted(const work *w, element *arena, const element *products, 
 static void multiply_and_shift(const work *w, element *arena)
 {
     const shifting *s = w->numbers;
-    const map *in = w->inputs, *out = &w->output;
-    int32_t taps = s->at.taps[0] * s->at.taps[1], tap, place;
+    const map *in = w->inputs;
+    const map *out = &w->output;
+    int32_t taps = s->at.taps[0] * s->at.taps[1];
+    int32_t tap;
+    int32_t place;
     element *products = arena + w->workspace;
     range rows;
     fill_zero(arena + out->offset, out->channels * out->height * out->width);
@@ -282,8 +314,10 @@ static void multiply_and_shift(const work *w, element *arena)
         rows.end = smaller(in->height, rows.first + s->rows);
         places = (rows.end - rows.first) * in->width;
         for (tap = 0; tap < taps; tap += s->taps) {
-            int32_t is_by_filter = out->column == 1, many = s->taps * out->channels;
-            int32_t by_filter = is_by_filter ? places : 1, by_place = is_by_filter ? 1 : many;
+            int32_t is_by_filter = out->column == 1;
+            int32_t many = s->taps * out->channels;
+            int32_t by_filter = is_by_filter ? places : 1;
+            int32_t by_place = is_by_filter ? 1 : many;
             multiply_matrices(many, places, in->channels,
                      matrix_at(s->at.weights + tap * out->channels * in->channels, in->channels, 1),
                      matrix_at(arena + in->offset + rows.first * in->row, in->channel, in->column),

@@ -1,20 +1,28 @@
 /* Along one axis, so many results of a tile: back (weights * (forth tile)), for each point. */
 typedef struct {
-    int32_t points, tile, results;
-    const element *forth, *back;
+    int32_t points;
+    int32_t tile;
+    int32_t results;
+    const element *forth;
+    const element *back;
 } transform;
 
 /* A convolution in Winograd's domain. strip: rows of tiles at a time. kernel_rows: those that a sum
    over transformed rows takes, where tiles are transformed along rows only. */
 typedef struct {
     windows at;
-    transform down, across;
-    int32_t strip, kernel_rows;
+    transform down;
+    transform across;
+    int32_t strip;
+    int32_t kernel_rows;
 } tiling_numbers;
 
 /* Steps between transformed elements: from a point, a map, a row of tiles, a tile to the next. */
 typedef struct {
-    int32_t point, map, row, tile;
+    int32_t point;
+    int32_t map;
+    int32_t row;
+    int32_t tile;
 } spacing;
 
 /* Transform the tiles of some rows of them. lanes: elements that lie side by side in input and
@@ -24,9 +32,18 @@ static INLINED void transform_lanes(const work *w, const element *arena, range r
 {
     const tiling_numbers *n = w->numbers;
     const map *in = w->inputs;
-    const transform *d = &n->down, *a = &n->across;
-    int32_t part, ty, p, q, i, x, l, length = a->results * (count - 1) + a->tile;
-    int32_t first = larger(0, -n->at.padding[1]), before = n->at.padding[1];
+    const transform *d = &n->down;
+    const transform *a = &n->across;
+    int32_t part;
+    int32_t ty;
+    int32_t p;
+    int32_t q;
+    int32_t i;
+    int32_t x;
+    int32_t l;
+    int32_t length = a->results * (count - 1) + a->tile;
+    int32_t first = larger(0, -n->at.padding[1]);
+    int32_t before = n->at.padding[1];
     int32_t end = smaller(in->width, length - before);
     for (part = 0; part < in->channels / lanes; part++) {
         for (ty = rows.first; ty < rows.end; ty++) {
@@ -79,8 +96,15 @@ static void transform_back(const tiling_numbers *n, const map *out, const elemen
                            int32_t by_point, int32_t count, element *line, element *to,
                            int32_t height, int32_t width)
 {
-    const transform *d = &n->down, *a = &n->across;
-    int32_t is_by_maps = out->column == 1, m, r, p, q, i, apart = is_by_maps ? a->results : 1;
+    const transform *d = &n->down;
+    const transform *a = &n->across;
+    int32_t is_by_maps = out->column == 1;
+    int32_t m;
+    int32_t r;
+    int32_t p;
+    int32_t q;
+    int32_t i;
+    int32_t apart = is_by_maps ? a->results : 1;
     for (m = 0; m < smaller(d->results, height); m++) {
         fill_zero(line, a->points * count);
         for (q = 0; q < a->points; q++) {
@@ -114,7 +138,10 @@ static void transform_all_back(const work *w, element *arena, range rows, int32_
 {
     const tiling_numbers *n = w->numbers;
     const map *out = &w->output;
-    int32_t f, ty, tx, tiles = (rows.end - rows.first) * count;
+    int32_t f;
+    int32_t ty;
+    int32_t tx;
+    int32_t tiles = (rows.end - rows.first) * count;
     for (ty = rows.first; ty < rows.end; ty++) {
         int32_t top = ty * n->down.results;
         element *to = arena + out->offset + top * out->row;
@@ -136,7 +163,9 @@ static void multiply_points(const work *w, int32_t points, int32_t depth, int32_
                             matrix seen, int32_t apart, element *products)
 {
     const tiling_numbers *n = w->numbers;
-    int32_t point, filters = w->output.channels, is_by_maps = w->output.column == 1;
+    int32_t point;
+    int32_t filters = w->output.channels;
+    int32_t is_by_maps = w->output.column == 1;
     for (point = 0; point < points; point++) {
         matrix there = matrix_at(seen.at + point * apart, seen.down, seen.across);
         multiply_matrices(filters, places, depth,
@@ -158,11 +187,14 @@ static int32_t line_elements(const work *w, int32_t count)
 static void tile_by_tile(const work *w, element *arena)
 {
     const tiling_numbers *n = w->numbers;
-    const map *in = w->inputs, *out = &w->output;
-    int32_t points = n->down.points * n->across.points, is_by_maps = in->column == 1;
+    const map *in = w->inputs;
+    const map *out = &w->output;
+    int32_t points = n->down.points * n->across.points;
+    int32_t is_by_maps = in->column == 1;
     int32_t count = (out->width + n->across.results - 1) / n->across.results;
     int32_t tile_rows = (out->height + n->down.results - 1) / n->down.results;
-    element *line = arena + w->workspace, *tiles = line + line_elements(w, count);
+    element *line = arena + w->workspace;
+    element *tiles = line + line_elements(w, count);
     range rows;
     for (rows.first = 0; rows.first < tile_rows; rows.first = rows.end) {
         int32_t places;
@@ -186,11 +218,17 @@ static void tile_by_tile(const work *w, element *arena)
 static void row_by_row_of_tiles(const work *w, element *arena)
 {
     const tiling_numbers *n = w->numbers;
-    const map *in = w->inputs, *out = &w->output;
-    int32_t points = n->across.points, channels = in->channels, depth = n->kernel_rows * channels;
+    const map *in = w->inputs;
+    const map *out = &w->output;
+    int32_t points = n->across.points;
+    int32_t channels = in->channels;
+    int32_t depth = n->kernel_rows * channels;
     int32_t count = (out->width + n->across.results - 1) / n->across.results;
-    element *line = arena + w->workspace, *tiles = line + line_elements(w, count), *products;
-    range rows = {0, 0}, row;
+    element *line = arena + w->workspace;
+    element *tiles = line + line_elements(w, count);
+    element *products;
+    range rows = {0, 0};
+    range row;
     spacing by;
     rows.end = out->height - 1 + n->kernel_rows;
     by.point = rows.end * channels * count;

@@ -1,8 +1,16 @@
 /* A product over the last axis of the first input: with the last but one of the second input, or with
    trained integers, column by column. Axes: batch, rows, columns. */
 typedef struct {
-    int32_t batches, rows, inner, columns;
-    int32_t left_steps[3], left_is_map, right_steps[3], right_is_map, to_steps[3], to_is_map;
+    int32_t batches;
+    int32_t rows;
+    int32_t inner;
+    int32_t columns;
+    int32_t left_steps[3];
+    int32_t left_is_map;
+    int32_t right_steps[3];
+    int32_t right_is_map;
+    int32_t to_steps[3];
+    int32_t to_is_map;
 } axes_of_product;
 
 /* What makes some columns of a row of the result, `at` the first of them. */
@@ -18,9 +26,12 @@ static int is_dense(const int32_t *steps, int32_t is_map)
 static void multiply_rows(const run *r, const layer *l, range rows, range columns, making make)
 {
     const axes_of_product *p = l->parameters;
-    view left = input_view(r, l, 0), out = output_view(r, l);
+    view left = input_view(r, l, 0);
+    view out = output_view(r, l);
     view right = (l->input_count > 1) ? input_view(r, l, 1) : left;
-    int32_t first = p->to_is_map ? rows.first : 0, end = p->to_is_map ? rows.end : p->rows, at[3];
+    int32_t first = p->to_is_map ? rows.first : 0;
+    int32_t end = p->to_is_map ? rows.end : p->rows;
+    int32_t at[3];
     at[2] = 0;
     for (at[0] = 0; at[0] < p->batches; at[0]++) {
         for (at[1] = first; at[1] < end; at[1]++) {
@@ -68,7 +79,8 @@ static void multiply_row(const void *numbers, const view *left, const view *righ
 {
     const trained_product *t = numbers;
     const axes_of_product *p = &t->axes;
-    int32_t at[3], k;
+    int32_t at[3];
+    int32_t k;
     range all = {0, 0};
     (void)right;
     at[0] = from[0];
@@ -105,7 +117,10 @@ LAYER(multiply_by_trained, multiply_rows, multiply_row)
 
 typedef struct {
     axes_of_product axes; /* first, as for all products */
-    int32_t zero[2], zero_out, multiplier, exponent;
+    int32_t zero[2];
+    int32_t zero_out;
+    int32_t multiplier;
+    int32_t exponent;
 } product_of_two;
 
 static void multiply_two(const void *numbers, const view *left, const view *right, const view *out,
@@ -113,7 +128,8 @@ static void multiply_two(const void *numbers, const view *left, const view *righ
 {
     const product_of_two *t = numbers;
     const axes_of_product *p = &t->axes;
-    int32_t at[3], k;
+    int32_t at[3];
+    int32_t k;
     at[0] = from[0];
     at[1] = from[1];
     for (at[2] = 0; at[2] < p->columns; at[2]++) {
@@ -133,14 +149,20 @@ LAYER(multiply_both, multiply_rows, multiply_two)
    row of the second input; values are sums over its rows, each times a score. */
 typedef struct {
     attention at;
-    int32_t sums_rows, zero[2];
+    int32_t sums_rows;
+    int32_t zero[2];
 } attending;
 
 typedef struct {
     const attending *numbers;
     const element *left;
     const view *right;
-    int32_t first, head, inner, all, sizes; /* sums of the first factors, and of their sizes */
+    /* sums of the first factors, and of their sizes */
+    int32_t first;
+    int32_t head;
+    int32_t inner;
+    int32_t all;
+    int32_t sizes;
 } meeting;
 
 typedef void (*storing)(const meeting *, int32_t result, int32_t sum, element *to);
@@ -152,7 +174,8 @@ static int32_t first_factor(const meeting *m, int32_t k)
 
 static int32_t other_factor(const meeting *m, int32_t result, int32_t k)
 {
-    int32_t row = m->numbers->sums_rows ? k : result, place = m->numbers->sums_rows ? result : k;
+    int32_t row = m->numbers->sums_rows ? k : result;
+    int32_t place = m->numbers->sums_rows ? result : k;
     return head_at(m->right, m->first + row, m->head, m->numbers->at.width)[place] -
            m->numbers->zero[1];
 }
@@ -173,7 +196,8 @@ static void begin_meeting(meeting *m)
 static void add_meetings(const meeting *m, int32_t result, int32_t count, int32_t *sums)
 {
     const attending *a = m->numbers;
-    int32_t k, i;
+    int32_t k;
+    int32_t i;
     for (k = 0; a->sums_rows && (k < m->inner); k++) {
         const element *other = head_at(m->right, m->first + k, m->head, a->at.width) + result;
         int32_t value = first_factor(m, k);
@@ -192,8 +216,15 @@ static void add_meetings(const meeting *m, int32_t result, int32_t count, int32_
 static void attend(const run *r, const layer *l, range rows, range columns, storing store_sum)
 {
     const attending *a = l->parameters;
-    view left = input_view(r, l, 0), right = input_view(r, l, 1), out = output_view(r, l);
-    int32_t y, x, i, done, count, results = a->sums_rows ? a->at.width : a->at.keys;
+    view left = input_view(r, l, 0);
+    view right = input_view(r, l, 1);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
+    int32_t i;
+    int32_t done;
+    int32_t count;
+    int32_t results = a->sums_rows ? a->at.width : a->at.keys;
     meeting m;
     m.numbers = a;
     m.right = &right;
@@ -220,7 +251,9 @@ static void attend(const run *r, const layer *l, range rows, range columns, stor
 
 typedef struct {
     attending numbers; /* first, as for all attention */
-    int32_t zero_out, multiplier, exponent;
+    int32_t zero_out;
+    int32_t multiplier;
+    int32_t exponent;
 } attending_in_fixed;
 
 static void store_rescaled(const meeting *m, int32_t result, int32_t sum, element *to)

@@ -3,8 +3,13 @@
 static int32_t quantised(const float *value, uint32_t mantissa, int32_t exponent, int32_t zero,
                          int32_t least, int32_t most)
 {
-    uint32_t bits, dividend, quotient = 0U;
-    int32_t power, shift, i, result;
+    uint32_t bits;
+    uint32_t dividend;
+    uint32_t quotient = 0U;
+    int32_t power;
+    int32_t shift;
+    int32_t i;
+    int32_t result;
     (void)memcpy(&bits, value, sizeof bits);
     dividend = (bits & 0x7FFFFFU) | 0x800000U;
     power = (int32_t)((bits >> 23) & 0xFFU);

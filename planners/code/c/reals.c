@@ -5,10 +5,22 @@ enum { BLOCK = 16 };
 BY_LANES static void add_sixteen_products(element *restrict sums, const element *restrict values,
                                  const element *restrict weights, int32_t count, int32_t stride)
 {
-    element a = sums[0], b = sums[1], c = sums[2], d = sums[3];
-    element e = sums[4], f = sums[5], g = sums[6], h = sums[7];
-    element i = sums[8], j = sums[9], k = sums[10], l = sums[11];
-    element m = sums[12], n = sums[13], o = sums[14], p = sums[15];
+    element a = sums[0];
+    element b = sums[1];
+    element c = sums[2];
+    element d = sums[3];
+    element e = sums[4];
+    element f = sums[5];
+    element g = sums[6];
+    element h = sums[7];
+    element i = sums[8];
+    element j = sums[9];
+    element k = sums[10];
+    element l = sums[11];
+    element m = sums[12];
+    element n = sums[13];
+    element o = sums[14];
+    element p = sums[15];
     const element *end = values + count;
     for (; values < end; values++) {
         element v = *values;
@@ -51,8 +63,14 @@ BY_LANES static void add_sixteen_products(element *restrict sums, const element 
 BY_LANES static void add_eight_products(element *restrict sums, const element *restrict values,
                                const element *restrict weights, int32_t count, int32_t stride)
 {
-    element a = sums[0], b = sums[1], c = sums[2], d = sums[3];
-    element e = sums[4], f = sums[5], g = sums[6], h = sums[7];
+    element a = sums[0];
+    element b = sums[1];
+    element c = sums[2];
+    element d = sums[3];
+    element e = sums[4];
+    element f = sums[5];
+    element g = sums[6];
+    element h = sums[7];
     const element *end = values + count;
     for (; values < end; values++) {
         element v = *values;
@@ -79,7 +97,9 @@ BY_LANES static void add_eight_products(element *restrict sums, const element *r
 static void add_products(element *restrict sums, const element *restrict values,
                          const element *restrict weights, int32_t count, int32_t block)
 {
-    int32_t i, j, done = 0;
+    int32_t i;
+    int32_t j;
+    int32_t done = 0;
     for (; (block - done) >= 16; done += 16) {
         add_sixteen_products(sums + done, values, weights + done, count, block);
     }
@@ -97,15 +117,22 @@ static void add_products(element *restrict sums, const element *restrict values,
 /* weights: group by group, block by block of filters, tap by tap, input channel by channel. */
 typedef struct {
     window at;
-    int32_t groups, group_inputs, group_filters;
-    const element *weights, *bias;
+    int32_t groups;
+    int32_t group_inputs;
+    int32_t group_filters;
+    const element *weights;
+    const element *bias;
 } convolution;
 
 /* Add to the sums of a block of filters what lies under a window. */
 static void add_window(const convolution *c, const footprint *under, element *sums,
                        const element *weights, int32_t channel, int32_t block)
 {
-    int32_t i, j, taps, inputs = c->group_inputs, size = inputs * block;
+    int32_t i;
+    int32_t j;
+    int32_t taps;
+    int32_t inputs = c->group_inputs;
+    int32_t size = inputs * block;
     int32_t is_dense = under->step == inputs;
     for (i = under->down.first; i < under->down.end; i++) {
         const element *row = under->rows[i] + channel;
@@ -132,8 +159,10 @@ static void convolve_place(const void *numbers, const footprint *under, element 
                            range channels)
 {
     const convolution *c = numbers;
-    int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs, block;
-    int32_t first = channels.first, g = first / c->group_filters;
+    int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs;
+    int32_t block;
+    int32_t first = channels.first;
+    int32_t g = first / c->group_filters;
     const element *weights = c->weights + (first * of_filter);
     for (; first < channels.end; first += block) {
         int32_t end = (g + 1) * c->group_filters;
@@ -156,9 +185,16 @@ enum { LANES = 8 };
 BY_LANES static void add_eight_lanes(const convolution *of, const footprint *under, int32_t from,
                                      int32_t first, element *restrict sums)
 {
-    element a = sums[0], b = sums[1], c = sums[2], d = sums[3];
-    element e = sums[4], f = sums[5], g = sums[6], h = sums[7];
-    int32_t i, j;
+    element a = sums[0];
+    element b = sums[1];
+    element c = sums[2];
+    element d = sums[3];
+    element e = sums[4];
+    element f = sums[5];
+    element g = sums[6];
+    element h = sums[7];
+    int32_t i;
+    int32_t j;
     for (i = under->down.first; i < under->down.end; i++) {
         const element *with = of->weights + first;
         with += ((i * of->at.taps[1]) + under->across.first) * of->groups;
@@ -188,7 +224,9 @@ BY_LANES static void add_eight_lanes(const convolution *of, const footprint *und
 static void add_few_lanes(const convolution *c, const footprint *under, int32_t from, int32_t first,
                           int32_t lanes, element *restrict sums)
 {
-    int32_t i, j, k;
+    int32_t i;
+    int32_t j;
+    int32_t k;
     for (i = under->down.first; i < under->down.end; i++) {
         for (j = under->across.first; j < under->across.end; j++) {
             const element *values = under->rows[i] + column_under(under, j) + from;
@@ -204,7 +242,8 @@ static void depthwise_place(const void *numbers, const footprint *under, element
                             range channels)
 {
     const convolution *c = numbers;
-    int32_t from, count = channels.end - channels.first;
+    int32_t from;
+    int32_t count = channels.end - channels.first;
     fill_with_bias(to, c->bias, channels.first, count);
     for (from = 0; from < count; from += LANES) {
         int32_t first = channels.first + from;
@@ -222,7 +261,9 @@ static void add_transposed(const convolution *c, const view *in, int32_t height,
                            int32_t x, element *sums, const element *weights, int32_t channel,
                            int32_t block)
 {
-    int32_t i, j, size = c->group_inputs * block;
+    int32_t i;
+    int32_t j;
+    int32_t size = c->group_inputs * block;
     for (i = 0; i < c->at.taps[0]; i++) {
         int32_t row = source_of(&c->at, 0, y, i, height);
         for (j = 0; (row >= 0) && (j < c->at.taps[1]); j++) {
@@ -238,8 +279,12 @@ static void add_transposed(const convolution *c, const view *in, int32_t height,
 static void transposed_conv(const run *r, const layer *l, range rows, range columns)
 {
     const convolution *c = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, g, done;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
+    int32_t g;
+    int32_t done;
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             element *place = row_at(&out, y) + column_at(&out, x);
@@ -262,7 +307,11 @@ static void transposed_conv(const run *r, const layer *l, range rows, range colu
 
 static void mean_under(const void *numbers, const footprint *under, element *to, range channels)
 {
-    int32_t i, j, k, many = counted(numbers, under), count = channels.end - channels.first;
+    int32_t i;
+    int32_t j;
+    int32_t k;
+    int32_t many = counted(numbers, under);
+    int32_t count = channels.end - channels.first;
     fill_with_bias(to, NULL, 0, count);
     for (i = under->down.first; i < under->down.end; i++) {
         for (j = under->across.first; j < under->across.end; j++) {
@@ -282,16 +331,20 @@ LAYER(average_pool, all_windows, mean_under)
 /* weights: block by block of units, place by place of the input as it lies. */
 typedef struct {
     int32_t units;
-    const element *weights, *bias;
+    const element *weights;
+    const element *bias;
 } matrix;
 
 static void fully_connected(const run *r, const layer *l, range rows, range columns)
 {
     const matrix *m = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
     element *place = row_at(&out, 0);
     const element *weights = m->weights;
-    int32_t done, i, y;
+    int32_t done;
+    int32_t i;
+    int32_t y;
     (void)rows;
     (void)columns;
     for (done = 0; done < m->units; done += BLOCK) {
@@ -311,7 +364,8 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
 static void sum_fully(const run *r, const layer *l, range rows, range columns)
 {
     const matrix *m = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
     element *sums = (element *)(void *)AT(r, r->stage->sums);
     int32_t i;
     (void)columns;
@@ -331,7 +385,9 @@ static void sum_fully(const run *r, const layer *l, range rows, range columns)
 
 /* Sums, means or the largest of each feature map, of places before some row and column. */
 typedef struct {
-    int32_t rows, columns, is_largest;
+    int32_t rows;
+    int32_t columns;
+    int32_t is_largest;
     element scale;
 } summing;
 
@@ -347,10 +403,12 @@ static void sum_into(element *sum, const summing *s, element value)
 static void sum_row(const run *r, const layer *l, range rows, range columns)
 {
     const summing *s = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
     element *sums = (element *)(void *)AT(r, r->stage->sums);
     const element *row = row_at(&in, rows.first);
-    int32_t i, x;
+    int32_t i;
+    int32_t x;
     (void)columns;
     for (i = 0; (r->firing == 0) && (i < in.channels); i++) {
         sums[i] = s->is_largest ? LEAST : 0;
@@ -378,7 +436,9 @@ static void sum_block(const run *r, const layer *l, const element *weights, int3
     const summing *s = l->parameters;
     view in = input_view(r, maps, 0);
     footprint under;
-    int32_t y, x, i;
+    int32_t y;
+    int32_t x;
+    int32_t i;
     under.height = maps->inputs[0].source->height;
     under.width = in.width;
     for (y = 0; y < s->rows; y++) {
@@ -403,7 +463,10 @@ static void sum_channels(const run *r, const layer *l, range rows, range columns
     view out = output_view(r, l);
     element *place = row_at(&out, 0);
     const element *weights = c->weights;
-    int32_t g, done, i, first = 0;
+    int32_t g;
+    int32_t done;
+    int32_t i;
+    int32_t first = 0;
     (void)rows;
     (void)columns;
     for (g = 0; g < c->groups; g++) {

@@ -15,7 +15,8 @@ static port port_of(const instance *state, uint32_t channel, uint32_t from, uint
 /* The view of an end in a phase; an output has its place before the inputs give theirs back. */
 static port view_of(instance *state, const end *e, uint32_t phase)
 {
-    uint32_t moved = rate_of(&e->moved, phase), held = state->held[e->channel];
+    uint32_t moved = rate_of(&e->moved, phase);
+    uint32_t held = state->held[e->channel];
     uint32_t kept = state->kept[e->channel];
     port found;
     if (e->is_output) {
@@ -34,7 +35,9 @@ static port view_of(instance *state, const end *e, uint32_t phase)
 
 static void move_on(instance *state, const end *e, uint32_t phase)
 {
-    uint32_t moved = rate_of(&e->moved, phase), released, *first = &state->first[e->channel];
+    uint32_t moved = rate_of(&e->moved, phase);
+    uint32_t released;
+    uint32_t *first = &state->first[e->channel];
     if (e->is_output) {
         state->held[e->channel] += moved;
         return;
@@ -51,7 +54,8 @@ static void fire(instance *state, uint32_t number)
 {
     const actor *a = &actors[number];
     const end *e = &ends[a->first_end];
-    uint32_t phase = state->phase[number], place;
+    uint32_t phase = state->phase[number];
+    uint32_t place;
     port ports[MOST_ENDS] = {{0, 0, 0, 0, 0, 0}};
     for (place = 0; place < a->ends; place++) {
         ports[place] = view_of(state, &e[place], phase);
@@ -65,13 +69,15 @@ static void fire(instance *state, uint32_t number)
 
 /* An actor among others that take turns, and how often it fires. */
 typedef struct {
-    uint32_t actor, firings;
+    uint32_t actor;
+    uint32_t firings;
 } turn;
 
 /* Whether a channel joins two of these actors. */
 static int is_inside(const turn *turns, uint32_t count, uint32_t channel)
 {
-    uint32_t place, found = 0;
+    uint32_t place;
+    uint32_t found = 0;
     for (place = 0; place < count; place++) {
         found += turns[place].actor == rings[channel].producer;
         found += turns[place].actor == rings[channel].consumer;
@@ -85,7 +91,8 @@ static int can_fire(const instance *state, const turn *turns, uint32_t count, ui
     const end *e = &ends[a->first_end];
     uint32_t place;
     for (place = 0; place < a->ends; place++) {
-        uint32_t channel = e[place].channel, moved = rate_of(&e[place].moved, state->phase[number]);
+        uint32_t channel = e[place].channel;
+        uint32_t moved = rate_of(&e[place].moved, state->phase[number]);
         if (!is_inside(turns, count, channel)) {
             continue;
         }
@@ -101,7 +108,8 @@ static int can_fire(const instance *state, const turn *turns, uint32_t count, ui
 /* Fire the first that can, until all have fired as often as they are to. */
 static void take_turns(instance *state, const turn *turns, uint32_t count)
 {
-    uint32_t fired[MOST_TURNS] = {0}, place = 0;
+    uint32_t fired[MOST_TURNS] = {0};
+    uint32_t place = 0;
     while (place < count) {
         if (fired[place] < turns[place].firings &&
             can_fire(state, turns, count, turns[place].actor)) {

@@ -26,7 +26,8 @@ static int32_t made_by(const stage *s, int32_t firings)
 /* Rows of each layer of a stage that a firing computes, then those it reads of other stages. */
 static void find_ranges(const stage *s, int32_t firing, range *found)
 {
-    int32_t number, place;
+    int32_t number;
+    int32_t place;
     for (number = 0; number < (s->layer_count + s->source_count); number++) {
         found[number].end = 0;
         found[number].first = 0;
@@ -81,7 +82,8 @@ static int32_t still_needs(const instance *state, const reader *who, int32_t hei
 /* The first row of a line that any stage still needs. */
 static int32_t first_needed(const instance *state, const tensor *t, int32_t made)
 {
-    int32_t number, first = made;
+    int32_t number;
+    int32_t first = made;
     for (number = 0; number < t->readers; number++) {
         const reader *who = &readers[t->first_reader + number];
         first = smaller(first, still_needs(state, who, t->height));
@@ -99,7 +101,8 @@ typedef struct {
 static int32_t next_stage(const instance *state, int32_t asking, queue *q)
 {
     range found[MOST_RANGES];
-    int32_t number = 0, next = asking;
+    int32_t number = 0;
+    int32_t next = asking;
     const stage *s = &stages[next];
     find_ranges(s, state->fired[next - groups[state->group].first_stage], found);
     while (number < s->source_count) {
@@ -176,7 +179,8 @@ static void work(const run *r, const element *row)
         return;
     }
     if (HAS_COPIES && (s->course == COPIED)) {
-        view from = tensor_view(r, s->sources[0].source), to = tensor_view(r, s->result);
+        view from = tensor_view(r, s->sources[0].source);
+        view to = tensor_view(r, s->result);
         int32_t place;
         for (place = r->made.first; place < r->made.end; place++) {
             COPY_ROW(row_at(&to, place), row_at(&from, place), s->result->stride);
@@ -218,7 +222,8 @@ static void copy_weights(instance *state, int32_t begin)
 static const stage *with_copies(const instance *state, const stage *s, stage *own, layer *of,
                                 movable *numbers)
 {
-    int32_t number, found = 0;
+    int32_t number;
+    int32_t found = 0;
     for (number = 0; number < MOVED; number++) {
         const weights_copy *m = &weights_copies[number];
         if (m->of && (m->of >= s->layers) && (m->of < (s->layers + s->layer_count))) {
@@ -252,7 +257,8 @@ static void set_staged(instance *state, const run *r, int is_bottom)
 /* Copy the rows that a firing made into the other rings of their tensor. */
 static void give_copies(const run *r)
 {
-    int32_t number, row;
+    int32_t number;
+    int32_t row;
     view from = tensor_view(r, r->stage->result);
     for (number = 0; number < DUPLICATES; number++) {
         if (duplicates[number].of == r->stage->result) {
@@ -270,8 +276,10 @@ INLINED static void fire(instance *state, int32_t number, const element *row)
     const group *g = &groups[state->group];
     const stage *s = &stages[number];
     int32_t firing = state->fired[number - g->first_stage];
-    int32_t made = made_by(s, firing), rows = made_by(s, firing + 1) - made;
-    int32_t bottom = 0, staged;
+    int32_t made = made_by(s, firing);
+    int32_t rows = made_by(s, firing + 1) - made;
+    int32_t bottom = 0;
+    int32_t staged;
     int is_bottom = 0;
     range before;
     run r;
@@ -332,7 +340,9 @@ static void take_rows_over(instance *state)
         const variable *v = &variables[number];
         if (v->group == state->group) {
             uint16_t *oldest = &state->oldest[number];
-            int32_t rows = v->kept->height, fresh = smaller(v->made->height, rows), row;
+            int32_t rows = v->kept->height;
+            int32_t fresh = smaller(v->made->height, rows);
+            int32_t row;
             const element *from = BASE(state, v->made);
             from += (v->made->height - fresh) * v->made->stride;
             for (row = 0; row < fresh; row++) {
@@ -347,7 +357,8 @@ static void take_rows_over(instance *state)
 /* What stays from frame to frame, as before the first frame. */
 static void begin_kept(instance *state)
 {
-    int32_t number, time;
+    int32_t number;
+    int32_t time;
     for (number = 0; number < BEGINNINGS; number++) {
         const beginning *b = &beginnings[number];
         for (time = 0; time < b->times; time++) {
@@ -399,7 +410,8 @@ static int advance(instance *state, const element *row, int32_t end)
         const group *g = &groups[state->group];
         queue q = {{0}, 0};
         while (state->last > 0U) {
-            int32_t number = (int32_t)state->last - 1, last = g->first_stage + number;
+            int32_t number = (int32_t)state->last - 1;
+            int32_t last = g->first_stage + number;
             if ((int32_t)state->fired[number] == stages[last].firings) {
                 state->last--;
                 continue;

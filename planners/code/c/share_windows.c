@@ -18,9 +18,12 @@ static void sum_parts(const run *r, const layer *l, range rows, range columns)
     const sliced *p = l->parameters;
     convolution c = *(const convolution *)p->of;
     range share = share_at(r, p);
-    view in = input_view(r, l, 0), out = output_view(r, l);
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
     footprint under;
-    int32_t y, x, is_last = (r->part + 1) == p->parts;
+    int32_t y;
+    int32_t x;
+    int32_t is_last = (r->part + 1) == p->parts;
     c.group_inputs = share.end - share.first;
     c.weights += share.first * c.at.taps[0] * c.at.taps[1] * c.group_filters;
     under.height = l->inputs[0].source->height;

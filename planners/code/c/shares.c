@@ -2,7 +2,10 @@
    its input's channels gives. channels: that are shared. parts: of the stage, which sums them up in
    its layer `adds_up`. of: the layer's own numbers. */
 typedef struct {
-    int32_t channels, share, parts, adds_up;
+    int32_t channels;
+    int32_t share;
+    int32_t parts;
+    int32_t adds_up;
     const void *of;
 } sliced;
 
@@ -40,8 +43,10 @@ typedef void (*place_maker)(const void *numbers, const element *from, element *t
 static void make_region(const run *r, const layer *l, range rows, range columns, place_maker make,
                         int32_t most)
 {
-    int32_t y, x;
-    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y;
+    int32_t x;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
     int32_t at_once = smaller(places_at_once(&in, columns), places_at_once(&out, columns));
     at_once = smaller(at_once, most);
     for (y = rows.first; y < rows.end; y++) {
@@ -73,8 +78,11 @@ static void share_places(const run *r, const layer *l, range rows, range columns
 {
     const sliced *p = l->parameters;
     range share = share_at(r, p);
-    int32_t y, x, count = share.end - share.first;
-    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y;
+    int32_t x;
+    int32_t count = share.end - share.first;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             const element *from = row_at(&in, y) + column_at(&in, x);

@@ -5,7 +5,9 @@ static void sum_part(const run *r, const convolution *c, const footprint *under,
 {
     const trained *weights = c->weights;
     element *kept = AT(r, (r->strips + r->stage->sums + 3) / 4 * 4);
-    int32_t i, first, block;
+    int32_t i;
+    int32_t first;
+    int32_t block;
     total sums[BLOCK];
     for (first = 0; first < c->group_filters; first += block) {
         block = smaller(c->group_filters - first, BLOCK);

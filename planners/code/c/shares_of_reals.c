@@ -5,7 +5,8 @@ static void sum_part(const run *r, const convolution *c, const footprint *under,
 {
     const element *weights = c->weights;
     element *sums = (element *)(void *)AT(r, r->strips + r->stage->sums) + at;
-    int32_t first, block;
+    int32_t first;
+    int32_t block;
     for (first = 0; first < c->group_filters; first += block) {
         block = smaller(BLOCK, c->group_filters - first);
         if (r->part == 0) {

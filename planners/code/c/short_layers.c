@@ -13,7 +13,11 @@ LAYER(curve_region, make_rows, curve_cell)
 
 /* Integers times one of two numbers: those below zero, and the others. sign: of the first kind. */
 typedef struct {
-    int32_t multiplier, exponent, below_multiplier, below_exponent, sign;
+    int32_t multiplier;
+    int32_t exponent;
+    int32_t below_multiplier;
+    int32_t below_exponent;
+    int32_t sign;
 } bending;
 
 static void bend_cell(const void *numbers, const element *from, element *to, int32_t count,
@@ -38,8 +42,10 @@ LAYER(bend_region, make_rows, bend_cell)
 /* A softmax by tables of 513 values: exponentials of -10 to 0, and 1 / (1 + x). */
 typedef struct {
     cube axes; /* first, as for all functions over axes */
-    const int32_t *powers, *reciprocals;
-    int32_t multiplier, exponent;
+    const int32_t *powers;
+    const int32_t *reciprocals;
+    int32_t multiplier;
+    int32_t exponent;
 } softmax_by_tables;
 
 static int32_t between(const int32_t *values, int32_t value)
@@ -57,7 +63,11 @@ static void softmax_short_fold(const cube *c, const view *in, const view *out, c
                                range rows)
 {
     const softmax_by_tables *s = (const softmax_by_tables *)(const void *)c;
-    int32_t inner[3], most, sum = 0, lead = 0, share;
+    int32_t inner[3];
+    int32_t most;
+    int32_t sum = 0;
+    int32_t lead = 0;
+    int32_t share;
     begin_fold(c, place, inner);
     most = largest_inside(c, in, inner);
     do {

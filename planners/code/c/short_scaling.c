@@ -10,7 +10,10 @@ typedef struct {
     const bias_sum *bias;
     const int32_t *multipliers;
     const int8_t *exponents;
-    int32_t zero_in, is_wide, least, most;
+    int32_t zero_in;
+    int32_t is_wide;
+    int32_t least;
+    int32_t most;
 #if WEIGHTS_HAVE_ZEROS
     int32_t zero_with; /* of the weights */
 #endif
@@ -44,7 +47,9 @@ static void store_sums(element *to, const total *sums, const scaling *s, int32_t
 {
     int32_t i;
     for (i = 0; i < count; i++) {
-        int32_t multiplier = s->multipliers[first + i], exponent = s->exponents[first + i], value;
+        int32_t multiplier = s->multipliers[first + i];
+        int32_t exponent = s->exponents[first + i];
+        int32_t value;
 #if SUMS_ROUND_ONCE
         if (s->rounds_once != 0) {
             int32_t further = (s->further != NULL) ? s->further[first + i] : 0;

@@ -2,8 +2,10 @@
    is no number the least. No rounding mode, no library, no fused operation can change it. */
 static int32_t nearest_even(float value)
 {
-    uint32_t bits, whole;
-    int32_t exponent, found;
+    uint32_t bits;
+    uint32_t whole;
+    int32_t exponent;
+    int32_t found;
     (void)memcpy(&bits, &value, sizeof bits);
     exponent = (int32_t)((bits >> 23) & 255);
     whole = (bits & UINT32_C(8388607)) | UINT32_C(8388608);
@@ -39,7 +41,10 @@ typedef struct {
 #endif
     const bias_sum *bias;
     const float *factors;
-    int32_t zero_in, zero_out, least, most;
+    int32_t zero_in;
+    int32_t zero_out;
+    int32_t least;
+    int32_t most;
 #if WEIGHTS_HAVE_ZEROS
     int32_t zero_with; /* of the weights */
 #endif
@@ -58,8 +63,10 @@ static void store_sums(element *to, const total *sums, const scaling *s, int32_t
 /* The mean of many with another scale. */
 typedef struct {
     int32_t count;
-    float given, result;
-    int32_t zero_in, zero_out;
+    float given;
+    float result;
+    int32_t zero_in;
+    int32_t zero_out;
 } averaging;
 
 static element mean_in_steps(int32_t sum, int32_t count, const averaging *a)

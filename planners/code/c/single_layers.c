@@ -7,7 +7,10 @@ typedef struct {
 static void scaled_under(const void *numbers, const footprint *under, element *to, range channels)
 {
     const scaled_pooling *s = numbers;
-    int32_t i, j, k, many = counted(&s->under, under);
+    int32_t i;
+    int32_t j;
+    int32_t k;
+    int32_t many = counted(&s->under, under);
     for (k = 0; k < (channels.end - channels.first); k++) {
         int32_t sum = 0;
         for (i = under->down.first; i < under->down.end; i++) {
@@ -26,9 +29,12 @@ LAYER(pool_scaled_share, share_windows, scaled_under)
 /* Real numbers times a factor of their channel, plus an offset of it; where there are no offsets only
    those below zero, and nothing is added. */
 typedef struct {
-    const float *factors, *offsets;
-    float given, result;
-    int32_t zero_in, zero_out;
+    const float *factors;
+    const float *offsets;
+    float given;
+    float result;
+    int32_t zero_in;
+    int32_t zero_out;
 } changing;
 
 static void change_cell(const void *numbers, const element *from, element *to, int32_t count,
@@ -64,7 +70,8 @@ enum { REAL_SUM, REAL_DIFFERENCE, REAL_PRODUCT, REAL_QUOTIENT, REAL_LARGEST, REA
 
 typedef struct {
     real_operand each[2];
-    int32_t places, kind;
+    int32_t places;
+    int32_t kind;
     float scale;
     int32_t zero;
 } joining_reals;
@@ -99,9 +106,13 @@ static float of_two_reals(int32_t kind, float one, float other)
 static void combine_in_single(const run *r, const layer *l, range rows, range columns)
 {
     const joining_reals *p = l->parameters;
-    view whole = output_view(r, l), out = whole, in[2];
+    view whole = output_view(r, l);
+    view out = whole;
+    view in[2];
     range all = columns;
-    int32_t y, x, c;
+    int32_t y;
+    int32_t x;
+    int32_t c;
     for (c = 0; c < 2; c++) {
         in[c] = p->each[c].reals ? out : input_view(r, l, p->each[c].at.input);
     }
@@ -141,7 +152,8 @@ static void share_fold(const cube *c, const view *in, const view *out, const int
                        range rows)
 {
     const sharing_by_table *s = (const sharing_by_table *)(const void *)c;
-    int32_t inner[3], most;
+    int32_t inner[3];
+    int32_t most;
     uint64_t sum = 0;
     begin_fold(c, place, inner);
     most = largest_inside(c, in, inner);
@@ -181,8 +193,11 @@ LAYER(round_region, make_rows, round_cell)
 static void widen_region(const run *r, const layer *l, range rows, range columns)
 {
     const rounding *p = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, c;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
+    int32_t c;
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             const element *from = row_at(&in, y) + column_at(&in, x);
@@ -196,8 +211,10 @@ static void widen_region(const run *r, const layer *l, range rows, range columns
 
 /* Integers with another scale: as real numbers, then rounded. */
 typedef struct {
-    float given, result;
-    int32_t zero_in, zero_out;
+    float given;
+    float result;
+    int32_t zero_in;
+    int32_t zero_out;
 } restating;
 
 static void restate_cell(const void *numbers, const element *from, element *to, int32_t count,
@@ -228,8 +245,10 @@ static void step_look_up(const step *s, element *v, int32_t count, int32_t chann
 static void look_up_integers(const run *r, const layer *l, range rows, range columns)
 {
     const embedding *e = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             int32_t place = (int32_t)real_at(row_at(&in, y) + column_at(&in, x), 0);

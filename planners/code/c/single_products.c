@@ -6,10 +6,15 @@ typedef struct {
     axes_of_product axes; /* first, as for all products */
     const trained *values;
     const int32_t *bias;
-    const float *steps, *ratios;
+    const float *steps;
+    const float *ratios;
     int32_t has_many;
-    int32_t zero[2], zero_out, most, block;
-    float step, scale;
+    int32_t zero[2];
+    int32_t zero_out;
+    int32_t most;
+    int32_t block;
+    float step;
+    float scale;
 } product_in_single;
 
 static int32_t second_factor(const product_in_single *t, const view *right, const int32_t *at,
@@ -25,8 +30,10 @@ static int32_t second_factor(const product_in_single *t, const view *right, cons
 static float product_in_order(const product_in_single *t, const view *left, const view *right,
                               const int32_t *at)
 {
-    float found = 0, unit = t->steps[t->has_many ? at[2] : 0];
-    int32_t k = 0, first;
+    float found = 0;
+    float unit = t->steps[t->has_many ? at[2] : 0];
+    int32_t k = 0;
+    int32_t first;
     for (first = 0; first < t->axes.inner; first += t->block) {
         float sum = 0;
         for (; k < smaller(t->axes.inner, first + t->block); k++) {
@@ -59,7 +66,9 @@ static void multiply_in_single(const void *numbers, const view *left, const view
 {
     const product_in_single *t = numbers;
     const axes_of_product *p = &t->axes;
-    int32_t at[3], k, sizes = 0;
+    int32_t at[3];
+    int32_t k;
+    int32_t sizes = 0;
     at[0] = from[0];
     at[1] = from[1];
     for (k = 0; k < p->inner; k++) {
@@ -67,7 +76,8 @@ static void multiply_in_single(const void *numbers, const view *left, const view
         sizes += (value < 0) ? -value : value;
     }
     for (at[2] = 0; at[2] < p->columns; at[2]++) {
-        int32_t sum = t->bias ? t->bias[at[2]] : 0, near;
+        int32_t sum = t->bias ? t->bias[at[2]] : 0;
+        int32_t near;
         float size = ((float)sizes * (float)t->most) + ((sum < 0) ? -(float)sum : (float)sum);
         float ratio = t->ratios[t->has_many ? at[2] : 0];
         for (k = 0; k < p->inner; k++) {
@@ -84,15 +94,21 @@ LAYER(multiply_as_reals, multiply_rows, multiply_in_single)
 
 typedef struct {
     attending numbers; /* first, as for all attention */
-    int32_t zero_out, most, block;
-    float steps[2], ratio, scale;
+    int32_t zero_out;
+    int32_t most;
+    int32_t block;
+    float steps[2];
+    float ratio;
+    float scale;
 } attending_in_single;
 
 static void store_as_real(const meeting *m, int32_t result, int32_t sum, element *to)
 {
     const attending_in_single *a = (const attending_in_single *)(const void *)m->numbers;
     float found = 0;
-    int32_t near, first, k = 0;
+    int32_t near;
+    int32_t first;
+    int32_t k = 0;
     if (!is_certain(sum, (float)m->sizes * (float)a->most, a->ratio, m->inner, &near)) {
         for (first = 0; first < m->inner; first += a->block) {
             float part = 0;
@@ -114,8 +130,11 @@ LAYER(attend_as_reals, attend, store_as_real)
 typedef struct {
     convolution of; /* first: parts of channels see it alone */
     const float *steps;
-    int32_t most, block;
-    float given, step, scale;
+    int32_t most;
+    int32_t block;
+    float given;
+    float step;
+    float scale;
 } product_convolution;
 
 static int32_t value_under(const convolution *c, const footprint *under, int32_t k)
@@ -126,9 +145,12 @@ static int32_t value_under(const convolution *c, const footprint *under, int32_t
 
 static float filter_in_order(const product_convolution *p, const footprint *under, int32_t filter)
 {
-    int32_t inner = p->of.at.taps[1] * p->of.group_inputs, k = 0, first;
+    int32_t inner = p->of.at.taps[1] * p->of.group_inputs;
+    int32_t k = 0;
+    int32_t first;
     const trained *weights = p->of.weights + (filter * inner);
-    float found = 0, unit = p->steps ? p->steps[filter] : p->step;
+    float found = 0;
+    float unit = p->steps ? p->steps[filter] : p->step;
     for (first = 0; first < inner; first += p->block) {
         float sum = 0;
         for (; k < smaller(inner, first + p->block); k++) {
@@ -152,7 +174,11 @@ static void product_place(const void *numbers, const footprint *under, element *
 {
     const product_convolution *p = numbers;
     const scaling *s = &p->of.to;
-    int32_t inner = p->of.at.taps[1] * p->of.group_inputs, sizes = 0, i, k, count;
+    int32_t inner = p->of.at.taps[1] * p->of.group_inputs;
+    int32_t sizes = 0;
+    int32_t i;
+    int32_t k;
+    int32_t count;
     for (k = 0; k < inner; k++) {
         int32_t value = value_under(&p->of, under, k);
         sizes += (value < 0) ? -value : value;
@@ -163,7 +189,8 @@ static void product_place(const void *numbers, const footprint *under, element *
         begin_sums(sums, s->bias, channels.first, count);
         add_window(&p->of, under, sums, p->of.weights + (channels.first * inner), 0, count);
         for (i = 0; i < count; i++) {
-            int32_t filter = channels.first + i, near;
+            int32_t filter = channels.first + i;
+            int32_t near;
             float bias = s->bias ? fabsf((float)s->bias[filter]) : 0;
             float size = ((float)sizes * (float)p->most) + bias;
             if (!is_certain(sums[i], size, s->factors[filter], inner, &near)) {
@@ -182,9 +209,13 @@ LAYER(convolve_as_reals_share, share_windows, product_place)
 /* Real numbers with mean zero and variance one along some axes, scaled and shifted. */
 typedef struct {
     cube axes; /* first, as for all functions over axes */
-    const float *scales, *shifts;
-    float given, result, epsilon;
-    int32_t zero_in, zero_out;
+    const float *scales;
+    const float *shifts;
+    float given;
+    float result;
+    float epsilon;
+    int32_t zero_in;
+    int32_t zero_out;
 } standardising;
 
 enum { PARTIAL_SUMS = 8 };
@@ -193,8 +224,13 @@ static void standardise_fold(const cube *c, const view *in, const view *out, con
                              range rows)
 {
     const standardising *s = (const standardising *)(const void *)c;
-    int32_t inner[3], number = 0, count = folded_count(c), half;
-    float sums[PARTIAL_SUMS] = {0}, mean, inverse;
+    int32_t inner[3];
+    int32_t number = 0;
+    int32_t count = folded_count(c);
+    int32_t half;
+    float sums[PARTIAL_SUMS] = {0};
+    float mean;
+    float inverse;
     double sum = 0;
     begin_fold(c, place, inner);
     do {

@@ -5,11 +5,14 @@ static void step_neighbours(const step *s, element *v, int32_t count, int32_t ch
                             int32_t column)
 {
     element before[MOST_NEIGHBOURS + 1];
-    int32_t i, j, after = s->by_channel - s->by_column;
+    int32_t i;
+    int32_t j;
+    int32_t after = s->by_channel - s->by_column;
     (void)channel;
     (void)column;
     for (i = 0; i < count; i++) {
-        element own = v[i], sum = 0;
+        element own = v[i];
+        element sum = 0;
         for (j = larger(i - s->by_column, 0); j < smaller(i + after, count); j++) {
             element value = (j < i) ? before[j % (MOST_NEIGHBOURS + 1)] : v[j];
             sum += value * value;
@@ -22,7 +25,8 @@ static void step_neighbours(const step *s, element *v, int32_t count, int32_t ch
 /* Exponentials of all elements of a place, over their sum. */
 static void step_softmax(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
 {
-    element most = LEAST, sum = 0;
+    element most = LEAST;
+    element sum = 0;
     int32_t i;
     (void)s;
     (void)channel;
@@ -52,8 +56,10 @@ static void step_relu(const step *s, element *v, int32_t count, int32_t channel,
     (void)channel;
     (void)column;
     for (i = 0; (count - i) >= 4; i += 4) {
-        element a = positive(v[i]), b = positive(v[i + 1]);
-        element c = positive(v[i + 2]), d = positive(v[i + 3]);
+        element a = positive(v[i]);
+        element b = positive(v[i + 1]);
+        element c = positive(v[i + 2]);
+        element d = positive(v[i + 3]);
         v[i] = a;
         v[i + 1] = b;
         v[i + 2] = c;
@@ -72,12 +78,15 @@ static element between(element x, element least, element most)
 static void step_clip(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
 {
     int32_t i;
-    element least = s->a, most = s->b;
+    element least = s->a;
+    element most = s->b;
     (void)channel;
     (void)column;
     for (i = 0; (count - i) >= 4; i += 4) {
-        element a = between(v[i], least, most), b = between(v[i + 1], least, most);
-        element c = between(v[i + 2], least, most), d = between(v[i + 3], least, most);
+        element a = between(v[i], least, most);
+        element b = between(v[i + 1], least, most);
+        element c = between(v[i + 2], least, most);
+        element d = between(v[i + 3], least, most);
         v[i] = a;
         v[i + 1] = b;
         v[i + 2] = c;

@@ -23,8 +23,13 @@ INLINED static void begin_sums(total *sums, const bias_sum *bias, int32_t first,
    from a row to the next, and from a filter to the next. zero: what is taken from each value. */
 typedef struct {
     const element *const *rows;
-    int32_t row_count, from, count, zero;
-    int32_t weights_from, width, apart;
+    int32_t row_count;
+    int32_t from;
+    int32_t count;
+    int32_t zero;
+    int32_t weights_from;
+    int32_t width;
+    int32_t apart;
 } patch;
 
 /* A product of a value, less its zero point, with a weight; apart, so that its bounds are proved once. */
@@ -60,7 +65,8 @@ INLINED static total sum_of_products(const element *values, int32_t zero, const 
 static void add_products(total *sums, const patch *p, const trained *weights, int32_t first,
                          int32_t filters)
 {
-    int32_t i, j;
+    int32_t i;
+    int32_t j;
     for (i = 0; i < filters; i++) {
         const trained *with = weights + (i * p->apart) + first;
         total sum = sums[i];
@@ -76,7 +82,8 @@ static void add_products(total *sums, const patch *p, const trained *weights, in
 /* What values that met weights as they are stored have added too much, to each of some sums. */
 static void take_zeros(total *sums, const patch *p, const scaling *s, int32_t filters)
 {
-    int32_t i, j;
+    int32_t i;
+    int32_t j;
     total all = 0;
     for (j = 0; s->zero_with && (j < p->row_count); j++) {
         for (i = 0; i < p->count; i++) {
@@ -92,7 +99,9 @@ static void take_zeros(total *sums, const patch *p, const scaling *s, int32_t fi
 /* weights: filter by filter, tap by tap, input channel by channel. */
 typedef struct {
     window at;
-    int32_t groups, group_inputs, group_filters;
+    int32_t groups;
+    int32_t group_inputs;
+    int32_t group_filters;
     const trained *weights;
     scaling to;
 } convolution;
@@ -102,7 +111,9 @@ typedef struct {
 static void add_few_lanes(const convolution *c, const footprint *under, int32_t from, int32_t first,
                           int32_t lanes, total *sums)
 {
-    int32_t i, j, k;
+    int32_t i;
+    int32_t j;
+    int32_t k;
     for (i = under->down.first; i < under->down.end; i++) {
         for (j = under->across.first; j < under->across.end; j++) {
             const element *values = under->rows[i] + column_under(under, j) + from;

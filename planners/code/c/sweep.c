@@ -10,7 +10,8 @@ static void sweep_to(const run *r, int32_t last)
     int32_t made[MOST_LAYERS] = {0};
     const stage *s = r->stage;
     while (made[last] < s->layers[last].result->width) {
-        int32_t number = last, place = 0;
+        int32_t number = last;
+        int32_t place = 0;
         range columns;
         while (place < s->layers[number].input_count) {
             const argument *in = &s->layers[number].inputs[place];

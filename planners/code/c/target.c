@@ -69,7 +69,8 @@ static void tick(void)
 
 uint64_t instructions(void)
 {
-    uint32_t before, value;
+    uint32_t before;
+    uint32_t value;
     do {
         before = rounds;
         value = SYSTICK_MOST - SYSTICK_VALUE;

@@ -29,7 +29,8 @@ static range shared_by(const tiling *t, int32_t number, int32_t tile)
 /* What is kept of a tensor: rows that tiles below need, or columns that the next tile needs. */
 typedef struct {
     int32_t offset;
-    range rows, columns;
+    range rows;
+    range columns;
 } kept_places;
 
 /* Rows that a tile and the one below it hold, of all columns that any tile holds; none below the last. */
@@ -65,8 +66,10 @@ static kept_places columns_beside(const tile_run *at, int32_t number, int32_t ac
 static void copy_kept(const tile_run *at, int32_t number, const kept_places *as, range columns,
                       int32_t is_kept)
 {
-    view tile = strip_view(&at->now, &at->now.stage->layers[number]), kept = tile;
-    int32_t y, count = (columns.end - columns.first) * tile.place;
+    view tile = strip_view(&at->now, &at->now.stage->layers[number]);
+    view kept = tile;
+    int32_t y;
+    int32_t count = (columns.end - columns.first) * tile.place;
     kept.base = (element *)(void *)AT(&at->now, as->offset);
     lay_out(&kept, as->rows, as->columns);
     for (y = as->rows.first; (y < as->rows.end) && (count > 0); y++) {
@@ -100,7 +103,8 @@ static void keep_for_others(const tile_run *at, int32_t number)
 static void work_in_tile(const tile_run *at, int32_t number)
 {
     const layer *l = &at->now.stage->layers[number];
-    range rows = rows_held(at, number), columns = columns_held(at, number);
+    range rows = rows_held(at, number);
+    range columns = columns_held(at, number);
     if (at->tiles->kept != NULL) {
         take_over(at, number);
         rows = fresh_rows(at, number);

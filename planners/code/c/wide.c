@@ -28,14 +28,22 @@ static void store_wide(element *place, int32_t number, int32_t bytes, int64_t va
 
 /* The same numbers in other steps and in integers of another width. */
 typedef struct {
-    int32_t multiplier, exponent, zero_in, zero_out, bytes_in, bytes_out;
+    int32_t multiplier;
+    int32_t exponent;
+    int32_t zero_in;
+    int32_t zero_out;
+    int32_t bytes_in;
+    int32_t bytes_out;
 } widening;
 
 static void widen_region(const run *r, const layer *l, range rows, range columns)
 {
     const widening *p = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, c;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
+    int32_t c;
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             const element *from = row_at(&in, y) + column_at(&in, x);
@@ -53,13 +61,19 @@ static void widen_region(const run *r, const layer *l, range rows, range columns
 static void softmax_wide(const run *r, const layer *l, range rows, range columns)
 {
     const softmax_over *s = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, c;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
+    int32_t c;
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             const element *from = row_at(&in, y) + column_at(&in, x);
             element *to = row_at(&out, y) + column_at(&out, x);
-            int32_t most = LEAST, sum = 0, lead = 0, share;
+            int32_t most = LEAST;
+            int32_t sum = 0;
+            int32_t lead = 0;
+            int32_t share;
             for (c = 0; c < in.channels; c++) {
                 most = larger(most, from[c]);
             }
@@ -73,7 +87,8 @@ static void softmax_wide(const run *r, const layer *l, range rows, range columns
             }
             share = reciprocal_of_one_plus((int32_t)(((uint32_t)sum << lead) - UINT32_C(2147483648)));
             for (c = 0; c < in.channels; c++) {
-                int32_t beyond = from[c] - most, found = -32768;
+                int32_t beyond = from[c] - most;
+                int32_t found = -32768;
                 if (beyond >= s->least) {
                     found += divided_by_power(high_product(share, power_of(s, beyond)), 27 - lead);
                 }

@@ -1,6 +1,10 @@
 /* How a kernel moves over rows (0) and columns (1). beyond: places behind the input that count. */
 typedef struct {
-    int32_t taps[2], stride[2], dilation[2], before[2], beyond[2];
+    int32_t taps[2];
+    int32_t stride[2];
+    int32_t dilation[2];
+    int32_t before[2];
+    int32_t beyond[2];
 } window;
 
 /* The taps, `spacing` apart from a place on, that lie within [0, limit). */
@@ -38,9 +42,16 @@ static int32_t tapped(const window *w, int32_t axis, int32_t place, int32_t tap)
    columns are a ring, taps from `bend` on lie behind its beginning. */
 typedef struct {
     const element *rows[MOST_TAPS];
-    range down, across;
-    int32_t bend, before, behind, step;
-    int32_t y, x, height, width;
+    range down;
+    range across;
+    int32_t bend;
+    int32_t before;
+    int32_t behind;
+    int32_t step;
+    int32_t y;
+    int32_t x;
+    int32_t height;
+    int32_t width;
 } footprint;
 
 /* Input row i adds to output row i * stride + tap * dilation - before. */
@@ -55,7 +66,9 @@ static int32_t source_of(const window *w, int32_t axis, int32_t place, int32_t t
 
 static void look_down(footprint *f, const window *w, const view *in, int32_t y)
 {
-    int32_t tap, row, place;
+    int32_t tap;
+    int32_t row;
+    int32_t place;
     f->y = y;
     f->down = taps_at(w, 0, y, f->height);
     row = tapped(w, 0, y, f->down.first);
@@ -84,7 +97,8 @@ static void look_across(footprint *f, const window *w, const view *in, int32_t x
     f->before = f->behind;
     f->step = w->dilation[1] * in->place;
     if (in->columns != 0) {
-        int32_t first = tapped(w, 1, x, f->across.first), rest;
+        int32_t first = tapped(w, 1, x, f->across.first);
+        int32_t rest;
         f->before -= first / in->columns * in->columns * in->place;
         f->behind = f->before - (in->columns * in->place);
         rest = in->columns - (first % in->columns);
@@ -125,8 +139,11 @@ INLINED static void make_windows(const run *r, const layer *l, range rows, range
                          const void *numbers, range channels, int32_t skip, window_cell make)
 {
     footprint under;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, count = channels.end - channels.first;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
+    int32_t count = channels.end - channels.first;
     const window *w = numbers;
     under.height = l->inputs[0].source->height;
     under.width = in.width;
@@ -201,7 +218,10 @@ static int32_t counted(const pooling *p, const footprint *under)
 
 static void largest_under(const void *numbers, const footprint *under, element *to, range channels)
 {
-    int32_t i, j, k, count = channels.end - channels.first;
+    int32_t i;
+    int32_t j;
+    int32_t k;
+    int32_t count = channels.end - channels.first;
     (void)numbers;
     for (k = 0; k < count; k++) {
         to[k] = LEAST;

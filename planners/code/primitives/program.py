@@ -24,7 +24,7 @@ from planners.code.packaging import UNVERSIONED, version_macro
 from planners.code.parts import comment, functions_in, used
 from planners.code.ports import LibraryPort
 from planners.code.primitives.calls import FILES, Lying, WayCalls, WayTables
-from planners.code.sources import Written, externs, weights_text
+from planners.code.sources import Written, weights_header, weights_text
 from planners.code.status import (
     checks_defined,
     init_declared,
@@ -171,6 +171,7 @@ class _ProgramWriter:
             header=self._header(version),
             source=self._source(wanted),
             weights=weights_text(self.name, self.tables),
+            weights_header=weights_header(self.name, self.tables),
             inputs=self.inputs,
             outputs=self.outputs,
             is_streamed=False,
@@ -257,7 +258,7 @@ typedef struct {{
         pieces = [
             prologue(name, self.calls, f"typedef {name}_element element;\n"),
             *used(wanted, FILES, self.target),
-            *externs(self.tables),
+            f'#include "{name}_weights.h"',
             *self.tables.definitions(structures),
             steps_table(self.calls),
             structures.table("map", "ends", [f"{position.c}," for position in lies]),

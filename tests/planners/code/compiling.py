@@ -42,7 +42,7 @@ def inlined(files, path):
     """A C file of a library with the kernels that it includes in place."""
     folder = path.rpartition("/")[0]
     return re.sub(
-        r'^#include "(csdf_\w+\.h)"$',
+        r'^#include "(csdf_\w+\.h|\w+_weights\.h)"$',
         lambda match: files[f"{folder}/{match[1]}"],
         files[path],
         flags=re.MULTILINE,

@@ -196,7 +196,7 @@ def require_counted(model, plan, folder, flags=INSTRUMENTED):
 def _weights(network, found):
     """The declarations of the weights that can be moved, by their symbols."""
     declared = re.findall(
-        r"^extern (const \w+ (net_w_\w+)\[\d+\]);", found.files["src/net_weights.c"], re.M
+        r"^extern (const \w+ (net_w_\w+)\[\d+\]);", found.files["src/net_weights.h"], re.M
     )
     ends = {
         f"net_w_{identifier(layer.name)}_{role}"
