@@ -7,6 +7,7 @@ times as many where a test names no number, and keeps those that fail in .hypoth
 import gc
 import os
 import textwrap
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -18,6 +19,21 @@ settings.register_profile(
 )
 settings.register_profile("explore", max_examples=1000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+NIGHTLY = tuple(
+    line.split(maxsplit=1)[1]
+    for line in (Path(__file__).parent / "nightly.txt").read_text().splitlines()
+    if line and not line.startswith("#")
+)
+
+
+@pytest.hookimpl(tryfirst=True)  # before the tests are chosen by their markers
+def pytest_collection_modifyitems(items):
+    """Mark the tests whose names begin with a line of nightly.txt."""
+    for item in items:
+        if item.nodeid.startswith(NIGHTLY):
+            item.add_marker(pytest.mark.nightly)
 
 
 def pytest_collection_finish():

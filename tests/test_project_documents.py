@@ -12,6 +12,7 @@ from csdf import __version__, entries
 
 ROOT = Path(__file__).parents[1]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
+NIGHTLY = (ROOT / "tests" / "nightly.txt").read_text()
 INVENTED = ("stretch", "stripes")  # the examples
 TOML = re.findall(r"^```toml\n(.*?)^```$", CONTRIBUTING, flags=re.MULTILINE | re.DOTALL)
 
@@ -47,3 +48,14 @@ def test_random_values_are_the_same_every_time_unless_asked_otherwise():
     # The profile is chosen in tests/conftest.py before any test is read.
     is_exploring = os.environ.get("HYPOTHESIS_PROFILE", "ci") != "ci"
     assert settings.default.derandomize is not is_exploring
+
+
+def test_each_line_of_the_nightly_tests_names_a_test():
+    lines = [line.split(maxsplit=1) for line in NIGHTLY.splitlines() if not line.startswith("#")]
+    assert len(lines) > 20
+    for seconds, start in lines:
+        path, _, name = start.partition("::")
+        test = re.escape(name.partition("[")[0])
+        defined = re.search(rf"^ *def {test}", (ROOT / path).read_text(), flags=re.MULTILINE)
+        assert int(seconds) > 0
+        assert defined, f"nightly.txt lists {start}, which is no test"
