@@ -225,6 +225,37 @@ def _microcontroller(kernels: str, megahertz: int, least: Fraction | int) -> Pla
     return core_platform(core)
 
 
+def _sram(name: str, size: int, rate: Fraction | int) -> BoardMemory:
+    """A memory on the chip. rate: bytes a cycle of the core, read and written."""
+    return BoardMemory(name=name, size=size, read=Fraction(rate), write=Fraction(rate))
+
+
+def _sdram(name: str, mebibytes: int, rate: Fraction) -> BoardMemory:
+    """A memory beside the chip, which holds tensors and weights."""
+    sram = _sram(name, mebibytes * 2**20, rate)
+    return replace(sram, is_slow=True, holds=(TENSORS, WEIGHTS), has_dma=True)
+
+
+def _flash(mebibytes: int, rate: Fraction, *, has_dma: bool = True) -> BoardMemory:
+    """A memory of weights."""
+    size = mebibytes * 2**20
+    return BoardMemory(
+        name="flash", size=size, is_slow=True, read=rate, holds=(WEIGHTS,), has_dma=has_dma
+    )
+
+
+def _board(megahertz: int, macs: int, *memories: BoardMemory) -> Platform:
+    """A board whose core does so many multiply-accumulates a cycle, and moves 4 bytes a cycle."""
+    hertz = megahertz * 10**6
+    return Platform(
+        operations_per_second=Fraction(2 * macs * hertz),
+        bytes_per_second=Fraction(4 * hertz),
+        launch=Fraction(1, 10**6),
+        hertz=hertz,
+        memories=memories,
+    )
+
+
 PLATFORMS: Mapping[str, Platform] = {
     # 256 cores at 1.30 GHz, two operations each; LPDDR4 of 59.7 GB/s: NVIDIA's data sheet of the
     # Jetson TX2. A phase more costs 2.1 to 2.9 microseconds in all rows of Table III of SAMOS 2020
@@ -266,91 +297,37 @@ PLATFORMS: Mapping[str, Platform] = {
     # single data rate 40 MB/s (ESP-IDF Programming Guide, "SPI Flash and External SPI RAM
     # Configuration"). The SRAM gives 4 bytes a cycle. GDMA reaches SRAM and PSRAM, and no flash
     # (ESP32-S3 Technical Reference Manual, "GDMA Controller").
-    "esp32-s3": Platform(
-        operations_per_second=Fraction(480_000_000),
-        bytes_per_second=Fraction(960_000_000),
-        launch=Fraction(1, 10**6),
-        hertz=240_000_000,
-        memories=(
-            BoardMemory(name="sram", size=512 * 1024, read=Fraction(4), write=Fraction(4)),
-            BoardMemory(
-                name="psram",
-                size=8 * 2**20,
-                is_slow=True,
-                read=Fraction(2, 3),
-                write=Fraction(2, 3),
-                holds=(TENSORS, WEIGHTS),
-                has_dma=True,
-            ),
-            BoardMemory(
-                name="flash", size=16 * 2**20, is_slow=True, read=Fraction(1, 6), holds=(WEIGHTS,)
-            ),
-        ),
+    "esp32-s3": _board(
+        240,
+        1,
+        _sram("sram", 512 * 1024, 4),
+        _sdram("psram", 8, Fraction(2, 3)),
+        _flash(16, Fraction(1, 6), has_dma=False),
     ),
     # STM32H743 at 480 MHz: 128 kB of DTCM with two 32-bit ports at the clock of the core, 512 kB of AXI
     # SRAM with 64 bits at 240 MHz (ST, DS12110, and RM0433, "Memory and bus architecture"). Boards
     # add an SDRAM of 32 bits at 100 MHz (FMC, DS12110 "FMC characteristics"); the internal flash gives
     # 256 bits in 5 cycles of 240 MHz at most, over 64 bits of AXI (RM0433, "Embedded flash memory":
     # 4 wait states), which is the bus. MDMA reaches all of them.
-    "stm32h7": Platform(
-        operations_per_second=Fraction(1_920_000_000),
-        bytes_per_second=Fraction(1_920_000_000),
-        launch=Fraction(1, 10**6),
-        hertz=480_000_000,
-        memories=(
-            BoardMemory(name="dtcm", size=128 * 1024, read=Fraction(8), write=Fraction(8)),
-            BoardMemory(name="axi", size=512 * 1024, read=Fraction(4), write=Fraction(4)),
-            BoardMemory(
-                name="sdram",
-                size=8 * 2**20,
-                is_slow=True,
-                read=Fraction(5, 6),
-                write=Fraction(5, 6),
-                holds=(TENSORS, WEIGHTS),
-                has_dma=True,
-            ),
-            BoardMemory(
-                name="flash",
-                size=2 * 2**20,
-                is_slow=True,
-                read=Fraction(16, 5),
-                holds=(WEIGHTS,),
-                has_dma=True,
-            ),
-        ),
+    "stm32h7": _board(
+        480,
+        2,
+        _sram("dtcm", 128 * 1024, 8),
+        _sram("axi", 512 * 1024, 4),
+        _sdram("sdram", 8, Fraction(5, 6)),
+        _flash(2, Fraction(16, 5)),
     ),
     # i.MX RT1170: Cortex-M7 at 996 MHz, 512 kB of FlexRAM, here half of it DTCM with 64 bits at the
     # clock of the core, 1 MB of OCRAM1 and 2 with 64 bits at 240 MHz; SDRAM of 32 bits at 200 MHz and
     # FlexSPI with 4 bits at 133 MHz on the MIMXRT1170-EVK (NXP, IMXRT1170CEC, "Features" and "SEMC
     # specifications", and IMXRT1170RM, "Clock tree"). eDMA reaches all of them.
-    "imxrt1170": Platform(
-        operations_per_second=Fraction(3_984_000_000),
-        bytes_per_second=Fraction(3_984_000_000),
-        launch=Fraction(1, 10**6),
-        hertz=996_000_000,
-        memories=(
-            BoardMemory(name="dtcm", size=256 * 1024, read=Fraction(8), write=Fraction(8)),
-            BoardMemory(
-                name="ocram", size=2**20, read=Fraction(1920, 996), write=Fraction(1920, 996)
-            ),
-            BoardMemory(
-                name="sdram",
-                size=64 * 2**20,
-                is_slow=True,
-                read=Fraction(800, 996),
-                write=Fraction(800, 996),
-                holds=(TENSORS, WEIGHTS),
-                has_dma=True,
-            ),
-            BoardMemory(
-                name="flash",
-                size=16 * 2**20,
-                is_slow=True,
-                read=Fraction(665, 9960),
-                holds=(WEIGHTS,),
-                has_dma=True,
-            ),
-        ),
+    "imxrt1170": _board(
+        996,
+        2,
+        _sram("dtcm", 256 * 1024, 8),
+        _sram("ocram", 2**20, Fraction(1920, 996)),
+        _sdram("sdram", 64, Fraction(800, 996)),
+        _flash(16, Fraction(665, 9960)),
     ),
 }
 
