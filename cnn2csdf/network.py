@@ -153,6 +153,11 @@ class Network(Shown):
         )
 
     @property
+    def results(self) -> frozenset[str]:
+        """The tensors that go out."""
+        return frozenset(source for layer in self.outputs for source in layer.inputs)
+
+    @property
     def variables(self) -> tuple[tuple[Layer, Layer], ...]:
         """State variables: of each the layer that reads it, and the layer that writes it."""
         writers = {

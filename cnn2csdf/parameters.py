@@ -128,6 +128,11 @@ def multiply_accumulates(layer: Layer, inputs: Sequence[Shape]) -> int:
     return layer.operator.multiply_accumulates(inputs, layer.shape)
 
 
+def network_multiply_accumulates(network: Network) -> int:
+    """Return the multiply-accumulates of a frame in which each layer is computed once."""
+    return sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers)
+
+
 def operations(layer: Layer, inputs: Sequence[Shape]) -> int:
     """Return the arithmetic operations of one frame.
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from cnn2csdf.parameters import multiply_accumulates
+from cnn2csdf.parameters import network_multiply_accumulates
 from cnn2csdf.weights import Model
 from planners.code.c_text import identifier
 from planners.code.machines import CORTEX_M55
@@ -262,7 +262,7 @@ def target_files() -> dict[str, str]:
 def readme(written: Written, model: Model, plan: StreamingPlan, package: Package) -> str:
     """Return the README of a library."""
     network = model.network
-    once = sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers)
+    once = network_multiply_accumulates(network)
     work = f"{plan.multiply_accumulates:,} multiply-accumulates per frame"
     if once and plan.multiply_accumulates != once:
         work += f", {plan.multiply_accumulates / once:.3f} times the least"

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cnn2csdf.network import Network
-from cnn2csdf.parameters import multiply_accumulates, parameter_bytes
+from cnn2csdf.parameters import network_multiply_accumulates, parameter_bytes
 from csdf.arguments import Bytes, byte_count, public
 from csdf.model.shown import Shown
 from csdf.status import Reason, Status, Why, because
@@ -105,7 +104,7 @@ class FusionPlan(Shown):
     @property
     def redundant(self) -> int:
         """Multiply-accumulates beyond those of the network as a whole."""
-        return self.cost.multiply_accumulates - necessary_work(self.chain.network)
+        return self.cost.multiply_accumulates - network_multiply_accumulates(self.chain.network)
 
     def to_json(self) -> dict[str, Any]:
         """Return groups, figures and offsets as a JSON value."""
@@ -181,11 +180,6 @@ class FusionAnswer(Shown):
             }
             for point in self.front
         ]
-
-
-def necessary_work(network: Network) -> int:
-    """Return the multiply-accumulates of a network as a whole."""
-    return sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers)
 
 
 def fusion_plan(chain: TopologicalOrder, groups: Configuration, terms: Terms) -> FusionPlan:

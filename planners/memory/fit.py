@@ -17,7 +17,6 @@ from warnings import warn
 from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.instructions import uncounted
 from cnn2csdf.network import Network
-from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.platforms import (
     NANOSECONDS,
     SCRATCH,
@@ -48,6 +47,7 @@ from planners.memory.answer import (
     FitMethod,
     FitWhy,
     SlowTraffic,
+    method_of,
 )
 from planners.memory.memories import InMemories, planned_in_memories
 from planners.memory.memory_plans import in_fast_memory
@@ -205,21 +205,6 @@ def _answer_about(
         uncounted=()
         if platform is None
         else uncounted(platform, request.network, request.element_bytes),
-    )
-
-
-def _method(
-    name: str, plan: StreamingPlan, request: FitRequest, nanoseconds: int | None
-) -> FitMethod:
-    """Return the figures of a plan that was found without a search of orders and labels."""
-    network = request.network
-    once = sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers)
-    return FitMethod(
-        name=name,
-        plan=plan,
-        mac_ratio=Fraction(plan.multiply_accumulates, max(once, 1)),
-        nanoseconds=nanoseconds,
-        state_bytes=0 if request.beside is None else state_bytes(plan, network),
     )
 
 
@@ -490,7 +475,13 @@ def _fit_in_memories(request: FitRequest, budget: Budget) -> Fit:
     table = StageTable(network, element_bytes=element_bytes, outside=external)
     plan = planned.plan or layer_by_layer(course, table, budget=budget).plan
     name = TWO_MEMORIES if planned.plan else WHOLE_LAYERS
-    method = _method(name, plan, request, planned.traffic.nanoseconds)
+    method = method_of(
+        name,
+        plan,
+        network,
+        planned.traffic.nanoseconds,
+        counts_state=request.beside is not None,
+    )
     inputs = () if is_streamed else (course.at(0), *course.others)
     ends = max(sum(map(table.arena_bytes, names)) for names in (inputs, course.results))
     status, reason = (Status.FEASIBLE if planned.plan else Status.UNKNOWN), planned.reason
@@ -551,7 +542,7 @@ def _fit_with_state(request: FitRequest, budget: Budget) -> Fit:
             f"network {network.name!r} keeps a state, and a frame of it comes as a whole; leave out "
             "the input by rows"
         )
-    results = {name for output in network.outputs for name in output.inputs}
+    results = network.results
     read = {
         name for layer in network.layers if layer not in network.outputs for name in layer.inputs
     }
@@ -562,7 +553,9 @@ def _fit_with_state(request: FitRequest, budget: Budget) -> Fit:
     table = StageTable(network, element_bytes=element_bytes, outside=frozenset(outside))
     times = plan_times(table, request.platform, request.durations, request.parameter_bytes)
     time = None if times is None else times.of(stateful.plan)
-    method, slow = _method(WHOLE_LAYERS, stateful.plan, request, time), None
+    has_state = request.beside is not None
+    method = method_of(WHOLE_LAYERS, stateful.plan, network, time, counts_state=has_state)
+    slow = None
     is_fitting, room = request.has_room_for(method), request.room
     if request.memories:
         method, slow, is_fitting = _state_in_memories(request, method)
@@ -722,7 +715,8 @@ def fit_of(
         durations=durations,
         beside=None if plan.memories else beside,  # memories have their sizes
     )
-    method = _method(GIVEN, plan, request, None if times is None else sum(times.values()))
+    time = None if times is None else sum(times.values())
+    method = method_of(GIVEN, plan, network, time, counts_state=request.beside is not None)
     status, reason = Status.FEASIBLE, because(GivenWhy.CHECKED)
     if plan.layers is not None:
         first, end = plan.layers
@@ -731,7 +725,7 @@ def fit_of(
         status = Status.INFEASIBLE
         least = request.needed_ram(method)
         reason = because(GivenWhy.TOO_LARGE, needed=least, ram=ram)
-    results = {source for layer in network.outputs for source in layer.inputs}
+    results = network.results
     size = {buffer.tensor: buffer.size for buffer in plan.buffers if buffer.kind is Kind.WHOLE}
     if plan.collects_input:  # another plan may take its rows as they come
         size.pop(plan.groups[0].streamed_input or "")

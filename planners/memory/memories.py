@@ -26,7 +26,7 @@ from operator import le
 from typing import NamedTuple
 
 from cnn2csdf.network import Network
-from cnn2csdf.parameters import multiply_accumulates
+from cnn2csdf.parameters import multiply_accumulates, network_multiply_accumulates
 from cnn2csdf.platforms import BoardMemory, Platform
 from csdf.search.pareto import improving
 from csdf.status import Reason, Why, because
@@ -159,7 +159,7 @@ def planned_in_memories(
     bound += max(0, trained - fast)
     if not (external or is_streamed):  # of these, layers may read an input again at no cost
         bound += least_waiting_bytes(course, table, fast)
-    once = sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers)
+    once = network_multiply_accumulates(network)
     best: tuple[PlacedPlan, Chain] | None = None
     reason = because(MemoriesWhy.LEAST)
     terms = GroupTerms(course, table, fast, stop, costs, arriving)

@@ -73,7 +73,7 @@ def topological_order(network: Network, *, carries: bool = False) -> Topological
     if len(layers) == 1:
         raise InvalidNetwork(f"network {network.name!r} has no layer between input and output")
     place = {layer.name: number for number, layer in enumerate(layers)}
-    results = frozenset(source for layer in network.outputs for source in layer.inputs)
+    results = network.results
     last_read = dict(place) | {layer.name: 0 for layer in rest}
     for layer in layers:
         for source in layer.inputs:

@@ -64,7 +64,7 @@ def canonical_orders(
     lifetimes = whole_tensors(network, element_bytes=element_bytes, external=external)
     sizes = dict.fromkeys(names, 0)
     sizes |= {buffer.name: buffer.size for buffer in lifetimes.buffers}
-    results = {source for layer in network.outputs for source in layer.inputs}
+    results = network.results
     graph = OrderProblem(
         name=network.name,
         sizes=sizes,

@@ -15,7 +15,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from fractions import Fraction
 
 from cnn2csdf.parameters import multiply_accumulates
 from csdf.errors import counted
@@ -33,6 +32,7 @@ from planners.memory.answer import (
     TWICE,
     WHOLE_LAYERS,
     FitMethod,
+    method_of,
 )
 from planners.memory.labels import ALL, ANY_WORK, OtherGroups, front
 from planners.memory.line_buffers import least_lead, pace_of
@@ -53,7 +53,6 @@ from planners.memory.stage_orders import StageOrders
 from planners.memory.stages import StageTable
 from planners.memory.times import PlanTimes
 from planners.plan.plan import Span, Stage, StreamingPlan
-from planners.plan.ram import state_bytes
 from planners.plan.rematerialisation import (
     LONGEST_SPAN,
     TIMES_LONGER,
@@ -105,10 +104,6 @@ class Finding:
         self._times = times
         self._stop = stop
         self._planned: set[tuple[object, ...]] = set()  # plans that were made, by their moves
-        network = course.network
-        self._once = sum(
-            multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers
-        )
 
     def _all_spaces(self) -> Iterator[tuple[str, GroupMoves]]:
         """The sets of moves with strips; rematerialisation only if there are spans to recompute."""
@@ -157,21 +152,11 @@ class Finding:
     def _add(self, name: str, plan: StreamingPlan) -> None:
         if name == LINES and plan.rematerialised:
             name = HEADS if any(span.by_heads for span in plan.rematerialised) else LINES_AGAIN
-        work = Fraction(plan.multiply_accumulates, max(self._once, 1))
-        nanoseconds = None if self._times is None else self._times.of(plan)
-        groups = counted(len(plan.groups), "group")
-        LOG.info(
-            "%s: arena of %d bytes, %.4gx MACs, %s", name, plan.arena_bytes, float(work), groups
-        )
-        self.methods.append(
-            FitMethod(
-                name=name,
-                plan=plan,
-                mac_ratio=work,
-                nanoseconds=nanoseconds,
-                state_bytes=state_bytes(plan, self._course.network) if self._counts_state else 0,
-            )
-        )
+        time = None if self._times is None else self._times.of(plan)
+        method = method_of(name, plan, self._course.network, time, counts_state=self._counts_state)
+        work, groups = float(method.mac_ratio), counted(len(plan.groups), "group")
+        LOG.info("%s: arena of %d bytes, %.4gx MACs, %s", name, plan.arena_bytes, work, groups)
+        self.methods.append(method)
 
     def _search(self) -> None:
         """Search line buffers first and then strips, with a growing number of labels for each state."""

@@ -136,8 +136,9 @@ class _StatefulPlanning:
             or source in self._external
         ):
             return []
-        results = {name for output in self._network.outputs for name in output.inputs}
-        is_alike = layer.name not in results and layer.quantization == self._type(source)
+        is_alike = layer.name not in self._network.results and layer.quantization == self._type(
+            source
+        )
         return [Alias(layer.name, source, channel=cut.start)] if is_alike else []
 
     def _type(self, name: str) -> object:

@@ -60,7 +60,7 @@ class _AxisTensors:
     ) -> None:
         self._network, self._axis, self._element_bytes = network, axis, element_bytes
         self._consumers = network.consumers
-        self._results = {source for layer in network.outputs for source in layer.inputs}
+        self._results = network.results
         ends = {layer.name for layer in (*network.inputs, *network.outputs)}
         self._barred = ends | set(barred)
         self._hosts: list[str] = []

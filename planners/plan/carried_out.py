@@ -1,18 +1,23 @@
 """The checker of plans, with the network that a plan works on: with the copies of layers it has twice.
 
+Plans of a search pass it before a plan file or C of them is written.
+
 Copies of layers are made here, by the planners' code. The checker compares the network with copies
 layer by layer with the network of the user, with code of its own (planners.plan.copied_layers).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from cnn2csdf.network import Network
 from csdf.arguments import public
-from planners.plan.checker import require_plan
+from csdf.errors import InternalError, InvalidPlan
+from planners.plan.checker import require_apart, require_plan
 from planners.plan.plan import StreamingPlan
 from planners.plan.rematerialisation import worked_network
+from planners.plan.text import format_plans
 
 
 @public
@@ -28,3 +33,23 @@ def require_carried_out(network: Network, plan: StreamingPlan) -> None:
 @lru_cache(maxsize=8)
 def _check(network: Network, plan: StreamingPlan) -> None:
     require_plan(network, worked_network(network, plan.rematerialised), plan)
+
+
+def require_own(plans: Sequence[tuple[Network, StreamingPlan]]) -> None:
+    """Raise InternalError unless the checker accepts the plans found for networks in one arena."""
+    names = ", ".join(repr(network.name) for network, _ in plans)
+    try:
+        for network, plan in plans:
+            require_carried_out(network, plan)
+        require_apart([plan for _, plan in plans])
+    except InvalidPlan as error:
+        raise InternalError(f"the plan found for {names} is refused: {error}") from None
+
+
+def format_own_plans(plans: Sequence[tuple[Network, StreamingPlan]]) -> str:
+    """Return the document of plans found for networks in one arena.
+
+    Raises InternalError where the checker refuses one of them.
+    """
+    require_own(plans)
+    return format_plans([plan for _, plan in plans])

@@ -106,7 +106,7 @@ class _Checked:
         self._variables = {previous.name for previous, _ in network.variables}
         self._inputs = {layer.name for layer in network.inputs}
         self._outputs = {layer.name: layer for layer in network.outputs}
-        self._results = {source for layer in network.outputs for source in layer.inputs}
+        self._results = network.results
         # a stage may bring an input, one of several, and an output whose rows go out one by one
         ends = {layer.name: layer for layer in network.inputs} | self._outputs
         self._worked = self._works | ends

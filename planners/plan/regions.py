@@ -32,11 +32,6 @@ def length(shape: Shape, axis: int) -> int:
     return shape.height if axis == ROWS else shape.width
 
 
-def whole_region(shape: Shape) -> Region:
-    """Return the region that is the whole tensor."""
-    return Region((0, shape.height), (0, shape.width))
-
-
 def can_be_tiled(network: Network, layer: Layer) -> bool:
     """Whether each rectangle of its output needs no more than a rectangle of each input."""
     shapes = (*network.input_shapes(layer), layer.shape)

@@ -42,7 +42,7 @@ from planners.memory.command.main import memories_of_options
 from planners.memory.fit import fit_of
 from planners.memory.request import fit_request
 from planners.memory.several import with_states_apart, within_one_ram
-from planners.plan.own_plans import require_own
+from planners.plan.carried_out import require_own
 from planners.plan.plan import StreamingPlan
 from planners.plan.ram import CMSIS_STACK_BYTES, STACK_BYTES, RamBeside
 from planners.plan.text import plans_for, worked_part

@@ -15,7 +15,7 @@ from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.chosen import with_weights
 from cnn2csdf.fixed_point.flash import and_in_flash, flash_bytes
 from cnn2csdf.network import Network
-from cnn2csdf.parameters import parameter_bytes
+from cnn2csdf.parameters import network_multiply_accumulates, parameter_bytes
 from cnn2csdf.platforms import platform_named
 from cnn2csdf.weights import Model
 from csdf.cli import answers, loading
@@ -32,7 +32,6 @@ from planners.fusion.planning import (
     FusionWhy,
     best_plan,
     fusion_plan,
-    necessary_work,
 )
 from planners.fusion.search import Terms
 from planners.memory.answer import MemoryLimits, ScratchCount
@@ -42,7 +41,7 @@ from planners.memory.command.beside import fit_beside, in_words
 from planners.memory.order import TopologicalOrder, chain_of
 from planners.memory.several import Together
 from planners.memory.times import measured_work
-from planners.plan.own_plans import format_own_plans
+from planners.plan.carried_out import format_own_plans
 from planners.plan.regions import layer_range
 from planners.published.mafat import (
     MB,
@@ -286,7 +285,8 @@ def _plan_lines(plan: FusionPlan, status: str) -> list[str]:
     ]
     width = max(map(len, names))
     network, scratch = plan.chain.network, plan.terms.scratch
-    necessary, stored = necessary_work(network), flash_bytes(network, plan.terms.element_bytes)
+    necessary = network_multiply_accumulates(network)
+    stored = flash_bytes(network, plan.terms.element_bytes)
     counted = "" if scratch is ScratchCount.NONE else f", scratch of convolutions: {scratch.value}"
     extra = plan.redundant / max(1, necessary)
     work = f"{extra:.2%} redundant MACs" if plan.redundant else "no recomputation"

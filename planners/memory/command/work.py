@@ -14,7 +14,7 @@ from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.chosen import durations_table, with_weights
 from cnn2csdf.network import Network
-from cnn2csdf.parameters import multiply_accumulates
+from cnn2csdf.parameters import network_multiply_accumulates
 from cnn2csdf.platforms import NANOSECONDS, BoardMemory, platform_named
 from cnn2csdf.streams import as_stream, first_result
 from csdf.cli import answers, loading
@@ -36,7 +36,7 @@ from planners.memory.fit import answer
 from planners.memory.memories import FRONT, slow_front
 from planners.memory.request import FitRequest, fit_request
 from planners.memory.several import Together, with_states_apart, within_one_ram
-from planners.plan.own_plans import format_own_plans
+from planners.plan.carried_out import format_own_plans
 from planners.plan.plan import StreamingPlan
 from planners.plan.ram import RamBeside
 from planners.plan.text import plans_for, worked_part
@@ -196,10 +196,7 @@ def _beside_window(
 ) -> Hop:
     """Return the MACs of a hop, and MACs and RAM of the whole window with the fewest MACs."""
     size = options.element_bytes if options.is_element_given else None
-    work, window_work = [
-        sum(multiply_accumulates(layer, net.input_shapes(layer)) for layer in net.layers)
-        for net in (network, window)
-    ]
+    work, window_work = map(network_multiply_accumulates, (network, window))
     plain = fit_request(window, element_bytes=size, searched=())
     whole = answer(plain, _stop(options, f"{source}: the whole window"))
     return Hop(

@@ -21,7 +21,7 @@ from csdf.errors import UnreadableFile
 from csdf.status import Status
 from csdf.time_limit import ENDS, Progress, Stop, reason_of
 from csdf.units import bytes_in_words, nanoseconds_in_words, time_in_words
-from planners.plan.own_plans import format_own_plans
+from planners.plan.carried_out import format_own_plans
 from planners.primitives.command.main import BUDGETS, PUBLISHED
 from planners.primitives.execution import (
     largest_difference,

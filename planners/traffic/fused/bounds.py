@@ -141,7 +141,7 @@ def network_traffic_bound(
         count(computed_from[layer.name]) * sizes.of(layer.name) for layer in network.inputs
     )
     elements_written: dict[str, int] = {}
-    for name in {name for layer in network.outputs for name in layer.inputs}:
+    for name in network.results:
         for tensor, elements in _written(network, name):
             elements_written[tensor] = max(elements_written.get(tensor, 0), elements)
     result_bytes = sum(elements * sizes.of(tensor) for tensor, elements in elements_written.items())

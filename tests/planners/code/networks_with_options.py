@@ -29,7 +29,7 @@ from planners.code.vectors import random_frame
 from planners.memory.answer import INPUTS, OUTPUT_MEMORIES, SEARCHED
 from planners.memory.fit import fit
 from planners.memory.several import with_states_apart
-from planners.plan.own_plans import require_own
+from planners.plan.carried_out import require_own
 from tests.cnn2csdf.execution.random_networks import models
 from tests.planners.code.calibrated import real_model
 from tests.planners.code.compiling import COMPILER, FLAGS, TALKING, program, run_all

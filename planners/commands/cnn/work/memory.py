@@ -31,7 +31,7 @@ from planners.memory.command.beside import as_json as fit_as_json
 from planners.memory.command.beside import fit_beside, in_words
 from planners.memory.plain_plans import MemoryComparison, memory_comparison
 from planners.memory.several import Together
-from planners.plan.own_plans import format_own_plans
+from planners.plan.carried_out import format_own_plans
 from planners.published.samos import PUBLISHED_STEPS, PublishedMemory, published_memory
 
 NANOSECONDS = 10**9
