@@ -88,8 +88,8 @@ def dim_size(dim: Sequence[Digit]) -> int:
 def split_digits(digits: Sequence[Digit], dims: Dims) -> IndexMap:
     """Return the index map of a reshape: the digits, most significant first, as dims of these sizes.
 
-    A digit that is larger than the rest of its dim is split in two. Raises NoIndexMap if neither size
-    divides the other: a reshape of 6 x 4 into 4 x 6 has no such digits.
+    A digit that is larger than the rest of its dim is split in two. Raises NoIndexMap if neither
+    size divides the other: a reshape of 6 x 4 into 4 x 6 has no such digits.
     """
     remaining, index_map = list(digits), []
     for size in dims:
@@ -161,8 +161,8 @@ def repeated_channels(
 ) -> tuple[tuple[int, ...], IndexMap]:
     """Repeat a dim of size 1: return the source channel of each new channel, and the new index map.
 
-    The channels of the new feature map follow the order of the tensor's dims. Two heads (channel // 3)
-    of 3 numbers, with a dim of size 1 between them repeated twice, come from the source channels
+    The channels of the new feature map follow the order of the tensor's dims. Two heads (channel //
+    3) of 3 numbers, with a dim of size 1 between them repeated twice, come from the source channels
     0 1 2 0 1 2 3 4 5 3 4 5. Raises NoIndexMap if the tensor does not cover all channels.
     """
     channels = [digit for digit in flattened(index_map) if digit.axis == "C"]
@@ -238,8 +238,8 @@ def varying_dims(constant: Dims, index_map: IndexMap, shape: Shape) -> Dims:
 def digit_after_selection(digit: Digit, selection: Digit, count: int) -> Digit:
     """Return a digit of the channels after `count` values of another digit have been selected.
 
-    A digit above the selection has a smaller stride then: the channels it skips are fewer. With 2 of 4
-    values of a digit of stride 1 selected, a head (channel // 4) becomes channel // 2.
+    A digit above the selection has a smaller stride then: the channels it skips are fewer. With 2
+    of 4 values of a digit of stride 1 selected, a head (channel // 4) becomes channel // 2.
     """
     if digit.axis != "C" or digit.stride < selection.stride * selection.size:
         return digit

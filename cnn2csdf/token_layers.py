@@ -2,8 +2,8 @@
 
 Each tensor of the file is held by a feature map, under an index map (cnn2csdf.index_maps): a
 transposed matrix, for example, is the same feature map with its dims permuted. `TokenRewriter` adds
-layers to the rewritten model and the moves that a layer needs of its operands: a view of a matrix as a
-feature map, pixels in another order, tokens in one column, or the dims of the file.
+layers to the rewritten model and the moves that a layer needs of its operands: a view of a matrix
+as a feature map, pixels in another order, tokens in one column, or the dims of the file.
 """
 
 from __future__ import annotations

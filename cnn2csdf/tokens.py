@@ -243,8 +243,8 @@ def _after_channel_selection(index_map: IndexMap, selected: Digit, count: int) -
 def _with_channels(rewriter: TokenRewriter, source: str, chosen: Array, layer: Layer) -> str:
     """Add a layer that produces some channels of another layer's result; return its name.
 
-    A convolution is copied with these filters alone, and so are the elementwise layers after it; the
-    result of any other layer is sliced or gathered.
+    A convolution is copied with these filters alone, and so are the elementwise layers after it;
+    the result of any other layer is sliced or gathered.
     """
     producer = rewriter.layers[source]
     channels = tuple(int(number) for number in chosen)

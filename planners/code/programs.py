@@ -99,8 +99,8 @@ def proof_program(written: Written) -> str:
 
     Memories have any contents, and so has the state except for its pointers. The invariants of a
     frame are assumed before it and asserted after it: the index of the oldest row is within its
-    ring, and persistent accumulators are within the bounds of `kept_sums`. Floating-point numbers of
-    inputs and memories are finite, with magnitudes up to PROVED_TO.
+    ring, and persistent accumulators are within the bounds of `persistent_accumulators`.
+    Floating-point numbers of inputs and memories are finite, with magnitudes up to PROVED_TO.
     """
     name = written.name
     end = f"offsetof({name}_state, outside)" if "*outside[" in written.header else "sizeof state"
@@ -110,15 +110,16 @@ def proof_program(written: Written) -> str:
         for array, memory in zip(written.arrays, written.memories, strict=True)
     ]
     arrays += [(port.array, str(port.elements), port.kind) for port in written.inputs]
+    accumulators = written.persistent_accumulators
     unknown = "".join(_unknown(*array) for array in arrays)
     counter = "    int i;\n" if "float" in unknown else ""
     oldest, within = "", ""
     for number, rows in enumerate(written.kept_rows):
         oldest += f"    state.oldest[{number}] = (uint16_t)Frama_C_interval(0, {rows - 1});\n"
         within += f"    /*@ assert state.oldest[{number}] < {rows}; */\n"
-    for first, count, most in written.kept_sums:
-        unknown += f"    any_sums({written.arrays[0]} + {first}, {count}, {most});\n"
-        within += f"    check_sums({written.arrays[0]} + {first}, {count}, {most});\n"
+    for offset, number, largest in accumulators:
+        unknown += f"    any_sums({written.arrays[0]} + {offset}, {number}, {largest});\n"
+        within += f"    check_sums({written.arrays[0]} + {offset}, {number}, {largest});\n"
     return f"""/* Read by Frama-C (make prove): any frame of {name}, whatever is left of others. */
 #include <stddef.h>
 #include <string.h>
@@ -132,7 +133,7 @@ def proof_program(written: Written) -> str:
 #endif
 
 {_memory(written)}
-{KEPT_SUMS.replace("element", f"{name}_element") if written.kept_sums else ""}int main(void)
+{KEPT_SUMS.replace("element", f"{name}_element") if accumulators else ""}int main(void)
 {{
 {counter}    Frama_C_make_unknown((char *)&state, sizeof state);
     (void){init_call(name, written.memories, written.arrays)};

@@ -1,15 +1,26 @@
-"""Tables of the scheduler of a C library: tensors, layers, stages, firing order, rings and tiles."""
+"""Constant tables of the scheduler in a generated C library.
+
+Takes a model with weights and a memory plan for its network; gives initialisers of the C
+structures that the scheduler reads: tensors, layers, stages, readers, firing order, rings of
+state, tiles. References between tables are indices or addresses of entries. A network of two
+convolutions in one group, fused row by row, for example has three tensors and two stages:
+
+    tensors[3]   {offset, rows of its ring, elements per row, ..., producing stage, readers}
+    layers[2]    {kernel, parameters, result &tensors[1], &inputs[0], ...}
+    stages[2]    {BY_ROWS, rows per firing, firings, ..., &layers[0], &inputs[1], ..., &tensors[1]}
+    order[...]   {0, 0, 0, 1, 0, 1, ...}: the stages in firing order
+
+Offsets count elements of the arena (of `unit` bytes). `Schedule.text` writes all tables.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from cnn2csdf.execution.layer_by_layer import first_states
-from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators.moves import as_it_lies
 from cnn2csdf.rings import rings_of
@@ -22,21 +33,54 @@ from planners.code.initialisers import Structures
 from planners.code.layer_descriptor import Described, KernelCall
 from planners.code.moved_weights import MovedWeights, PlacedLayer
 from planners.code.parts import as_real, comment
+from planners.code.placed_stages import (
+    PlacedStage,
+    firing_order,
+    look_ahead,
+    placed_stages,
+    require_in_c,
+    tensor_buffers,
+)
 from planners.code.rules import Rule, all_of, rule_of
 from planners.plan.aliases import channels_of
 from planners.plan.kept import state_bytes, take_overs
-from planners.plan.plan import Alias, Kind, Mode, PlannedStage, Stage, StreamBuffer, StreamingPlan
+from planners.plan.plan import Alias, Kind, Stage, StreamBuffer, StreamingPlan
 from planners.plan.regions import COLUMNS, ROWS, Needs, TileRanges, can_be_tiled, range_needed
-from planners.plan.running_stage import RunningStage, streamed_input_stage
 from planners.plan.weight_reads import gathered_values
 from planners.plan.write_buffers import smallest_block, write_buffer
 
-MOST_PRODUCT = 255 * 128  # of an int8 less its zero point with another
-MOST_ROWS = 65535  # of a tensor, and firings of a stage: they are counted in 16 bits
+MOST_PRODUCT = 255 * 128  # magnitude of (int8 minus zero point) * int8 weight
+MOST_ROWS = 65535  # rows of a tensor, and firings of a stage: both are uint16_t in C
+
+
+class PersistentAccumulators(NamedTuple):
+    """A set of 32-bit accumulators: offset in arena elements, number, largest magnitude."""
+
+    offset: int
+    number: int
+    largest: int
 
 
 class Schedule:
-    """The constant tables that the scheduler of a library reads, as C text."""
+    """The constant tables that the scheduler of a library reads, as C text.
+
+    network, plan, tables: the network, its memory plan, and the other constant tables of the
+    library.
+    calls: kernels, parameters and epilogue steps of the layers.
+    unit: bytes of an arena element.
+    stages: stages of all groups, with their numbers.
+    tensors: names of the tensors in the order of their table.
+    order: firing order.
+    buffers: for each tensor the buffer its producer writes; further buffers that receive copies.
+    copies: the further buffers; their entries follow those of `tensors` in the table.
+    outside: tensors in memory of the caller.
+    write_buffers: initialisers of the blocks in which results are written to memory.
+    most_taps, most_ranges, most_layers, most_neighbours, most_gathered, scratch: sizes of arrays
+    in C, the maximum over all layers or stages.
+    has_parts: whether a stage computes channel blocks.
+    moved: weights that are copied to another memory before use.
+    beginnings: initialisers of the initial contents of state.
+    """
 
     def __init__(
         self,
@@ -45,24 +89,24 @@ class Schedule:
         tables: Tables,
         cmsis_nn: CmsisNN | None = None,
     ) -> None:
-        """Take a model with weights, and a plan for its network."""
+        """Build all tables. Raises InvalidPlan for a plan that C cannot execute."""
         self.network, self.plan, self.tables = model.network, plan, tables
         self.calls = LayerCalls(model, tables, cmsis_nn)
-        self.unit = self.calls.unit  # bytes of an element of the arena
+        self.unit = self.calls.unit
         require_in_c(plan, [layer.name for layer in self.network.inputs])
         self.stages = tuple(placed_stages(self.network, plan))
         # Tensors of the plan: inputs, and those of all layers in their stages.
-        inputs = [layer.name for layer in self.network.inputs]
-        stages = [
+        input_names = [layer.name for layer in self.network.inputs]
+        computed = [
             name for group in plan.groups for stage in group.stages for name in stage.stage.layers
         ]
         self._rings = rings_of(self.network)
         variables = [previous.name for previous, _ in self.network.variables]
-        self.tensors = tuple(dict.fromkeys((*inputs, *stages, *variables, *self._rings)))
+        self.tensors = tuple(dict.fromkeys((*input_names, *computed, *variables, *self._rings)))
         self._aliases = {alias.tensor: alias for alias in plan.aliases}
-        self.order = order_of(plan, self.stages)
-        self.places = places_of(plan, self._placed())
-        self.copies = self.places.further
+        self.order = firing_order(plan, self.stages)
+        self.buffers = tensor_buffers(plan, self._producing_groups())
+        self.copies = self.buffers.further
         self.outside = tuple(
             buffer.tensor for buffer in plan.buffers if buffer.kind is Kind.EXTERNAL
         )
@@ -70,7 +114,7 @@ class Schedule:
         for placed in self.stages:
             self._slices |= slices_of(self.network, placed.running.planned.stage)
         self._numbers = {name: number for number, name in enumerate(self.tensors)}
-        self._makers = {
+        self._producers = {
             stage.running.result: stage for stage in self.stages if stage.copied is None
         }
         self._inputs: list[str] = []
@@ -83,12 +127,12 @@ class Schedule:
         self.most_taps = self.most_ranges = self.most_layers = 1
         self.most_neighbours = self.scratch = self.most_gathered = 0
         self.has_parts = False
-        self._find_readers()
+        self._add_readers()
         self._placed_layers: dict[str, PlacedLayer] = {}
         for stage in self.stages:
             self._add_stage(stage)
         self.moved = MovedWeights(plan, self._placed_layers, tables, self.unit)
-        self.beginnings = list(self._begin_kept(model))
+        self.beginnings = list(self._initial_contents(model))
 
     def elements(self, size: int) -> int:
         """Convert bytes to elements of the arena. Raises InvalidPlan for a remainder."""
@@ -98,34 +142,34 @@ class Schedule:
         return count
 
     def width_of(self, name: str) -> int:
-        """Return the size of one tensor element in elements of the arena."""
+        """Return the size of a tensor element in arena elements: 4 if int8 is computed as float."""
         layer = self.network.layer(name)
-        counted = self.plan.element_bytes or layer.element_bytes
+        planned = self.plan.element_bytes or layer.element_bytes
         computed = self.calls.element_bytes(layer)
-        if counted != computed:
+        if planned != computed:
             raise InvalidPlan(
-                f"the plan counts {counted} bytes for an element of {name!r}, which is computed "
+                f"the plan counts {planned} bytes for an element of {name!r}, which is computed "
                 f"in {computed}; plan with that many"
             )
         return computed // self.unit
 
     def number_at_end(self, layer: str, tensor: str) -> int:
-        """Return the number of the buffer of an input or output in the last group of the plan."""
-        copy = self.copy_for(layer, tensor, len(self.plan.groups) - 1)
+        """Return the table index of an input or output in the last group of the plan."""
+        copy = self.copy_read_by(layer, tensor, len(self.plan.groups) - 1)
         return self._numbers[tensor] if copy is None else copy
 
     @property
     def splits(self) -> tuple[int, ...]:
-        """The first arena element of each memory after the first memory."""
+        """The first arena element of each memory but the first one."""
         return tuple(self.elements(begin) for _, begin in self.plan.placed_memories[1:])
 
     @property
     def duplicates(self) -> int:
-        """The number of further buffers that receive rows of a tensor when they are computed."""
-        return len(self._duplicates())
+        """The number of pairs of buffers, the second of which receives each row of the first."""
+        return len(self._duplicate_rows())
 
-    def _joints(self) -> list[str]:
-        """Initialisers for rings of state: the window, the new rows, the number of the variable."""
+    def _ring_rows(self) -> list[str]:
+        """Initialisers of rings of state: the window, the new rows, the number of the variable."""
         names = [previous.name for previous, _ in self.network.variables]
         return [
             f"{{&tensors[{self._numbers[name]}], &tensors[{self._numbers[ring.new]}], "
@@ -138,8 +182,8 @@ class Schedule:
         """The number of rings of state."""
         return len(self._rings)
 
-    def _taken_over(self) -> list[str]:
-        """Initialisers of variables: destination, source, and the group after which C copies."""
+    def _variable_rows(self) -> list[str]:
+        """Initialisers of state variables: target, source, and the group after which C copies."""
         takeovers = {
             takeover.variable: takeover for takeover in take_overs(self.network, self.plan)
         }
@@ -155,32 +199,35 @@ class Schedule:
             )
         return lines
 
-    def _begin_kept(self, model: Model) -> Iterator[str]:
-        """Yield the initial contents of state buffers: offset, length of the pattern, repetitions."""
+    def _initial_contents(self, model: Model) -> Iterator[str]:
+        """Initialisers of initial state: offset, length of a pattern, its repetitions, the pattern.
+
+        Equal elements are one pattern that is repeated, so zeros take no flash.
+        """
         for name, roles in first_states(model).items():
             kinds = (Kind.KEPT, Kind.STATE)
             # A plan for elements of another width is refused for that, not for an odd offset.
             self.width_of(name)
             offset = self.elements(self.buffer(name, kinds, 0).offset)
             for role, array in roles.items():
-                flat = np.ascontiguousarray(as_it_lies(array)).reshape(-1)
-                pattern, times = flat, 1
-                if flat.size and (flat == flat[0]).all():
-                    pattern, times = flat[:1], flat.size
+                contents = np.ascontiguousarray(as_it_lies(array)).reshape(-1)
+                pattern, times = contents, 1
+                if contents.size and (contents == contents[0]).all():
+                    pattern, times = contents[:1], contents.size
                 width = {1: np.int8, 2: np.int16}.get(self.unit, np.float32)
-                slots = pattern.view(width) if self.calls.is_integer else pattern
-                if times > 1 and len(slots) > 1 and (slots == slots[0]).all():
-                    slots, times = slots[:1], times * len(slots)
+                values = pattern.view(width) if self.calls.is_integer else pattern
+                if times > 1 and len(values) > 1 and (values == values[0]).all():
+                    values, times = values[:1], times * len(values)
                 symbol = self.tables.weights(
-                    f"{self.tables.name_of(name)}_{identifier(role)}", slots
+                    f"{self.tables.name_of(name)}_{identifier(role)}", values
                 )
                 yield (
-                    f"{{{offset}, {len(slots)}, {times}, {symbol}}}, /* {comment(name)}: {role} */"
+                    f"{{{offset}, {len(values)}, {times}, {symbol}}}, /* {comment(name)}: {role} */"
                 )
-                offset += len(slots) * times
+                offset += len(values) * times
 
-    def kept_sums(self) -> Iterator[tuple[int, int, int]]:
-        """Yield the accumulators that persist between frames: offset, count, largest magnitude.
+    def persistent_accumulators(self) -> Iterator[PersistentAccumulators]:
+        """Yield the accumulators that persist between frames.
 
         A layer that sums over F frames has F - 1 sets of accumulators. The set for the next result
         has received F - 1 inputs, the set for the last result one input.
@@ -191,24 +238,25 @@ class Schedule:
                 offset = self.elements(self.buffer(layer.name, (Kind.KEPT, Kind.STATE), 0).offset)
                 (shape,) = self.network.input_shapes(layer)
                 for inputs in range(frames - 1, 0, -1):
-                    yield offset, units, inputs * shape.elements * MOST_PRODUCT
+                    largest = inputs * shape.elements * MOST_PRODUCT
+                    yield PersistentAccumulators(offset, units, largest)
                     offset += 4 * units
 
     @property
     def has_copies(self) -> bool:
-        """Whether some stage copies a tensor from buffer to buffer."""
+        """Whether any stage copies a tensor from buffer to buffer."""
         return any(stage.copied is not None for stage in self.stages)
 
     @property
     def has_tiles(self) -> bool:
-        """Whether some stage executes tile by tile."""
+        """Whether any stage executes tile by tile."""
         return bool(self._tilings)
 
     def text(self, structures: Structures) -> str:
         """Return the tables as C. Each table follows the tables that it refers to."""
-        tensors = [self._tensor(name) for name in self.tensors]
-        tensors += [self._copied(copy) for copy in self.copies]
-        groups = [self._group(number) for number in range(len(self.plan.groups))]
+        tensors = [self._tensor_row(name) for name in self.tensors]
+        tensors += [self._copy_row(copy) for copy in self.copies]
+        groups = [self._group_row(number) for number in range(len(self.plan.groups))]
         tables = (
             ("tensor", "tensors", tensors),
             ("argument", "inputs", self._inputs),
@@ -220,9 +268,9 @@ class Schedule:
             ("tiling", "tilings", self._tilings),
             ("reader", "readers", self._readers or ["{0, 0, 0}"]),
             ("group", "groups", groups),
-            ("duplicate", "duplicates", self._duplicates()),
-            ("joint", "joints", self._joints()),
-            ("variable", "variables", self._taken_over()),
+            ("duplicate", "duplicates", self._duplicate_rows()),
+            ("joint", "joints", self._ring_rows()),
+            ("variable", "variables", self._variable_rows()),
             ("beginning", "beginnings", self.beginnings),
             ("turns", "all_turns", self.order.turns),
             ("weights_copy", "weights_copies", self.moved.lines),
@@ -232,55 +280,63 @@ class Schedule:
             structures.table(kind, name, lines) for kind, name, lines in tables if lines
         )
 
-    def buffer(self, name: str, kinds: Sequence[Kind], group: int) -> StreamBuffer:
-        """Return the buffer of a tensor in a group."""
+    def buffer(self, tensor: str, kinds: Sequence[Kind], group: int) -> StreamBuffer:
+        """Return the buffer of a tensor in a group, of one of these kinds."""
         for buffer in self.plan.buffers:
             if (
-                buffer.tensor == name
+                buffer.tensor == tensor
                 and buffer.kind in kinds
                 and buffer.begin <= group < buffer.end
             ):
                 return buffer
-        raise InvalidPlan(f"the plan has no buffer for {name!r} in group {group + 1}")
+        raise InvalidPlan(f"the plan has no buffer for {tensor!r} in group {group + 1}")
 
-    def _find_readers(self) -> None:
-        """Add the consumers of each tensor within its group, and how far they read ahead."""
+    def _add_readers(self) -> None:
+        """Add the readers of each tensor in its group: stage, operand, look-ahead in firings."""
         for name in self.tensors:
-            maker = self._makers.get(name)
+            producer = self._producers.get(name)
             first = len(self._readers)
             for stage in self.stages:
-                is_near = maker is not None and stage.group == maker.group
-                if is_near and name in stage.sources and not self._copy_for(stage, name):
-                    local = len(stage.running.layers) + stage.sources.index(name)
-                    ahead = looking_ahead(
+                is_in_group = producer is not None and stage.group == producer.group
+                if (
+                    is_in_group
+                    and name in stage.sources
+                    and not self._copy_read_by_stage(stage, name)
+                ):
+                    operand = len(stage.running.layers) + stage.sources.index(name)
+                    distance = look_ahead(
                         stage.running.needs[name], self.network.layer(name).shape.rows
                     )
-                    self._readers.append(f"{{{stage.number}, {local}, {ahead}}},")
+                    self._readers.append(f"{{{stage.number}, {operand}, {distance}}},")
             self._first_reader[name] = first, len(self._readers) - first
 
-    def _tensor(self, name: str) -> str:
+    def _tensor_row(self, name: str) -> str:
+        """The initialiser of a tensor: offset, rows and strides of its buffer, shape, neighbours.
+
+        A tensor that is an alias inside a host tensor has the strides of the host.
+        """
         shape = self.network.layer(name).shape
         if shape.rows > MOST_ROWS or shape.width > MOST_ROWS:
             raise InvalidNetwork(f"tensor {name!r} of {shape} has more than {MOST_ROWS} rows")
-        maker = self._makers.get(name)
+        producer = self._producers.get(name)
         offset = rows = 0
-        if name in self._placed():
-            offset, rows = self._place(name)
-        host = self.network.layer(self._alias(name).host).shape
-        row = host.row_elements * self.width_of(name)
-        channels = self._place_elements(name)
-        place = row // host.width
-        fields = (offset, rows, row, place, shape.rows, shape.width, channels)
-        number = -1 if maker is None else maker.number
-        listed = ", ".join(map(str, (*fields, number, *self._first_reader[name])))
-        return f"{{{listed}}}, /* {comment(name)} */"
+        if name in self._producing_groups():
+            offset, rows = self._offset_and_rows(name)
+        host_shape = self.network.layer(self._alias(name).host).shape
+        row = host_shape.row_elements * self.width_of(name)
+        channels = self._pixel_elements(name)
+        pixel = row // host_shape.width
+        fields = (offset, rows, row, pixel, shape.rows, shape.width, channels)
+        producer_number = -1 if producer is None else producer.number
+        values = ", ".join(map(str, (*fields, producer_number, *self._first_reader[name])))
+        return f"{{{values}}}, /* {comment(name)} */"
 
     def _alias(self, name: str) -> Alias:
-        """The alias of a tensor within its host tensor; a tensor without a host is its own host."""
+        """The alias of a tensor within its host tensor; without a host, the tensor itself."""
         return self._aliases.get(name, Alias(name, name))
 
-    def _copied(self, buffer: StreamBuffer) -> str:
-        """The initialiser of a further ring of a tensor, which has no producer and no readers."""
+    def _copy_row(self, buffer: StreamBuffer) -> str:
+        """The initialiser of a further buffer of a tensor, without producer and readers."""
         name = buffer.tensor
         shape = self.network.layer(name).shape
         row = shape.row_elements * self.width_of(name)
@@ -290,123 +346,128 @@ class Schedule:
         )
         return f"{{{', '.join(map(str, fields))}}}, /* {comment(buffer.name)} */"
 
-    def _duplicates(self) -> list[str]:
-        """Pairs of buffers: rows written to the first are also written to the second at once."""
-        groups = self._placed()
-        copied = [targets for stage in self.stages if stage.copied for targets in stage.copied[1:]]
-        taken = {target for targets in copied for target in targets}
+    def _duplicate_rows(self) -> list[str]:
+        """Initialisers of pairs of buffers: rows written to the first also go to the second."""
+        producing_group = self._producing_groups()
+        targets_of_copies = [stage.copied.targets for stage in self.stages if stage.copied]
+        copy_targets = {target for targets in targets_of_copies for target in targets}
         pairs = [
-            (self._numbers[copy.tensor], self._entry(copy))
+            (self._numbers[copy.tensor], self._buffer_number(copy))
             for copy in self.copies
-            if copy not in taken and copy.begin <= groups[copy.tensor] < copy.end
+            if copy not in copy_targets and copy.begin <= producing_group[copy.tensor] < copy.end
         ]
         pairs += [
-            (self._entry(targets[0]), self._entry(target))
-            for targets in copied
+            (self._buffer_number(targets[0]), self._buffer_number(target))
+            for targets in targets_of_copies
             for target in targets[1:]
         ]
-        return [f"{{&tensors[{of}], &tensors[{to}]}}," for of, to in pairs]
+        return [f"{{&tensors[{first}], &tensors[{second}]}}," for first, second in pairs]
 
-    def _entry(self, buffer: StreamBuffer) -> int:
-        """The number of a buffer among the tensors."""
+    def _buffer_number(self, buffer: StreamBuffer) -> int:
+        """The index of a buffer in the table of tensors."""
         if buffer in self.copies:
             return len(self.tensors) + self.copies.index(buffer)
         return self._numbers[buffer.tensor]
 
-    def _copy_for(self, stage: PlacedStage, name: str) -> int | None:
-        """The number of the copy from which a stage reads a tensor; None for its first buffer."""
+    def _copy_read_by_stage(self, stage: PlacedStage, name: str) -> int | None:
+        """The index of the copy from which a stage reads a tensor; None for the first buffer."""
         readers = [layer.name for layer in stage.running.layers if name in layer.inputs]
         reader = readers[0] if readers else stage.running.layers[0].name
-        return self.copy_for(reader, name, stage.group)
+        return self.copy_read_by(reader, name, stage.group)
 
-    def copy_for(self, reader: str, name: str, group: int) -> int | None:
-        """Return the number of the copy from which a layer reads; None for the first buffer."""
-        first = self.places.first.get(name)
+    def copy_read_by(self, reader: str, name: str, group: int) -> int | None:
+        """Return the index of the copy from which a layer reads; None for the first buffer."""
+        first = self.buffers.first.get(name)
         if first is not None and reader in first.readers and group < first.end:
             return None
-        for place, copy in enumerate(self.copies):
+        for index, copy in enumerate(self.copies):
             if copy.tensor == name and reader in copy.readers and copy.begin <= group < copy.end:
-                return len(self.tensors) + place
+                return len(self.tensors) + index
         return None
 
-    def _place(self, name: str) -> tuple[int, int]:
-        """Return the offset of a tensor in the arena and the rows of its buffer.
+    def _offset_and_rows(self, name: str) -> tuple[int, int]:
+        """The offset of a tensor in arena elements, and the rows of its buffer.
 
-        A tensor in memory of the caller has the offset -1 minus its number.
+        A tensor in memory of the caller has the offset -1 minus its index in `outside`.
         """
         rows = self.network.layer(name).shape.rows
         if name in self._rings:
-            return self._place(self._rings[name].previous)
+            return self._offset_and_rows(self._rings[name].previous)
         if name in self.outside:
             return -1 - self.outside.index(name), rows
         alias = self._alias(name)
         kinds = (Kind.WHOLE, Kind.LINE, Kind.RING, Kind.KEPT)
-        buffer = self.places.first.get(alias.host) or self.buffer(
-            alias.host, kinds, self._placed()[name]
+        buffer = self.buffers.first.get(alias.host) or self.buffer(
+            alias.host, kinds, self._producing_groups()[name]
         )
         shape = self.network.layer(alias.host).shape
-        place = (alias.row * shape.width + alias.column) * channels_of(shape) + alias.channel
-        offset = self.elements(buffer.offset) + place * self.width_of(name)
+        elements_before = (alias.row * shape.width + alias.column) * channels_of(
+            shape
+        ) + alias.channel
+        offset = self.elements(buffer.offset) + elements_before * self.width_of(name)
         return offset, rows if buffer.has_all_rows else buffer.rows
 
-    def _place_elements(self, name: str) -> int:
-        """Elements of one pixel: a channel block where the tensor is tiled by channel, else all."""
+    def _pixel_elements(self, name: str) -> int:
+        """Arena elements between pixels: those of a channel block, or of all channels."""
         if name in self._slices:
-            return self._channels(name)
+            return self._buffered_channels(name)
         return channels_of(self.network.layer(name).shape) * self.width_of(name)
 
-    def _channels(self, name: str) -> int:
-        """Elements of one pixel that a buffer holds at a time: a channel block or all channels."""
-        cut = self._slices.get(name)
-        channels = self.network.layer(name).shape.channels
-        held = channels if cut is None or cut.adds_up else cut.share
-        return held * self.width_of(name)
+    def _buffered_channels(self, name: str) -> int:
+        """Arena elements of a pixel in a buffer at a time: a channel block, or all channels."""
+        block = self._slices.get(name)
+        all_channels = self.network.layer(name).shape.channels
+        channels = all_channels if block is None or block.adds_up else block.share
+        return channels * self.width_of(name)
 
-    def _placed(self) -> dict[str, int]:
-        """Inputs, rings of state and results of stages, each with the group that computes it, or 0."""
+    def _producing_groups(self) -> dict[str, int]:
+        """The group that computes each result of a stage; 0 for inputs and rings of state."""
         input_layers = (layer for layer in self.network.layers if layer.is_input)
         group_of = {layer.name: 0 for layer in input_layers} | dict.fromkeys(self._rings, 0)
-        makers = [stage for stage in self.stages if stage.copied is None]
-        return group_of | {stage.running.result: stage.group for stage in makers}
+        computing_stages = [stage for stage in self.stages if stage.copied is None]
+        return group_of | {stage.running.result: stage.group for stage in computing_stages}
 
     def _add_copy(self, stage: PlacedStage) -> None:
         """Add a stage that copies rows of a tensor from one buffer to another."""
         running = stage.running
         assert stage.copied is not None
         source, targets = stage.copied
-        entry = self._numbers[running.result] if source is None else self._entry(source)
+        source_number = (
+            self._numbers[running.result] if source is None else self._buffer_number(source)
+        )
         first_source = len(self._inputs)
-        self._inputs.append(self._input(running.result, 0, NULL, NULL, entry))
+        self._inputs.append(self._argument_row(running.result, 0, NULL, NULL, source_number))
         fields = (
             *("COPIED", running.planned.stage.rows, len(running.targets), 0, 0, NULL),
-            *(f"&inputs[{first_source}]", 0, 1, f"&tensors[{self._entry(targets[0])}]"),
+            *(f"&inputs[{first_source}]", 0, 1, f"&tensors[{self._buffer_number(targets[0])}]"),
         )
         self._stages.append(f"{{{', '.join(map(str, fields))}}},")
 
     def _add_stage(self, stage: PlacedStage) -> None:
+        """Add a stage with its layers and the tensors that they read."""
         if stage.copied is not None:
             self._add_copy(stage)
             return
         running = stage.running
         first_layer = len(self._layers)
         if not running.is_streamed_input:
-            ones = [self.calls.described(layer) for layer in running.layers]
+            descriptors = [self.calls.described(layer) for layer in running.layers]
             is_stored = write_buffer(self.plan, running.result, stage.group) is not None
-            calls = self.calls.of_stage(stage.mode, ones, self._slices, is_stored=is_stored)
+            calls = self.calls.of_stage(stage.mode, descriptors, self._slices, is_stored=is_stored)
             if is_stored:
-                calls[-1] = self._in_blocks(stage, calls[-1])
-            for described, call in zip(ones, calls, strict=True):
+                calls[-1] = self._through_write_buffer(stage, calls[-1])
+            for described, call in zip(descriptors, calls, strict=True):
                 self._add_layer(stage, described, call)
         first_source = len(self._inputs)
         for index, name in enumerate(stage.sources):
-            self._inputs.append(self._input(name, len(running.layers) + index, NULL, NULL))
+            self._inputs.append(self._argument_row(name, len(running.layers) + index, NULL, NULL))
         layers = f"&layers[{first_layer}]" if not running.is_streamed_input else NULL
         sources = f"&inputs[{first_source}]" if stage.sources else NULL
         if len(running.targets) > MOST_ROWS:
             raise InvalidPlan(f"stage {running.result!r} fires more than {MOST_ROWS} times")
         fields = (
             *(stage.mode, running.planned.stage.rows, len(running.targets)),
-            *(self._first_row(stage), self._sums(stage), layers, sources),
+            *(self._first_row(stage), self._accumulators(stage), layers, sources),
             *(0 if running.is_streamed_input else len(running.layers), len(stage.sources)),
             f"&tensors[{self._numbers[running.result]}]",
         )
@@ -415,8 +476,8 @@ class Schedule:
         self.most_layers = max(self.most_layers, len(running.layers))
         self.has_parts |= stage.mode == "BY_PARTS"
 
-    def _in_blocks(self, stage: PlacedStage, call: KernelCall) -> KernelCall:
-        """Return the kernel call of a last layer whose result goes through a write buffer."""
+    def _through_write_buffer(self, stage: PlacedStage, call: KernelCall) -> KernelCall:
+        """The kernel call of a last layer that writes its result in blocks; adds the block."""
         running = stage.running
         buffer = write_buffer(self.plan, running.result, stage.group)
         assert buffer is not None
@@ -429,89 +490,113 @@ class Schedule:
         )
         return call._replace(function="store_blocks")
 
-    def _add_layer(self, stage: PlacedStage, one: Described, call: KernelCall) -> None:
-        layer = one.layer
-        local = {name: number for number, name in enumerate(stage.running.planned.stage.layers)}
-        local |= {name: len(local) + number for number, name in enumerate(stage.sources)}
+    def _add_layer(self, stage: PlacedStage, descriptor: Described, call: KernelCall) -> None:
+        """Add a layer: its kernel call, the rows of each input it needs, its strip in the stage.
+
+        Operands are numbered within the stage: its layers first, then the tensors of other stages.
+        """
+        layer = descriptor.layer
+        operand_number = {
+            name: number for number, name in enumerate(stage.running.planned.stage.layers)
+        }
+        operand_number |= {
+            name: len(operand_number) + number for number, name in enumerate(stage.sources)
+        }
         first_input = len(self._inputs)
-        first_step, steps = self.calls.steps_behind(one)
+        first_step, steps = self.calls.steps_behind(descriptor)
         for index, source in enumerate(layer.inputs):
-            rows = self.tables.rule(self._rule(layer, index, ROWS))
+            rows = self.tables.rule(self._access_rule(layer, index, ROWS))
             is_inside = source in stage.running.planned.stage.layers
             columns = NULL
             if is_inside and stage.mode in ("BY_ROWS", "BY_PARTS"):
-                columns = self.tables.rule(self._rule(layer, index, COLUMNS))
-            number = self.copy_for(layer.name, source, stage.group)
-            self._inputs.append(self._input(source, local[source], rows, columns, number))
+                columns = self.tables.rule(self._access_rule(layer, index, COLUMNS))
+            number = self.copy_read_by(layer.name, source, stage.group)
+            self._inputs.append(
+                self._argument_row(source, operand_number[source], rows, columns, number)
+            )
         fields = (
             *(call.function, call.parameters, f"&tensors[{self._numbers[layer.name]}]"),
             *(f"&inputs[{first_input}]", first_step, len(layer.inputs), steps),
-            *self._strip(stage, layer),
+            *self._strip_fields(stage, layer),
         )
         placed = PlacedLayer(len(self._layers), call.parameters, stage.group, stage.number)
         self._placed_layers[layer.name] = placed
-        self._layers.append(f"{{{', '.join(map(str, fields))}}}, /* {self._described(layer)} */")
+        self._layers.append(
+            f"{{{', '.join(map(str, fields))}}}, /* {self._layer_comment(layer)} */"
+        )
         self.most_taps = max(self.most_taps, layer.operator.window_taps[0])
-        if not one.is_real:
+        if not descriptor.is_real:
             self.most_gathered = max(self.most_gathered, gathered_values(self.network, layer))
-        self.most_neighbours = max(self.most_neighbours, most_neighbours(one))
-        taken = self.calls.slots(one) * layer.operator.scratch_elements(one.inputs)
-        self.scratch = max(self.scratch, taken)
+        self.most_neighbours = max(self.most_neighbours, most_neighbours(descriptor))
+        scratch = self.calls.slots(descriptor) * layer.operator.scratch_elements(descriptor.inputs)
+        self.scratch = max(self.scratch, scratch)
 
-    def _described(self, layer: Layer) -> str:
-        """Return a C comment: the name of a layer, its operator, and its shapes."""
+    def _layer_comment(self, layer: Layer) -> str:
+        """A C comment: the name of a layer, its operator, and its shapes."""
         shapes = ", ".join(map(str, self.network.input_shapes(layer)))
         operator = type(layer.operator).__name__
         return comment(f"{layer.name}: {operator}, {shapes} to {layer.shape}")
 
-    def _rule(self, layer: Layer, index: int, axis: int) -> Rule:
-        """The rule from output rows or columns of a layer to those of an input that it reads."""
+    def _access_rule(self, layer: Layer, index: int, axis: int) -> Rule:
+        """The rule from output rows (or columns) of a layer to those it needs of one input.
+
+        If it needs no range that depends on the output position, it needs the entire axis.
+        """
         inputs = self.network.input_shapes(layer)
         shape = inputs[index]
-        places = layer.shape.rows if axis == ROWS else layer.shape.width
+        outputs = layer.shape.rows if axis == ROWS else layer.shape.width
         limit = shape.rows if axis == ROWS else shape.width
         try:
             needed = range_needed(layer, index, inputs, axis)
-        except InvalidNetwork:  # all of it at once
+        except InvalidNetwork:
             return all_of(limit)
-        return rule_of(lambda place: needed((place, place + 1)), places, limit)
+        return rule_of(lambda position: needed((position, position + 1)), outputs, limit)
 
-    def _input(
+    def _argument_row(
         self, source: str, local: int, rows: str, columns: str, number: int | None = None
     ) -> str:
+        """The initialiser of an operand; columns: NULL for all. number: of a copy that is read."""
         number = self._numbers[source] if number is None else number
         return f"{{&tensors[{number}], {local}, {rows}, {columns}}},"
 
-    def _strip(self, stage: PlacedStage, layer: Layer) -> tuple[int, int, int]:
-        """Return the buffer of a tensor inside a stage: offset in elements, rows, columns.
+    def _strip_fields(self, stage: PlacedStage, layer: Layer) -> tuple[int, int, int]:
+        """The buffer of a layer's result inside its stage: offset in arena elements, rows, columns.
 
         The offset counts from the first strip of the stage. For a layer with state and for a tile
         it counts from the start of the arena, and rows and columns are zero.
         """
-        if state_bytes(self.network, layer):  # the offset of its state in the arena
+        if state_bytes(self.network, layer):
             return self._offset(layer.name, Kind.STATE, stage.group), 0, 0
         if stage.mode == "BY_TILES" and layer.name != stage.running.result:
             return self._offset(layer.name, Kind.TILE, stage.group), 0, 0
         offset = 0
         for name, rows, columns in stage.running.planned.strips:
-            if name == layer.name:  # C divides by the rows, even if no firing needs the strip
+            if name == layer.name:
+                # At least one row: C divides by the rows, even if no firing needs the strip.
                 return offset, max(rows, 1), columns
-            offset += rows * columns * self._channels(name)
+            offset += rows * columns * self._buffered_channels(name)
         return 0, 0, 0
 
     def _first_row(self, stage: PlacedStage) -> int:
+        """The first input row that an accumulating stage needs; 0 for other stages."""
         if stage.mode != "INTO_SUMS":
             return 0
         return stage.running.needs[stage.sources[0]][0][0]
 
-    def _sums(self, stage: PlacedStage) -> int:
-        if stage.mode == "BY_PARTS":  # accumulators follow the strips
+    def _accumulators(self, stage: PlacedStage) -> int:
+        """The offset of a stage's accumulators; of a stage in tiles, the number of its tiling.
+
+        With channel blocks, the accumulators follow the strips of the stage.
+        """
+        if stage.mode == "BY_PARTS":
             strips = stage.running.planned.strips
-            return sum(rows * columns * self._channels(name) for name, rows, columns in strips)
+            return sum(
+                rows * columns * self._buffered_channels(name) for name, rows, columns in strips
+            )
         if stage.mode == "BY_TILES":
             return self._tiling(stage)
-        moves = stage.running.layers[-1].operator.scatters_rows
-        if stage.mode != "INTO_SUMS" or moves:
+        scatters_rows = stage.running.layers[-1].operator.scatters_rows
+        if stage.mode != "INTO_SUMS" or scatters_rows:
             return 0
         return self._offset(stage.running.result, Kind.ACCUMULATORS, stage.group)
 
@@ -529,229 +614,18 @@ class Schedule:
         """The offset of the buffer of a tensor, in elements of the arena."""
         return self.elements(self.buffer(name, (kind,), group).offset)
 
-    def _group(self, number: int) -> str:
+    def _group_row(self, number: int) -> str:
+        """The initialiser of a group: its stages, and its staging buffer in arena elements."""
         stages = [stage for stage in self.stages if stage.group == number]
-        pool = self.buffer(stages[-1].running.result, (Kind.STAGING,), number)
+        staging = self.buffer(stages[-1].running.result, (Kind.STAGING,), number)
         fields = (
             *(stages[0].number, len(stages)),
-            *(self.elements(pool.offset), self.elements(pool.size)),
+            *(self.elements(staging.offset), self.elements(staging.size)),
         )
         return f"{{{', '.join(map(str, fields))}}},"
 
 
-def looking_ahead(needs: Sequence[Range], height: int) -> int:
-    """Return the maximum distance, in firings, to the firing that reads the lowest row.
-
-    For each firing, the lowest row is the minimum over the rows that this and all later firings
-    need.
-    """
-    most, least = 0, height
-    place = len(needs)  # the first firing from here on that needs the lowest row
-    for number in reversed(range(len(needs))):
-        first, end = needs[number]
-        if first < end and first <= least:
-            least, place = first, number
-        if place < len(needs):
-            most = max(most, place - number)
-    return most
-
-
-# The source buffer (None: the first buffer of the tensor) and the destination buffers.
-Copied = tuple[StreamBuffer | None, tuple[StreamBuffer, ...]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedStage:
-    """A stage of a group, with its number among all stages.
-
-    copied: source and destinations of a stage that copies a tensor between buffers.
-    """
-
-    running: RunningStage
-    number: int
-    group: int
-    copied: Copied | None = None
-
-    @property
-    def is_hand_over(self) -> bool:
-        """Whether the stage copies a whole tensor before its group executes."""
-        return self.copied is not None and self.copied[0] is not None
-
-    @property
-    def mode(self) -> str:
-        """The constant in C for the execution mode of the stage."""
-        if self.copied is not None:
-            return "COPIED"
-        if self.running.is_streamed_input:
-            return "ARRIVING"
-        if self.running.planned.stage.accumulating_layer is not None:
-            return "BY_PARTS"
-        return {
-            Mode.ROWS: "BY_ROWS",
-            Mode.ACCUMULATING: "INTO_SUMS",
-            Mode.CHANNELS: "BY_CHANNELS",
-            Mode.TILES: "BY_TILES",
-        }[self.running.planned.stage.mode]
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """The tensors of other stages that the stage reads, in the order of its requests."""
-        return tuple(self.running.needs)
-
-
-def placed_stages(network: Network, plan: StreamingPlan) -> list[PlacedStage]:
-    """Return the stages of all groups in order. In each group, copying stages come first."""
-    placed_stages: list[PlacedStage] = []
-    for number, group in enumerate(plan.groups):
-        running: list[tuple[RunningStage, Copied | None]] = [*_copying(network, plan, number)]
-        if group.streamed_input is not None and not plan.is_copied(number):
-            running.append((streamed_input_stage(network, group.streamed_input), None))
-        running += [(RunningStage(stage, network, None), None) for stage in group.stages]
-        for running_stage, copied in running:
-            placed = PlacedStage(
-                running=running_stage, number=len(placed_stages), group=number, copied=copied
-            )
-            placed_stages.append(placed)
-    return placed_stages
-
-
-def _copying(
-    network: Network, plan: StreamingPlan, number: int
-) -> Iterator[tuple[RunningStage, Copied]]:
-    """Yield the stages of a group that copy a tensor, either whole in advance or row by row."""
-    group = plan.groups[number]
-    buffers = {buffer.name: buffer for buffer in plan.buffers if buffer.has_all_rows}
-    for copy in group.transfers:
-        source, target = buffers[copy.source], buffers[copy.target]
-        name = source.tensor
-        stage = Stage(layers=(name,), rows=network.layer(name).shape.rows)
-        planned = PlannedStage(stage=stage, strips=())
-        yield RunningStage(planned, network, name), (source, (target,))
-    if group.streamed_input is not None and plan.is_copied(number):
-        rings = tuple(
-            buffer
-            for buffer in plan.buffers
-            if (buffer.tensor, buffer.kind) == (group.streamed_input, Kind.RING)
-            and buffer.begin <= number < buffer.end
-        )
-        yield streamed_input_stage(network, group.streamed_input), (None, rings)
-
-
-MOST_TURNS = 65535  # firings in a repeated sequence, and repetitions: both are 16-bit in C
-
-
-class ScheduleOrder(NamedTuple):
-    """The firing order of a plan in C: repeated sequences, and the concatenated stage numbers.
-
-    turns: initialisers of the first index, the length and the repetitions of each sequence.
-    """
-
-    turns: list[str]
-    stages: list[int]
-
-
-class OrderedStage(Protocol):
-    """A stage with its number among all stages."""
-
-    @property
-    def running(self) -> RunningStage:
-        """The stage with the rows that its firings compute."""
-
-    @property
-    def number(self) -> int:
-        """The number among all stages."""
-
-    @property
-    def group(self) -> int:
-        """The number of its group."""
-
-    @property
-    def is_hand_over(self) -> bool:
-        """Whether the stage copies a whole tensor before its group executes."""
-
-
-def order_of(plan: StreamingPlan, stages: Sequence[OrderedStage]) -> ScheduleOrder:
-    """Return the firing order of the stages of a plan; empty if firing is demand-driven.
-
-    stages: of all groups, copying stages first in each group. Raises InvalidPlan if some groups have
-    an order and another group of several stages has none.
-    """
-    order = ScheduleOrder([], [])
-    if not any(group.order or group.transfers for group in plan.groups):
-        return order
-    for number, group in enumerate(plan.groups):
-        here = [stage for stage in stages if stage.group == number]
-        number_of = {stage.running.result: stage.number for stage in here}
-        for copy in here:
-            if copy.is_hand_over:
-                _add(order, 1, [copy.number])
-        fired = [stage for stage in here if not stage.is_hand_over]
-        if not group.order:
-            if len(fired) > 1:
-                raise InvalidPlan(
-                    f"no C code for group {number + 1}, several stages without an order, beside "
-                    "groups with one"
-                )
-            _add(order, len(fired[0].running.targets), [fired[0].number])
-        for turns in group.order:
-            _add(order, turns.times, [number_of[name] for name in turns.results])
-    return order
-
-
-def _add(order: ScheduleOrder, times: int, numbers: Sequence[int]) -> None:
-    if times > MOST_TURNS or len(numbers) > MOST_TURNS:
-        raise InvalidPlan(f"turns of more than {MOST_TURNS} firings, or times")
-    order.turns.append(f"{{{len(order.stages)}, {len(numbers)}, {times}}},")
-    order.stages.extend(numbers)
-
-
-def require_in_c(plan: StreamingPlan, inputs: Collection[str]) -> None:
-    """Raise InvalidPlan, with the reason, for a plan that the scheduler cannot execute.
-
-    inputs: the names of the inputs of the network.
-    """
-    if plan.memories and plan.memories[0].is_slow:
-        raise InvalidPlan("no C code for memories of which the first is slow")
-    moves = {Kind.WEIGHTS, Kind.RESIDENT} & {buffer.kind for buffer in plan.buffers}
-    if moves and not any(group.order for group in plan.groups):
-        raise InvalidPlan("no C code for weights that are copied, without an order of firings")
-    if plan.memories and any(
-        buffer.stays and plan.memory_of(buffer) not in (None, plan.memories[0])
-        for buffer in plan.buffers
-    ):
-        raise InvalidPlan(
-            "no C code for a state outside of the first memory; give this memory room for it, or name "
-            "another one first"
-        )
-    if plan.memories and any(buffer.kind is Kind.EXTERNAL for buffer in plan.buffers):
-        raise InvalidPlan("no C code for tensors outside the arena beside several memories")
-    for stage in (stage for group in plan.groups for stage in group.stages):
-        if stage.stage.result in inputs:
-            raise InvalidPlan(
-                f"no C code for input {stage.stage.result!r}, one of several, as it comes by rows"
-            )
-
-
-class TensorBuffers(NamedTuple):
-    """The buffers of tensors: for each tensor the buffer that its producer writes, and all copies."""
-
-    first: dict[str, StreamBuffer]
-    further: tuple[StreamBuffer, ...]
-
-
-def places_of(plan: StreamingPlan, made: Mapping[str, int]) -> TensorBuffers:
-    """Return the buffers of tensors. made: the group that computes each tensor; 0 for inputs."""
-    first = {}
-    for tensor, group in made.items():
-        if written := plan.written(tensor, group):
-            first[tensor] = written[0]
-    further = [buffer for buffer in plan.buffers if buffer.has_rows and buffer.tensor in first]
-    return TensorBuffers(
-        first, tuple(buffer for buffer in further if buffer is not first[buffer.tensor])
-    )
-
-
-Offset = Callable[[str, Kind], int]  # of the buffer for a tensor, in elements of the arena
+Offset = Callable[[str, Kind], int]  # offset of a tensor's buffer of a kind, in arena elements
 
 
 def tiling_of(network: Network, stage: Stage, offset: Offset, tables: Tables) -> str:
@@ -763,28 +637,38 @@ def tiling_of(network: Network, stage: Stage, offset: Offset, tables: Tables) ->
         if not can_be_tiled(network, network.layer(name)):
             raise InvalidPlan(f"no C code for {name!r} in tiles, which needs more than rectangles")
     ranges = TileRanges(network, stage, Needs(network))
-    places = [
-        str(place)
+    bounds = [
+        str(bound)
         for name in stage.layers
         for span in (*ranges.rows[name], *ranges.columns[name])
-        for place in span
+        for bound in span
     ]
-    held = tables.defined("uint16_t", "held", places)
-    kept = (
-        tables.defined("int32_t", "kept", _kept(ranges, offset))
+    extents = tables.defined("uint16_t", "held", bounds)
+    caches = (
+        tables.defined("int32_t", "kept", _halo_caches(ranges, offset))
         if ranges.tiles.halo_cached
         else NULL
     )
-    return f"{{{len(ranges.tiles.row_ends)}, {len(ranges.tiles.column_ends)}, {held}, {kept}}},"
+    return (
+        f"{{{len(ranges.tiles.row_ends)}, {len(ranges.tiles.column_ends)}, {extents}, {caches}}},"
+    )
 
 
-def _kept(ranges: TileRanges, offset: Offset) -> list[str]:
-    """Return the offsets of the halo caches of each layer: rows, then columns; zero for none."""
-    downs, acrosses = range(len(ranges.tiles.row_ends)), range(len(ranges.tiles.column_ends))
+def _halo_caches(ranges: TileRanges, offset: Offset) -> list[str]:
+    """The offsets of the halo caches of each layer: rows, then columns; zero for none."""
+    tile_rows, tile_columns = (
+        range(len(ranges.tiles.row_ends)),
+        range(len(ranges.tiles.column_ends)),
+    )
     offsets = []
     for layer in ranges.layers:
-        below = any(ranges.rows_below(layer.name, down) for down in downs)
-        beside = any(ranges.columns_beside(layer.name, 0, across) for across in acrosses)
-        for kind, is_there in ((Kind.TILE_ROWS, below), (Kind.TILE_COLUMNS, beside)):
-            offsets.append(str(offset(layer.name, kind) if is_there else 0))
+        has_row_cache = any(ranges.rows_below(layer.name, down) for down in tile_rows)
+        has_column_cache = any(
+            ranges.columns_beside(layer.name, 0, across) for across in tile_columns
+        )
+        for kind, is_needed in (
+            (Kind.TILE_ROWS, has_row_cache),
+            (Kind.TILE_COLUMNS, has_column_cache),
+        ):
+            offsets.append(str(offset(layer.name, kind) if is_needed else 0))
     return offsets

@@ -42,7 +42,7 @@ from planners.code.parts import (
 )
 from planners.code.ports import LibraryPort, Ports
 from planners.code.prologue import MacroWriter
-from planners.code.schedule import Schedule
+from planners.code.schedule import PersistentAccumulators, Schedule
 from planners.code.unsigned_as_signed import SIGNED, as_signed, can_change_in_place
 from planners.plan.plan import StreamingPlan
 from planners.plan.ram import CMSIS_STACK_BYTES, STACK_BYTES, state_bytes_of
@@ -76,7 +76,7 @@ class Written:
     has_integers: bool = False  # at its ends, which stand for real numbers
     stages: tuple[str, ...] = ()  # their results, by number; none where they are not told
     kept_rows: tuple[int, ...] = ()  # of each variable, which lies as a ring
-    kept_sums: tuple[tuple[int, int, int], ...] = ()  # as Schedule.kept_sums tells them
+    persistent_accumulators: tuple[PersistentAccumulators, ...] = ()
     cmsis_nn: CmsisNN | None = None  # where it computes what it can
     headers: Mapping[str, str] = field(default_factory=dict)  # of kernels, by file name
     use: KernelUse | None = None
@@ -273,7 +273,7 @@ class _SourceWriter:
             kernels=tuple(sorted(wanted & functions)),
             stages=tuple(stage.running.result for stage in self.schedule.stages),
             kept_rows=tuple(previous.shape.rows for previous, _ in self.network.variables),
-            kept_sums=tuple(self.schedule.kept_sums()),
+            persistent_accumulators=tuple(self.schedule.persistent_accumulators()),
             memories=self.interface.memories,
             arrays=(
                 tuple(f"memory_{memory}" for memory in self.interface.memories)

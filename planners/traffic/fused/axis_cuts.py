@@ -30,8 +30,9 @@ class AxisCut:
     """Positions of every map (0 is the input) along one axis, by tile.
 
     needed: positions that the layers reading the map need for the tile.
-    computed: positions that the tile computes itself, or, of the input, loads. If halos are computed
-    once these are the needed positions that no earlier tile needs; otherwise all needed positions.
+    computed: positions that the tile computes itself, or, of the input, loads. If halos are
+    computed once these are the needed positions that no earlier tile needs; otherwise all needed
+    positions.
     """
 
     needed: tuple[Cut, ...]
@@ -135,8 +136,9 @@ def axis_totals(cut: AxisCut, number: int) -> AxisTotals:
 class OuterProfile(NamedTuple):
     """Numbers of positions of one map in one tile along the outer axis, by lifetime in the buffer.
 
-    Old positions were computed by earlier tiles; new ones are computed by, or loaded for, this tile.
-    Kept positions are needed by a later tile along the axis; the last use of the others is here.
+    Old positions were computed by earlier tiles; new ones are computed by, or loaded for, this
+    tile. Kept positions are needed by a later tile along the axis; the last use of the others is
+    here.
     computed: those of the new positions that this tile computes itself.
     """
 

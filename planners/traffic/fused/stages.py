@@ -2,15 +2,15 @@
 
 A stage is one layer that moves data, followed by the elementwise layers that run in place on its
 result. Three kinds of layer slide a window over feature maps: convolutions, poolings and fully
-connected layers (one window over the entire input). An elementwise layer joins the stage of its input
-if no other layer reads that input. Concatenations, slices and reshapes move nothing: the producer of
-their input writes to the right position of the result. Every other layer is a stage of its own. For
-example
+connected layers (one window over the entire input). An elementwise layer joins the stage of its
+input if no other layer reads that input. Concatenations, slices and reshapes move nothing: the
+producer of their input writes to the right position of the result. Every other layer is a stage of
+its own. For example
 
     conv1 -> bn1 -> relu1 -> conv2 -> add(conv2, relu1) -> relu2
 
-are two stages: (conv1, bn1, relu1) and (conv2, add, relu2). The addition reads relu1 as an operand of
-its stage.
+are two stages: (conv1, bn1, relu1) and (conv2, add, relu2). The addition reads relu1 as an operand
+of its stage.
 
 `stages_of` orders the stages so that each follows the stages that it reads; `groups_of` returns the
 fused groups that a run of consecutive stages can form. Of the parameters of windowed stages only
@@ -334,8 +334,9 @@ def operand_numbers(
 ) -> tuple[tuple[int, ...], ...]:
     """Return for each stage of a group the numbers of the operands that it reads from DRAM.
 
-    The numbers are those of `FusedGroup.operands`: INPUT for the input of the group, ALIASED_OPERAND
-    for a tensor that shares elements with an earlier one, otherwise 1, 2, ... for each new tensor.
+    The numbers are those of `FusedGroup.operands`: INPUT for the input of the group,
+    ALIASED_OPERAND for a tensor that shares elements with an earlier one, otherwise 1, 2, ... for
+    each new tensor.
     buffered: tensors that the group keeps in its buffer, and so does not read from DRAM.
     """
     start = stages[0]
@@ -367,7 +368,8 @@ def groups_of(stages: Sequence[TraversalStep], first: int, end: int) -> Iterator
     """Return the fused groups of stages [first, end): none, one, or two.
 
     There are two where a later stage reads the group's input once more, elementwise (a residual
-    connection from the input): the input stays in the buffer until then, or is read from DRAM twice.
+    connection from the input): the input stays in the buffer until then, or is read from DRAM
+    twice.
     """
     members = stages[first:end]
     if len(members) < 2:

@@ -6,7 +6,7 @@ import pytest
 
 from planners.code.library import library, write_library
 from planners.code.packaging import Package
-from planners.code.schedule import placed_stages
+from planners.code.placed_stages import placed_stages
 from planners.code.status import CHECKSUM
 from planners.memory.fit import fit
 from tests.planners.code.calibrated import integer_model

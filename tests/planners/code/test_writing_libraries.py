@@ -31,8 +31,8 @@ from planners.code.parts import (
     comment,
     parts_of,
 )
+from planners.code.placed_stages import look_ahead
 from planners.code.rules import rule_of
-from planners.code.schedule import looking_ahead
 from planners.code.vectors import random_frame
 from planners.memory.fit import fit
 from tests.planners.code.compiling import COMPILER, FLAGS, inlined, needs_compiler, program, run_all
@@ -226,10 +226,10 @@ def test_a_rule_gives_the_rows_it_was_made_of(needed, places, limit):
 
 
 def test_how_far_a_reader_looks_ahead():
-    assert looking_ahead([(0, 3), (1, 4), (2, 5)], 5) == 0
-    assert looking_ahead([(0, 0), (0, 2), (1, 3)], 5) == 1  # the first needs nothing
-    assert looking_ahead([(4, 5), (4, 6), (2, 5)], 6) == 2  # a later one needs an earlier row
-    assert looking_ahead([(0, 1), (0, 0)], 5) == 0
+    assert look_ahead([(0, 3), (1, 4), (2, 5)], 5) == 0
+    assert look_ahead([(0, 0), (0, 2), (1, 3)], 5) == 1  # the first needs nothing
+    assert look_ahead([(4, 5), (4, 6), (2, 5)], 6) == 2  # a later one needs an earlier row
+    assert look_ahead([(0, 1), (0, 0)], 5) == 0
 
 
 TWO_INSTANCES = """

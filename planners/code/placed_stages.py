@@ -1,0 +1,252 @@
+"""Stages of a plan as the scheduler of a C library numbers them, their firing order and buffers.
+
+`placed_stages` numbers the stages of all groups consecutively. In each group, stages that copy a
+tensor from one buffer to another come first: a transfer copies an entire tensor before the group
+fires; a streamed input is copied row by row into the rings of its readers. `firing_order` is the
+order of the plan as C executes it: sequences of stage numbers with repetitions. The order `2 times
+(0, 1), 1 time (1)` is
+
+    all_turns = {{0, 2, 2}, {2, 1, 1}}     first index, length and repetitions of each sequence
+    order     = {0, 1, 1}                  the sequences, concatenated
+
+`require_in_c` raises InvalidPlan for plans that C cannot execute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from cnn2csdf.geometry import Range
+from cnn2csdf.network import Network
+from csdf.errors import InvalidPlan
+from planners.plan.plan import Kind, Mode, PlannedStage, Stage, StreamBuffer, StreamingPlan
+from planners.plan.running_stage import RunningStage, streamed_input_stage
+
+
+class BufferCopy(NamedTuple):
+    """A copy of a tensor: from a buffer (None: the one its producer writes) into other buffers."""
+
+    source: StreamBuffer | None
+    targets: tuple[StreamBuffer, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedStage:
+    """A stage of a plan with its numbers in C.
+
+    running: the stage, with the rows of every firing.
+    number: number among the stages of all groups.
+    group: number of its group.
+    copied: the buffers of a stage that copies a tensor; None for a stage that computes.
+    """
+
+    running: RunningStage
+    number: int
+    group: int
+    copied: BufferCopy | None = None
+
+    @property
+    def is_transfer(self) -> bool:
+        """Whether the stage copies a whole tensor before its group executes."""
+        return self.copied is not None and self.copied.source is not None
+
+    @property
+    def mode(self) -> str:
+        """The constant in C for the execution mode of the stage."""
+        if self.copied is not None:
+            return "COPIED"
+        if self.running.is_streamed_input:
+            return "ARRIVING"
+        if self.running.planned.stage.accumulating_layer is not None:
+            return "BY_PARTS"
+        return {
+            Mode.ROWS: "BY_ROWS",
+            Mode.ACCUMULATING: "INTO_SUMS",
+            Mode.CHANNELS: "BY_CHANNELS",
+            Mode.TILES: "BY_TILES",
+        }[self.running.planned.stage.mode]
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The tensors that the stage reads from other stages."""
+        return tuple(self.running.needs)
+
+
+def placed_stages(network: Network, plan: StreamingPlan) -> list[PlacedStage]:
+    """Return the stages of all groups in order. In each group, copying stages come first."""
+    stages: list[PlacedStage] = []
+    for number, group in enumerate(plan.groups):
+        running: list[tuple[RunningStage, BufferCopy | None]] = [
+            *_copying_stages(network, plan, number)
+        ]
+        if group.streamed_input is not None and not plan.is_copied(number):
+            running.append((streamed_input_stage(network, group.streamed_input), None))
+        running += [(RunningStage(stage, network, None), None) for stage in group.stages]
+        for running_stage, copied in running:
+            stages.append(
+                PlacedStage(running=running_stage, number=len(stages), group=number, copied=copied)
+            )
+    return stages
+
+
+def _copying_stages(
+    network: Network, plan: StreamingPlan, number: int
+) -> Iterator[tuple[RunningStage, BufferCopy]]:
+    """The stages of a group that copy a tensor: entire before the group fires, or row by row."""
+    group = plan.groups[number]
+    buffers = {buffer.name: buffer for buffer in plan.buffers if buffer.has_all_rows}
+    for transfer in group.transfers:
+        source, target = buffers[transfer.source], buffers[transfer.target]
+        name = source.tensor
+        stage = Stage(layers=(name,), rows=network.layer(name).shape.rows)
+        planned = PlannedStage(stage=stage, strips=())
+        yield RunningStage(planned, network, name), BufferCopy(source, (target,))
+    if group.streamed_input is not None and plan.is_copied(number):
+        rings = tuple(
+            buffer
+            for buffer in plan.buffers
+            if (buffer.tensor, buffer.kind) == (group.streamed_input, Kind.RING)
+            and buffer.begin <= number < buffer.end
+        )
+        yield streamed_input_stage(network, group.streamed_input), BufferCopy(None, rings)
+
+
+MOST_TURNS = 65535  # stages in a repeated sequence, and repetitions: both are uint16_t in C
+
+
+class ScheduleOrder(NamedTuple):
+    """The firing order of a plan as two tables of C.
+
+    turns: initialisers of repeated sequences: first index in `stages`, length, repetitions.
+    stages: stage numbers of all sequences, concatenated.
+    """
+
+    turns: list[str]
+    stages: list[int]
+
+    def append(self, times: int, numbers: Sequence[int]) -> None:
+        """Add a sequence of stage numbers that is fired `times` times."""
+        if times > MOST_TURNS or len(numbers) > MOST_TURNS:
+            raise InvalidPlan(f"turns of more than {MOST_TURNS} firings, or times")
+        self.turns.append(f"{{{len(self.stages)}, {len(numbers)}, {times}}},")
+        self.stages.extend(numbers)
+
+
+class OrderedStage(Protocol):
+    """What `firing_order` needs of a stage: its rows, its numbers, and whether it is a transfer."""
+
+    @property
+    def running(self) -> RunningStage:
+        """The stage with the rows that its firings compute."""
+
+    @property
+    def number(self) -> int:
+        """The number among all stages."""
+
+    @property
+    def group(self) -> int:
+        """The number of its group."""
+
+    @property
+    def is_transfer(self) -> bool:
+        """Whether the stage copies a whole tensor before its group executes."""
+
+
+def firing_order(plan: StreamingPlan, stages: Sequence[OrderedStage]) -> ScheduleOrder:
+    """Return the firing order of the stages of a plan; empty if firing is demand-driven.
+
+    stages: of all groups, copying stages first in each group. Raises InvalidPlan if some groups
+    have an order and another group of several stages has none.
+    """
+    order = ScheduleOrder([], [])
+    if not any(group.order or group.transfers for group in plan.groups):
+        return order
+    for number, group in enumerate(plan.groups):
+        members = [stage for stage in stages if stage.group == number]
+        number_of = {stage.running.result: stage.number for stage in members}
+        for stage in members:
+            if stage.is_transfer:
+                order.append(1, [stage.number])
+        fired = [stage for stage in members if not stage.is_transfer]
+        if not group.order:
+            if len(fired) > 1:
+                raise InvalidPlan(
+                    f"no C code for group {number + 1}, several stages without an order, beside "
+                    "groups with one"
+                )
+            order.append(len(fired[0].running.targets), [fired[0].number])
+        for turns in group.order:
+            order.append(turns.times, [number_of[name] for name in turns.results])
+    return order
+
+
+def require_in_c(plan: StreamingPlan, inputs: Collection[str]) -> None:
+    """Raise InvalidPlan, with the reason, for a plan that the scheduler cannot execute.
+
+    inputs: the names of the inputs of the network.
+    """
+    if plan.memories and plan.memories[0].is_slow:
+        raise InvalidPlan("no C code for memories of which the first is slow")
+    copied_weights = {Kind.WEIGHTS, Kind.RESIDENT} & {buffer.kind for buffer in plan.buffers}
+    if copied_weights and not any(group.order for group in plan.groups):
+        raise InvalidPlan("no C code for weights that are copied, without an order of firings")
+    if plan.memories and any(
+        buffer.stays and plan.memory_of(buffer) not in (None, plan.memories[0])
+        for buffer in plan.buffers
+    ):
+        raise InvalidPlan(
+            "no C code for a state outside of the first memory; give this memory room for it, or name "
+            "another one first"
+        )
+    if plan.memories and any(buffer.kind is Kind.EXTERNAL for buffer in plan.buffers):
+        raise InvalidPlan("no C code for tensors outside the arena beside several memories")
+    for stage in (stage for group in plan.groups for stage in group.stages):
+        if stage.stage.result in inputs:
+            raise InvalidPlan(
+                f"no C code for input {stage.stage.result!r}, one of several, as it comes by rows"
+            )
+
+
+class TensorBuffers(NamedTuple):
+    """The buffers that hold rows of tensors.
+
+    first: for each tensor, the buffer that its producer writes.
+    further: all other buffers, into which rows are copied.
+    """
+
+    first: dict[str, StreamBuffer]
+    further: tuple[StreamBuffer, ...]
+
+
+def tensor_buffers(plan: StreamingPlan, producing_group: Mapping[str, int]) -> TensorBuffers:
+    """Return the buffers of tensors; producing_group: of each tensor, 0 for inputs."""
+    first = {}
+    for tensor, group in producing_group.items():
+        if written := plan.written(tensor, group):
+            first[tensor] = written[0]
+    holding = [buffer for buffer in plan.buffers if buffer.has_rows and buffer.tensor in first]
+    return TensorBuffers(
+        first, tuple(buffer for buffer in holding if buffer is not first[buffer.tensor])
+    )
+
+
+def look_ahead(needs: Sequence[Range], height: int) -> int:
+    """Return the maximum distance, in firings, from a firing to the one that reads the lowest row.
+
+    needs: rows of a tensor that each firing reads, as (first, end). The lowest row of a firing is
+    the minimum over the rows that it and all later firings read; until that row has been read, the
+    ring of the tensor must keep it. Windows in order, (0, 3), (1, 4), (2, 5), have distance 0: each
+    firing reads its lowest row itself. With (4, 5), (4, 6), (2, 5) the third firing reads the
+    lowest row of the first: distance 2.
+    """
+    distance, lowest_row = 0, height
+    lowest_firing = len(needs)  # the first firing, from this one on, that reads the lowest row
+    for number in reversed(range(len(needs))):
+        first, end = needs[number]
+        if first < end and first <= lowest_row:
+            lowest_row, lowest_firing = first, number
+        if lowest_firing < len(needs):
+            distance = max(distance, lowest_firing - number)
+    return distance
