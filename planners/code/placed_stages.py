@@ -135,7 +135,7 @@ class ScheduleOrder(NamedTuple):
 
 
 class OrderedStage(Protocol):
-    """What `firing_order` needs of a stage: its rows, its numbers, and whether it is a transfer."""
+    """A numbered stage, as far as `firing_order` needs it."""
 
     @property
     def running(self) -> RunningStage:
