@@ -10,7 +10,8 @@ convolutions in one group, fused row by row, for example has three tensors and t
     stages[2]    {BY_ROWS, rows per firing, firings, ..., &layers[0], &inputs[1], ..., &tensors[1]}
     order[...]   {0, 0, 0, 1, 0, 1, ...}: the stages in firing order
 
-Offsets count elements of the arena (of `unit` bytes). `Schedule.text` writes all tables.
+Offsets count elements of the arena, of `Schedule.unit` bytes each. `Schedule.text` returns all tables
+as C.
 """
 
 from __future__ import annotations
