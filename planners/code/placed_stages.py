@@ -9,7 +9,8 @@ order of the plan as C executes it: sequences of stage numbers with repetitions.
     all_turns = {{0, 2, 2}, {2, 1, 1}}     first index, length and repetitions of each sequence
     order     = {0, 1, 1}                  the sequences, concatenated
 
-`require_in_c` raises InvalidPlan for plans that C cannot execute.
+Some plans have no C: those with a first memory that is slow, for example. `require_in_c` raises
+InvalidPlan for them, with the reason.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The layers of a network as a block diagram: shapes, and the group and buffer of each in a plan.
 
-Layers stand in the order in which the plan executes them, inputs first, outputs last.
+Here the blocks follow the execution order of the plan: inputs first, outputs last.
 """
 
 from __future__ import annotations
