@@ -145,17 +145,17 @@ def _alternatives(
     alternatives = []
     for value in node["alternatives"].items():
         value.require_keys((), OF_AN_ALTERNATIVE)
-        own = {tensor: sizes[tensor] for tensor in writes}
+        written_sizes = {tensor: sizes[tensor] for tensor in writes}
         if "bytes" in value.value and isinstance(value["bytes"].value, dict):
-            own |= {tensor: size.natural() for tensor, size in value["bytes"].members()}
+            written_sizes |= {tensor: size.natural() for tensor, size in value["bytes"].members()}
         elif "bytes" in value.value:
             if len(writes) != 1:
                 raise value["bytes"].refusal("expected an object with the bytes of each output")
-            own = {writes[0]: value["bytes"].natural()}
+            written_sizes = {writes[0]: value["bytes"].natural()}
         alternatives.append(
             Alternative(
                 reads=_names(value, "inputs", sizes) if "inputs" in value.value else reads,
-                sizes=own,
+                sizes=written_sizes,
                 scratch=_natural(value, "scratch"),
                 price=_natural(value, "price"),
             )

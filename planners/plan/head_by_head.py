@@ -343,12 +343,12 @@ class _Heads:
         dims = parameter_shapes(layer, self._network.input_shapes(layer))
         stored = []
         for role, size in parameter_shapes(made, inputs).items():
-            one = _named(layer.stored_as(role), layer)
+            array = _named(layer.stored_as(role), layer)
             if size != dims[role]:
-                one = replace(one, name=f"{one.name}, head {head + 1} of {self._count}")
-                types = one.quantization
+                array = replace(array, name=f"{array.name}, head {head + 1} of {self._count}")
+                types = array.quantization
                 if types is not None and len(types.scales) > 1:
                     scales = types.scales[head * size[0] : (head + 1) * size[0]]
-                    one = replace(one, quantization=replace(types, scales=scales))
-            stored.append(one)
+                    array = replace(array, quantization=replace(types, scales=scales))
+            stored.append(array)
         return replace(made, stored=tuple(stored))

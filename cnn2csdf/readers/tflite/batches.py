@@ -315,8 +315,8 @@ def _copied(graph: TfliteGraph, section: _Section) -> Form:
     outputs = tuple(copy[split.outputs[0]] for copy in copies)
     nodes[id(split)] = [replace(split, outputs=outputs)]
     for join in joins:
-        first, *others = (copy[join.inputs[0]] for copy in copies)
-        nodes[id(join)] = [replace(join, inputs=(first, *join.inputs[1:], *others))]
+        first, *further_inputs = (copy[join.inputs[0]] for copy in copies)
+        nodes[id(join)] = [replace(join, inputs=(first, *join.inputs[1:], *further_inputs))]
     return tensors, nodes
 
 

@@ -220,9 +220,9 @@ def _by_evaluation(operands: _Inputs) -> Sequence[Dims]:
     """Return the dims that the evaluator of constants gives for arrays of ones."""
     if sum(map(prod, operands.dims)) > ELEMENT_LIMIT:
         raise ValueError(f"more than {ELEMENT_LIMIT} elements")
-    one = np.ones((), np.int8)
+    single = np.ones((), np.int8)
     arrays = [
-        np.broadcast_to(one, dims) if array is None else array
+        np.broadcast_to(single, dims) if array is None else array
         for dims, array in zip(operands.dims, operands.arrays, strict=True)
     ]
     tensors = [replace(operands.outputs[0], dims=dims, scales=NO_SCALES) for dims in operands.dims]

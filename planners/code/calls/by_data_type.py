@@ -187,12 +187,12 @@ class LayerCalls:
         sizes = (cut.channels, cut.share, cut.parts, cut.summing)
         return one.call(function, "sliced", *sizes, whole.parameters)
 
-    def steps_behind(self, one: Described) -> tuple[str, int]:
+    def steps_behind(self, descriptor: Described) -> tuple[str, int]:
         """Add the steps after a layer to their table; return the address of the first, and a count."""
-        is_real = one.layer.quantization is None and one.layer.name not in self._bytes
+        is_real = descriptor.layer.quantization is None and descriptor.layer.name not in self._bytes
         if is_real and self.is_integer:
-            one = replace(one, tables=self.real_tables)
-        steps_found = (steps_of if is_real else integer_steps)(one)
+            descriptor = replace(descriptor, tables=self.real_tables)
+        steps_found = (steps_of if is_real else integer_steps)(descriptor)
         name, steps = "steps", self.steps
         if is_real and self.is_integer:
             name, steps, steps_found = (
@@ -202,7 +202,7 @@ class LayerCalls:
             )
         first = f"{name} + {len(steps)}" if steps_found else NULL
         steps += [f"{step}," for step in steps_found]
-        one.tables.wanted.update({"step"} if steps_found else ())
+        descriptor.tables.wanted.update({"step"} if steps_found else ())
         return first, len(steps_found)
 
 

@@ -318,9 +318,9 @@ def _matrix_product(one: Described, operator: op.MatrixProduct) -> KernelCall:
         matrix = one.symbol("matrix", turned.weights["matrix"])
         sums = scaling(turned, "matrix")
         return one.call("multiply_by_trained", "trained_product", fields, matrix, sums)
-    input_types, other = given_types(one), given_types(one, 1)
-    pair = multiplier(input_types.scale * other.scale / result.scale)
-    zeros = (input_types.zero_point, other.zero_point)
+    input_types, second_types = given_types(one), given_types(one, 1)
+    pair = multiplier(input_types.scale * second_types.scale / result.scale)
+    zeros = (input_types.zero_point, second_types.zero_point)
     return one.call("multiply_both", "product_of_two", fields, zeros, result.zero_point, *pair)
 
 

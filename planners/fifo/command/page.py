@@ -67,7 +67,7 @@ def occupancies(
     """
     graph = EventGraph(design)
     times = graph.restricted(range(len(design.layers)), depths).times(period, frames)
-    found, end = [], 0
+    occupancies, end = [], 0
     for fifo in design.fifos:
         written, read = design.ports(fifo)
         put, taken = (
@@ -80,9 +80,9 @@ def occupancies(
         cycles, place = np.unique(np.concatenate([put, taken + 1]), return_inverse=True)
         change = np.concatenate([np.ones_like(put), -np.ones_like(taken)])
         levels = np.cumsum(np.bincount(np.ravel(place), weights=change)).astype(np.int64)
-        found.append(Occupancy(np.insert(cycles, 0, -1), np.insert(levels, 0, 0)))
+        occupancies.append(Occupancy(np.insert(cycles, 0, -1), np.insert(levels, 0, 0)))
         end = max(end, int(taken.max(initial=0)) + 1)
-    return tuple(found), end
+    return tuple(occupancies), end
 
 
 def fifo_page(found: Study, megahertz: Fraction, objective: str, origin: Origin) -> str:
@@ -180,7 +180,7 @@ def waits(design: Design, depths: Depths) -> Iterator[str]:
         return
     layers = [number for number in cycle.layers if number < len(design.layers)]
     for layer, awaited in zip(layers, [*layers[1:], *layers[:1]], strict=True):
-        name, other = design.layers[layer].name, design.layers[awaited].name
+        name, awaited_name = design.layers[layer].name, design.layers[awaited].name
         full, empty = (
             [
                 (number, fifo)
@@ -196,12 +196,12 @@ def waits(design: Design, depths: Depths) -> Iterator[str]:
                 for number, fifo in blocked
             )
             verb = "is" if len(blocked) == 1 else "are"
-            yield f"“{name}” cannot write: {names} {verb} full until “{other}” reads."
+            yield f"“{name}” cannot write: {names} {verb} full until “{awaited_name}” reads."
         elif empty:
             names = " or ".join(f"“{fifo.name}”" for _, fifo in empty)
-            yield f"“{name}” cannot read: “{other}” has not written the next word of {names}."
+            yield f"“{name}” cannot read: “{awaited_name}” has not written the next word of {names}."
         else:
-            yield f"“{name}” waits for “{other}”."
+            yield f"“{name}” waits for “{awaited_name}”."
 
 
 def _repair(found: Study, start: Depths) -> str:
@@ -240,8 +240,10 @@ def _over_time(found: Study) -> tuple[Section, tuple[Occupancy, ...] | None]:
     if len(shown) < len(numbers):
         said.append(f"Drawn are the {len(shown)} largest of {len(numbers)} FIFOs deeper than 2.")
     elif len(shown) < len(depths):
-        others = counted(len(depths) - len(shown), "FIFO")
-        said.append(f"{others} of depth 2 {'is' if others.startswith('1 ') else 'are'} not drawn.")
+        omitted = counted(len(depths) - len(shown), "FIFO")
+        said.append(
+            f"{omitted} of depth 2 {'is' if omitted.startswith('1 ') else 'are'} not drawn."
+        )
     charts = [_chart(design.fifos[number], depths[number], held[number], end) for number in shown]
     content = [element("p", " ".join(said)), element("div", charts, class_="fifo-charts")]
     return Section("occupancy", title, joined(content)), held
