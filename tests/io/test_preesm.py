@@ -1,7 +1,10 @@
 """Graphs of PREESM (.pi) and the scenarios with their times."""
 
+import random
 import shutil
+from collections import deque
 from fractions import Fraction
+from math import lcm
 from pathlib import Path
 
 import pytest
@@ -219,14 +222,11 @@ def test_an_expression_without_a_value_is_refused(text, complaint):
         (lambda: pair(fifo("a.o", "b.i")), "has two fifos"),
         (lambda: pair(node("a", ports="")), "node 'a' is already on line"),
         (lambda: pair(dependency("a", "b", "p")), "'a' is no parameter"),
-        (lambda: parsed(node("d", "delay", expr="1", level="local"), node("a", ports="out o 1"),
-                        node("b", ports="in i 1"),
-                        fifo("a.o", "b.i", '<data key="delay">d</data>')),
-         "has the level 'local': it starts anew"),
-        (lambda: parsed(node("d", "delay", expr="1", setter="a"), node("a", ports="out o 1"),
-                        node("b", ports="in i 1"),
-                        fifo("a.o", "b.i", '<data key="delay">d</data>')),
-         "is set or got by an actor"),
+        (lambda: anew(3, setter="out o 2"), "its setter 's' moves 6 tokens then; expected its 3"),
+        (lambda: anew(2, getter="in i 3"), "its getter 'g' moves 6 tokens then; expected its 2"),
+        (lambda: pair(node("d", "delay", expr="1"), node("s", ports="out o 1"),
+                      fifo("s.o", "d.set")), "has a setter or getter, and no fifo"),
+        (lambda: anew(2, fifo("s.o", "d.set"), setter="out o 2"), "delay 'd' has two setters"),
     ],
 )  # fmt: skip
 def test_what_is_not_read_is_refused_by_its_name(make, complaint):
@@ -234,6 +234,83 @@ def test_what_is_not_read_is_refused_by_its_name(make, complaint):
         make()
     assert str(refused.value).startswith("g.pi:")
     assert len(str(refused.value).splitlines()) == 1
+
+
+def anew(tokens, *parts, setter="", getter="", level="local", out="3", into="2"):
+    """A fifo from a to b whose delay starts anew; setter, getter: ports of s and g, if any."""
+    states = [
+        *([node("s", ports=setter), fifo("s.o", "d.set")] if setter else []),
+        *([node("g", ports=getter), fifo("d.get", "g.i")] if getter else []),
+    ]
+    return parsed(
+        node("d", "delay", expr=str(tokens), level=level),
+        node("a", ports=f"out o {out}"),
+        node("b", ports=f"in i {into}"),
+        fifo("a.o", "b.i", '<data key="delay">d</data>'),
+        *states,
+        *parts,
+    )
+
+
+def rates(graph):
+    return {channel.name: (channel.production, channel.consumption) for channel in graph.channels}
+
+
+def test_a_delay_with_setter_and_getter_is_a_queue_of_one_iteration():
+    # a fires twice, b three times. b takes the two tokens of s and the first four of a; the last
+    # two of a are left for g.
+    assert rates(anew(2, setter="out o 2", getter="in i 2")) == {
+        "s.o to b": ((2,), (2, 0, 0)),
+        "a.o to b": ((3, 1), (0, 2, 2)),
+        "a.o to g": ((0, 2), (2,)),
+    }
+
+
+def test_a_delay_that_starts_anew_without_actors_is_there_at_each_begin():
+    # The first firing of b in each iteration waits for nobody, and nobody takes the last two tokens.
+    graph = anew(2)
+    assert rates(graph) == {"a.o to b": ((3, 1), (0, 2, 2))}
+    assert [channel.initial_tokens for channel in graph.channels] == [0]
+
+
+def test_more_tokens_than_an_iteration_moves_pass_on_to_the_getter():
+    assert rates(anew(8, setter="out o 4", getter="in i 8")) == {
+        "s.o to b": ((4, 2), (2, 2, 2)),
+        "s.o to g": ((0, 2), (2,)),
+        "a.o to g": ((3, 3), (6,)),
+    }
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_firings_take_the_tokens_that_a_queue_of_one_iteration_gives_them(seed):
+    dice = random.Random(seed)
+    out, into, tokens = dice.randint(1, 6), dice.randint(1, 6), dice.randint(1, 9)
+    graph = anew(tokens, out=out, into=into, setter=f"out o {tokens}", getter=f"in i {tokens}")
+    firings = lcm(out, into) // out, lcm(out, into) // into
+    queue = deque([("s", 0)] * tokens + [("a", k) for k in range(firings[0]) for _ in range(out)])
+    expected = [("b", k, queue.popleft()) for k in range(firings[1]) for _ in range(into)] + [
+        ("g", 0, queue.popleft()) for _ in range(tokens)
+    ]
+    passed = []
+    for channel in graph.channels:
+        made = [k for k, rate in enumerate(channel.production) for _ in range(rate)]
+        taken = [k for k, rate in enumerate(channel.consumption) for _ in range(rate)]
+        passed += [
+            (channel.consumer, k, (channel.producer, of)) for k, of in zip(taken, made, strict=True)
+        ]
+    assert sorted(passed) == sorted(expected)
+
+
+def test_a_delay_within_an_actor_starts_anew_with_each_of_its_firings(tmp_path):
+    inner = (
+        node("i", "src", "out i 4"), node("b", ports="in i 2, in l 1, out m 1"), fifo("i.i", "b.i"),
+        node("d", "delay", expr="1", level="local"),
+        fifo("b.m", "b.l", '<data key="delay">d</data>'),
+    )  # fmt: skip
+    graph = within(tmp_path, inner)
+    # Of the two firings of b in one of h the first begins with the token of the delay.
+    assert rates(graph)["h/b.m to h/b"] == ((1, 0), (0, 1))
+    assert {actor.name: actor.phases for actor in graph.actors} == {"a": 1, "h/b": 2}
 
 
 def within(tmp_path, inner, port="in i 4"):

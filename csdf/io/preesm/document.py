@@ -15,7 +15,7 @@ It resolves paths between the files of a project as well.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from lxml import etree
@@ -51,8 +51,14 @@ class PreesmNode:
     expression: str | None
     ports: dict[str, DataPort] = field(default_factory=dict)
     level: str = "permanent"  # of a delay
-    has_state: bool = False  # a delay with an actor that sets or gets it
+    setter: tuple[str, str] | None = None  # of a delay, the actor and port that sets its tokens
+    getter: tuple[str, str] | None = None  # and the actor and port that gets them in the end
     refinement: str | None = None
+
+    @property
+    def starts_anew(self) -> bool:
+        """Whether a delay has its initial tokens again in each iteration of its graph."""
+        return self.level == "local" or self.setter is not None or self.getter is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +146,8 @@ class _GraphReader:
                     element, f"an edge of the kind {shown(kind)}; expected {expected}"
                 )
             edges[kind].append(element)
-        fifos = [self._fifo(element) for element in edges["fifo"]]
+        plain = [element for element in edges["fifo"] if not self._sets_or_gets(element)]
+        fifos = [self._fifo(element) for element in plain]
         configured = self._configured(edges["dependency"], {fifo.key for fifo in fifos})
         return PiGraph(
             file=self._file,
@@ -174,7 +181,6 @@ class _GraphReader:
             expression=element.get("expr"),
             ports=self._ports(element, name),
             level=element.get("level") or "permanent",
-            has_state=bool(element.get("setter") or element.get("getter")),
             refinement=described if is_refined else None,
         )
 
@@ -199,49 +205,54 @@ class _GraphReader:
             ports[name] = DataPort(direction=kind, rate=rate, line=line_of(port))
         return ports
 
+    def _sets_or_gets(self, element: etree._Element) -> bool:
+        """Note the setter or the getter of a delay where a fifo leads to the delay, or from it."""
+        nodes = {end: self._known(element, end) for end in ("source", "target")}
+        delays = [end for end, node in nodes.items() if node.kind == "delay"]
+        if not delays:
+            return False
+        if len(delays) > 1:
+            raise self._refusal(element, "a fifo between two delays; expected an actor at one end")
+        is_setter = delays == ["target"]
+        end, direction = ("source", "output") if is_setter else ("target", "input")
+        delay, actor = nodes[delays[0]], self._end(element, end, direction)
+        if (delay.setter if is_setter else delay.getter) is not None:
+            what = "setters" if is_setter else "getters"
+            raise self._refusal(element, f"delay {shown(delay.name)} has two {what}")
+        self._nodes[delay.name] = (
+            replace(delay, setter=actor) if is_setter else replace(delay, getter=actor)
+        )
+        return True
+
+    def _end(self, element: etree._Element, end: str, direction: str) -> tuple[str, str]:
+        """Return the node and the port at an end of a fifo."""
+        node = self._known(element, end)
+        port = self._attribute(element, f"{end}port", "a fifo")
+        if port not in node.ports or node.ports[port].direction != direction:
+            raise self._refusal(
+                element, f"{shown(node.name)} has no {direction} port {shown(port)}"
+            )
+        return node.name, port
+
     def _fifo(self, element: etree._Element) -> PreesmFifo:
-        ends = {}
-        for end, direction in (("source", "output"), ("target", "input")):
-            node = self._known(element, end)
-            port = self._attribute(element, f"{end}port", "a fifo")
-            if node.kind == "delay":
-                raise self._refusal(
-                    element,
-                    f"delay {shown(node.name)} is set or got by an actor, which is not read",
-                )
-            if port not in node.ports or node.ports[port].direction != direction:
-                raise self._refusal(
-                    element, f"{shown(node.name)} has no {direction} port {shown(port)}"
-                )
-            ends[end] = (node.name, port)
         tokens = element.get("expr")
         named = _data(element, "delay")
         delay = self._nodes.get(named) if named else None
         if named and tokens is None and (delay is None or delay.kind != "delay"):
             raise self._refusal(element, f"there is no delay {shown(named)}")
         if delay is not None:
-            self._require_plain(delay)
+            if delay.kind != "delay":
+                raise UnreadableFile(
+                    f"{self._file}:{delay.line}: delay {shown(delay.name)} is none, which is not read"
+                )
             tokens = delay.expression or tokens
         return PreesmFifo(
-            source=ends["source"],
-            target=ends["target"],
+            source=self._end(element, "source", "output"),
+            target=self._end(element, "target", "input"),
             type=element.get("type") or "",
             delay=tokens,
             delay_node=None if delay is None else delay.name,
             line=line_of(element),
-        )
-
-    def _require_plain(self, delay: PreesmNode) -> None:
-        if delay.kind != "delay":
-            what = "is none"
-        elif delay.has_state:
-            what = "is set or got by an actor"
-        elif delay.level != "permanent":
-            what = f"has the level {shown(delay.level)}: it starts anew in each iteration"
-        else:
-            return
-        raise UnreadableFile(
-            f"{self._file}:{delay.line}: delay {shown(delay.name)} {what}, which is not read"
         )
 
     def _configured(

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import zip_longest
-from math import ceil, floor, isqrt
+from math import ceil, floor, gcd, isqrt, lcm
 
 from csdf.errors import UnreadableFile, counted
 from csdf.io import files
@@ -33,6 +33,7 @@ from csdf.model.exact import MalformedText, shown, signed_rational
 MOST_ACTORS = 100_000
 MOST_LEVELS = 20
 MOST_GRAPHS = 10_000
+MOST_PHASES = 100_000  # firings in an iteration of an actor at a delay that starts anew
 
 End = tuple[str, str]  # an actor, or an actor that stands for a graph, and its port
 
@@ -53,11 +54,23 @@ class Path:
         return self.graph.refusal(self.line, message)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """Tokens from one port to another in each iteration of a level, by firing of both actors."""
+
+    source: End
+    target: End
+    production: tuple[int, ...]
+    consumption: tuple[int, ...]
+    type: str
+
+
 class Flattening:
     """All actors of a graph and of the graphs within them.
 
     times: of each actor by type of processor; under no name, 0, where nothing says them. rates: of
-    each port of an actor. Raises UnreadableFile.
+    each port of an actor. phases: firings in an iteration of its level, of each actor with a port in
+    `flows`: the tokens of fifos whose delay starts anew. Raises UnreadableFile.
     """
 
     def __init__(
@@ -65,12 +78,14 @@ class Flattening:
     ) -> None:
         self.times: dict[str, dict[str, Fraction]] = {}
         self.rates: dict[End, int] = {}
+        self.phases: dict[str, int] = {}
+        self.flows: list[Flow] = []
         self._scenario = scenario
         self._most = most
         self._assume_zero_times = assume_zero_times
         self._outputs: list[End] = []
         self._onward: dict[End, tuple[End, int, PreesmFifo, PiGraph]] = {}  # where fifos lead
-        self._reached: set[End] = set()
+        self._ends: set[tuple[str, str, str]] = set()  # source or target, node, port
         self._files: dict[str, PiGraph] = {}
         self._graphs = 0
         self._add(document, {}, (), 0)
@@ -100,6 +115,8 @@ class Flattening:
         level = FlattenedGraph(graph, given, self._scenario)
         connected = {end for fifo in graph.fifos for end in (fifo.source, fifo.target)}
         for node in graph.nodes.values():
+            connected |= {end for end in (node.setter, node.getter) if end is not None}
+        for node in graph.nodes.values():
             for port, port_of_node in node.ports.items():
                 if node.kind != "delay" and (node.name, port) not in connected:
                     raise graph.refusal(
@@ -109,9 +126,93 @@ class Flattening:
                 self._add_within(level, node, above, depth)
             elif node.kind in ("actor", *SPECIAL):
                 self._add_actor(level, node, above)
+        delays = {fifo.delay_node for fifo in graph.fifos}
+        for node in graph.nodes.values():
+            if (node.setter or node.getter) and node.name not in delays:
+                raise graph.refusal(
+                    node.line, f"delay {shown(node.name)} has a setter or getter, and no fifo"
+                )
         for fifo in graph.fifos:
-            self._add_fifo(level, fifo, above)
+            delay = None if fifo.delay_node is None else graph.nodes[fifo.delay_node]
+            if delay is not None and delay.starts_anew:
+                self._add_flows(level, fifo, delay, above)
+            else:
+                self._add_fifo(level, fifo, above)
         return level
+
+    def _add_flows(
+        self, level: FlattenedGraph, fifo: PreesmFifo, delay: PreesmNode, above: tuple[str, ...]
+    ) -> None:
+        """Add what passes a fifo whose queue begins anew in each iteration of the level.
+
+        The queue holds the tokens of the delay, then those of the producer. The consumer takes the
+        first ones and leaves as many as the delay has, which the getter takes. Without a setter the
+        first tokens are there; without a getter the last ones are dropped.
+        Source: Arrestier, Desnos, Pelcat, Heulot, Juarez, Menard, Delays and states in dataflow models
+        of computation, SAMOS 2018.
+        """
+        ends = {
+            "setter": delay.setter, "source": fifo.source, "target": fifo.target,
+            "getter": delay.getter,
+        }  # fmt: skip
+        moved = self._places_in_queue(level, ends, fifo, delay, above)
+        for giver, taker in (
+            ("setter", "target"), ("setter", "getter"), ("source", "target"), ("source", "getter"),
+        ):  # fmt: skip
+            source, target = ends[giver], ends[taker]
+            if source is None or target is None:
+                continue
+            made, taken = moved[giver], moved[taker]
+            shared = max(made[0][0], taken[0][0]), min(made[-1][1], taken[-1][1])
+            if shared[0] < shared[1]:
+                self.flows.append(
+                    Flow(
+                        source=("/".join((*above, source[0])), source[1]),
+                        target=("/".join((*above, target[0])), target[1]),
+                        production=_within(made, shared),
+                        consumption=_within(taken, shared),
+                        type=fifo.type,
+                    )
+                )
+        # These outputs lead to no path from actor to actor.
+        for source in (fifo.source, delay.setter):
+            if source is not None:
+                self._outputs.remove(("/".join((*above, source[0])), source[1]))
+
+    def _places_in_queue(
+        self,
+        level: FlattenedGraph,
+        ends: Mapping[str, End | None],
+        fifo: PreesmFifo,
+        delay: PreesmNode,
+        above: tuple[str, ...],
+    ) -> dict[str, list[tuple[int, int]]]:
+        """Return the places in the queue of an iteration that each firing of each end moves."""
+        firings = level.firings()
+        tokens = level.natural(fifo.delay or "0", delay.name, delay.line, "delay")
+        produced = firings.get(fifo.source[0], 1) * level.rate(*fifo.source)
+        places = {}
+        for role, end in ends.items():
+            if end is None:
+                continue
+            node, name = level.graph.nodes[end[0]], "/".join((*above, end[0]))
+            rate, count = level.rate(*end), firings.get(end[0], 1)
+            told = f"delay {shown(delay.name)} starts anew in each iteration, and its {role}"
+            if node.refinement is not None or node.kind in INTERFACES:
+                told = f"{told} {shown(end[0])} is no plain actor, which is not read"
+                raise level.graph.refusal(delay.line, told)
+            if not 1 <= count <= MOST_PHASES:
+                told = f"{told} {shown(end[0])} fires {count} times; expected 1 to {MOST_PHASES}"
+                raise level.graph.refusal(delay.line, told)
+            if role in ("setter", "getter") and rate * count != tokens:
+                told = f"{told} {shown(end[0])} moves {counted(rate * count, 'token')} then"
+                raise level.graph.refusal(delay.line, f"{told}; expected its {tokens}")
+            is_input = role in ("target", "getter")
+            self._connect(level, ("target" if is_input else "source", name, end[1]), delay.line)
+            begin = {"source": tokens, "getter": produced}.get(role, 0)
+            places[role] = [(begin + k * rate, begin + (k + 1) * rate) for k in range(count)]
+            self.phases[name] = count
+        return places
 
     def _add_actor(self, level: FlattenedGraph, node: PreesmNode, above: tuple[str, ...]) -> None:
         name = "/".join((*above, node.name))
@@ -205,13 +306,22 @@ class Flattening:
         if fifo.delay is not None:
             at = fifo.source[0] if fifo.delay_node is None else fifo.delay_node
             tokens = level.natural(fifo.delay, at, fifo.line, "delay")
-        for end, ends in ((source, self._onward), (target, self._reached)):
-            if end in ends:
-                raise level.graph.refusal(
-                    fifo.line, f"port {shown(end[1])} of {shown(end[0])} has two fifos"
-                )
+        self._connect(level, ("source", *source), fifo.line)
+        self._connect(level, ("target", *target), fifo.line)
         self._onward[source] = (target, tokens, fifo, level.graph)
-        self._reached.add(target)
+
+    def _connect(self, level: FlattenedGraph, end: tuple[str, str, str], line: int) -> None:
+        """Note that a fifo has this end. An interface has one on each side: end names the side too."""
+        if end in self._ends:
+            raise level.graph.refusal(
+                line, f"port {shown(end[2])} of {shown(end[1])} has two fifos"
+            )
+        self._ends.add(end)
+
+
+def _within(places: list[tuple[int, int]], shared: tuple[int, int]) -> tuple[int, ...]:
+    """Return how many places of each interval lie in the shared one."""
+    return tuple(max(0, min(end, shared[1]) - max(begin, shared[0])) for begin, end in places)
 
 
 SET_OUTSIDE = "cfg_in_iface"
@@ -324,6 +434,51 @@ class FlattenedGraph:
         what = f"port {shown(port)} of {shown(node)}"
         return self.natural(port_of_node.rate, node, port_of_node.line, what)
 
+    def firings(self) -> dict[str, int]:
+        """Return how often each node fires in an iteration of this graph, a delay with a setter once.
+
+        An interface fires once; without one the firings are the least integers of each connected part.
+        """
+        steps: dict[str, list[tuple[str, Fraction]]] = defaultdict(list)
+        for source, made, target, taken in self._rated_edges():
+            steps[source].append((target, Fraction(made, taken)))
+            steps[target].append((source, Fraction(taken, made)))
+        firings: dict[str, Fraction] = {}
+        for first in sorted(steps, key=lambda name: self.graph.nodes[name].kind not in INTERFACES):
+            if first in firings:
+                continue
+            part = {first: Fraction(1)}
+            waiting = [first]
+            while waiting:
+                name = waiting.pop()
+                for neighbour, ratio in steps[name]:
+                    if neighbour not in part:
+                        part[neighbour] = part[name] * ratio
+                        waiting.append(neighbour)
+            # A graph within an actor fires its interfaces once; require_whole_firings checks that.
+            if self.graph.nodes[first].kind not in INTERFACES:
+                scale = Fraction(
+                    lcm(*(count.denominator for count in part.values())),
+                    gcd(*(count.numerator for count in part.values())),
+                )
+                part = {name: count * scale for name, count in part.items()}
+            firings |= part
+        return {name: int(count) for name, count in firings.items()}
+
+    def _rated_edges(self) -> Iterator[tuple[str, int, str, int]]:
+        """Yield both ends of each fifo that moves tokens, setters and getters too: node and rate."""
+        for fifo in self.graph.fifos:
+            made, taken = self.rate(*fifo.source), self.rate(*fifo.target)
+            if made and taken:
+                yield fifo.source[0], made, fifo.target[0], taken
+        for node in self.graph.nodes.values():
+            for end in (node.setter, node.getter):
+                if end is not None:
+                    tokens = self.natural(node.expression or "0", node.name, node.line, "delay")
+                    rate = self.rate(*end)
+                    if rate and tokens:
+                        yield end[0], rate, node.name, tokens
+
     def require_whole_firings(self) -> None:
         """Refuse a graph within an actor that would need its interfaces several times, or in part."""
         steps: dict[str, list[tuple[str, Fraction, int]]] = defaultdict(list)
@@ -352,7 +507,12 @@ class FlattenedGraph:
                         "this graph stands for is no whole iteration of it; such a graph is not "
                         "flattened",
                     )
-        for node in self.graph.nodes.values():
+        # The delay of a setter or getter says how often that fires.
+        nodes = self.graph.nodes.values()
+        states = {end[0] for node in nodes for end in (node.setter, node.getter) if end is not None}
+        for node in nodes:
+            if node.name in states:
+                continue
             if node.ports and node.kind != "delay" and node.name not in firings:
                 raise self.graph.refusal(
                     node.line,

@@ -2,8 +2,8 @@
 
 A graph within an actor is flattened where one firing of the actor is one iteration of that graph: its
 actors get the name of the actor and a slash before theirs, and FIFOs through its interfaces become
-one channel. Everything else that changes while a graph runs is refused by its name: configuration
-actors, delays that are set or start anew.
+one channel. Around a delay that starts anew in each iteration, or that actors set and get, the firings
+of an iteration become phases. Actors that set parameters while the graph runs are refused by name.
 
 Times come from a `.scenario` file, which names the .pi file of the project that it lies in; read that
 one for them. Broadcasts, forks, joins and round buffers take no time unless the scenario says so. An
@@ -96,7 +96,10 @@ def _graph(document: PiGraph, scenario: PiScenario, most: int, *, assume_zero_ti
     try:
         return Graph(
             name=document.name,
-            actors=tuple(_actor(name, times, scale) for name, times in flat.times.items()),
+            actors=tuple(
+                _actor(name, times, scale, flat.phases.get(name, 1))
+                for name, times in flat.times.items()
+            ),
             channels=tuple(_channels(flat, scenario)),
             time_unit=Fraction(1, scale),
         )
@@ -104,10 +107,10 @@ def _graph(document: PiGraph, scenario: PiScenario, most: int, *, assume_zero_ti
         raise document.refusal(document.line, str(error)) from None
 
 
-def _actor(name: str, times: Times, scale: int) -> Actor:
-    """The actor with one phase, and its processors where times are known by type."""
+def _actor(name: str, times: Times, scale: int, phases: int) -> Actor:
+    """The actor with this many equal phases, and its processors where times are known by type."""
     first = next(iter(times))
-    durations = {processor: (int(time * scale),) for processor, time in times.items()}
+    durations = {processor: (int(time * scale),) * phases for processor, time in times.items()}
     processors = tuple(
         Processor(name=processor, durations=durations_on, is_default=processor == first)
         for processor, durations_on in durations.items()
@@ -135,8 +138,20 @@ def _channels(flat: Flattening, scenario: PiScenario) -> Iterator[Channel]:
             name=name,
             producer=producer,
             consumer=consumer,
-            production=(production,),
-            consumption=(consumption,),
+            production=(production,) * flat.phases.get(producer, 1),
+            consumption=(consumption,) * flat.phases.get(consumer, 1),
             initial_tokens=path.tokens,
             token_size=scenario.token_bytes.get(path.type),
+        )
+    for flow in flat.flows:
+        (producer, port), (consumer, _) = flow.source, flow.target
+        name = free_name(f"{producer}.{port} to {consumer}", taken)
+        taken.add(name)
+        yield Channel(
+            name=name,
+            producer=producer,
+            consumer=consumer,
+            production=flow.production,
+            consumption=flow.consumption,
+            token_size=scenario.token_bytes.get(flow.type),
         )
