@@ -93,7 +93,6 @@ def new_parser(
     work: Callable[[argparse.Namespace], int] | str | None = None,
     check: Callable[[argparse.Namespace], None] | None = None,
     notes: str = "",
-    conflict_handler: str = "error",
     project_result: str = "",
 ) -> argparse.ArgumentParser:
     """Return a parser whose help tells what the command does and ends with examples that run.
@@ -102,7 +101,6 @@ def new_parser(
     module that has it under this name and is loaded when the words have been understood, where it
     needs libraries whose loading takes longer than all the rest. check: is done before that. Options
     have `program`, `words`, and `refuse`, which ends the command for words that do not belong together.
-    conflict_handler: as argparse says; `resolve` where an option replaces a shared one.
     project_result: the command reads a project file where no model is named, and writes its result
     under this name into the output folder of the project.
     """
@@ -112,7 +110,6 @@ def new_parser(
         description=about,
         epilog=f"For example:\n{lines}",
         allow_abbrev=False,
-        conflict_handler=conflict_handler,
     )
     parser.color = False  # its marks would be quoted like those of a name
     parser._negative_number_matcher = NEGATIVE  # a wrong size is refused as such, not as an option
@@ -204,8 +201,9 @@ def output_folder(path: str) -> str:
     return path
 
 
-def add_folder_option(parser: argparse._ActionsContainer, what: str) -> None:
+def add_folder_option(parser: argparse._ActionsContainer) -> None:
     """Add the folder that the files of the result go to."""
+    what = "a new folder, or one of its own"
     parser.add_argument(
         "-o", "--output", type=output_folder, metavar="FOLDER", required=True, help=what
     )

@@ -94,7 +94,7 @@ class SymbolicRepetitions(Shown):
     @property
     def divisors(self) -> list[str]:
         """For each connected component by which number its firings are to be divided."""
-        return [_gcd_text(part.values(), str, "gcd({})", ", ") for part in self.cycles]
+        return [_gcd_text(part.values(), str, "gcd({})") for part in self.cycles]
 
     @property
     def latex(self) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class SymbolicRepetitions(Shown):
         return {
             "repetition_vector": {name: sympy.latex(value) for name, value in self._firings()},
             "divisors": [
-                _gcd_text(part.values(), sympy.latex, r"\gcd({})", ", ") for part in self.cycles
+                _gcd_text(part.values(), sympy.latex, r"\gcd({})") for part in self.cycles
             ],
             "conditions": [condition.latex for condition in self.conditions],
         }
@@ -330,7 +330,7 @@ def _common_divisor(numbers: Iterable[Fraction]) -> Fraction:
     return Fraction(gcd(*(int(number * scale) for number in listed)), scale)
 
 
-def _gcd_text(values: Iterable[Any], told: Any, form: str, between: str) -> str:
+def _gcd_text(values: Iterable[Any], told: Any, form: str) -> str:
     """The greatest common divisor of expressions; 1 where one of them is."""
     distinct = list(dict.fromkeys(values))
     if any(abs(condition) == 1 for condition in distinct):
@@ -341,7 +341,7 @@ def _gcd_text(values: Iterable[Any], told: Any, form: str, between: str) -> str:
                 condition is not factor and _is_multiple(condition, factor) for factor in distinct
             ):
                 distinct.remove(condition)
-    return form.format(between.join(told(condition) for condition in distinct))
+    return form.format(", ".join(told(condition) for condition in distinct))
 
 
 def _is_multiple(one: Any, other: Any) -> bool:

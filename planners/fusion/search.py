@@ -194,15 +194,13 @@ def _options(
     tiled = TiledGroups(course, terms.tilings, times.tile_times, terms.scratch)
     for upto in range(1, course.sections + 1) if modes else ():
         for mode in modes:
-            for tiling in tiled.ending(upto, halo_cached=mode is GroupMode.CACHED):
-                stop.spend(TILE_EFFORT * course.layers_between(tiling.first, tiling.first + 1))
+            options_ending = tiled.ending(upto, halo_cached=mode is GroupMode.CACHED)
+            for first, tiles, (inner, nanoseconds, work) in options_ending:
+                stop.spend(TILE_EFFORT * course.layers_between(first, first + 1))
                 stop.look()
-                ends = table.tensor_bytes(course.at(tiling.first)) + table.tensor_bytes(
-                    course.at(upto)
-                )
-                cost = TimeAndWork(tiling.nanoseconds, tiling.multiply_accumulates)
-                group = SearchedGroup(first=tiling.first, upto=upto, mode=mode, tiles=tiling.tiles)
-                yield GroupOption(ends + tiling.bytes, cost, group)
+                ends = sum(table.tensor_bytes(course.at(section)) for section in (first, upto))
+                group = SearchedGroup(first=first, upto=upto, mode=mode, tiles=tiles)
+                yield GroupOption(ends + inner, TimeAndWork(nanoseconds, work), group)
 
 
 def whole_stages(layers: Sequence[Layer]) -> Iterator[Stage]:

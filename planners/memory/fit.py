@@ -55,7 +55,6 @@ from planners.memory.moved_weights import layout_of
 from planners.memory.order import topological_order
 from planners.memory.orders import (
     SEARCHED_ORDER,
-    CanonicalOrders,
     canonical_orders,
     is_chain,
 )
@@ -285,7 +284,7 @@ def _methods_of_orders(
     if request.order != SEARCHED_ORDER or is_hopeless or is_chain(network):
         finding = _searched(request, external, network, stop, **terms)
         return finding.methods, finding.ended
-    orders = canonical_orders(
+    first, others = canonical_orders(
         network,
         element_bytes=request.element_bytes,
         external=external,
@@ -293,19 +292,19 @@ def _methods_of_orders(
     )
     findings: list[Finding] = []
     ended: Reason | None = None
-    for ordered, stop_of_order in _with_stops(orders, stop):
+    for ordered, stop_of_order in _with_stops(first, others, stop):
         finding = _searched(request, external, ordered, stop_of_order, **terms)
         findings.append(finding)
-        if len(findings) <= len(orders.first):
+        if len(findings) <= len(first):
             ended = ended or finding.ended
         is_cut_short = finding.ended is not None and not finding.ended.has(Ended.EFFORT)
         if is_cut_short and stop.is_over():
             break
     else:
         # A plan of another order may be smaller at first, and larger once both are improved.
-        _improve_stages(findings[: len(orders.first)], stop.question(STAGES_SHARE))
-        _improve_stages(findings[len(orders.first) :], stop.question(STAGES_SHARE))
-        if all(ordered.layers != network.layers for ordered in orders.first):
+        _improve_stages(findings[: len(first)], stop.question(STAGES_SHARE))
+        _improve_stages(findings[len(first) :], stop.question(STAGES_SHARE))
+        if all(ordered.layers != network.layers for ordered in first):
             finding = _searched(request, external, network, stop.question(1.0), **terms)
             findings.append(finding)
             ended = ended or finding.ended
@@ -315,17 +314,19 @@ def _methods_of_orders(
     return methods, ended
 
 
-def _with_stops(orders: CanonicalOrders, stop: Stop) -> Iterator[tuple[Network, Stop]]:
+def _with_stops(
+    first: Sequence[Network], others: Sequence[Network], stop: Stop
+) -> Iterator[tuple[Network, Stop]]:
     """Yield the network in canonical orders, each with the stop of its search.
 
     Each of the first orders is searched with the whole effort. The other orders share a part of it;
     its end does not count as an end of the search.
     """
-    for number, ordered in enumerate(orders.first):
+    for number, ordered in enumerate(first):
         yield ordered, stop.question(1.0) if number else stop
     shared = stop.question(OTHERS_SHARE)
-    for number, ordered in enumerate(orders.others):
-        yield ordered, shared.part(share=1 / (len(orders.others) - number))
+    for number, ordered in enumerate(others):
+        yield ordered, shared.part(share=1 / (len(others) - number))
 
 
 def _improve_stages(findings: Sequence[Finding], stop: Stop) -> None:

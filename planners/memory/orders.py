@@ -9,7 +9,6 @@ from functools import reduce
 from itertools import islice, pairwise
 from operator import or_
 from random import Random
-from typing import NamedTuple
 
 from cnn2csdf.network import Layer, Network
 from csdf.time_limit import Stop
@@ -36,28 +35,20 @@ RANDOM_ORDERS = 6
 RANDOM_LAYERS = 480
 
 
-class CanonicalOrders(NamedTuple):
-    """A network in several orders of its layers.
-
-    first: in the order of the lowest peak, and depth first. others: in random orders and breadth
-    first, if a section between separators is long. Row by row, any of them may need the fewest bytes.
-    """
-
-    first: list[Network]
-    others: list[Network]
-
-
 def canonical_orders(
     network: Network, *, element_bytes: int | None, external: frozenset[str], stop: Stop
-) -> CanonicalOrders:
+) -> tuple[list[Network], list[Network]]:
     """Return the network in layer orders that depend only on operators and inputs of its layers.
 
-    They do not depend on names or on the order of the file. The peak counts whole tensors, without
-    tensors in external memory. A chain has one order. stop: of the search for the lowest peak.
+    The first list has the orders of the lowest peak, and depth first; the second has random orders
+    and breadth first, if a section between separators is long. Row by row, any of them may need the
+    fewest bytes. The orders do not depend on names or on the order of the file. The peak counts whole
+    tensors, without tensors in external memory. A chain has one order. stop: of the search for the
+    lowest peak.
     """
     depth_first = depth_first_order(network)
     if is_chain(network):
-        return CanonicalOrders([in_order(network, depth_first)], [])
+        return [in_order(network, depth_first)], []
     rank = {name: number for number, name in enumerate(depth_first)}
     ends = (layer.name for layer in network.inputs)
     names = (*ends, *depth_first)
@@ -86,7 +77,7 @@ def canonical_orders(
         further_orders.append(
             _through_separators(network, ranked.named(breadth_first(ranked.numbered)))
         )
-    return CanonicalOrders(
+    return (
         [in_order(network, order) for order in first],
         [in_order(network, order) for order in dict.fromkeys(further_orders) if order not in first],
     )

@@ -135,16 +135,6 @@ def longest(tiles: Sequence[Range]) -> int:
     return max(end - first for first, end in tiles)
 
 
-class TiledOption(NamedTuple):
-    """A tiled group from section `first` on: bytes in addition to its two ends, and its cost."""
-
-    first: int
-    tiles: Tiles
-    bytes: int
-    nanoseconds: int
-    multiply_accumulates: int
-
-
 class _AxisTiles(NamedTuple):
     """Tiles of one tensor along one axis, a row for each number of tiles; (N,)."""
 
@@ -185,8 +175,13 @@ class TiledGroups:
         self._needs = Needs(course.network)
         self._pairs = sorted(set(tilings) - {(1, 1)})
 
-    def ending(self, upto: int, *, halo_cached: bool) -> Iterator[TiledOption]:
-        """Yield the groups that end before section `upto`, with all tilings for each first section."""
+    def ending(
+        self, upto: int, *, halo_cached: bool
+    ) -> Iterator[tuple[int, Tiles, tuple[int, ...]]]:
+        """Yield the groups that end before section `upto`, with all tilings for each first section.
+
+        Of each: the first section and the tiles; bytes in addition to its two ends, nanoseconds, MACs.
+        """
         course, first = self._course, upto
         while first and all(
             can_be_tiled(self._network, layer) for layer in course.between(first - 1, first)
@@ -219,7 +214,7 @@ class TiledGroups:
             size = kept + section.kept + np.maximum(most, section.begun)
             for row, column, tiles in tilings:
                 numbers = (array[row, column] for array in (size, nanoseconds, work))
-                yield TiledOption(begin, tiles, *map(int, numbers))
+                yield begin, tiles, tuple(map(int, numbers))
             most = np.maximum(most, section.alive)
             kept = kept + section.kept
 

@@ -39,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     limits = parser.add_argument_group("does the network fit?")
     together = "at most, of RAM and parameters together; e.g. 256kB, 1MiB"
     add_limit_options(limits, together, has_reserve=True)
-    shared.add_granularity_options(parser, is_by_tensor=True)
+    shared.add_granularity_options(parser)
     shared.add_duration_options(parser)
     plans = parser.add_argument_group("the memory plan of a network")
     add_place_options(plans)

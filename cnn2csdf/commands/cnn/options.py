@@ -27,13 +27,9 @@ MODEL_HELP = (
 FIGURES = ("operations", "bandwidth", "launch")  # of a platform, as options replace them
 
 
-def add_model_options(
-    parser: argparse.ArgumentParser,
-    *,
-    model_help: str = MODEL_HELP,
-) -> None:
+def add_model_options(parser: argparse.ArgumentParser) -> None:
     """Add the model and how it is to be read and simplified."""
-    add_model_argument(parser, "model", help=model_help)
+    add_model_argument(parser, "model", help=MODEL_HELP)
     add_reading_options(parser)
 
 
@@ -122,7 +118,7 @@ def _paired(text: str) -> tuple[str, str]:
     return name, taken
 
 
-def add_granularity_options(parser: argparse.ArgumentParser, *, is_by_tensor: bool = True) -> None:
+def add_granularity_options(parser: argparse.ArgumentParser) -> None:
     """Add how the layers are cut into parts."""
     parser.add_argument(
         "--granularity",
@@ -139,7 +135,7 @@ def add_granularity_options(parser: argparse.ArgumentParser, *, is_by_tensor: bo
         default=[],
         help="another granularity for one layer",
     )
-    add_element_bytes_option(parser, is_by_tensor=is_by_tensor)
+    add_element_bytes_option(parser, is_by_tensor=True)
 
 
 class _GivenBytes(argparse.Action):

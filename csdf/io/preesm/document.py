@@ -114,11 +114,13 @@ def _root(content: bytes, name: str, most: int) -> etree._Element:
     return root
 
 
-def parse_xml(content: bytes, name: str, most: int, tag: str, what: str) -> etree._Element:
-    """Return the root of another file of PREESM, which must have that tag."""
+def scenario_root(content: bytes, name: str, most: int) -> etree._Element:
+    """Return the root of the file of a scenario."""
     root = _root(content, name, most)
-    if root.tag != tag:
-        raise UnreadableFile(f"{name}:{root.sourceline}: the root is <{root.tag}>; {what}")
+    if root.tag != "scenario":
+        raise UnreadableFile(
+            f"{name}:{root.sourceline}: the root is <{root.tag}>; a PREESM scenario is <scenario>"
+        )
     return root
 
 

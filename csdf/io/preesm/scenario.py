@@ -8,7 +8,7 @@ from lxml import etree
 
 from csdf.errors import UnreadableFile
 from csdf.io import files
-from csdf.io.preesm.document import parse_xml
+from csdf.io.preesm.document import scenario_root
 from csdf.io.sdf3.document import line_of
 from csdf.model.exact import MalformedText, natural
 
@@ -35,7 +35,7 @@ def parse_scenario_document(
     content: bytes, name: str, most: int = files.LARGEST_FILE_BYTES
 ) -> PiScenario:
     """Return what a scenario says. Raises UnreadableFile, naming the line."""
-    root = parse_xml(content, name, most, "scenario", "a PREESM scenario is <scenario>")
+    root = scenario_root(content, name, most)
     algorithm = root.find("files/algorithm")
     url = None if algorithm is None else algorithm.get("url")
     if not url:

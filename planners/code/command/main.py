@@ -91,7 +91,7 @@ def command_parser() -> argparse.ArgumentParser:
     add_order_option(parser)
     parsers.add_effort(parser, "of the search for each plan; then the best by then", EFFORT)
     parsers.add_json_option(parser)
-    parsers.add_folder_option(parser, "a new folder, or one of its own")
+    parsers.add_folder_option(parser)
     return parser
 
 

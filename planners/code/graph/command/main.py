@@ -59,5 +59,5 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.add_time_limit(parser, "end after this time; with --smallest take the best by then")
     parsers.add_json_option(parser)
     answers.add_reading_options(parser)
-    parsers.add_folder_option(parser, "a new folder, or one of its own")
+    parsers.add_folder_option(parser)
     return parser
