@@ -215,8 +215,8 @@ def test_an_expression_without_a_value_is_refused(text, complaint):
         (lambda: pair(node("c", "cfg_in_iface")), "is set by the graph around this one"),
         (lambda: pair(node("s", "src", "out s 1"), node("k", ports="in i 1"), fifo("s.s", "k.i")),
          "'s' is an interface"),
-        (lambda: pair(node("c", inner='<port kind="cfg_output" name="p"/>')),
-         "sets the parameter 'p' while the graph runs"),
+        (lambda: pair(*setting("p")), "'c' sets the parameter 'p' while the graph runs; read a"),
+        (lambda: pair(*setting("a")), "'c' sets 'a', which is no parameter of this graph"),
         (lambda: pair(node("c", "magic")), "has the kind 'magic'"),
         (lambda: pair(node("c", ports="in i 1")), "port 'i' of 'c' has no fifo"),
         (lambda: pair(fifo("a.o", "b.i")), "has two fifos"),
@@ -234,6 +234,28 @@ def test_what_is_not_read_is_refused_by_its_name(make, complaint):
         make()
     assert str(refused.value).startswith("g.pi:")
     assert len(str(refused.value).splitlines()) == 1
+
+
+def setting(target):
+    """An actor that sets a parameter p, and its edge to the target."""
+    return (
+        node("c", inner='<port kind="cfg_output" name="v"/>'),
+        '<node id="p" kind="param"/>\n',
+        f'<edge kind="dependency" source="c" sourceport="v" target="{target}"/>\n',
+    )
+
+
+def test_a_parameter_that_an_actor_sets_has_the_value_of_the_scenario(tmp_path):
+    parts = (*setting("p"), node("a", ports="out o p"), node("b", ports="in i 2"),
+             dependency("p", "a"), fifo("a.o", "b.i"))  # fmt: skip
+    (tmp_path / "g.pi").write_text(HEAD + "".join(parts) + TAIL)
+    (tmp_path / "one.scenario").write_text(
+        '<scenario><files><algorithm url="g.pi"/></files><parameterValues>'
+        '<parameter name="p" parent="g" type="DYNAMIC" value="6"/></parameterValues></scenario>'
+    )
+    graph = read_graph(tmp_path / "one.scenario", assume_zero_times=True)
+    assert [channel.production for channel in graph.channels] == [(6,)]
+    assert {actor.name for actor in graph.actors} == {"a", "b", "c"}
 
 
 def anew(tokens, *parts, setter="", getter="", level="local", out="3", into="2"):

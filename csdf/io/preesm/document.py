@@ -29,7 +29,8 @@ from csdf.model.exact import shown
 SPECIAL = ("broadcast", "fork", "join", "roundbuffer")
 INTERFACES = {"src": "output", "snk": "input"}  # as seen from inside the graph
 KINDS = ("actor", *SPECIAL, *INTERFACES, "param", "delay", "cfg_in_iface", "cfg_out_iface")
-IGNORED_PORTS = ("cfg_input",)
+SETS = "cfg_output"
+IGNORED_PORTS = ("cfg_input", SETS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +52,7 @@ class PreesmNode:
     expression: str | None
     ports: dict[str, DataPort] = field(default_factory=dict)
     level: str = "permanent"  # of a delay
+    sets: frozenset[str] = frozenset()  # ports of an actor that set parameters while it runs
     setter: tuple[str, str] | None = None  # of a delay, the actor and port that sets its tokens
     getter: tuple[str, str] | None = None  # and the actor and port that gets them in the end
     refinement: str | None = None
@@ -80,7 +82,11 @@ class PreesmFifo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PiGraph:
-    """The contents of a .pi file; `configured`: of each node, the parameters that reach its ports."""
+    """The contents of a .pi file.
+
+    configured: of each node, the parameters that reach its ports. set_by: of a parameter that an actor
+    sets while the graph runs, that actor.
+    """
 
     file: str
     name: str
@@ -88,6 +94,7 @@ class PiGraph:
     nodes: dict[str, PreesmNode]
     fifos: tuple[PreesmFifo, ...]
     configured: dict[str, dict[str, str]]
+    set_by: dict[str, str]
 
     def refusal(self, line: int, message: str) -> UnreadableFile:
         """Return the error that blames a line of the file."""
@@ -158,6 +165,7 @@ class _GraphReader:
             nodes=self._nodes,
             fifos=tuple(fifos),
             configured=configured,
+            set_by=self._set_by(edges["dependency"]),
         )
 
     def _name(self) -> str:
@@ -182,6 +190,11 @@ class _GraphReader:
             line=line_of(element),
             expression=element.get("expr"),
             ports=self._ports(element, name),
+            sets=frozenset(
+                self._attribute(port, "name", f"a port of {shown(name)}")
+                for port in element.iterchildren("port")
+                if port.get("kind") == SETS
+            ),
             level=element.get("level") or "permanent",
             refinement=described if is_refined else None,
         )
@@ -193,12 +206,6 @@ class _GraphReader:
             name = self._attribute(port, "name", f"a port of {shown(node)}")
             if kind in IGNORED_PORTS:
                 continue
-            if kind == "cfg_output":
-                raise self._refusal(
-                    port,
-                    f"{shown(node)} sets the parameter {shown(name)} while the graph runs; "
-                    "only PREESM graphs with constant parameters are read",
-                )
             if kind not in ("input", "output"):
                 raise self._refusal(port, f"port {shown(name)} has the kind {shown(kind)}")
             if name in ports:
@@ -257,6 +264,23 @@ class _GraphReader:
             line=line_of(element),
         )
 
+    def _set_by(self, dependencies: list[etree._Element]) -> dict[str, str]:
+        """The parameters that actors set, each with its actor."""
+        set_by: dict[str, str] = {}
+        for element in dependencies:
+            giver = self._known(element, "source")
+            if element.get("sourceport") not in giver.sets:
+                continue
+            taker = self._known(element, "target")
+            if taker.kind != "param" or taker.name in set_by:
+                raise self._refusal(
+                    element,
+                    f"{shown(giver.name)} sets {shown(taker.name)}, which is no parameter of this "
+                    "graph or is set twice, while the graph runs; expected a parameter set once",
+                )
+            set_by[taker.name] = giver.name
+        return set_by
+
     def _configured(
         self, dependencies: list[etree._Element], fifos: set[str]
     ) -> dict[str, dict[str, str]]:
@@ -264,6 +288,8 @@ class _GraphReader:
         configured: dict[str, dict[str, str]] = {name: {} for name in self._nodes}
         for element in dependencies:
             giver = self._known(element, "source")
+            if element.get("sourceport") in giver.sets:
+                continue
             if giver.kind not in ("param", "cfg_in_iface"):
                 raise self._refusal(
                     element,

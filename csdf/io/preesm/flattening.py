@@ -393,6 +393,13 @@ class FlattenedGraph:
         if node.name in self._given:
             return self._given[node.name]
         override = self._override(node)
+        setter = self.graph.set_by.get(node.name)
+        if override is None and setter is not None:
+            raise self.graph.refusal(
+                node.line,
+                f"{shown(setter)} sets the parameter {shown(node.name)} while the graph runs; read a "
+                ".scenario file with a value for it",
+            )
         if override is None and not node.expression:
             raise self.graph.refusal(
                 node.line,

@@ -3,7 +3,8 @@
 A graph within an actor is flattened where one firing of the actor is one iteration of that graph: its
 actors get the name of the actor and a slash before theirs, and FIFOs through its interfaces become
 one channel. Around a delay that starts anew in each iteration, or that actors set and get, the firings
-of an iteration become phases. Actors that set parameters while the graph runs are refused by name.
+of an iteration become phases. A parameter that an actor sets while the graph runs has the value that a
+scenario gives it; without one it is refused by name.
 
 Times come from a `.scenario` file, which names the .pi file of the project that it lies in; read that
 one for them. Broadcasts, forks, joins and round buffers take no time unless the scenario says so. An
