@@ -7,6 +7,7 @@ compositions follow the texts of the operators.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -187,13 +188,104 @@ def _bind(proto: onnx.NodeProto, given: Mapping[str, onnx.AttributeProto]) -> No
     proto.attribute.extend(bound)
 
 
+def _normalised_by_length(node: OnnxNode, values: GraphValues) -> list[OnnxNode]:
+    """The elements over their sum of magnitudes or length along an axis; zeros stay zeros."""
+    steps, power = _Composition(node, values), node.integer("p", 2)
+    if power not in (1, 2):
+        raise unsupported(node, f"p = {power}; expected 1 or 2")
+    axes = steps.constant(np.array([node.integer("axis", -1)]))
+    source = node.required(0)
+    if power == 1:
+        length = steps.add("ReduceSum", steps.add("Abs", source), axes, keepdims=1)
+    else:
+        squares = steps.add("ReduceSum", steps.add("Mul", source, source), axes, keepdims=1)
+        length = steps.add("Sqrt", squares)
+    smallest = steps.constant(np.array([np.finfo(np.float32).tiny]))
+    divisor = steps.add("Max", length, smallest)
+    steps.add("Div", source, divisor, output=node.outputs[0])
+    return steps.nodes
+
+
+def _triangle(node: OnnxNode, values: GraphValues) -> list[OnnxNode]:
+    """The elements on one side of a diagonal of the last two axes, zeros on the other."""
+    steps, second = _Composition(node, values), node.input(1)
+    if second is not None and not values.is_static(second):
+        raise unsupported(node, "a diagonal that is computed from the frame")
+    diagonal = 0 if second is None else int(values.value(second).reshape(-1)[0])
+    rows, columns = values.dims(node.required(0))[-2:]
+    distance = np.arange(columns) - np.arange(rows)[:, None]
+    is_kept = distance >= diagonal if node.integer("upper", 1) else distance <= diagonal
+    dtype = helper.tensor_dtype_to_np_dtype(values.element_type(node.required(0)))
+    mask, zero = steps.constant(is_kept), steps.constant(np.zeros(1, dtype))
+    steps.add("Where", mask, node.required(0), zero, output=node.outputs[0])
+    return steps.nodes
+
+
+def _matrix_product(node: OnnxNode, values: GraphValues) -> list[OnnxNode] | None:
+    """An einsum of two operands that is a product of matrices, with axes in another order.
+
+    Axes that are summed up, and those of the second operand alone, count as one axis each meanwhile.
+    None for another einsum: with sums in one operand alone, or an axis in neither.
+    """
+    before, _, result = node.text("equation", "").replace(" ", "").partition("->")
+    terms, names = before.split(","), [name for name in node.inputs if name]
+    is_plain = all(len(set(term)) == len(term) and term.isalpha() for term in (*terms, result))
+    if len(terms) != 2 or len(names) != 2 or not is_plain:
+        return None
+    sizes: dict[str, int] = {}
+    for term, name in zip(terms, names, strict=True):
+        if len(term) != len(values.dims(name)):
+            return None
+        sizes |= dict(zip(term, values.dims(name), strict=True))
+    left, right = map(set, terms)
+    inner = "".join(letter for letter in terms[0] if letter in right and letter not in result)
+    lead = "".join(letter for letter in result if letter in left & right)
+    rows = "".join(letter for letter in result if letter in left - right)
+    columns = "".join(letter for letter in result if letter in right - left)
+    is_product = set(lead + rows + inner) == left and set(lead + inner + columns) == right
+    if not (is_product and inner and rows and columns):
+        return None
+    if values.is_static(names[0]) or (lead and (len(rows) > 1 or values.is_static(names[1]))):
+        return None
+    steps = _Composition(node, values)
+
+    def arranged(name: str, term: str, *groups: str) -> str:
+        """Add the operand with these groups of axes behind each other, each of the last as one."""
+        order = [term.index(letter) for letter in "".join(groups)]
+        if order != sorted(order):
+            name = steps.add("Transpose", name, perm=order)
+        if any(len(group) > 1 for group in groups[1:]):
+            dims = [sizes[letter] for letter in groups[0]]
+            dims += [prod(sizes[letter] for letter in group) for group in groups[1:]]
+            name = steps.add("Reshape", name, steps.constant(np.array(dims)))
+        return name
+
+    first = arranged(names[0], terms[0], lead + rows, inner)
+    second = arranged(names[1], terms[1], lead, inner, columns)
+    made = lead + rows + columns
+    turn = [made.index(letter) for letter in result]
+    is_wide, is_turned = len(columns) > 1, made != result
+    output = steps.add(
+        "MatMul", first, second, output="" if is_wide or is_turned else node.outputs[0]
+    )
+    if is_wide:
+        dims = steps.constant(np.array([sizes[letter] for letter in made]))
+        output = steps.add("Reshape", output, dims, output="" if is_turned else node.outputs[0])
+    if is_turned:
+        steps.add("Transpose", output, output=node.outputs[0], perm=turn)
+    return steps.nodes
+
+
 COMPOSITIONS: Mapping[str, Callable[[OnnxNode, GraphValues], list[OnnxNode] | None]] = {
     "Attention": attention_nodes,
     "BatchNormalization": _normalised_by_frame,
     "CastLike": _cast_like,
+    "Einsum": _matrix_product,
+    "LpNormalization": _normalised_by_length,
     "OneHot": _one_hot,
     "ReduceL1": _sum_of("Abs"),
     "ReduceLogSum": _sum_of("", "Log"),
     "ReduceSumSquare": _sum_of("Mul"),
+    "Trilu": _triangle,
     **dict.fromkeys(FUNCTIONS, _function),
 }

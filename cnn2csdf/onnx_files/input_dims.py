@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import zip_longest
 
 import numpy as np
@@ -76,13 +76,16 @@ class OpenSizes(UnreadableFile):
 
 
 def inputs_dims(
-    inputs: Sequence[onnx.ValueInfoProto], shapes: Mapping[str, Dims]
+    inputs: Sequence[onnx.ValueInfoProto],
+    shapes: Mapping[str, Dims],
+    sequences: Set[str] = frozenset(),
 ) -> dict[str, Dims]:
     """Return the dims of all inputs, the batch of one in front; a batch left open is one.
 
     An open dim that is the batch of an input is one in all inputs. An input with a first dim of
     another size than one is a tensor without a batch, such as two states, where another input has a
-    batch of one. shapes: by input, dims that replace those of the file; by name of an open dim, its
+    batch of one; so is an input among the sequences, which recurrent layers read as frames x batch x
+    elements. shapes: by input, dims that replace those of the file; by name of an open dim, its
     size. Raises OpenSizes for all inputs together whose dims are not fixed, and UnreadableFile where
     the batch is another.
     """
@@ -102,7 +105,8 @@ def inputs_dims(
     }
     has_batch = any(len(dims) > 1 and dims[0] == 1 for dims in fixed.values())
     for name, frame_dims in fixed.items():
-        _require_frame(name, frame_dims, has_batch=has_batch)
+        is_sequence = name in sequences and frame_dims[1:2] == (1,)
+        _require_frame(name, frame_dims, has_batch=has_batch or is_sequence)
     return fixed
 
 

@@ -196,7 +196,8 @@ def _network(
     used = [input_ for input_ in inputs if input_.name in read]
     if not used:
         raise UnreadableFile("no output depends on an input")
-    dims = inputs_dims(used, shapes)
+    sequences = {node.inputs[0] for node in nodes if node.op_type in products.KINDS}
+    dims = inputs_dims(used, shapes, sequences)
     for input_ in used:
         values.add_input(input_.name, input_.type.tensor_type.elem_type, dims[input_.name])
     nodes_known, lost = learned(nodes, values, opsets)

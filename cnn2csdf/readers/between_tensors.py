@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import Generic, Protocol, TypeVar
 
-from csdf.errors import CsdfError, UnreadableFile
+from csdf.errors import CsdfError, UnreadableFile, counted
 from csdf.names import meant
 
 Tensor = TypeVar("Tensor", bound=Hashable)
@@ -112,7 +112,7 @@ def words_that_read(
             continue
         words = [f"--from {quote(name)}" for name in begin]
         words += [f"--until {quote(name)}" for name in until]
-        return f"; {' '.join(words)} reads the other {cut.nodes} operators"
+        return f"; {' '.join(words)} reads the other {counted(cut.nodes, 'operator')}"
     return ""
 
 

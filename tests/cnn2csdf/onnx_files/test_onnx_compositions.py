@@ -7,6 +7,7 @@ from onnx.reference import ReferenceEvaluator
 
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.onnx_files.reader import read_onnx
+from cnn2csdf.operators import MatrixProduct
 from csdf.errors import UnsupportedOperator
 from tests.cnn2csdf.onnx_models import graph_model, numbers, one_node, saved
 
@@ -28,6 +29,10 @@ OTHERS = {
     "MeanVarianceNormalization": one_node(
         "MeanVarianceNormalization", opset=13, inputs={"x": MAPS}, axes=[0, 2, 3]
     ),
+    "LpNormalization": one_node("LpNormalization", inputs={"x": MAPS}, axis=1, p=2),
+    "LpNormalization by magnitudes": one_node("LpNormalization", inputs={"x": MAPS}, axis=2, p=1),
+    "Trilu": one_node("Trilu", inputs={"x": MAPS}, upper=0),
+    "Trilu above a diagonal": one_node("Trilu", np.array(1), inputs={"x": MAPS}, upper=1),
     "Shrink": one_node("Shrink", inputs={"x": MAPS}, lambd=0.3, bias=0.1),
     "BatchNormalization": graph_model(
         [
@@ -54,7 +59,9 @@ def outputs(model, frame, folder):
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_an_operator_is_the_composition_that_its_text_says(name, tmp_path):
-    frame = {"x": numbers(MAPS, 5, low=0.1 if name == "ReduceLogSum" else -1.0)}
+    # The reference implementation sums powers of negative numbers, not of magnitudes.
+    is_positive = name in ("ReduceLogSum", "LpNormalization by magnitudes")
+    frame = {"x": numbers(MAPS, 5, low=0.1 if is_positive else -1.0)}
     result, expected = outputs(OTHERS[name], frame, tmp_path)
     np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
 
@@ -83,3 +90,44 @@ def test_a_one_hot_of_a_depth_from_the_frame_is_refused(tmp_path):
     model = graph_model([node], inputs=inputs, constants=constants)
     with pytest.raises(UnsupportedOperator, match="a depth or values"):
         read_onnx(saved(model, tmp_path))
+
+
+def test_the_length_of_zeros_divides_nothing(tmp_path):
+    model = one_node("LpNormalization", inputs={"x": (1, 4)}, axis=1, p=2)
+    network = read_onnx(saved(model, tmp_path), with_weights=True)
+    (result,) = run_layer_by_layer(network, {"x": np.zeros(4, np.float32)}).values()
+    assert result.tolist() == [0, 0, 0, 0]
+
+
+PRODUCTS = {  # of attention and its projections, as exporters of Keras and einops write them
+    "abc,cde->abde": ((1, 3, 4), (4, 2, 5)),
+    "abcd,cde->abe": ((1, 3, 2, 4), (2, 4, 5)),
+    "aecd,abcd->acbe": ((1, 5, 2, 4), (1, 3, 2, 4)),
+    "acbe,aecd->abcd": ((1, 2, 3, 5), (1, 5, 2, 4)),
+    "nchw,cd->ndhw": ((1, 4, 3, 3), (4, 5)),
+    "bti,io->bto": ((1, 5, 6), (6, 3)),
+}
+
+
+@pytest.mark.parametrize("equation", PRODUCTS)
+def test_an_einsum_that_is_a_product_of_matrices_becomes_one(equation, tmp_path):
+    first, second = PRODUCTS[equation]
+    if second[0] == 1:
+        model = one_node("Einsum", inputs={"x": first, "z": second}, equation=equation)
+        frame = {"x": numbers(first, 1), "z": numbers(second, 2)}
+    else:
+        model = one_node("Einsum", numbers(second, 2), inputs={"x": first}, equation=equation)
+        frame = {"x": numbers(first, 1)}
+    result, expected = outputs(model, frame, tmp_path)
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
+    layers = read_onnx(saved(model, tmp_path)).network.layers
+    assert any(isinstance(layer.operator, MatrixProduct) for layer in layers)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_a_sequence_with_frames_first_is_no_batch(kind, tmp_path):
+    rows = {"LSTM": 4, "GRU": 3, "RNN": 1}[kind] * 6
+    weights = numbers((1, rows, 5), 1), numbers((1, rows, 6), 2), numbers((1, 2 * rows), 3)
+    model = one_node(kind, *weights, inputs={"x": (9, 1, 5)}, hidden_size=6)
+    result, expected = outputs(model, {"x": numbers((9, 1, 5), 4)}, tmp_path)
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)

@@ -80,13 +80,17 @@ SAME = {  # an operator and the dims it reads, written as one node
     "backwards": (op.Gather(axis=2, places=(9, 5, 1)), MAP),
     "token": (op.ConstantConcatenation(axis=1, constants=((0, (8, 1, 10)),)), MAP),
     "product of maps": (
-        op.TensorProduct(terms=("abc", "dc"), result="abd", constants=((1, (4, 10)),)), MAP
+        op.TensorProduct(terms=("abc", "dac"), result="abd", constants=((1, (4, 8, 10)),)), MAP
     ),
     "first of equal": (op.Ranking(axis=2, count=3), MAP),
     "running": (op.RunningSum(axis=0, is_reversed=True), MAP),
     "length": (op.Reduction(function="l2", axes=(1,), keeps=False), MAP),
 }  # fmt: skip
 COMPOSED = {  # written as several nodes, read as several layers
+    "product of rows": (
+        op.TensorProduct(terms=("abc", "dc"), result="abd", constants=((1, (4, 10)),)),
+        MAP,
+    ),
     "not equal": (op.Elementwise(function="not equal", constant=(8, 1, 1)), MAP),
     "floor divide": (op.Elementwise(function="floor divide", constant=(8, 1, 1)), MAP),
     "crop": (op.Convolution(filters=4, window=CROPPING), MAP),
