@@ -11,8 +11,11 @@ by `build_ext --build-lib FOLDER`; see tests/sanitized/build.py.
 import contextlib
 import multiprocessing
 import os
+import shlex
 import shutil
+import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -26,13 +29,18 @@ MODELS = Path("models")
 SHARED = "csdf.kernels.compiled.shared"  # what all compiled kernels need; half of each without it
 FLAGS = ["/O2"]
 if os.name != "nt":  # sums wrap round, and are rounded one by one in the order that is written
-    # -O3 compiles a sixth longer, and no command was faster by it.
     FLAGS = ["-O2", "-g0", "-fwrapv", "-ffp-contract=off", "-fcx-limited-range"]
 if (
     WISH == "sanitized"
 ):  # the last flag is that of GCC before 13, which later ones and Clang know too
     FLAGS[:3] = ["-O0", "-g0", "-fno-wrapv"]  # Python's own flags hold -fwrapv: nothing would end
     FLAGS += ["-fsanitize=signed-integer-overflow,shift", "-fsanitize-undefined-trap-on-error"]
+# The passes of GCC's -O2 that loops over arrays gain by: three quarters of the time of -O2 to compile,
+# two thirds of -O3, and no command was slower by it. Other compilers do not have all of them.
+GCC_PASSES = [
+    *("-O1", "-fstrict-aliasing", "-fexpensive-optimizations", "-ftree-vrp", "-fthread-jumps"),
+    *("-fcrossjumping", "-freorder-blocks-algorithm=stc", "-finline-functions", "-fgcse"),
+]
 LINK = ["-Wl,-s"] if sys.platform.startswith("linux") else []  # no names of what is not called
 DIRECTIVES = {
     "language_level": 3,
@@ -40,6 +48,10 @@ DIRECTIVES = {
     "wraparound": False,
     "initializedcheck": False,
     "cdivision": False,  # rounds down, as in Python
+    # Nothing pickles, introspects or reads a compiled kernel: a quarter of the C less.
+    "auto_pickle": False,
+    "binding": False,
+    "emit_code_comments": False,
 }
 LACKING = """\
 csdf: the kernels were not compiled ({reason}).
@@ -78,7 +90,10 @@ class BuildKernels(build_ext):
 
     def _compile(self) -> None:
         from Cython.Build import cythonize
+        from Cython.Compiler import Options
         from Cython.Compiler.Errors import CompileError
+
+        Options.docstrings = False  # the text has them
 
         can_fork = multiprocessing.get_start_method() == "fork"
         try:
@@ -97,12 +112,36 @@ class BuildKernels(build_ext):
             extension.sources = sources[extension.name]
         super().run()
 
+    def build_extensions(self) -> None:
+        """Compile the kernels; by GCC with the passes that they gain by."""
+        if is_gcc():
+            for extension in self.extensions:
+                flags = extension.extra_compile_args
+                if "-O2" in flags:
+                    place = flags.index("-O2")
+                    extension.extra_compile_args = [
+                        *flags[:place],
+                        *GCC_PASSES,
+                        *flags[place + 1 :],
+                    ]
+        super().build_extensions()
+
     def _leave_out(self, reason: str) -> None:
         """Go on as a package without compiled code, which fits every machine."""
         self.extensions = []
         self.distribution.ext_modules = []
         self.distribution.get_command_obj("bdist_wheel").root_is_pure = True
         say(LACKING.format(reason=reason.strip() or "no compiler"))
+
+
+def is_gcc() -> bool:
+    """Whether the C compiler is GCC, as it says itself."""
+    words = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+    try:
+        answer = subprocess.run([*words, "--version"], capture_output=True, check=False)
+    except OSError:
+        return False
+    return b"Free Software Foundation" in answer.stdout
 
 
 def say(text: str) -> None:
