@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import add
 from typing import Any, ClassVar, TypeVar
 
 from csdf.model.shown import Shown, Tabular
@@ -26,6 +27,34 @@ def improving(points: Iterable[Point], pair: Callable[[Point], tuple[Any, Any]])
             kept.append(point)
             lowest = second
     return kept
+
+
+def front_of_chains(
+    ending: Sequence[Sequence[tuple[int, int, tuple[int, ...], Point]]], compared: int | None = None
+) -> list[tuple[int, tuple[int, ...], tuple[Point, ...]]]:
+    """Return the Pareto front of the chains of links from place 0 to the last place: peaks and costs.
+
+    ending: the links that end at each place, each with the place where it begins, its peak, its costs,
+    and what it is. The peak of a chain is the largest of its links, and costs add up. Costs compare as
+    tuples; the first `compared` of them decide, the others choose between equal chains. In the order of
+    peaks; empty if no chain reaches the last place. Exact, by label-setting dynamic programming: of
+    the chains to a place, the costs of one that another dominates are never needed.
+    """
+    costs = (links[0][2] for links in ending if links)
+    fronts = [[(0, (0,) * len(next(costs, ())), tuple[Point, ...]())]]
+    for links in ending[1:]:
+        candidates = [
+            (max(peak, before[0]), tuple(map(add, before[1], cost)), number, place)
+            for number, (begin, peak, cost, _) in enumerate(links)
+            for place, before in enumerate(fronts[begin])
+        ]
+        kept: list[tuple[int, tuple[int, ...], tuple[Point, ...]]] = []
+        for peak, cost, number, place in sorted(candidates):
+            if not kept or cost[:compared] < kept[-1][1][:compared]:
+                begin, _, _, link = links[number]
+                kept.append((peak, cost, (*fronts[begin][place][2], link)))
+        fronts.append(kept)
+    return fronts[-1]
 
 
 class StorageWhy(Why):

@@ -19,7 +19,7 @@ from cnn2csdf.network import Layer
 from cnn2csdf.platforms import Platform
 from csdf.arguments import public
 from csdf.errors import InvalidPlan
-from csdf.search.pareto import improving
+from csdf.search.pareto import front_of_chains, improving
 from csdf.time_limit import Budget, Stop, stop_of
 from planners.memory.answer import GroupMode, ScratchCount
 from planners.memory.moves import WHOLE, GroupMove, GroupMoves, MoveCost
@@ -329,15 +329,11 @@ class _RowGroups:
 
 
 class FusionPoint(NamedTuple):
-    """A configuration with its peak memory in bytes and its cost.
-
-    fused: the number of groups that do not execute layer by layer.
-    """
+    """A configuration with its peak memory in bytes and its cost."""
 
     memory: int
     cost: TimeAndWork
     groups: Configuration
-    fused: int
 
 
 def front(options: Iterable[GroupOption], sections: int) -> list[FusionPoint]:
@@ -349,33 +345,23 @@ def front(options: Iterable[GroupOption], sections: int) -> list[FusionPoint]:
     by_ends: list[dict[int, list[GroupOption]]] = [{} for _ in range(sections + 1)]
     for option in options:
         by_ends[option.group.upto].setdefault(option.group.first, []).append(option)
-    best: list[list[FusionPoint]] = [[FusionPoint(0, NOTHING, (), 0)]]
-    for upto in range(1, sections + 1):
-        lowest = [option for same in by_ends[upto].values() for option in _lowest(same)]
-        candidates = [
+    ending = [
+        [
             (
-                max(point.memory, option.memory),
-                point.cost.plus(option.cost),
-                point.fused + (option.group.mode is not GroupMode.WHOLE),
-                number,
-                place,
+                first,
+                option.memory,
+                (*option.cost, option.group.mode is not GroupMode.WHOLE),
+                option.group,
             )
-            for number, option in enumerate(lowest)
-            for place, point in enumerate(best[option.group.first])
+            for first, options_of_group in options_by_begin.items()
+            for option in improving(options_of_group, lambda option: (option.memory, option.cost))
         ]
-        kept: list[FusionPoint] = []
-        for memory, cost, fused, number, place in sorted(candidates):
-            if not kept or cost < kept[-1].cost:
-                group = lowest[number].group
-                groups = (*best[group.first][place].groups, group)
-                kept.append(FusionPoint(memory, cost, groups, fused))
-        best.append(kept)
-    return best[-1]
-
-
-def _lowest(options: Sequence[GroupOption]) -> list[GroupOption]:
-    """The Pareto-optimal options of a group."""
-    return improving(options, lambda option: (option.memory, option.cost))
+        for options_by_begin in by_ends
+    ]
+    return [
+        FusionPoint(memory, TimeAndWork(time, work), groups)
+        for memory, (time, work, _), groups in front_of_chains(ending, compared=2)
+    ]
 
 
 def best_under(points: Sequence[FusionPoint], memory: int) -> FusionPoint | None:

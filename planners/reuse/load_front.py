@@ -35,7 +35,7 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
-from csdf.search.pareto import improving
+from csdf.search.pareto import front_of_chains, improving
 from csdf.time_limit import Budget, Stop, stop_of
 from planners.reuse.application import Genes
 from planners.reuse.bounds import memory_bound
@@ -154,40 +154,20 @@ def _load_and_time(point: LoadPoint | Segment) -> tuple[int, int]:
 
 def partition_front(ending: dict[int, list[Segment]]) -> list[LoadPoint]:
     """Return the front of one partition, from the smallest load to the largest."""
-    front: list[LoadPoint] = []
-    limit = None
-    while path := _fastest(ending, limit):
-        load = max(segment.load for segment in path)
-        genes = [
-            gene for segment in path for gene in (*segment.genes, None)
-        ]  # None for each separator
-        time = sum(segment.nanoseconds for segment in path)
+    numbers = {place: number for number, place in enumerate(sorted(ending))}
+    links = [
+        [
+            (numbers[segment.begin], segment.load, (segment.nanoseconds,), segment)
+            for segment in ending[place]
+        ]
+        for place in numbers
+    ]
+    front = []
+    for load, (time,), path in front_of_chains(links):
+        # None for each separator between two segments.
+        genes = [gene for segment in path for gene in (*segment.genes, None)]
         front.append(LoadPoint(load, time, (tuple(genes[:-1]),)))
-        # Epsilon constraint: the next path has to need less, so each turn yields one point of the
-        # front.
-        limit = load - 1
-    return improving(front, _load_and_time)
-
-
-def _fastest(ending: dict[int, list[Segment]], limit: int | None) -> list[Segment]:
-    """The fastest segments in sequence within the limit; nothing if there are none."""
-    best: dict[int, tuple[int, int]] = {-1: (0, 0)}  # nanoseconds, and the largest load on the way
-    come: dict[int, Segment] = {}
-    for place in sorted(ending):
-        for segment in ending[place]:
-            if segment.begin in best and (limit is None or segment.load <= limit):
-                time, load = best[segment.begin]
-                # Shortest path in a directed acyclic graph of separators; of equal times the
-                # smaller load.
-                candidate = (time + segment.nanoseconds, max(load, segment.load))
-                if place not in best or candidate < best[place]:
-                    best[place], come[place] = candidate, segment
-    path: list[Segment] = []
-    end = max(ending)
-    while end in come:
-        path.append(come[end])
-        end = come[end].begin
-    return path[::-1]
+    return front
 
 
 def segments(
