@@ -54,7 +54,11 @@ class HeaderWriter:
         name, capitals = self._name, self._capitals
         scratch = self._scratch()
         outside = self.interface.field()
-        turn = "    uint16_t turn, place, round;\n" if self._schedule.order.turns else ""
+        turn = (
+            "    uint16_t turn;\n    uint16_t place;\n    uint16_t round;\n"
+            if self._schedule.order.turns
+            else ""
+        )
         variables = len(self._network.variables)
         turn += f"    uint16_t oldest[{variables}];\n" if variables else ""
         text = f"""/* {comment(self._network.name)}: inference in {self._plan.arena_bytes} bytes. */
@@ -81,7 +85,11 @@ typedef struct {{
     uint16_t library;
     int16_t staged;
     int32_t staged_offset;
-    uint16_t is_bottom_staged, staged_first, staged_end, group, last;
+    uint16_t is_bottom_staged;
+    uint16_t staged_first;
+    uint16_t staged_end;
+    uint16_t group;
+    uint16_t last;
     uint16_t fired[{self.counters}];
 {turn}{scratch}{outside}}} {name}_state;
 

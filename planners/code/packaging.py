@@ -100,6 +100,7 @@ PLAIN = Package()
 _WITHOUT_EFFECT = {
     "-o": 1,
     "--output": 1,
+    "--misra": 1,
     "--json": 0,
     **dict.fromkeys(("-q", "--quiet", "-v", "-vv", "--verbose"), 0),
 }

@@ -68,8 +68,9 @@ typedef struct layer {
     const void *steps; /* of the elements that it makes */
     int32_t input_count;
     int32_t step_count;
-    int32_t strip_offset, strip_rows, strip_columns; /* where it is a strip; slots. Of a tile, where
-                                                         it lies in the arena */
+    int32_t strip_offset; /* slots, of a strip; of a tile, where it lies in the arena */
+    int32_t strip_rows;
+    int32_t strip_columns;
 } layer;
 
 /* Layers that work together. */

@@ -200,7 +200,7 @@ class LayerCalls:
                 self.real_steps,
                 [as_real(text) for text in steps_found],
             )
-        first = f"{name} + {len(steps)}" if steps_found else NULL
+        first = f"&{name}[{len(steps)}]" if steps_found else NULL
         steps += [f"{step}," for step in steps_found]
         descriptor.tables.wanted.update({"step"} if steps_found else ())
         return first, len(steps_found)

@@ -86,6 +86,12 @@ def command_parser() -> argparse.ArgumentParser:
     )
     _add_package_options(parser)
     parser.add_argument(
+        "--misra",
+        metavar="FILE",
+        help="write the places that deviate from MISRA C:2012 as CSV: rule, category, file, line, "
+        "function, code, reason, risk. cppcheck has to be installed",
+    )
+    parser.add_argument(
         "--seed", type=answers.from_zero, default=0, metavar="N", help="of random weights"
     )
     add_order_option(parser)
@@ -153,6 +159,8 @@ def _check(options: argparse.Namespace) -> None:
         options.refuse("--bench times primitives of its own; leave out --kernels")
     if options.bench and options.target is not None:
         options.refuse("--bench times primitives in portable C; leave out --target")
+    if options.bench and options.misra is not None:
+        options.refuse("--bench writes a program for measurements; leave out --misra")
     if options.bench and (options.plan or len(options.models) > 1):
         options.refuse(
             "--bench times all primitives of one network; give one model, without --plan"

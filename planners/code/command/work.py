@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from cnn2csdf.commands.cnn import chosen
@@ -23,12 +26,14 @@ from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError, InvalidPlan, UnsupportedOperator
+from csdf.io.files import write_texts
 from csdf.status import Status
 from csdf.units import needed_bytes_in_words
 from planners.code.calls.cmsis_nn import TARGET_OF, ScratchLimit
 from planners.code.library import library as library_of
 from planners.code.library import write_folder
 from planners.code.machines import HOST, TARGETS, target_of_platform
+from planners.code.misra import deviations_in, record, require_cppcheck, summary
 from planners.code.packaging import MAKE, Package, command_of, source_of
 from planners.code.parts import OWN
 from planners.code.primitives.bench import bench
@@ -63,6 +68,8 @@ def work(options: argparse.Namespace) -> int:
     if options.bench:
         return _bench(options)
     _package(options)  # rejects invalid options before the search
+    if options.misra is not None:
+        require_cppcheck()
     memories, plans = memories_of_options(options), _plans(options)
     planned: list[Planned] = []
     for number, chosen_model in enumerate(options.models):
@@ -125,12 +132,25 @@ def work(options: argparse.Namespace) -> int:
         except _FlashTooSmall as error:
             print(f"csdf deploy: {Status.INFEASIBLE}: {error}", file=sys.stderr)
             return answers.NO
+    if options.misra is not None:
+        told = _with_misra(told, options)
     print(
         json.dumps(told.as_json, indent=2)
         if options.json
         else answers.in_words(told.lines, options)
     )
     return answers.ANSWERED
+
+
+def _with_misra(told: Told, options: argparse.Namespace) -> Told:
+    """Write the record of deviations from MISRA C:2012; add it to the answer."""
+    sources = [file for file in told.as_json["files"] if re.fullmatch(r"src/.*\.c", file)]
+    with answers.working("running cppcheck"):
+        deviations = deviations_in(Path(options.output), sources)
+    write_texts({options.misra: record(deviations)})
+    rules = dict(Counter(deviation.rule for deviation in deviations))
+    line = f"  misra    {summary(deviations)}, in {options.misra}"
+    return Told({**told.as_json, "misra": rules}, [*told.lines[:-1], line, told.lines[-1]])
 
 
 def _bench(options: argparse.Namespace) -> int:
