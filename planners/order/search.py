@@ -1,4 +1,8 @@
-"""Order of least peak memory of a graph of tensors, with a lower bound on every order."""
+"""Order of least peak memory of a graph of tensors, with a lower bound on every order.
+
+The bound is a minimum cut over down-sets for each step. Where an exact search needs too many states,
+windows of the best order are searched: some consecutive steps, then the next.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +13,19 @@ from csdf.arguments import public
 from csdf.errors import InternalError, InvalidGraph
 from csdf.status import Reason, Status, because
 from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
-from planners.order.bounded import FOUND, NONE, BoundedSearch, GraphArrays, run_bounded
-from planners.order.bounds import cut_bound, ends_bound
+from planners.order.bounded import (
+    FOUND,
+    NONE,
+    WORK_A_MICROSECOND,
+    BoundedSearch,
+    GraphArrays,
+    run_bounded,
+)
 from planners.order.heuristics import breadth_first, file_order, reverse_post_order
 from planners.order.order_plan import OrderPlan, OrderWhy
-from planners.order.problem import OrderProblem, peak_of
+from planners.order.problem import NumberedGraph, OrderProblem, peak_of
 from planners.order.selections import SelectionSearch
 from planners.order.timed import TimedSearch
-from planners.order.windows import ROUNDS, improve_by_windows
 
 EFFORT = 20.0  # seconds, where no budget is given; graphs of up to 250 steps took 4 at most
 FIRST_STATES = 2**10  # 75 of 98 graphs of 9 to 257 steps need no more
@@ -25,6 +34,17 @@ MOST_STATES = 2**19  # 200 MB for 500 steps
 EFFORT_OF_A_SELECTION = 2.0  # seconds; graphs of 50 steps take 0.1 at most
 PROBES = 4  # bounds tried below that of a search that needs too many states
 
+# Widths of windows, round after round, and the states of each search. Narrow windows first let wide
+# ones succeed. From a reverse post-order of a series-parallel graph of 1,000 steps these rounds give
+# 102,784, 105,088, 105,088 and 106,240 bytes. The rounds differ, as a round repeated changes nothing.
+ROUNDS = (
+    ((40, 1024), (100, 2048), (160, 4096), (350, 8192)),
+    ((20, 1024), (60, 1024), (140, 2048), (300, 4096)),
+    ((30, 1024), (60, 1024), (120, 2048), (240, 4096)),
+    ((25, 1024), (80, 2048), (200, 4096), (400, 8192)),
+)
+LARGEST_STEP = 256  # by which a bound falls after a failure before it falls by 1
+
 
 @public
 def plan_order(
@@ -32,7 +52,7 @@ def plan_order(
 ) -> OrderPlan:
     """Return an order of least peak of all topological orders, or the best one found.
 
-    The lower bound is a minimum cut over down-sets for each step (planners.order.bounds). Searches for
+    The lower bound is a minimum cut over down-sets for each step (`cut_bound`). Searches for
     an order within a bound (planners.kernels.order_search) then bring bound and peak together. Where
     they need too many states, windows of the best order are searched.
     budget: a stop, seconds, or a text such as "60s"; by default 20 seconds of effort, which is counted
@@ -262,3 +282,99 @@ class _OrderSearch:
             status=status,
             reason=reason,
         )
+
+
+def ends_bound(graph: NumberedGraph) -> int:
+    """Return the bytes that are live before the first step, or after the last, if those are more."""
+    inputs = sum(
+        size for size, maker in zip(graph.sizes, graph.producers, strict=True) if maker < 0
+    )
+    kept = sum(size for size, is_kept in zip(graph.sizes, graph.is_output, strict=True) if is_kept)
+    return max(inputs, kept)
+
+
+def cut_bound(machine: GraphArrays, costs: Sequence[int], stop: Stop) -> int:
+    """Return bytes that no order is below.
+
+    costs: bytes of each step in some order; a step whose bytes there are within the bound so far is
+    left out, as its own bound is at most these.
+
+    When a step runs, a down-set is live that holds all steps before it, neither the step nor any after
+    it. Live bytes are submodular, so that the least over these down-sets is a minimum cut. A step
+    that overwrites a tensor also comes after all other readers of it, and takes the live bytes and its
+    scratch alone.
+    """
+    graph = machine.graph
+    full = (1 << graph.steps) - 1
+    descendants = [0] * graph.steps
+    for step in reversed(graph.topological):
+        for later in graph.after[step]:
+            descendants[step] |= descendants[later] | 1 << later
+    bound = ends_bound(graph)
+    for step in sorted(range(graph.steps), key=lambda step_: (-costs[step_], step_)):
+        if costs[step] <= bound:
+            break
+        stop.look(Progress(lower_bound=bound))
+        before = machine.cut.work
+        upper = full & ~descendants[step] & ~(1 << step)
+        live, _ = machine.least_live(graph.ancestors[step], upper)
+        least = live + sum(graph.sizes[tensor] for tensor in graph.writes[step])
+        least += graph.scratch[step]
+        for tensor in graph.overwrites[step]:
+            lower = graph.ancestors[step]
+            for reader in graph.readers[tensor]:
+                if reader != step:
+                    lower |= graph.ancestors[reader] | 1 << reader
+            if lower & ~upper == 0 and not graph.is_output[tensor]:
+                overwritten, _ = machine.least_live(lower, upper)
+                least = min(least, overwritten + graph.scratch[step])
+        bound = max(bound, least)
+        stop.spend((machine.cut.work - before) // WORK_A_MICROSECOND)
+    return bound
+
+
+def improve_by_windows(
+    machine: GraphArrays, order: list[int], *, width: int, capacity: int, stop: Stop
+) -> list[int]:
+    """Return an order with lower peaks in windows of this many steps, which overlap by half.
+
+    capacity: states of a search. A window far below the peak of the order counts as well: it makes room
+    for the windows around it.
+    """
+    order = list(order)
+    for begin in range(0, len(order), width // 2):
+        start = sum(1 << step for step in order[:begin])
+        window = order[begin : begin + width]
+        order[begin : begin + width] = _improve_window(
+            machine, window, start, capacity=capacity, stop=stop
+        )
+    return order
+
+
+def _improve_window(
+    machine: GraphArrays, window: list[int], start: int, *, capacity: int, stop: Stop
+) -> list[int]:
+    """Return the steps of a window in an order of a peak as low as searches of this size find.
+
+    The bound falls by a step that doubles with each success, and starts again at 1 after a failure.
+    """
+    goal = start | sum(1 << step for step in window)
+    peak = max(machine.costs(window, start))
+    machine.load(start)
+    least, fall = int(machine.walk.live), 1
+    while least < peak:
+        bound = max(least, peak - fall)
+        search = BoundedSearch(machine, bound, start=start, goal=goal, capacity=capacity)
+        outcome = run_bounded(search, stop)
+        if outcome == FOUND:
+            window = search.order
+            peak = max(machine.costs(window, start))
+            fall *= 2
+        elif outcome == NONE:
+            least = search.blocked
+            fall = max(1, (peak - least) // 2)
+        elif fall == 1:
+            break
+        else:
+            fall = 1 if fall < LARGEST_STEP else fall // 4
+    return window
