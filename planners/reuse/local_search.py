@@ -29,7 +29,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import accumulate, chain, islice, pairwise, product
@@ -79,23 +78,13 @@ MOST_WIDE = 12  # genes of a run that is changed as one
 MOVES = 8  # the kinds of `neighbour`, of which three are one gene and two are a border
 HEAVIEST = 16  # weight of an objective
 MEMORY_ALONE = 256  # against 1 for each other objective: of equal points the faster is better
+WALKS = 8  # of a round
+MEMORY_WALKS = 3  # of these, with the least memory as their aim; the others have random weights
+STEPS = 500  # of a walk
+THRESHOLD = Fraction(1, 100)  # at the first step, a part of what the front extends over
 
 Memory = Callable[[Chromosome], Number]
 Gains = Callable[[Chromosome], Mapping[int, int]]  # what could be gained, for some of the genes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WalkSettings:
-    """How long walks are, and how high a threshold they begin with.
-
-    threshold: a part of what the front extends over. memory_walks: of the walks of a round, those
-    with the least memory as their aim; the others have random weights.
-    """
-
-    walks: int = 8
-    memory_walks: int = 3
-    steps: int = 500
-    threshold: Fraction = Fraction(1, 100)
 
 
 class LocalFront(NamedTuple):
@@ -113,14 +102,14 @@ def local_search(
     evaluations: int | None = None,
     alleles: Sequence[int] = PUBLISHED_ALLELES,
     executor: Executor | None = None,
-    settings: WalkSettings | None = None,
+    steps: int = STEPS,
     seeds: Sequence[Chromosome] = (),
     budget: Budget = None,
 ) -> LocalFront:
     """Return the best front of memory and periods that is found.
 
-    seeds: chromosomes to begin with, such as the front of narrower genes. evaluations: of
-    chromosomes, at most; None: only `budget` (a stop, or seconds) is a limit, which
+    seeds: chromosomes to begin with, such as the front of narrower genes. steps: of a walk.
+    evaluations: of chromosomes, at most; None: only `budget` (a stop, or seconds) is a limit, which
     ends the search with the front so far, as Ctrl-C does. The same `random` and number of evaluations
     give the same front, wherever the evaluations run. Raises InvalidSearch, EvaluationFailed.
     """
@@ -140,7 +129,7 @@ def local_search(
         problem,
         limited,
         random=random,
-        settings=settings or WalkSettings(),
+        steps=steps,
         gains=lambda chromosome: gains(evaluator, evaluator.buffers(genes_at(chromosome))),
     )
     alone = smallest_of_each(evaluator, problem, limited, random=random, stop=stop)
@@ -160,14 +149,14 @@ class LocalSearch:
         executor: Limited,
         *,
         random: Random,
-        settings: WalkSettings,
+        steps: int = STEPS,
         gains: Gains = lambda _: {},
     ) -> None:
         self.archive = Archive()
         self._problem = problem
         self._executor = executor
         self._random = random
-        self._settings = settings
+        self._steps = steps
         self._gains = gains
 
     def run(self, seeds: Iterable[Chromosome], stop: Stop) -> Front:
@@ -280,13 +269,12 @@ class LocalSearch:
 
     def walk(self, stop: Stop) -> None:
         """Walk a round from an archive that has a point."""
-        settings = self._settings
         front = self.archive.by_objectives()
         periods = len(front[0].score.objectives) - 1
         walks = []
-        for number in range(settings.walks):
+        for number in range(WALKS):
             # Some walks aim at memory alone; the rest spread over the front by random weights.
-            if number < settings.memory_walks:
+            if number < MEMORY_WALKS:
                 weights = [MEMORY_ALONE, *(1 for _ in range(periods))]
             else:
                 weights = [self._random.randint(1, HEAVIEST) for _ in range(periods + 1)]
@@ -297,10 +285,10 @@ class LocalSearch:
         free = self._problem.free_genes
         met: list[Point] = []
         try:
-            for step in range(settings.steps):
+            for step in range(self._steps):
                 # Dueck and Scheuer: the threshold falls linearly to zero, a fraction so that no
                 # rounding decides.
-                threshold = settings.threshold * Fraction(settings.steps - step - 1, settings.steps)
+                threshold = THRESHOLD * Fraction(self._steps - step - 1, self._steps)
                 offers = [
                     neighbour(self._problem, free, walk.chromosome, self._random) for walk in walks
                 ]

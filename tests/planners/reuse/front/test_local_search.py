@@ -12,14 +12,14 @@ from planners.published.todaes import as_published
 from planners.reuse.edge_buffers import best_shared, shared_buffers
 from planners.reuse.evaluation import Evaluator
 from planners.reuse.load_front import load_front
-from planners.reuse.local_search import WalkSettings, local_search
+from planners.reuse.local_search import local_search
 from planners.reuse.problem import search_problem
 from tests.planners.reuse.front.small_applications import all_genes, front_of, together
 from tests.reference.point_bounds import bounded_points
 
 EXAMPLE = as_published(worked_example())
 PUBLISHED = [(24_586, 0), (19_072, 93), (16_128, 124), (13_536, 213)]  # elements, extra phases
-SHORT = WalkSettings(steps=60)
+SHORT = 60  # steps of a walk
 
 
 def genes_of(point):
@@ -67,7 +67,7 @@ def test_a_search_of_wider_genes_finds_the_enumerated_front():
         random=Random(1),
         evaluations=1000,
         alleles=alleles,
-        settings=SHORT,
+        steps=SHORT,
     ).front
     assert not found.is_proved
     assert values(found.points) == enumerated(Evaluator(EXAMPLE, share=best_shared), (None, 1, 2))
@@ -81,7 +81,7 @@ def test_two_networks_with_a_pipeline_are_searched_as_well_as_enumerated():
         Evaluator(application, share=best_shared),
         random=Random(1),
         evaluations=1200,
-        settings=SHORT,
+        steps=SHORT,
     ).front
     assert values(found.points) == expected
 
@@ -92,7 +92,7 @@ def test_the_same_seed_gives_the_same_front():
             Evaluator(together(), share=best_shared),
             random=Random(5),
             evaluations=300,
-            settings=SHORT,
+            steps=SHORT,
         )
         for _ in range(2)
     ]

@@ -7,7 +7,7 @@ import pytest
 from csdf.errors import GaveUp
 from csdf.time_limit import Stop
 from planners.reuse.executors import Limited, LimitReached, Serial
-from planners.reuse.local_search import LocalSearch, WalkSettings, neighbour
+from planners.reuse.local_search import LocalSearch, neighbour
 from planners.reuse.problem import InvalidSearch, ReuseProblem, Score
 
 SAVED = (5, 9, 2, 7, 4, 8)  # bytes that each gene saves
@@ -67,7 +67,7 @@ def started(problem, evaluate, *, most=None, seed=1):
         problem,
         Limited(Serial(evaluate), most),
         random=Random(seed),
-        settings=WalkSettings(steps=50),
+        steps=50,
     )
 
 
