@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from planners.order.reuse import ReusePlan as ReusePlan
     from planners.order.reuse import plan_reuse as plan_reuse
     from planners.order.search import plan_order as plan_order
+    from planners.order.training import training_graph as training_graph
     from planners.plan.carried_out import require_carried_out as require_carried_out
     from planners.plan.plan import Memory as Memory
     from planners.plan.plan import StreamingPlan as StreamingPlan

@@ -1,0 +1,159 @@
+"""Training graphs: forward and backward steps, with activations retained or recomputed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import NamedTuple
+
+from csdf.arguments import public
+from csdf.errors import InvalidGraph
+from planners.order.problem import Alternative, OrderProblem, Step
+
+MOST_ALTERNATIVES = 64  # of a backward step
+
+
+class _Source(NamedTuple):
+    """How a backward step gets an activation: tensors it reads, scratch bytes, and the price."""
+
+    reads: tuple[str, ...]
+    scratch: int
+    price: int
+
+
+@public
+def training_graph(
+    forward: OrderProblem,
+    *,
+    saved: Mapping[str, Sequence[str]] | None = None,
+    prices: Mapping[str, int] | None = None,
+    most_recomputed: int = 0,
+) -> OrderProblem:
+    """Return forward and backward steps of one training iteration, with the loss between both.
+
+    Each forward step has a backward step, which reads the gradient of its result and activations, and
+    writes a gradient for each tensor that it reads, without those of the graph's inputs. Gradients of a
+    tensor with several readers are summed in place. Gradients of outputs have the sizes of the outputs.
+    Weights and their gradients are not counted.
+
+    saved: activations that the backward step of a forward step reads; by default the inputs of that
+    step. most_recomputed: the number of forward steps in a row that a backward step may repeat instead
+    of reading an activation; each repeats at its price, by default 1. Repeated steps have one input.
+
+    Raises InvalidGraph where a forward step writes several tensors or has alternatives.
+    """
+    return _Training(forward, saved or {}, prices or {}, most_recomputed).graph()
+
+
+class _Training:
+    """The steps of a training graph."""
+
+    def __init__(
+        self,
+        forward: OrderProblem,
+        saved: Mapping[str, Sequence[str]],
+        prices: Mapping[str, int],
+        most_recomputed: int,
+    ) -> None:
+        for step in forward.steps:
+            if len(step.writes) != 1 or step.alternatives:
+                raise InvalidGraph(
+                    f"graph {forward.name!r}: step {step.name!r} writes {len(step.writes)} tensors and "
+                    f"has {len(step.alternatives)} alternatives; expected one tensor and no alternative"
+                )
+        self._forward, self._saved, self._prices = forward, saved, prices
+        self._most = most_recomputed
+        self._writer = {step.writes[0]: step for step in forward.steps}
+        self._sizes = dict(forward.sizes)
+        self._parts: dict[str, list[str]] = {}  # gradients of each tensor, of its readers
+
+    def graph(self) -> OrderProblem:
+        """Return the graph."""
+        order = self._forward.named(self._forward.numbered.topological)
+        steps = {step.name: step for step in self._forward.steps}
+        outputs = [tensor for tensor in self._forward.outputs if tensor in self._writer]
+        backward = [self._loss(tensor) for tensor in outputs]
+        for name in reversed(order):
+            step = steps[name]
+            backward += self._summed(step.writes[0])
+            if self._parts.get(step.writes[0]):
+                backward.append(self._backward(step))
+        return OrderProblem(
+            name=f"{self._forward.name}, training",
+            sizes=self._sizes,
+            steps=(*self._forward.steps, *backward),
+            outputs=(),
+        )
+
+    def _loss(self, tensor: str) -> Step:
+        """The step that writes the gradient of an output, over the output where that is possible."""
+        gradient = self._gradient(tensor, "loss")
+        return Step(
+            name=f"loss of {tensor}", reads=(tensor,), writes=(gradient,), overwrites=(tensor,)
+        )
+
+    def _gradient(self, tensor: str, reader: str) -> str:
+        """A gradient of a tensor that one of its readers writes."""
+        name = f"gradient of {tensor} by {reader}"
+        self._sizes[name] = self._sizes[tensor]
+        self._parts.setdefault(tensor, []).append(name)
+        return name
+
+    def _summed(self, tensor: str) -> Iterator[Step]:
+        """Yield the steps that add the gradients of a tensor, two at a time and in place."""
+        parts = self._parts.get(tensor, [])
+        while len(parts) > 1:
+            first, second = parts[:2]
+            name = f"sum of {second} and before"
+            self._sizes[name] = self._sizes[tensor]
+            parts[:2] = [name]
+            yield Step(name=name, reads=(first, second), writes=(name,), overwrites=(first, second))
+
+    def _backward(self, step: Step) -> Step:
+        """The backward step of a forward step, with the gradient of its result complete."""
+        (gradient,) = self._parts[step.writes[0]]
+        saved = tuple(self._saved.get(step.name, step.reads))
+        writes = tuple(
+            self._gradient(tensor, step.name)
+            for tensor in dict.fromkeys(step.reads)
+            if tensor in self._writer
+        )
+        choices = list(product(*(self._sources(tensor) for tensor in saved)))[:MOST_ALTERNATIVES]
+        options = [
+            Alternative(
+                reads=tuple(
+                    dict.fromkeys((gradient, *(t for source in row for t in source.reads)))
+                ),
+                sizes={tensor: self._sizes[tensor] for tensor in writes},
+                scratch=sum(source.scratch for source in row),
+                price=sum(source.price for source in row),
+            )
+            for row in choices
+        ]
+        reads = dict.fromkeys(tensor for option in options for tensor in option.reads)
+        return Step(
+            name=f"{step.name} backward",
+            reads=tuple(reads),
+            writes=writes,
+            overwrites=(gradient,) if len(writes) == 1 and self._fits(gradient, writes[0]) else (),
+            alternatives=tuple(options) if len(options) > 1 else (),
+        )
+
+    def _fits(self, gradient: str, result: str) -> bool:
+        return self._sizes[gradient] == self._sizes[result]
+
+    def _sources(self, tensor: str) -> Iterator[_Source]:
+        """Yield ways to an activation: it is retained, or 1, 2, ... steps before it are repeated.
+
+        Repeated results follow one another, so that two at a time are live.
+        """
+        yield _Source((tensor,), 0, 0)
+        scratch, price, at, after = 0, 0, tensor, 0
+        for _ in range(self._most):
+            step = self._writer.get(at)
+            if step is None or len(step.reads) != 1:
+                return
+            price += self._prices.get(step.name, 1)
+            scratch = max(scratch, self._sizes[at] + after)
+            yield _Source(step.reads, scratch, price)
+            after, at = self._sizes[at], step.reads[0]

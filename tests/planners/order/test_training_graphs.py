@@ -1,0 +1,68 @@
+"""Training graphs, whose peaks are counted by hand or by all orders and alternatives."""
+
+import pytest
+
+from csdf.errors import InvalidGraph
+from planners.order.problem import OrderProblem, Step
+from planners.order.search import plan_order
+from planners.order.training import training_graph
+from tests.planners.order.graphs import least_peak_and_price, random_problem
+
+
+def chain(count, sizes=None):
+    """Steps in a row, each from one map to the next."""
+    names = [f"x{k}" for k in range(count + 1)]
+    steps = tuple(
+        Step(name=f"f{k}", reads=(names[k],), writes=(names[k + 1],)) for k in range(count)
+    )
+    sizes = dict(zip(names, sizes or [10] * (count + 1), strict=True))
+    return OrderProblem(name="chain", sizes=sizes, steps=steps, outputs=(names[-1],))
+
+
+def test_a_chain_retains_all_maps_unless_steps_are_repeated():
+    # Retained: x0 to x4, and the gradient of x4 lies over it.
+    assert plan_order(training_graph(chain(4))).peak == 50
+    # x0, x2, x3 and x4, and later x1 in the place of another map: one step repeated saves one map.
+    plan = plan_order(training_graph(chain(4), most_recomputed=3))
+    assert (plan.peak, plan.price) == (40, 1)
+    plan = plan_order(training_graph(chain(8), most_recomputed=3), price_limit=3)
+    assert (plan.peak, plan.price) == (60, 3)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 2, 9])
+def test_small_chains_get_the_least_peak_of_all_orders_and_alternatives(limit):
+    for sizes in ((3, 9, 2, 7), (5, 1, 8, 8), (10, 4, 6, 1)):
+        training = training_graph(chain(3, sizes), most_recomputed=2)
+        plan = plan_order(training, price_limit=limit)
+        assert (plan.peak, plan.price) == least_peak_and_price(training, limit)
+
+
+def test_gradients_of_a_map_with_two_readers_are_summed():
+    steps = (
+        Step(name="a", reads=("x",), writes=("m",)),
+        Step(name="b", reads=("m",), writes=("p",)),
+        Step(name="c", reads=("m",), writes=("q",)),
+        Step(name="d", reads=("p", "q"), writes=("r",)),
+    )
+    sizes = dict.fromkeys("xmpqr", 4)
+    graph = OrderProblem(name="diamond", sizes=sizes, steps=steps, outputs=("r",))
+    training = training_graph(graph, saved={"d": ()})
+    backward = [step for step in training.steps if step not in steps]
+    assert [step.name for step in backward] == [
+        "loss of r",
+        "d backward",
+        "c backward",
+        "b backward",
+        "sum of gradient of m by b and before",
+        "a backward",
+    ]
+    assert plan_order(training).peak == least_peak_and_price(training, 0)[0]
+
+
+def test_a_step_that_writes_several_tensors_is_refused():
+    problem = random_problem(1)
+    several = Step(name="several", reads=(), writes=("left", "right"))
+    sizes = problem.sizes | {"left": 1, "right": 1}
+    graph = OrderProblem(name="wrong", sizes=sizes, steps=(several,), outputs=())
+    with pytest.raises(InvalidGraph, match="expected one tensor and no alternative"):
+        training_graph(graph)
