@@ -225,6 +225,25 @@ def test_work_that_never_looks_ends():
             work_for_ever()
 
 
+@pytest.mark.parametrize(
+    ("words", "step"),
+    [
+        ("scenarios g.json", "csdf.cli.scenarios.read_scenarios"),
+        ("draw g.json", "csdf.cli.draw.concurrency.read"),
+        ("map g.json --processors 2", "csdf.cli.map.concurrency.read"),
+        ("map g.json --processors 2", "csdf.mapping.search.mapping_problem"),
+        ("map g.json --processors 2", "csdf.mapping.search.lower_bound"),
+        ("map g.json --processors 2", "csdf.mapping.search.modulo_schedule"),
+    ],
+)
+def test_a_command_ends_at_its_limit_in_each_step(words, step, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "g.json").write_text(graph_to_json(many_phases(2)))
+    monkeypatch.setattr(step, lambda *_: work_for_ever())
+    assert main([*words.split(), "--time-limit", "1ms"]) == UNKNOWN
+    assert [path.name for path in tmp_path.iterdir()] == ["g.json"]
+
+
 def test_an_end_that_the_work_makes_an_answer_of_is_an_answer():
     with limited(0.001):
         try:

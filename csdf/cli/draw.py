@@ -20,9 +20,9 @@ SECONDS = 10.0  # time limit
 
 def work(options: argparse.Namespace) -> int:
     """Write the picture; return the exit code."""
-    graph = concurrency.read(options.file, options)
     path = options.output or f"{PurePath(options.file).stem}.svg"
     with limited(options.time_limit) as stop:
+        graph = concurrency.read(options.file, options)
         try:
             limit = throughput(graph, budget=telling(stop, f"analysing {graph.name}"))
         except GaveUp:

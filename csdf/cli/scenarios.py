@@ -21,21 +21,21 @@ SHOWN = 24  # most scenarios of the critical sequence that are listed
 
 def work(options: argparse.Namespace) -> int:
     """Analyse the scenarios; return the exit code."""
-    graph = concurrency.limited_scenarios(read_scenarios(options.file), options)
-    try:
-        with limited(options.time_limit) as stop:
+    with limited(options.time_limit) as stop:
+        graph = concurrency.limited_scenarios(read_scenarios(options.file), options)
+        try:
             throughput = scenario_throughput(graph, budget=telling(stop, f"analysing {graph.name}"))
             expected, reason = _expected(graph, stop)
-    except StuckScenario as error:
-        if options.json:
-            print(answers.json_text({"graph": graph.name, "deadlock": str(error)}))
-        remark("csdf scenarios", str(error))
-        return answers.NO
-    except GaveUp:
-        raise
-    except CsdfError as error:
-        remark("csdf scenarios", f"{options.file}: {error}")
-        return answers.UNUSABLE
+        except StuckScenario as error:
+            if options.json:
+                print(answers.json_text({"graph": graph.name, "deadlock": str(error)}))
+            remark("csdf scenarios", str(error))
+            return answers.NO
+        except GaveUp:
+            raise
+        except CsdfError as error:
+            remark("csdf scenarios", f"{options.file}: {error}")
+            return answers.UNUSABLE
     answer = {"graph": graph.name, "deadlock": None, **throughput.to_json()}
     if graph.probabilities:
         answer["expected"] = None if expected is None else expected.to_json()
