@@ -512,19 +512,11 @@ def _planned_beside_stack(request: FitRequest, stop: Stop) -> InMemories:
     layout, beside = layout_of(request.memories), request.beside
     home, taken = layout.stack, 0 if beside is None else beside.bytes
     while True:
-        planned = planned_in_memories(
-            request.network,
-            [
-                replace(memory, size=max(1, memory.size - taken)) if memory == home else memory
-                for memory in layout.all
-            ],
-            request.element_bytes,
-            stop,
-            request.platform,
-            request.durations,
-            source=request.input,
-            output=request.output,
-        )
+        memories = [
+            replace(memory, size=max(1, memory.size - taken)) if memory == home else memory
+            for memory in layout.all
+        ]
+        planned = planned_in_memories(replace(request, memories=memories), stop)
         planned = planned._replace(traffic=planned.traffic._replace(memories=layout.all))
         if home is None or beside is None or planned.plan is None:
             return planned

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, chain
 from operator import le
@@ -27,11 +27,10 @@ from typing import NamedTuple
 
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates, network_multiply_accumulates
-from cnn2csdf.platforms import BoardMemory, Platform
 from csdf.search.pareto import improving
 from csdf.status import Reason, Why, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
-from planners.memory.answer import RESIDENT, SlowTraffic
+from planners.memory.answer import SlowTraffic
 from planners.memory.labels import ANY_WORK, GroupLabels, LabelLimits, Labels
 from planners.memory.line_buffers import Keeping, kept_rows
 from planners.memory.making import rings_of
@@ -67,7 +66,7 @@ from planners.plan.column_tiles import (
     stages_of_tile,
 )
 from planners.plan.firing import NOTHING, in_step, made_by_rows
-from planners.plan.plan import ACCUMULATOR_BYTES, Memory, Mode, Stage, StreamingPlan
+from planners.plan.plan import ACCUMULATOR_BYTES, Mode, Stage, StreamingPlan
 from planners.plan.write_buffers import block_bytes, smallest_block
 
 FRONT = (1, 2, 4, 8, 16, 32)  # quarters of the size of the fast memory
@@ -122,35 +121,24 @@ class InMemories(NamedTuple):
     traffic: SlowTraffic
 
 
-def planned_in_memories(
-    network: Network,
-    memories: Sequence[Memory | BoardMemory],
-    element_bytes: int | None,
-    budget: Budget,
-    platform: Platform | None = None,
-    durations: Mapping[str, Sequence[int]] | None = None,
-    *,
-    source: str = RESIDENT,
-    output: str = RESIDENT,
-) -> InMemories:
+def planned_in_memories(request: FitRequest, budget: Budget) -> InMemories:
     """Return the plan of a network with the minimum traffic to and from slow memory, or minimum time.
 
     Inputs are in the memory that the plan names before a frame begins; results stay in the memory
-    where they are produced. source: of INPUTS, output: of OUTPUT_MEMORIES; external tensors, and
-    inputs that arrive row by row, cause no traffic here. platform: its time counts if the rates of
-    slow memories are known. durations: measured nanoseconds of the phases of each layer, with tensors
-    and weights in fast memory. budget: a stop, or seconds; the best plan so far is returned when it
-    ends.
+    where they are produced. External tensors, and inputs that arrive row by row, cause no traffic
+    here. The time of the platform counts if the rates of slow memories are known; measured durations
+    are those with tensors and weights in fast memory. budget: a stop, or seconds; the best plan so far
+    is returned when it ends.
 
     Raises InvalidArgument if no memory is fast or none is slow, and InvalidNetwork for a network that
     keeps a state.
     """
-    layout = layout_of(memories)
+    network, platform, layout = request.network, request.platform, layout_of(request.memories)
     course, stop = topological_order(network), stop_of(budget)
-    is_streamed, external = ends_of(course, source, output)
+    is_streamed, external = ends_of(course, request.input, request.output)
     arriving = course.at(0) if is_streamed else None
-    table = StageTable(network, element_bytes=element_bytes, outside=external)
-    times = plan_times(table, platform, durations, None)
+    table = StageTable(network, element_bytes=request.element_bytes, outside=external)
+    times = plan_times(table, platform, request.durations, None)
     costs = costs_of(layout, course, table, platform, times)
     sizes = {name: table.arena_bytes(name) for name in (*course.layers, *course.others)}
     sizes |= {} if arriving is None else {arriving: 0}
@@ -230,14 +218,8 @@ def slow_front(request: FitRequest, stop_for: Callable[[int], Stop]) -> list[Slo
     first, *further_memories = request.memories
     return [
         planned_in_memories(
-            request.network,
-            (replace(first, size=size), *further_memories),
-            request.element_bytes,
+            replace(request, memories=(replace(first, size=size), *further_memories)),
             stop_for(size),
-            request.platform,
-            request.durations,
-            source=request.input,
-            output=request.output,
         ).traffic
         for size in (first.size * times // 4 for times in FRONT)
     ]

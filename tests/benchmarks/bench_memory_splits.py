@@ -17,6 +17,7 @@ from figures.branched_networks import yolov8n_like
 from figures.fit_networks import Subject, network_of
 from planners.memory.answer import SlowTraffic
 from planners.memory.memories import planned_in_memories
+from planners.memory.request import fit_request
 from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import Memory
 
@@ -45,7 +46,9 @@ def traffic_of(subject: Subject, size: int, seconds: float) -> tuple[SlowTraffic
         Memory(name="sram", size=size * 1000),
         Memory(name="psram", size=8_000_000, is_slow=True),
     )
-    found = planned_in_memories(network, memories, 1, Stop(report=look))
+    found = planned_in_memories(
+        fit_request(network, memories=memories, element_bytes=1, platform=None), Stop(report=look)
+    )
     used = time.process_time() - begin
     assert found.plan is not None
     require_carried_out(network, found.plan)

@@ -7,6 +7,7 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.weights import Model, random_weights
 from planners.code import library as written
 from planners.memory.memories import planned_in_memories
+from planners.memory.request import fit_request
 from planners.plan.plan import Kind
 from tests.planners.code.compiling import FLAGS, needs_compiler, run_all
 from tests.planners.memory.test_weights_in_memories import memories
@@ -28,7 +29,15 @@ def test_weights_that_the_last_layer_of_a_frame_destroys_fail_make_test(tmp_path
     # The checker refuses such a plan, so C of it is written without the checker.
     monkeypatch.setattr(written, "require_carried_out", lambda network, plan: None)
     model = products()
-    plan = planned_in_memories(model.network, memories(2048, rate=10**8, flash=10**6), 4, None).plan
+    plan = planned_in_memories(
+        fit_request(
+            model.network,
+            memories=memories(2048, rate=10**8, flash=10**6),
+            element_bytes=4,
+            platform=None,
+        ),
+        None,
+    ).plan
     stays = [one for one in plan.buffers if one.kind is Kind.RESIDENT]
     (result,) = (source for layer in model.network.outputs for source in layer.inputs)
     last = next(one for one in plan.buffers if one.tensor == result and one.has_all_rows)

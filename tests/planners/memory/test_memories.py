@@ -15,6 +15,7 @@ from csdf.errors import CsdfError, InvalidPlan
 from planners.memory.answer import EXTERNAL, INPUTS, OUTPUT_MEMORIES, RESIDENT, ROWS
 from planners.memory.fit import fit, fit_of
 from planners.memory.memories import planned_in_memories
+from planners.memory.request import fit_request
 from planners.memory.several import run_plan
 from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import Memory
@@ -65,7 +66,9 @@ def small_case(random):
 
 
 def planned(network, fast, slow=10**6):
-    return planned_in_memories(network, memories(fast, slow), 1, None)
+    return planned_in_memories(
+        fit_request(network, memories=memories(fast, slow), element_bytes=1, platform=None), None
+    )
 
 
 @pytest.mark.slow
@@ -144,7 +147,17 @@ def test_input_and_output_alone_move_where_rows_between_them_fit():
 )
 def test_ends_in_other_memory_or_by_rows_do_not_move(source, output, moved):
     network = two_layers()
-    found = planned_in_memories(network, memories(7 * 32), 1, None, source=source, output=output)
+    found = planned_in_memories(
+        fit_request(
+            network,
+            memories=memories(7 * 32),
+            element_bytes=1,
+            platform=None,
+            input=source,
+            output=output,
+        ),
+        None,
+    )
     assert found.plan.slow_bytes == found.traffic.lower_bound == moved
     require_carried_out(network, found.plan)
     answer = fit(network, element_bytes=1, memories=memories(7 * 32), input=source, output=output)
@@ -227,5 +240,7 @@ def test_a_layer_and_a_pair_of_liao_move_what_plan_traffic_finds(layers):
     traffic = NetworkSearch(network, 4).best(512 * 1024)
     weights = traffic.parts["weight"]
     fast = 512 * 1024 - weights
-    plan = planned_in_memories(network, memories(fast), 4, None).plan
+    plan = planned_in_memories(
+        fit_request(network, memories=memories(fast), element_bytes=4, platform=None), None
+    ).plan
     assert plan.slow_bytes == traffic.total_bytes - weights == 2 * 56 * 56 * 64 * 4

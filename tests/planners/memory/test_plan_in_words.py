@@ -7,6 +7,7 @@ import pytest
 
 from planners.memory.fit import fit
 from planners.memory.memories import planned_in_memories
+from planners.memory.request import fit_request
 from planners.plan.plan import Kind
 from tests.planners.memory.test_memories import memories, two_layers
 
@@ -15,7 +16,12 @@ from tests.planners.memory.test_memories import memories, two_layers
 def planned():
     """Plans of all methods in one memory, and of rows beside a slow one."""
     network = two_layers()
-    in_memories = planned_in_memories(network, memories(7 * 32), 1, None, output="external")
+    in_memories = planned_in_memories(
+        fit_request(
+            network, memories=memories(7 * 32), element_bytes=1, platform=None, output="external"
+        ),
+        None,
+    )
     methods = fit(network, element_bytes=1, labels=(2,)).methods
     return [*(method.plan for method in methods), in_memories.plan]
 

@@ -13,6 +13,7 @@ from cnn2csdf.platforms import PLATFORMS, BoardMemory
 from csdf.errors import InvalidArgument, InvalidPlan
 from planners.memory.fit import fit
 from planners.memory.memories import planned_in_memories
+from planners.memory.request import fit_request
 from planners.memory.several import run_plan
 from planners.memory.stages import StageTable
 from planners.memory.times import PlanTimes
@@ -27,6 +28,12 @@ from tests.planners.memory.test_memories import small_case
 from tests.planners.memory.test_streamed_runs import require_equal
 
 CORE = PLATFORMS["cortex-m7"]  # 216 MHz
+
+
+def planned(network, memories, platform=None):
+    """The plan of a network of bytes in memories."""
+    terms = {"memories": memories, "element_bytes": 1, "platform": platform}
+    return planned_in_memories(fit_request(network, **terms), None)
 
 
 def memories(*sizes, rate=None, flash=None, dma=False):
@@ -71,7 +78,7 @@ WEIGHTS = (Kind.WEIGHTS, Kind.RESIDENT)
 
 def test_weights_that_fit_stay_and_nothing_moves():
     # Two tensors of 256 bytes, and 144 of weights.
-    found = planned_in_memories(chain(1), memories(656), 1, None)
+    found = planned(chain(1), memories(656))
     assert kinds(found.plan) == [("convolution", Kind.RESIDENT)]
     assert found.plan.slow_bytes == found.traffic.lower_bound == 0
     require_carried_out(chain(1), found.plan)
@@ -81,11 +88,11 @@ def test_a_convolution_reads_its_weights_for_each_pixel_unless_a_copy_fits():
     # Three rows of 16 bytes of the input, and 4 bytes for a pixel of the result. Of 9 taps 16 rows have
     # 16 * 3 - 2 over the input, 4 columns 4 * 3 - 2; each tap has 4 * 4 bytes of weights.
     network, tensors = chain(1), 2 * 256
-    in_place = planned_in_memories(network, memories(3 * 16 + 4), 1, None).plan
+    in_place = planned(network, memories(3 * 16 + 4)).plan
     assert kinds(in_place) == []
     read = (16 * 3 - 2) * (4 * 3 - 2) * 4 * 4
     assert [(one.memory, one.read) for one in in_place.traffic] == [("slow", 256), ("flash", read)]
-    copied = planned_in_memories(network, memories(3 * 16 + 4 + 144), 1, None).plan
+    copied = planned(network, memories(3 * 16 + 4 + 144)).plan
     assert copied.slow_bytes <= tensors + 144  # or weights that stay
     for plan in (in_place, copied):
         require_carried_out(network, plan)
@@ -100,14 +107,14 @@ def test_weights_of_a_layer_inside_a_concatenation_may_stay():
     joined = builder.add(op.Concatenation(axis=0), *parts)
     builder.output(builder.add(op.Convolution(filters=4, window=windows[1]), joined))
     network = builder.network()
-    plan = planned_in_memories(network, memories(460), 1, None).plan
+    plan = planned(network, memories(460)).plan
     inside = {alias.tensor for alias in plan.aliases}
     assert inside == set(parts) == {tensor for tensor, _ in kinds(plan)}
     require_carried_out(network, plan)
 
 
 def test_a_matrix_is_read_once_where_it_lies():
-    plan = planned_in_memories(products(), memories(64), 1, None).plan
+    plan = planned(products(), memories(64)).plan
     assert kinds(plan) == []
     assert [(one.memory, one.read) for one in plan.traffic] == [("slow", 0), ("flash", 6 * 1024)]
 
@@ -128,7 +135,7 @@ def test_times_are_those_of_stages_and_of_bytes_over_rates():
     rate, flash, moving = Fraction(2, 3), Fraction(1, 8), 0
     for seed in range(12):
         network, fast = small_case(Random(seed))
-        found = planned_in_memories(network, memories(fast, rate=rate, flash=flash), 1, None, CORE)
+        found = planned(network, memories(fast, rate=rate, flash=flash), CORE)
         if found.plan is None:
             continue
         require_carried_out(network, found.plan)
@@ -141,7 +148,7 @@ def test_times_are_those_of_stages_and_of_bytes_over_rates():
 def test_dma_copies_weights_while_the_group_before_computes():
     network, rate, flash = products(), Fraction(4), Fraction(1)  # and room for two matrices
     alone, ahead = (
-        planned_in_memories(network, memories(2300, rate=rate, flash=flash, dma=dma), 1, None, CORE)
+        planned(network, memories(2300, rate=rate, flash=flash, dma=dma), CORE)
         for dma in (False, True)
     )
     early = [
@@ -161,7 +168,7 @@ def test_small_plans_move_as_little_as_any_split_with_weights():
     told = equal = 0
     for seed in range(30):
         network, fast = small_case(Random(seed))
-        found = planned_in_memories(network, memories(fast), 1, None)
+        found = planned(network, memories(fast))
         weights = {
             layer.name: weight_bytes(network, layer, 1)
             for layer in network.layers
@@ -179,7 +186,7 @@ def test_small_plans_move_as_little_as_any_split_with_weights():
 
 def test_three_memories_are_filled_from_the_nearest_on():
     network = chain(3)
-    found = planned_in_memories(network, memories(300, 700), 1, None)
+    found = planned(network, memories(300, 700))
     near, next_one, slow = found.plan.memories
     assert 0 < near.size <= 300
     assert 0 < next_one.size <= 700
@@ -211,7 +218,7 @@ def test_a_run_computes_the_same_with_copied_weights():
     ],
 )
 def test_a_plan_with_wrong_weights_is_refused(change, words):
-    plan = planned_in_memories(chain(1), memories(4 * 16 + 144), 1, None).plan
+    plan = planned(chain(1), memories(4 * 16 + 144)).plan
     with pytest.raises(InvalidPlan, match=words):
         require_carried_out(chain(1), replace(plan, **change(plan)))
 
