@@ -1,12 +1,15 @@
-"""Variables as rings of rows: what a window needs of earlier frames, and nothing else.
+"""State variables as ring buffers of rows.
 
-Files keep the rows of a window in a variable, join new rows to it, and cut off what the next frame
-needs. As a ring, a variable has the rows that the next frame needs of the channels that a layer
-reads; joining and cutting move nothing:
+A streaming model keeps the rows of a window in a variable: each frame it appends new rows, and
+keeps the last rows for the next frame. With 2 rows kept and 1 new row a frame,
 
-    window = previous rows, then new ones; next = the last rows of the window
+    window = concatenation of previous (2 rows) and new (1 row)
+    next = rows 1-2 of the window
 
-Here variables of other forms are stored whole.
+the variable is a ring buffer of rows: appending and cutting then move nothing. `with_rings`
+rewrites a model until its variables have this form: a variable keeps only rows and channels that
+a layer reads, and slices before a variable become slices of its readers. Variables of any other
+form are stored whole. `rings_of` lists the rings of a network.
 """
 
 from __future__ import annotations
@@ -31,11 +34,17 @@ from cnn2csdf.weights import Model
 from csdf.arguments import public
 from csdf.errors import InvalidNetwork
 
-ROWS, CHANNELS = 1, 0  # axes
+ROWS, CHANNELS = 1, 0  # axes of a feature map
 
 
 class StateWindow(NamedTuple):
-    """A window of rows by the names of layers: those kept from frames before, and new ones."""
+    """A window of rows, as names of layers.
+
+    previous: the rows of earlier frames.
+    new: the rows of this frame.
+    window: the concatenation of both.
+    following: the layer that keeps the rows for the next frame.
+    """
 
     previous: str
     new: str
@@ -44,8 +53,8 @@ class StateWindow(NamedTuple):
 
 
 def rings_of(network: Network) -> dict[str, StateWindow]:
-    """Return the rings, by the layers that join their rows."""
-    consumers, rings_found = network.consumers, {}
+    """Return the variables of a network that are rings, by the layer of their window."""
+    consumers, rings = network.consumers, {}
     for previous, following in network.variables:
         window = network.layer(following.inputs[0])
         if (
@@ -60,12 +69,12 @@ def rings_of(network: Network) -> dict[str, StateWindow]:
             == 1
         ):
             names = previous.name, window.inputs[1], window.name, following.name
-            rings_found[window.name] = StateWindow(*names)
-    return rings_found
+            rings[window.name] = StateWindow(*names)
+    return rings
 
 
 def with_rings(model: Model) -> Model:
-    """Return the model in which variables are rings wherever they can be."""
+    """Return the model with variables as rings wherever possible."""
     if not model.network.keeps_state:
         return model
     while (improved := _improved(model)) is not None:
@@ -78,51 +87,59 @@ def with_rings(model: Model) -> Model:
 
 @public
 def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
-    """Return the model with inputs as variables: an output of a frame is the input of the next.
+    """Return the model with some inputs as state: outputs of a frame are inputs of the next.
 
-    pairs: outputs by inputs. A variable begins with zeros; of an output with more rows it has the last
-    ones, as of keys and values that end with those of a new token. Where both are stored as integers at
-    once, so is the variable. Raises InvalidNetwork, naming the existing ones, for an input or output
-    that the network has not, and for two of different shapes or types.
+    pairs: for each input, the output that follows it. State begins with zeros. If the output has
+    more rows than the input, the state is its last rows (keys and values that end with those of a
+    new token). If both are dequantised integers, the state is integers. Raises InvalidNetwork for
+    an unknown input or output, and for a pair of different shapes or types.
     """
     network = model.network
     inputs = {input_.name: input_ for input_ in network.inputs}
     outputs = {output.name: output for output in network.outputs}
     changed = {}
-    for input_name, taken in pairs.items():
-        taken = taken if taken in outputs else f"{taken} output"
-        for name, ends_known, what in ((input_name, inputs, "input"), (taken, outputs, "output")):
-            if name not in ends_known:
-                listed = ", ".join(map(repr, ends_known))
+    for input_name, output_name in pairs.items():
+        output_name = output_name if output_name in outputs else f"{output_name} output"
+        for name, candidates, role in (
+            (input_name, inputs, "input"),
+            (output_name, outputs, "output"),
+        ):
+            if name not in candidates:
+                listed = ", ".join(map(repr, candidates))
                 raise InvalidNetwork(
-                    f"state {input_name!r}: there is no {what} {name!r}, only {listed}"
+                    f"state {input_name!r}: there is no {role} {name!r}, only {listed}"
                 )
-        source, end = inputs[input_name], outputs[taken]
-        if taken in changed:
+        source, end = inputs[input_name], outputs[output_name]
+        if output_name in changed:
             raise InvalidNetwork(
-                f"state {input_name!r}: the output {taken!r} is the state of another input already"
+                f"state {input_name!r}: the output {output_name!r} is the state "
+                "of another input already"
             )
         is_window = _grows(source.shape, end.shape)
-        sizes = [[size for size in end_layer.shape.dims if size > 1] for end_layer in (source, end)]
-        if (sizes[0] != sizes[1] and not is_window) or source.quantization != end.quantization:
+        long_axes = [
+            [size for size in end_layer.shape.dims if size > 1] for end_layer in (source, end)
+        ]
+        if (
+            long_axes[0] != long_axes[1] and not is_window
+        ) or source.quantization != end.quantization:
             raise InvalidNetwork(
                 f"state {input_name!r}: the input is {source.shape}, the output "
-                f"{taken!r} is {end.shape}; "
+                f"{output_name!r} is {end.shape}; "
                 "expected the same shape and type, or the rows of the input and new ones behind them"
             )
         begin = 0 if source.quantization is None else source.quantization.zero_point
         operator = Previous(dims=source.shape.dims, variable=input_name, begin=begin)
         changed[input_name] = replace(source, operator=operator)
         shape = end.shape if is_window else source.shape
-        changed[taken] = replace(end, operator=Next(variable=input_name), shape=shape)
+        changed[output_name] = replace(end, operator=Next(variable=input_name), shape=shape)
     if changed and len(inputs) == len(pairs):
         raise InvalidNetwork("every input is a state; expected one that comes with each frame")
     layers: list[Layer] = []
     for layer in network.layers:
         layer = changed.get(layer.name, layer)
         if layer.is_output and layer.name in changed:
-            made = network.layer(layer.inputs[0])
-            if made.shape != layer.shape:
+            producer = network.layer(layer.inputs[0])
+            if producer.shape != layer.shape:
                 name = f"{layer.name} reshape"
                 reshape = op.Reshape(dims=layer.shape.dims)
                 layers.append(replace(layer, name=name, operator=reshape))
@@ -133,15 +150,16 @@ def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
 
 
 def _with_stored_states(network: Network) -> Network:
-    """The network whose variables are integers where these are made real and stored as before.
+    """The network with integers in place of variables that are quantised after each read.
 
-    Scales of a calibration differ in their last bits: joined tensors have the scale of the window where
-    its integers stay the same.
+    Calibrated scales may differ in their last bits: concatenated tensors get the scale of the
+    window if that leaves their integers unchanged.
     """
     consumers = network.consumers
-    changed: dict[str, Layer] = {}
-    before: dict[str, tuple[Layer, ...]] = {}
-    gone: dict[str, str] = {}  # what stores a variable: the variable itself
+    new_layers: dict[str, Layer] = {}
+    conversions: dict[str, tuple[Layer, ...]] = {}
+    # A reader that quantises a variable, and the integer variable that replaces its result.
+    replaced_by: dict[str, str] = {}
     for previous, following in network.variables:
         readers = [network.layer(name) for name in consumers[previous.name]]
         real = network.layer(following.inputs[0])
@@ -161,36 +179,40 @@ def _with_stored_states(network: Network) -> Network:
             replace(previous, operator=begin),
             replace(following, inputs=(integers.name,)),
         ):
-            changed[layer.name] = replace(layer, element=integers.element, quantization=types)
-        gone |= {reader.name: previous.name for reader in readers}
+            new_layers[layer.name] = replace(layer, element=integers.element, quantization=types)
+        replaced_by |= {reader.name: previous.name for reader in readers}
         if integers.operator == op.Concatenation(axis=ROWS):
             inputs = []
             for source in map(network.layer, integers.inputs):
                 source_types, name = source.quantization, f"{source.name} of {integers.name}"
-                is_other = source not in readers and source_types != types
-                if is_other and source_types is not None and are_kept(source_types, types):
-                    plain = replace(source, name=name, operator=op.Conversion(), epilogue=())
-                    plain = replace(plain, inputs=(source.name,), stored=(), quantization=types)
-                    before[integers.name] = (*before.get(integers.name, ()), plain)
+                has_other_type = source not in readers and source_types != types
+                if has_other_type and source_types is not None and are_kept(source_types, types):
+                    conversion = replace(source, name=name, operator=op.Conversion(), epilogue=())
+                    conversion = replace(
+                        conversion, inputs=(source.name,), stored=(), quantization=types
+                    )
+                    conversions[integers.name] = (*conversions.get(integers.name, ()), conversion)
                     inputs.append(name)
                 else:
                     inputs.append(source.name)
-            changed[integers.name] = replace(integers, inputs=tuple(inputs))
+            new_layers[integers.name] = replace(integers, inputs=tuple(inputs))
     layers = [
-        replace(layer_, inputs=tuple(gone.get(name, name) for name in layer_.inputs))
+        replace(layer_, inputs=tuple(replaced_by.get(name, name) for name in layer_.inputs))
         for layer in network.layers
-        for layer_ in (*before.get(layer.name, ()), changed.get(layer.name, layer))
-        if layer_.name not in gone
+        for layer_ in (*conversions.get(layer.name, ()), new_layers.get(layer.name, layer))
+        if layer_.name not in replaced_by
     ]
-    read = {name for layer in layers for name in layer.inputs}
-    left = [layer for layer in layers if layer.name in read or layer.operator != op.Conversion()]
-    return replace(network, layers=tuple(left)) if changed else network
+    used_names = {name for layer in layers for name in layer.inputs}
+    remaining = [
+        layer for layer in layers if layer.name in used_names or layer.operator != op.Conversion()
+    ]
+    return replace(network, layers=tuple(remaining)) if new_layers else network
 
 
 def _stores(
     network: Network, consumers: Mapping[str, Sequence[str]], layer: Layer, types: Quantization
 ) -> bool:
-    """Whether a layer stores a variable as integers of a type, or its integers are joined to these."""
+    """Whether a reader quantises a variable to this type, or to one with equal integers."""
     if layer.quantization is None or layer.quantization == types:
         return layer.quantization == types
     readers = [network.layer(name) for name in consumers[layer.name]]
@@ -200,46 +222,60 @@ def _stores(
     )
 
 
-def _grows(given: Shape, made: Shape) -> bool:
-    """Whether a map has the rows of another, and more."""
-    is_wider = given.is_map and made.is_map and made.rows > given.rows
-    return is_wider and _with_rows(made, given.rows) == given
+def _grows(smaller: Shape, larger: Shape) -> bool:
+    """Whether a map has the rows of another one, and further rows."""
+    has_more_rows = smaller.is_map and larger.is_map and larger.rows > smaller.rows
+    return has_more_rows and _with_rows(larger, smaller.rows) == smaller
 
 
 def with_heads_as_columns(model: Model) -> Model:
-    """The model whose rings of keys and values have the heads as columns: a token's numbers in order.
+    """Return the model with heads as columns in rings of keys and values.
 
-    Files have heads x tokens x width; where a product of two tensors reads such a window, each row of
-    its ring lies as the layer that makes it has it.
+    Files store heads x tokens x width. If a product of two tensors reads such a window, each row
+    of its ring gets the order in which the layer before it computes a token: columns are heads.
     """
     network, consumers = model.network, model.network.consumers
-    made: dict[str, list[Layer]] = {}
+    new_layers: dict[str, list[Layer]] = {}
     for ring in rings_of(network).values():
-        kinds = [network.layer(name).operator for name in consumers[ring.window]]
+        reading_operators = [network.layer(name).operator for name in consumers[ring.window]]
         previous, new = network.layer(ring.previous), network.layer(ring.new)
         state = network.initial_states[previous.name]
         if state.begin is None or not any(
-            kind.axis_order is not None or kind == op.MatrixProduct() for kind in kinds
+            operator.axis_order is not None or operator == op.MatrixProduct()
+            for operator in reading_operators
         ):
             continue
         window, following = network.layer(ring.window), network.layer(ring.following)
-        kept, rows, all_rows = (
+        state_shape, new_shape, window_shape = (
             Shape(dims=layer.shape.dims[::-1]) for layer in (previous, new, window)
         )
-        operator = replace(state, dims=kept.dims)
-        turn = replace(window, operator=op.Transpose(permutation=(2, 1, 0)), stored=())
-        turned = replace(turn, name=f"{window.name} new", inputs=(new.name,), shape=rows)
-        inputs = previous.name, turned.name
-        joined = replace(window, name=f"{window.name} rows", inputs=inputs, shape=all_rows)
-        made[previous.name] = [replace(previous, operator=operator, shape=kept)]
-        made[window.name] = [turned, joined, replace(turn, inputs=(joined.name,))]
-        made[following.name] = [replace(following, inputs=(joined.name,), shape=all_rows)]
-    layers = tuple(layer_ for layer in network.layers for layer_ in made.get(layer.name, [layer]))
-    return replace(model, network=replace(network, layers=layers)) if made else model
+        operator = replace(state, dims=state_shape.dims)
+        transposition = replace(window, operator=op.Transpose(permutation=(2, 1, 0)), stored=())
+        new_transposed = replace(
+            transposition, name=f"{window.name} new", inputs=(new.name,), shape=new_shape
+        )
+        inputs = previous.name, new_transposed.name
+        window_rows = replace(window, name=f"{window.name} rows", inputs=inputs, shape=window_shape)
+        new_layers[previous.name] = [replace(previous, operator=operator, shape=state_shape)]
+        new_layers[window.name] = [
+            new_transposed,
+            window_rows,
+            replace(transposition, inputs=(window_rows.name,)),
+        ]
+        new_layers[following.name] = [
+            replace(following, inputs=(window_rows.name,), shape=window_shape)
+        ]
+    layers = tuple(
+        layer_ for layer in network.layers for layer_ in new_layers.get(layer.name, [layer])
+    )
+    return replace(model, network=replace(network, layers=layers)) if new_layers else model
 
 
 def _with_copies(model: Model) -> Model:
-    """The model in which no output or other variable takes a variable or window that is taken over."""
+    """The model with a view before each output that would otherwise read a variable or window.
+
+    The variable is overwritten for the next frame; the output needs elements of its own.
+    """
     network = model.network
     rings = rings_of(network)
     state_names = {previous.name for previous, _ in network.variables} | set(rings)
@@ -248,11 +284,13 @@ def _with_copies(model: Model) -> Model:
         source = layer.inputs[0] if layer.inputs else ""
         is_following = source in rings and rings[source].following == layer.name
         if layer.is_output and source in state_names and not is_following:
-            shown = network.layer(source)
-            view = op.View(dims=shown.shape.dims)
+            source_layer = network.layer(source)
+            view = op.View(dims=source_layer.shape.dims)
             name = f"{source} for {layer.name}"
             layers.append(
-                replace(shown, name=name, operator=view, inputs=(source,), epilogue=(), stored=())
+                replace(
+                    source_layer, name=name, operator=view, inputs=(source,), epilogue=(), stored=()
+                )
             )
             layer = replace(layer, inputs=(name,))
         layers.append(layer)
@@ -260,7 +298,11 @@ def _with_copies(model: Model) -> Model:
 
 
 def _improved(model: Model) -> Model | None:
-    """The model with one variable a step further; None where none goes further."""
+    """The model after one rewrite of one variable; None if no variable can be improved.
+
+    The rewrites: drop a slice before a variable, drop rows that no reader needs, split a ring of
+    which each reader takes other channels.
+    """
     network = model.network
     consumers = network.consumers
     for previous, following in network.variables:
@@ -283,15 +325,15 @@ def _improved(model: Model) -> Model | None:
             window = network.layer(ring.window)
             shape = _with_rows(window.shape, window.shape.rows - first)
             shorter = [_without_rows(network, previous, first), replace(window, shape=shape)]
-            taking = replace(network.layer(ring.following), shape=shape)
-            return _changed(model, [*shorter, *_earlier(readers, first), taking])
+            kept_rows = replace(network.layer(ring.following), shape=shape)
+            return _changed(model, [*shorter, *_earlier(readers, first), kept_rows])
         if _are_parts(readers):
             return _split(model, ring, readers)
     return None
 
 
 def _first_row(layer: Layer) -> int | None:
-    """The row from which on a layer takes all rows of what it reads; None where it is another."""
+    """The first row of a slice of rows; None for any other layer."""
     cut = layer.operator.cut
     if cut is None or (cut.axis, cut.step) != (1, 1) or not layer.shape.is_map or layer.epilogue:
         return None
@@ -299,30 +341,31 @@ def _first_row(layer: Layer) -> int | None:
 
 
 def _with_rows(shape: Shape, rows: int) -> Shape:
+    """The shape with another number of rows."""
     return Shape(dims=(shape.dims[0], rows, shape.dims[2]))
 
 
 def _without_rows(network: Network, previous: Layer, first: int) -> Layer:
-    """Return the initial state of a variable without its oldest rows."""
+    """The initial state of a variable without its oldest rows."""
     shape = _with_rows(previous.shape, previous.shape.rows - first)
     operator = replace(network.initial_states[previous.name], dims=shape.dims)
     return replace(previous, operator=operator, shape=shape)
 
 
 def _earlier(readers: Sequence[Layer], first: int) -> list[Layer]:
-    """Slices of a tensor that has lost its first rows."""
-    readers_moved = []
+    """The slices of a tensor, after its first rows have been dropped."""
+    shifted = []
     for reader in readers:
         cut = reader.operator.cut
         assert cut is not None
         start, stop = cut.start - first, cut.stop - first
         operator = op.Slice(axis=cut.axis, start=start, stop=stop) if start else op.Identity()
-        readers_moved.append(replace(reader, operator=operator))
-    return readers_moved
+        shifted.append(replace(reader, operator=operator))
+    return shifted
 
 
 def _are_parts(readers: Sequence[Layer]) -> bool:
-    """Whether layers take parts of the channels that have none in common."""
+    """Whether all layers are slices of channels, disjoint ones."""
     spans = []
     for reader in readers:
         cut = reader.operator.cut
@@ -334,8 +377,8 @@ def _are_parts(readers: Sequence[Layer]) -> bool:
 
 
 def _split(model: Model, ring: StateWindow, readers: Sequence[Layer]) -> Model:
-    """Give each reader of some channels a ring of its own, of the channels that it reads."""
-    network, made, ends = model.network, [], []
+    """The model with a ring of its own for each reader, of the channels that the reader slices."""
+    network, rings, next_layers = model.network, [], []
     weights = None if model.weights is None else dict(model.weights)
     previous, window = network.layer(ring.previous), network.layer(ring.window)
     following, new = network.layer(ring.following), network.layer(ring.new)
@@ -347,121 +390,145 @@ def _split(model: Model, ring: StateWindow, readers: Sequence[Layer]) -> Model:
         dims = (reader.shape.dims[0], *previous.shape.dims[1:])
         variable = f"{state.variable}, part {number}"
         operator = replace(state, dims=dims, variable=variable)
-        old = replace(
+        part_of_previous = replace(
             previous,
             name=f"{previous.name}, part {number}",
             operator=operator,
             shape=Shape(dims=dims),
         )
-        part = Shape(dims=(dims[0], *new.shape.dims[1:]))
-        fresh = replace(
+        new_shape = Shape(dims=(dims[0], *new.shape.dims[1:]))
+        part_of_new = replace(
             new,
             name=f"{new.name}, part {number} of {window.name}",
             operator=reader.operator,
             inputs=(new.name,),
-            shape=part,
+            shape=new_shape,
             epilogue=(),
             stored=(),
         )
-        joined = replace(
-            window, name=reader.name, inputs=(old.name, fresh.name), shape=reader.shape
+        part_of_window = replace(
+            window,
+            name=reader.name,
+            inputs=(part_of_previous.name, part_of_new.name),
+            shape=reader.shape,
         )
-        made += [old, fresh, joined]
-        end = replace(
+        rings += [part_of_previous, part_of_new, part_of_window]
+        next_layer = replace(
             following,
             name=f"{following.name}, part {number}",
             operator=Next(variable=variable),
-            inputs=(joined.name,),
-            shape=joined.shape,
+            inputs=(part_of_window.name,),
+            shape=part_of_window.shape,
         )
-        ends.append(end)
+        next_layers.append(next_layer)
         if weights is not None and state.begin is None:
-            weights[old.name] = {"initial": weights[previous.name]["initial"][channels]}
-    taken = {previous.name, following.name, *(reader.name for reader in readers)}
+            weights[part_of_previous.name] = {
+                "initial": weights[previous.name]["initial"][channels]
+            }
+    replaced = {previous.name, following.name, *(reader.name for reader in readers)}
     layers: list[Layer] = []
     for layer in network.layers:
         if layer.name == window.name:
-            layers += made
-        elif layer.name not in taken:
+            layers += rings
+        elif layer.name not in replaced:
             layers.append(layer)
-    return Model(network=Network(name=network.name, layers=(*layers, *ends)), weights=weights)
+    return Model(
+        network=Network(name=network.name, layers=(*layers, *next_layers)), weights=weights
+    )
 
 
-def _changed(model: Model, changed: Sequence[Layer]) -> Model:
-    """The model with other layers of the same names, without moves that do nothing or are unread."""
-    by_name = {layer.name: layer for layer in changed}
+def _changed(model: Model, new_layers: Sequence[Layer]) -> Model:
+    """The model with these layers instead of those of the same names, identities removed."""
+    by_name = {layer.name: layer for layer in new_layers}
     layers = [by_name.get(layer.name, layer) for layer in model.network.layers]
     weights = None if model.weights is None else dict(model.weights)
     for name, state in model.network.initial_states.items():
         if name in by_name and state.begin is None and weights:
             initial = weights[name]["initial"]
             weights[name] = {"initial": initial[:, initial.shape[1] - by_name[name].shape.rows :]}
-    instead = {
+    source_of = {
         layer.name: layer.inputs[0]
         for layer in layers
         if layer.name in by_name and layer.operator == op.Identity()
     }
-    read = {instead.get(name, name) for layer in layers for name in layer.inputs}
-    left = [
-        replace(layer, inputs=tuple(instead.get(name, name) for name in layer.inputs))
+    used_names = {source_of.get(name, name) for layer in layers for name in layer.inputs}
+    remaining = [
+        replace(layer, inputs=tuple(source_of.get(name, name) for name in layer.inputs))
         for layer in layers
-        if layer.name not in instead and (layer.name in read or layer.operator.cut is None)
+        if layer.name not in source_of and (layer.name in used_names or layer.operator.cut is None)
     ]
-    return Model(network=Network(name=model.network.name, layers=tuple(left)), weights=weights)
+    return Model(network=Network(name=model.network.name, layers=tuple(remaining)), weights=weights)
 
 
 def with_views(model: Model) -> Model:
-    """The model in which moves that leave elements where they lie are views, or gone.
+    """Return the model with moves that keep the order of memory replaced by views, or removed.
 
-    Views of an input are the input itself; a fully connected layer reads what a view shows.
+    A view of an input becomes the input itself. A fully connected layer reads the tensor behind a
+    view, with the columns of its matrix permuted.
     """
     weights = None if model.weights is None else dict(model.weights)
     layers: dict[str, Layer] = {}
-    places: dict[str, tuple[str, Array]] = {}  # of a move: its source, and where its elements lie
-    same: dict[str, str] = {}  # of a layer that does nothing: the one that it reads
+    # For a move, the tensor it comes from, and the position there of each element in memory order.
+    origins: dict[str, tuple[str, Array]] = {}
+    # For a layer that changes nothing, the layer that it reads.
+    replaced_by: dict[str, str] = {}
     for layer in model.network.layers:
-        layer = replace(layer, inputs=tuple(same.get(input_, input_) for input_ in layer.inputs))
+        layer = replace(
+            layer, inputs=tuple(replaced_by.get(input_, input_) for input_ in layer.inputs)
+        )
         if layer.operator.moves and layer.operator.is_elementwise and not layer.epilogue:
-            before = layers[layer.inputs[0]]
-            if (before.quantization, before.element) == (layer.quantization, layer.element):
-                same[layer.name] = before.name
+            source_layer = layers[layer.inputs[0]]
+            if (source_layer.quantization, source_layer.element) == (
+                layer.quantization,
+                layer.element,
+            ):
+                replaced_by[layer.name] = source_layer.name
                 continue
         if layer.operator.rearranges_axes and not layer.epilogue:
             source = layer.inputs[0]
-            before = layers[source]
-            if before.quantization == layer.quantization and before.element == layer.element:
-                first, elements = places.get(source, (source, np.arange(before.shape.elements)))
-                moved = layer.operator.computed(_part(in_dims(elements, before.shape.dims), layer))
-                lying = as_it_lies(moved).reshape(-1)
-                places[layer.name] = first, lying
-                if np.array_equal(lying, np.arange(lying.size)):
-                    if layer.shape == layers[first].shape:
-                        same[layer.name] = first
+            source_layer = layers[source]
+            if (
+                source_layer.quantization == layer.quantization
+                and source_layer.element == layer.element
+            ):
+                origin, elements = origins.get(
+                    source, (source, np.arange(source_layer.shape.elements))
+                )
+                moved = layer.operator.computed(
+                    _part(in_dims(elements, source_layer.shape.dims), layer)
+                )
+                positions = as_it_lies(moved).reshape(-1)
+                origins[layer.name] = origin, positions
+                if np.array_equal(positions, np.arange(positions.size)):
+                    if layer.shape == layers[origin].shape:
+                        replaced_by[layer.name] = origin
                         continue
-                    shown = op.View(dims=layer.shape.dims)
-                    layer = replace(layer, operator=shown, inputs=(first,))
+                    view_operator = op.View(dims=layer.shape.dims)
+                    layer = replace(layer, operator=view_operator, inputs=(origin,))
         elif (
             layer.operator.dense_units is not None
             and layers[layer.inputs[0]].operator.keeps_memory_order
         ):
             view = layers[layer.inputs[0]]
-            seen = layers[view.inputs[0]]
+            source_of_view = layers[view.inputs[0]]
             if weights is not None:
                 arrays = dict(weights[layer.name])
                 numbers = np.arange(view.shape.elements).reshape(view.shape.dims)
-                order = in_dims(as_it_lies(numbers).reshape(-1), seen.shape.dims).reshape(-1)
+                order = in_dims(as_it_lies(numbers).reshape(-1), source_of_view.shape.dims).reshape(
+                    -1
+                )
                 arrays["matrix"] = np.ascontiguousarray(arrays["matrix"][:, order])
                 weights[layer.name] = arrays
-            layer = replace(layer, inputs=(seen.name,))
+            layer = replace(layer, inputs=(source_of_view.name,))
         layers[layer.name] = layer
     network = Network(name=model.network.name, layers=tuple(layers.values()))
     return _without_unread_moves(Model(network=network, weights=weights))
 
 
 def _with_sequences_by_rows(model: Model) -> Model:
-    """The model in which LSTMs that keep their states read and make sequences as maps of one column.
+    """The model with stateful LSTMs that read and compute sequences as feature maps of one column.
 
-    So they work row by row.
+    Such an LSTM executes row by row: a row is a time step.
     """
     layers: list[Layer] = []
     for layer in model.network.layers:
@@ -473,17 +540,19 @@ def _with_sequences_by_rows(model: Model) -> Model:
             and not layer.epilogue
         ):
             source = model.network.layer(layer.inputs[0])
-            frames, elements = source.shape.dims
-            read_shape, made = (Shape(dims=(size, frames, 1)) for size in (elements, shape.dims[1]))
+            steps, elements = source.shape.dims
+            read_shape, result_shape = (
+                Shape(dims=(size, steps, 1)) for size in (elements, shape.dims[1])
+            )
             view = op.View(dims=read_shape.dims)
             names = f"{layer.name} by rows", f"{layer.name} rows"
-            before = replace(
+            view_of_source = replace(
                 source, name=names[0], operator=view, inputs=(source.name,), shape=read_shape
             )
-            layers.append(replace(before, epilogue=(), stored=()))
-            layers.append(replace(layer, name=names[1], inputs=names[:1], shape=made))
-            back = op.View(dims=shape.dims)
-            layer = replace(layer, operator=back, inputs=names[1:], stored=())
+            layers.append(replace(view_of_source, epilogue=(), stored=()))
+            layers.append(replace(layer, name=names[1], inputs=names[:1], shape=result_shape))
+            to_matrix = op.View(dims=shape.dims)
+            layer = replace(layer, operator=to_matrix, inputs=names[1:], stored=())
         layers.append(layer)
     if len(layers) == len(model.network.layers):
         return model
@@ -496,51 +565,55 @@ def _with_sequences_by_rows(model: Model) -> Model:
 
 
 def _part(tensor: Array, layer: Layer) -> OutputRows:
+    """All output rows of a layer, with this array as its input."""
     held = HeldRows(shape=Shape(dims=tensor.shape), array=tensor)
     return OutputRows((held,), {}, layer.shape, 0, layer.shape.rows)
 
 
 def _without_unread_moves(model: Model) -> Model:
-    """The model without moves that no layer reads, and with inputs as their only reader views them."""
+    """The model without unread moves; an input that only a view reads gets the view's dims."""
     layers = list(model.network.layers)
     while True:
-        read = {name for layer in layers for name in layer.inputs}
-        left = [
-            layer for layer in layers if layer.name in read or not layer.operator.rearranges_axes
+        used_names = {name for layer in layers for name in layer.inputs}
+        remaining = [
+            layer
+            for layer in layers
+            if layer.name in used_names or not layer.operator.rearranges_axes
         ]
-        if len(left) == len(layers):
+        if len(remaining) == len(layers):
             break
-        layers = left
+        layers = remaining
     network = Network(name=model.network.name, layers=tuple(layers))
-    consumers, viewed = network.consumers, {}
+    consumers, input_of = network.consumers, {}
     for layer in network.inputs:
         readers = consumers[layer.name]
         view = network.layer(readers[0]) if len(readers) == 1 else layer
         if view.operator.keeps_memory_order:
-            viewed[view.name] = layer.name
+            input_of[view.name] = layer.name
             operator = op.Input(dims=view.shape.dims)
-            place = layers.index(layer)
-            layers[place] = replace(layer, operator=operator, shape=view.shape)
-    left = [
-        replace(layer_, inputs=tuple(viewed.get(name, name) for name in layer_.inputs))
+            index = layers.index(layer)
+            layers[index] = replace(layer, operator=operator, shape=view.shape)
+    remaining = [
+        replace(layer_, inputs=tuple(input_of.get(name, name) for name in layer_.inputs))
         for layer_ in layers
-        if layer_.name not in viewed
+        if layer_.name not in input_of
     ]
-    return replace(model, network=Network(name=network.name, layers=tuple(left)))
+    return replace(model, network=Network(name=network.name, layers=tuple(remaining)))
 
 
-def _are_bytes(*found: Quantization | None) -> bool:
-    """Whether all are of int8 in fixed point."""
+def _are_bytes(*quantizations: Quantization | None) -> bool:
+    """Whether all are int8 in fixed point."""
     return all(
         types is not None and types.element is Element.INT8 and types.is_fixed_point
-        for types in found
+        for types in quantizations
     )
 
 
 def _streamed(model: Model) -> Model | None:
-    """The model in which one more fully connected layer keeps sums instead of rows; None without.
+    """The model with one more fully connected layer that keeps accumulators instead of a window.
 
-    The sums take less bytes than the rows, which begin at their zero point, and add nothing then.
+    Applies if the accumulators (4 bytes per unit) take fewer bytes than a row, and the rows begin
+    at their zero point, so that they contribute nothing at first. None if no layer qualifies.
     """
     network = model.network
     consumers = network.consumers
@@ -572,11 +645,11 @@ def _streamed(model: Model) -> Model | None:
             order = as_it_lies(np.arange(window.shape.elements).reshape(window.shape.dims))
             arrays["matrix"] = np.ascontiguousarray(arrays["matrix"][:, order.reshape(-1)])
             weights[layer.name] = arrays
-        gone = (ring.previous, ring.window, ring.following)
+        removed = (ring.previous, ring.window, ring.following)
         layers = tuple(
             replace(layer_, operator=operator, inputs=(new.name,)) if layer_ is layer else layer_
             for layer_ in network.layers
-            if layer_.name not in gone
+            if layer_.name not in removed
         )
         return Model(network=Network(name=network.name, layers=layers), weights=weights)
     return None
