@@ -1,9 +1,8 @@
-"""The checker of plans, with the network that a plan works on: with the copies of layers it has twice.
+"""Check of a plan on the network that it executes: the user's network with copies of recomputed layers.
 
-Plans of a search pass it before a plan file or C of them is written.
-
-Copies of layers are made here, by the planners' code. The checker compares the network with copies
-layer by layer with the network of the user, with code of its own (planners.plan.copied_layers).
+Plans of a search pass this check before a plan file or C of them is written. The copies are made by
+the code of the planners; the checker compares the network with copies layer by layer with the
+network of the user, by code of its own (planners.plan.copied_layers).
 """
 
 from __future__ import annotations
@@ -24,7 +23,8 @@ from planners.plan.text import format_plans
 def require_carried_out(network: Network, plan: StreamingPlan) -> None:
     """Raise InvalidPlan, naming the layer or buffer, unless the plan works this network.
 
-    Every byte that is read is checked, which for large networks takes a while: bytes of all tensors.
+    Every byte that is read is checked, which for large networks takes a while: bytes of all
+    tensors.
     """
     _check(network, plan)
 
