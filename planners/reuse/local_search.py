@@ -1,27 +1,27 @@
-"""Local search for the front: exact seeds, hill climbing, a greedy descent, threshold accepting.
+"""Local search for the Pareto front of memory and periods of networks that share one memory.
 
-Small problems are enumerated. For others the archive begins with the seeds, such as the chromosomes of
-the exact front of live bytes and the smallest of each network on its own; then come a climb from the
-smallest of them, and a descent from layers that are all whole. Threshold accepting goes on from there,
-until the evaluations or the time are over.
+Takes an evaluator of chromosomes (one gene per layer: executed whole, or in parts of so many
+rows); gives an archive of nondominated points. Small problems are enumerated. For others four
+steps follow:
 
-Hill climbing, for memory alone: a climb goes over all genes and takes each change that needs no more
-memory. Where several buffers are equally large nothing is gained before the last of them has shrunk, so
-equal steps are taken too. Genes go first with which most could be gained, those of layers beside the
-tensors that fill a buffer; others follow in random order. A sweep that gains nothing is followed by
-larger changes.
+1. Seeds: the exact front of live bytes (planners.reuse.load_front), and the smallest chromosome
+of each
+   network on its own.
+2. Hill climbing for memory alone. A sweep changes each gene once and accepts changes that need no
+more
+   memory: with several buffers of the largest size, no single change gains. Genes with the largest
+   possible gain come first. A sweep without gain is followed by changes of several genes.
+3. Descent from all layers whole: again and again the run of layers that saves the most memory per
+   time lost.
+4. Threshold accepting until the evaluations, or the time, are spent. Each walk has its own
+weights of the
+   objectives, begins at a point of the front, and accepts any neighbour that is worse by at most a
+   threshold, which falls to zero. Source: Dueck and Scheuer, Threshold accepting, Journal of
+   Computational Physics 90(1), 1990, the algorithm of section 2.
 
-Networks that take turns are first climbed each on its own. Together the largest of them hides what
-the others gain, and a single change of one of them seldom pays. A climb ends where no small change
-gains anything. The network that needs most then decides what all of them need, so the calls that
-are left go to it: it climbs again and again, each time from other layers that are executed whole, a
-few of all. Descent: again and again the run of layers whose parts save most memory for the time.
-
-Threshold accepting: each walk has its own weights of the objectives. It begins at the point of the
-front that is best by its weights, or at any other, and goes on to any neighbour that is not worse by
-more than a threshold, which falls to nothing. Walks go in step, so that what they look at next can be
-evaluated together; where that happens changes nothing. Source: Dueck and Scheuer, Threshold accepting,
-Journal of Computational Physics 90(1), 1990.
+Networks that run one after the other are first climbed one by one: together, the largest hides
+gains of the others. The network that needs most memory then decides, so the remaining calls go to
+it, each from another random start.
 """
 
 from __future__ import annotations
@@ -64,31 +64,31 @@ from planners.reuse.problem import (
     search_problem,
 )
 
-ENUMERATED = 1024  # chromosomes up to which all are tried
-IDLE_ROUNDS = 25  # without a chromosome never seen; then the search is at its end
-CLIMBS = 3  # what part of a limited number of evaluations each kind of climb may make, at most
-UNLIMITED = 20  # evaluations for each gene where their number is not limited
-FEW = 3  # genes of a handful, at most
-IDLE = 4  # sweeps, and as many larger changes, that gain nothing; then the climb is at its end
-WHOLE_OF = 8  # one of so many layers works as a whole where a climb begins again
-AGAIN_IDLE = 1  # sweeps without a gain at which such a climb ends: another start pays more
-IDLE_CLIMBS = 25  # one after the other that met nothing new; then there is little left to meet
-WIDTHS = (1, 2, 4, 8)  # of the runs that a descent tries
-MOST_WIDE = 12  # genes of a run that is changed as one
-MOVES = 8  # the kinds of `neighbour`, of which three are one gene and two are a border
-HEAVIEST = 16  # weight of an objective
+ENUMERATED = 1024  # chromosomes up to which a problem is enumerated
+IDLE_ROUNDS = 25  # rounds without a new chromosome after which the search ends
+CLIMBS = 3  # each kind of climb gets at most this fraction (1/3) of limited evaluations
+UNLIMITED = 20  # evaluations per gene if their number is not limited
+FEW = 3  # maximum number of unrelated genes that change together
+IDLE = 4  # sweeps without gain after which a climb ends
+WHOLE_OF = 8  # one of this many layers is whole at the start of a repeated climb
+AGAIN_IDLE = 1  # the same as IDLE for repeated climbs: another start pays more
+IDLE_CLIMBS = 25  # consecutive climbs without a new chromosome after which climbing ends
+WIDTHS = (1, 2, 4, 8)  # lengths of the runs that a descent tries
+MOST_WIDE = 12  # maximum length of a run that is changed together
+MOVES = 8  # kinds of `neighbour`: three change one gene, two a border, one two genes, two a run
+HEAVIEST = 16  # maximum weight of an objective
 MEMORY_ALONE = 256  # against 1 for each other objective: of equal points the faster is better
-WALKS = 8  # of a round
-MEMORY_WALKS = 3  # of these, with the least memory as their aim; the others have random weights
-STEPS = 500  # of a walk
-THRESHOLD = Fraction(1, 100)  # at the first step, a part of what the front extends over
+WALKS = 8  # walks in a round
+MEMORY_WALKS = 3  # those that minimise memory; the others have random weights
+STEPS = 500  # steps of a walk
+THRESHOLD = Fraction(1, 100)  # initial threshold, as a fraction of the range of the front
 
 Memory = Callable[[Chromosome], Number]
-Gains = Callable[[Chromosome], Mapping[int, int]]  # what could be gained, for some of the genes
+Gains = Callable[[Chromosome], Mapping[int, int]]  # possible gain in elements, by gene
 
 
 class LocalFront(NamedTuple):
-    """A front, and the exact fronts of live bytes it began with, one for each kind of part."""
+    """A front, and the exact fronts of live bytes that seeded it, one for each allele."""
 
     problem: ReuseProblem
     front: Front
@@ -106,12 +106,14 @@ def local_search(
     seeds: Sequence[Chromosome] = (),
     budget: Budget = None,
 ) -> LocalFront:
-    """Return the best front of memory and periods that is found.
+    """Return the best front of memory and periods that the search finds.
 
-    seeds: chromosomes to begin with, such as the front of narrower genes. steps: of a walk.
-    evaluations: of chromosomes, at most; None: only `budget` (a stop, or seconds) is a limit, which
-    ends the search with the front so far, as Ctrl-C does. The same `random` and number of evaluations
-    give the same front, wherever the evaluations run. Raises InvalidSearch, EvaluationFailed.
+    seeds: chromosomes to begin with, such as the front of a coarser problem.
+    steps: steps of a walk.
+    evaluations: maximum number of chromosomes; None: only `budget` (a stop, or seconds) limits
+    the search, which then ends with the front so far, as it does at Ctrl-C. The same `random` and
+    number of evaluations give the same front, whichever executor runs them. Raises InvalidSearch,
+    EvaluationFailed.
     """
     stop = stop_of(budget)
     problem = search_problem(evaluator, alleles)
@@ -132,15 +134,16 @@ def local_search(
         steps=steps,
         gains=lambda chromosome: gains(evaluator, evaluator.buffers(genes_at(chromosome))),
     )
-    alone = smallest_of_each(evaluator, problem, limited, random=random, stop=stop)
-    points = search.run(chain(seeds, exact_seeds(), alone), stop)
-    return LocalFront(problem, points, tuple(fronts))
+    smallest = smallest_of_each(evaluator, problem, limited, random=random, stop=stop)
+    front = search.run(chain(seeds, exact_seeds(), smallest), stop)
+    return LocalFront(problem, front, tuple(fronts))
 
 
 class LocalSearch:
-    """A search; the first objective is memory, the others are times.
+    """Local search with an archive of all evaluated points.
 
-    The first allele of a gene is the whole. All that is looked at goes into the archive.
+    The first objective is memory, the others are times. The first allele of each gene is the
+    whole layer.
     """
 
     def __init__(
@@ -160,7 +163,7 @@ class LocalSearch:
         self._gains = gains
 
     def run(self, seeds: Iterable[Chromosome], stop: Stop) -> Front:
-        """Return the front that is found; `stop` or Ctrl-C may end the search."""
+        """Return the front; `stop` or Ctrl-C may end the search."""
         self._rounds = 0
         is_finished = True
         try:
@@ -179,7 +182,7 @@ class LocalSearch:
         )
 
     def _searched(self, seeds: Iterable[Chromosome], stop: Stop) -> Reason:
-        """Search; return why it is at its end."""
+        """Search, and return why the search ended."""
         alleles = self._problem.alleles
         # Exhaustive search proves the front of a small problem.
         if self._problem.size <= ENUMERATED:
@@ -204,10 +207,10 @@ class LocalSearch:
         return because(SearchEnd.NOTHING_NEW, rounds=IDLE_ROUNDS)
 
     def _look_at(self, chromosomes: Iterable[Chromosome], stop: Stop) -> list[Point]:
-        """Evaluate in order; what was evaluated before an end stays in the archive."""
-        rest = iter(chromosomes)
+        """Evaluate in order; after an interruption, evaluated points are in the archive."""
+        remaining = iter(chromosomes)
         evaluated: list[Point] = []
-        while batch := list(islice(rest, BATCH)):
+        while batch := list(islice(remaining, BATCH)):
             points: list[Point] = []
             try:
                 evaluated_points(self._executor, batch, points, stop)
@@ -220,7 +223,7 @@ class LocalSearch:
     def climb_smallest(self, stop: Stop) -> None:
         """Climb from the smallest point of the archive.
 
-        With a limited number of evaluations it makes one of CLIMBS equal parts of them.
+        With limited evaluations it gets one of CLIMBS equal parts of them.
         """
         genes = self._problem.free_genes
         end = self._executor.evaluations
@@ -238,37 +241,37 @@ class LocalSearch:
             deque(climbed(start, genes, self._problem, memory, self._random, self._gains), maxlen=0)
 
     def descend(self, start: Chromosome, allele: int, stop: Stop) -> None:
-        """Descend until no run saves memory. allele: what the layers of a run get.
+        """Descend until no run of genes saves memory; allele: the new allele of the genes of a run.
 
-        Of equal runs the first is taken. O(genes) evaluations a step.
+        Ties go to the first run. O(genes) evaluations per step.
         """
         free = self._problem.free_genes
-        (now,) = self._look_at([start], stop)
+        (current,) = self._look_at([start], stop)
 
-        def price(other: Point) -> Fraction:
-            """Time lost, of all networks, for each byte saved."""
-            memory, *times = now.score.objectives
-            less, *longer = other.score.objectives
-            return Fraction(sum(longer) - sum(times)) / Fraction(memory - less)
+        def price(candidate: Point) -> Fraction:
+            """Time lost, summed over the networks, per byte saved."""
+            memory, *times = current.score.objectives
+            less_memory, *longer_times = candidate.score.objectives
+            return Fraction(sum(longer_times) - sum(times)) / Fraction(memory - less_memory)
 
         while True:
             nearby: dict[Chromosome, None] = {}
             for width in WIDTHS:
                 # Runs overlap by half: a good run that straddles two runs is still tried.
                 for begin in range(0, len(free) - width + 1, max(1, width // 2)):
-                    genes = list(now.chromosome)
+                    genes = list(current.chromosome)
                     _set(self._problem, genes, free[begin : begin + width], allele)
                     nearby[tuple(genes)] = None
-            least = now.score.objectives[0]
+            memory_now = current.score.objectives[0]
             evaluated = self._look_at(nearby, stop)
-            smaller = [point for point in evaluated if point.score.objectives[0] < least]
+            smaller = [point for point in evaluated if point.score.objectives[0] < memory_now]
             if not smaller:
                 return
             # Steepest descent by the ratio of lost time to saved memory.
-            now = min(smaller, key=price)
+            current = min(smaller, key=price)
 
     def walk(self, stop: Stop) -> None:
-        """Walk a round from an archive that has a point."""
+        """Run one round of walks from an archive that has a point."""
         front = self.archive.by_objectives()
         periods = len(front[0].score.objectives) - 1
         walks = []
@@ -283,25 +286,25 @@ class LocalSearch:
                 _WalkPosition(front, weights, self._random.choice(front) if number % 2 else None)
             )
         free = self._problem.free_genes
-        met: list[Point] = []
+        evaluated: list[Point] = []
         try:
             for step in range(self._steps):
                 # Dueck and Scheuer: the threshold falls linearly to zero, a fraction so that no
                 # rounding decides.
                 threshold = THRESHOLD * Fraction(self._steps - step - 1, self._steps)
-                offers = [
+                neighbours = [
                     neighbour(self._problem, free, walk.chromosome, self._random) for walk in walks
                 ]
-                with closing(self._executor.scores(offers, stop)) as scores:
-                    for walk, chromosome, score in zip(walks, offers, scores, strict=True):
-                        met.append(Point(chromosome=chromosome, score=score))
+                with closing(self._executor.scores(neighbours, stop)) as scores:
+                    for walk, chromosome, score in zip(walks, neighbours, scores, strict=True):
+                        evaluated.append(Point(chromosome=chromosome, score=score))
                         walk.offer(chromosome, score, threshold)
         finally:
-            self.archive.add(met)
+            self.archive.add(evaluated)
 
 
 class _WalkPosition:
-    """The position of a walk; its cost is the objectives as parts of what the front extends over."""
+    """The current chromosome of a walk, and its cost: the weighted sum of normalised objectives."""
 
     def __init__(self, front: Sequence[Point], weights: Sequence[int], begin: Point | None) -> None:
         columns = list(zip(*(point.score.objectives for point in front), strict=True))
@@ -314,13 +317,13 @@ class _WalkPosition:
         self.chromosome = begin.chromosome
         self._cost = self._cost_of(begin.score)
 
-    def _cost_of(self, found: Score) -> Fraction:
-        terms = zip(self._factors, found.objectives, strict=True)
+    def _cost_of(self, score: Score) -> Fraction:
+        terms = zip(self._factors, score.objectives, strict=True)
         return sum((factor * value for factor, value in terms), Fraction(0))
 
-    def offer(self, chromosome: Chromosome, found: Score, threshold: Fraction) -> None:
-        """Go there, if it is not too much worse."""
-        cost = self._cost_of(found)
+    def offer(self, chromosome: Chromosome, score: Score, threshold: Fraction) -> None:
+        """Move to a neighbour if it is worse by at most the threshold."""
+        cost = self._cost_of(score)
         # Threshold accepting: unlike simulated annealing the decision needs no random number.
         if cost <= self._cost + threshold:
             self.chromosome, self._cost = chromosome, cost
@@ -329,7 +332,10 @@ class _WalkPosition:
 def neighbour(
     problem: ReuseProblem, free: Sequence[int], chromosome: Chromosome, random: Random
 ) -> Chromosome:
-    """Return another chromosome nearby, or the same one where no gene is free."""
+    """Return a random neighbour; the same chromosome if no gene is free.
+
+    Changes one gene, a gene at a border between alleles, two genes, or a run.
+    """
     if not free:
         return chromosome
     genes = list(chromosome)
@@ -351,6 +357,7 @@ def neighbour(
 
 
 def _change(problem: ReuseProblem, genes: list[int], gene: int, random: Random) -> None:
+    """Give a gene another random allele."""
     genes[gene] = random.choice(
         [allele for allele in problem.alleles[gene] if allele != genes[gene]]
     )
@@ -359,20 +366,21 @@ def _change(problem: ReuseProblem, genes: list[int], gene: int, random: Random) 
 def _change_run(
     problem: ReuseProblem, genes: list[int], free: Sequence[int], random: Random
 ) -> None:
+    """Give a random run of genes the same allele."""
     begin = random.randrange(len(free))
     run = free[begin : begin + random.randint(2, MOST_WIDE)]
     _set(problem, genes, run, random.choice(problem.alleles[run[0]]))
 
 
 def _set(problem: ReuseProblem, genes: list[int], run: Sequence[int], allele: int) -> None:
-    """Give the genes of a run the allele, or their last one."""
+    """Give each gene of a run the allele, or its last allele if it does not have that one."""
     for gene in run:
         values = problem.alleles[gene]
         genes[gene] = allele if allele in values else values[-1]
 
 
 class Enough(Exception):
-    """A climb has made its evaluations."""
+    """Raised when a climb has spent its evaluations."""
 
 
 def climbed(
@@ -385,24 +393,26 @@ def climbed(
     *,
     most_idle: int = IDLE,
 ) -> Iterator[Chromosome]:
-    """Yield chromosomes with less memory than `start`, each with less than those before.
+    """Yield chromosomes of descending memory, all below that of `start`, by hill climbing.
 
-    genes: may change. gains: by which genes are chosen first. It ends after `most_idle`
-    sweeps without a gain; `memory` may end it before.
+    genes: those that may change.
+    gains: possible gain by gene; genes with large gains are tried first.
+    most_idle: sweeps without gain after which the climb ends. `memory` may end it before, by an
+    exception.
     """
-    now, least = start, memory(start)
+    current, memory_of_current = start, memory(start)
     idle = 0
     while genes and idle < most_idle:
         is_better = False
         # Random order of genes with equal gain: a fixed order would bias towards early layers.
-        left = random.sample(genes, len(genes))
-        first = gains(now)
-        while left:
+        untried = random.sample(genes, len(genes))
+        possible_gains = gains(current)
+        while untried:
             # The gene with the largest possible gain is tried first: fewer evaluations until the
             # first success.
-            gene = max(left, key=lambda gene_: first.get(gene_, 0))
-            left.remove(gene)
-            changed = list(now)
+            gene = max(untried, key=lambda gene_: possible_gains.get(gene_, 0))
+            untried.remove(gene)
+            changed = list(current)
             if idle == 0:
                 _change(problem, changed, gene, random)
             # After an idle sweep single changes are exhausted: a run, or a handful, of genes
@@ -414,22 +424,27 @@ def climbed(
                     _change(problem, changed, changed_gene, random)
             chromosome = tuple(changed)
             memory_now = memory(chromosome)
-            if memory_now < least:
+            if memory_now < memory_of_current:
                 is_better = True
                 yield chromosome
             # Equal memory is accepted: with several buffers of the largest size no single change
             # gains.
-            if memory_now <= least:
-                now, least, first = chromosome, memory_now, gains(chromosome)
+            if memory_now <= memory_of_current:
+                current, memory_of_current, possible_gains = (
+                    chromosome,
+                    memory_now,
+                    gains(chromosome),
+                )
         idle = 0 if is_better else idle + 1
 
 
 def gains(evaluator: Evaluator, buffers: Buffers) -> dict[int, int]:
-    """Return for each gene by how many elements a buffer shrinks if all that fill it shrink.
+    """Return for each gene by how many elements a buffer shrinks if all edges that fill it shrink.
 
-    An edge fills its buffer if it is as large as the buffer; without the edges that fill it, the buffer
-    is as large as the next one. A gene counts for the edges that its layer writes and reads. Genes of
-    layers that fill no buffer are left out, and so are edges that are cut: these are always whole.
+    An edge fills its buffer if it is as large as the buffer. Without these edges the buffer has
+    the size of its next largest edge: edges of 8, 8 and 5 elements give a gain of 3. A gene
+    counts for the edges that its layer writes and reads. Genes of layers whose edges fill no
+    buffer are absent, and so are cut edges: they are always stored whole.
     """
     gene_of = {layer: gene for gene, layer in enumerate(evaluator.application.layers)}
     gain_of: dict[int, int] = {}
@@ -457,7 +472,7 @@ def smallest_of_each(
     random: Random,
     stop: Stop,
 ) -> Iterator[Chromosome]:
-    """Yield the chromosome of what each network needs least on its own; none for a single network."""
+    """Yield the result of climbs of each network on its own; nothing for a single network."""
     members = len(evaluator.application.members)
     if members == 1:
         return
@@ -478,9 +493,9 @@ def smallest_of_each(
 def least_live(
     evaluator: Evaluator, problem: ReuseProblem, *, random: Random, stop: Stop
 ) -> Chromosome:
-    """Return the chromosome with the least live bytes of each network: the least for offsets.
+    """Return the chromosome with the least live bytes of each network: a lower bound on its arena.
 
-    Where `stop` ends it, later networks run row by row.
+    If `stop` ends the climbs, the remaining networks run row by row.
     """
 
     def memory(member: int, chromosome: Chromosome) -> int:
@@ -492,9 +507,10 @@ def least_live(
 
 
 class _Climbs:
-    """Climbs of the genes of one network at a time, from all layers by parts.
+    """Climbs of the genes of one network at a time, from all layers in parts.
 
-    best: the chromosome so far. memory, gained: as in `climbed`, of the network with that number.
+    best: the best chromosome so far. memory, gained: as in `climbed`, for the network of that
+    number.
     """
 
     def __init__(
@@ -512,42 +528,44 @@ class _Climbs:
         self._gained = gained
         self._random = random
         self._stop = stop
-        ends = pairwise(
+        gene_bounds = pairwise(
             [0, *accumulate(len(member.layers) for member in evaluator.application.members)]
         )
-        self._own = [range(begin, end) for begin, end in ends]
+        self._genes_of_member = [range(begin, end) for begin, end in gene_bounds]
         self._genes = [
             [gene for gene in genes_of_member if len(problem.alleles[gene]) > 1]
-            for genes_of_member in self._own
+            for genes_of_member in self._genes_of_member
         ]
-        self._known: list[dict[Chromosome, int]] = [{} for _ in self._own]
-        self._left = 0  # calls
+        self._memory_of: list[dict[Chromosome, int]] = [{} for _ in self._genes_of_member]
+        self._calls_left = 0  # calls
 
     def climb_each(self, most: int | None) -> None:
-        """Climb each network once; most: calls for each, None for UNLIMITED for each gene.
+        """Climb each network once; most: calls for each, None for UNLIMITED calls per gene.
 
-        Calls that a network leaves are left for `climb_largest`.
+        Unused calls remain for `climb_largest`.
         """
-        kept = 0
+        unused = 0
         for member, genes in enumerate(self._genes):
-            self._left = UNLIMITED * len(genes) if most is None else most
+            self._calls_left = UNLIMITED * len(genes) if most is None else most
             self.best = self._climbed(member, self.best)
-            kept += self._left
-        self._left = kept
+            unused += self._calls_left
+        self._calls_left = unused
 
     def climb_largest(self) -> None:
-        """Climb the network that needs most from other starts, until no call is left."""
+        """Climb the network that needs the most memory from random starts until no call remains."""
         idle = 0
         with suppress(Enough):
-            while idle < IDLE_CLIMBS and self._left:
-                needs = [self._least(member, self.best) for member in range(len(self._own))]
+            while idle < IDLE_CLIMBS and self._calls_left:
+                needs = [
+                    self._least(member, self.best) for member in range(len(self._genes_of_member))
+                ]
                 # Networks in sequence share memory: only the largest network decides, so the
                 # remaining calls go to it.
                 largest = needs.index(max(needs))
                 if not self._genes[largest]:
                     return
-                before = self._left
-                start = list(self.best)  # layers work by parts, a few as a whole
+                before = self._calls_left
+                start = list(self.best)
                 for gene in self._genes[largest]:
                     # A new start near "all by parts", where memory is small.
                     is_whole = self._random.randrange(WHOLE_OF) == 0
@@ -555,10 +573,10 @@ class _Climbs:
                 climbed = self._climbed(largest, tuple(start), most_idle=AGAIN_IDLE)
                 if self._least(largest, climbed) < self._least(largest, self.best):
                     self.best = climbed
-                idle = 0 if self._left < before else idle + 1
+                idle = 0 if self._calls_left < before else idle + 1
 
     def _climbed(self, member: int, start: Chromosome, *, most_idle: int = IDLE) -> Chromosome:
-        """The end of a climb of one network, or where it was when its calls were used."""
+        """The result of a climb of one network, which ends early if its calls are spent."""
         best = start
         climb = climbed(
             start,
@@ -575,13 +593,13 @@ class _Climbs:
         return best
 
     def _least(self, member: int, chromosome: Chromosome) -> int:
-        """Return what the network needs: a call, unless it is known. Raises Enough after the last."""
-        own_genes = tuple([chromosome[gene] for gene in self._own[member]])
+        """Memory of a network; repeated questions are no calls. Raises Enough after the last."""
+        own_genes = tuple([chromosome[gene] for gene in self._genes_of_member[member]])
         # Genes of other networks do not change the buffers of this network.
-        memory = self._known[member].get(own_genes)
+        memory = self._memory_of[member].get(own_genes)
         if memory is None:
-            if self._stop.is_over() or not self._left:
+            if self._stop.is_over() or not self._calls_left:
                 raise Enough
-            self._left -= 1
-            memory = self._known[member][own_genes] = self._memory(member, chromosome)
+            self._calls_left -= 1
+            memory = self._memory_of[member][own_genes] = self._memory(member, chromosome)
         return memory

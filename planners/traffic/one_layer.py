@@ -1,15 +1,18 @@
-"""The least traffic of one layer: a search over its loop nests, and lower bounds of any schedule.
+"""Minimum DRAM traffic of one layer: search over loop nests, and lower bounds for any schedule.
 
-First nests with one level of tiles, of all sizes; then, where these do not reach the lower bound, with
-two levels, of the sizes that are the smallest for their number of tiles. All orders of the arrays are
-searched. Choices that cannot be better are left out: of a loop whose tiles in an array repeat nothing,
-that array holds one element; where all of its tiles are around the third array, both arrays hold the
-same. With the input, whose tiles overlap, every pair of sizes is looked at.
+Takes the loops of a convolution (or matrix product), a buffer in bytes and bytes per element;
+gives the loop nest with the least traffic, and the gap to the lower bound. Nests with one level
+of tiles are searched first, with tiles of all sizes. If the best one does not reach the lower
+bound, nests with two levels follow; their tiles are the smallest for their number. All orders of
+the three arrays (input, weights, output) are searched. Choices that cannot be better are left
+out: if the tiles of a loop repeat nothing in an array, the array holds one element along it; if
+all tiles of a loop are around the third array, both other arrays hold the same. Tiles of the
+input overlap, so for the input every pair of sizes is tried.
 
-Why this is every nest with one level of tiles, six loops in any order and each array held at any depth:
-how much such a nest holds and moves depends on its order only through which loops lie around the tile
-of each array. A loop around the outermost array that does not move it may as well stand further in,
-where it repeats less.
+With one level this covers every nest of six loops in any order, with each array held at any
+depth. The order matters only through the loops that are around the tile of each array. A loop
+around the outermost array that does not move it may as well be further inside, where it repeats
+less.
 """
 
 from __future__ import annotations
@@ -65,18 +68,18 @@ from planners.traffic.nest import (
     transfers,
 )
 
-MOST_PAIRS = 10**7  # of output places and kernel places along an axis, each of which is looked at
-MOST_TILES = 10**7  # together; maps of 4K with kernels of 3 and 64 filters have half as many
-MOST_OPTIONS = 1_000_000  # pairs of options of rows and columns between looks at the clock
-BLOCK = 256  # options that are compared with the best ones together
+MOST_PAIRS = 10**7  # pairs of output and kernel positions along an axis; each pair is visited
+MOST_TILES = 10**7  # tiles in all; maps of 4K with kernels of 3 and 64 filters have half as many
+MOST_OPTIONS = 1_000_000  # pairs of row and column options between two checks of the budget
+BLOCK = 256  # options that are compared with the Pareto front at a time
 
-# Effort of the search in microseconds of a usual machine, on resnet8, vgg16 and mobilenet_v2 within 2x.
-NESTS_EFFORT = 400  # to find the best nest of a block of rows
-OPTIONS_EFFORT = 250  # to compare a block of options
-# What slides along rows and along columns: no loop, that of places (1), that of the kernel (2).
+# Work units: microseconds of a common machine, within 2x on resnet8, vgg16 and mobilenet_v2.
+NESTS_EFFORT = 400  # the best nest of a block of row options
+OPTIONS_EFFORT = 250  # the comparison of a block of options
+# The sliding loop along rows and along columns: none (0), output positions (1), kernel positions (2).
 SLIDES: tuple[Pair, ...] = ((0, 0), (1, 0), (2, 0), (0, 1), (0, 2))
 
-Cuts = Callable[[int], tuple[Pair, ...]]  # the sizes of tiles of a loop, by its length
+Cuts = Callable[[int], tuple[Pair, ...]]  # from the length of a loop to the tile sizes to try
 
 
 @public
@@ -88,88 +91,87 @@ def minimum_traffic(
     halo: Halo = Halo.CACHED,
     budget: Budget = None,
 ) -> LayerTraffic:
-    """Return the least traffic of the layer over its loop nests that fit the buffer.
+    """Return the loop nest with the least traffic that fits the buffer, with lower bounds.
 
-    No nest with one level of tiles of any size moves less, and none with two levels whose tiles are
-    the smallest for their number; whether another schedule does, the lower bound tells, which holds
-    for any. Ties go to one level, and to the first in order. Groups are handled in sequence,
-    which loses nothing: they share no element, so any schedule of them all holds and moves for each
-    group what some schedule of that group alone does.
-    halo: CACHED or RELOADED. element_bytes: of all three arrays, or of each.
-    budget: a stop, or seconds, for nests with two levels, whose search starts from the best nest with
-    one level; it ends that search with the best nest so far, as Ctrl-C does, and `ended` says why.
-    Raises InvalidPlan if the buffer cannot hold one element of each array, GaveUp for a layer so
-    large that even its tiles are too many to be listed.
+    No nest with one level of tiles moves less, and none with two levels whose tiles are the
+    smallest for their number. The lower bound holds for any schedule. Ties go to one level, then
+    to the first order. Groups run one after the other, which loses nothing: they share no
+    element.
+    halo: CACHED or RELOADED.
+    element_bytes: of all three arrays, or of each.
+    budget: a stop, or seconds, for nests with two levels; that search ends with the best nest so
+    far, as it does at Ctrl-C, and `ended` says why. Raises InvalidPlan if the buffer cannot hold
+    one element of each array, GaveUp if the layer has too many tiles to list.
     """
     buffer_bytes = byte_count(buffer_bytes)
     sizes = array_bytes(element_bytes)
     if min(sizes) < 1 or sum(sizes) > buffer_bytes:
-        of_each = " + ".join(map(str, sizes)) if sizes.uniform is None else sizes.uniform
+        element_sizes = " + ".join(map(str, sizes)) if sizes.uniform is None else sizes.uniform
         raise InvalidPlan(
-            f"a buffer of {buffer_bytes} bytes does not hold one element of {of_each} bytes "
+            f"a buffer of {buffer_bytes} bytes does not hold one element of {element_sizes} bytes "
             "of input, weights and output each"
         )
     check_lengths(convolution)
     group = replace(group_of(convolution), name="group")  # equal shapes are searched once
     arrays = group.input_elements, used_weights(group), group.output_elements
-    of_all = sum(count * size for count, size in zip(arrays, sizes, strict=True))
-    # A larger buffer is of no use; each tile holds an element, also where padding alone is read.
-    room = min(buffer_bytes, of_all + sum(sizes))
+    all_bytes = sum(count * size for count, size in zip(arrays, sizes, strict=True))
+    # A larger buffer saves nothing. Each tile holds one element even if it reads only padding.
+    room = min(buffer_bytes, all_bytes + sum(sizes))
     search = nest_search(group, halo, sizes)
     *_, nest = search.better(room, search.most(room), one_level, Stop())
     bounds = lower_bounds(convolution, buffer_bytes=buffer_bytes, element_bytes=sizes)
-    most, ended = transfers(group, nest).total_bytes(sizes), None
-    if most > max(bound.bytes for bound in bounds) // convolution.groups:
+    least_traffic, ended = transfers(group, nest).total_bytes(sizes), None
+    if least_traffic > max(bound.bytes for bound in bounds) // convolution.groups:
         try:
-            for nest in search.better(room, most, two_levels, stop_of(budget)):  # noqa: B007
+            for nest in search.better(room, least_traffic, two_levels, stop_of(budget)):  # noqa: B007
                 pass  # the last is the best
         except ENDS as end:
             ended = reason_of(end)
     nest = _coarsened(group, nest, room, sizes)
-    moved = transfers(convolution, nest)
+    traffic = transfers(convolution, nest)
     return LayerTraffic(
         convolution=convolution,
         buffer_bytes=buffer_bytes,
         element_bytes=sizes,
         nest=nest,
-        input_bytes=moved.input * sizes.input,
-        weight_bytes=moved.weights * sizes.weights,
-        output_bytes=moved.output * sizes.output,
-        held_bytes=moved.held_bytes(sizes),
+        input_bytes=traffic.input * sizes.input,
+        weight_bytes=traffic.weights * sizes.weights,
+        output_bytes=traffic.output * sizes.output,
+        held_bytes=traffic.held_bytes(sizes),
         bounds=bounds,
         ended=ended,
     )
 
 
 def _coarsened(group: ConvolutionLoops, nest: LoopNest, room: int, sizes: ArrayBytes) -> LoopNest:
-    """The nest with larger tiles where that moves no more and fits: fewer and longer transfers."""
-    least = transfers(group, nest).total_bytes(sizes)
+    """The nest with larger tiles, as far as they fit and move no more: fewer, longer transfers."""
+    least_traffic = transfers(group, nest).total_bytes(sizes)
     for loop, length in zip(NestLoop, lengths(group), strict=True):
         first, second = movers(nest.order, loop)
         outer, inner = nest.tiles[first][loop], nest.tiles[second][loop]
-        sizes_tried = (
+        candidate_sizes = (
             tile_sizes(length) if loop in (NestLoop.FILTERS, NestLoop.CHANNELS) else (length, outer)
         )
         for pair in (
-            (size, tile) for size in sizes_tried if size >= outer for tile in (size, inner)
+            (size, tile) for size in candidate_sizes if size >= outer for tile in (size, inner)
         ):
             tiles = [list(of_array) for of_array in nest.tiles]
             tiles[first][loop], tiles[second][loop] = pair
             input_tiles, weight_tiles, output_tiles = map(tuple, tiles)
             larger = replace(nest, tiles=(input_tiles, weight_tiles, output_tiles))
-            moved = transfers(group, larger)
-            if moved.total_bytes(sizes) <= least and moved.held_bytes(sizes) <= room:
+            traffic = transfers(group, larger)
+            if traffic.total_bytes(sizes) <= least_traffic and traffic.held_bytes(sizes) <= room:
                 nest = larger
                 break
-    slid = [loop for loop, *_ in nest.band(group, nest.order.index(Array.INPUT))]
-    return nest if nest.slides in slid else replace(nest, slides=None)
+    sliding_loops = [loop for loop, *_ in nest.band(group, nest.order.index(Array.INPUT))]
+    return nest if nest.slides in sliding_loops else replace(nest, slides=None)
 
 
 def check_lengths(convolution: ConvolutionLoops) -> None:
-    """Raise GaveUp for a layer whose tiles are too many to be listed."""
+    """Raise GaveUp for a layer with too many tiles to list."""
     rows = convolution.output_rows * convolution.kernel_rows
     columns = convolution.output_columns * convolution.kernel_columns
-    # A loop has tiles of twice the root of its length in different sizes.
+    # A loop of length n has about 2 sqrt(n) different tile sizes.
     maps = isqrt(convolution.group_filters) + isqrt(convolution.group_channels)
     if max(rows, columns) > MOST_PAIRS or 32 * isqrt(rows) * isqrt(columns) * maps > MOST_TILES:
         raise GaveUp(
@@ -181,7 +183,11 @@ def check_lengths(convolution: ConvolutionLoops) -> None:
 
 
 class LoopOption(NamedTuple):
-    """Tiles of filters or channels: in the two arrays, and the rounds of the third."""
+    """Tile sizes of filters or channels.
+
+    first, second: in the two arrays that the loop moves, outer array first.
+    rounds: how often the third array is transferred.
+    """
 
     first: int
     second: int
@@ -189,7 +195,7 @@ class LoopOption(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    """An order of arrays and a loop that slides, with the tiles to choose from."""
+    """An order of the arrays and a sliding loop, with the tiles to choose from."""
 
     order: Order
     slides: Pair  # along rows, along columns
@@ -201,41 +207,41 @@ class _Choice(NamedTuple):
 
 @lru_cache(maxsize=10_000)
 def nest_search(group: ConvolutionLoops, halo: Halo, sizes: ArrayBytes = ELEMENTS) -> NestSearch:
-    """Return the search for a layer of one group; equal ones share it."""
+    """Return the search for one group of a layer, shared between equal groups."""
     return NestSearch(group, halo, sizes)
 
 
 class NestSearch:
-    """Finds the best nest of one layer for one buffer after another."""
+    """Search for the best nest of one group of a layer, for any number of buffer sizes."""
 
     def __init__(self, group: ConvolutionLoops, halo: Halo, sizes: ArrayBytes) -> None:
         self._group = group
         self._halo = halo
         self._sizes = sizes
-        self._known: dict[tuple[int, int, Cuts], LoopNest | None] = {}
+        self._best_nests: dict[tuple[int, int, Cuts], LoopNest | None] = {}
 
     def most(self, room: int) -> int:
-        """Return a number above what any nest moves, and any number of the kernel."""
+        """Return an upper bound on the traffic of any nest, and on any number in the kernel."""
         return ranges.loop_nests(lengths(self._group), self._sizes, room)
 
     def better(self, room: int, below: int, cuts: Cuts, stop: Stop) -> Iterator[LoopNest]:
-        """Yield nests that move less than `below` bytes, and less and less; the last is the best.
+        """Yield nests that move fewer than `below` bytes, each fewer than the last; the last is best.
 
-        cuts: the sizes of tiles along rows and columns. stop: may end the search by GaveUp, and no
-        nest that was yielded is then known to be best.
+        cuts: tile sizes to try along rows and columns. stop: may end the search by GaveUp; the
+        last nest that was yielded is then not known to be the best.
         """
         key = room, below, cuts
-        if key not in self._known:
-            best, best_nest = below, None
+        if key not in self._best_nests:
+            least_traffic, best_nest = below, None
             for choice in self._choices(cuts, stop):
-                for total, nest in self._of(choice, room, best, stop):
-                    best, best_nest = total, nest
+                for total, nest in self._of(choice, room, least_traffic, stop):
+                    least_traffic, best_nest = total, nest
                     yield nest
-            self._known[key] = best_nest
+            self._best_nests[key] = best_nest
             return
-        tables = self._known[key]
-        if tables is not None:
-            yield tables
+        previous_best = self._best_nests[key]
+        if previous_best is not None:
+            yield previous_best
 
     def _choices(self, cuts: Cuts, stop: Stop) -> Iterator[_Choice]:
         sizes = lengths(self._group)
@@ -316,7 +322,7 @@ def _nest(choice: _Choice, places: Sequence[int]) -> LoopNest:
 
 
 def loop_options(order: Order, loop: NestLoop, length: int) -> list[LoopOption]:
-    """Return the tiles of filters or channels that are worth a try, the largest first."""
+    """Return the tiles of filters or channels to try, largest first."""
     bands = bands_around(order, loop)
     if bands == 0:
         return [LoopOption(1, 1, 1)]
@@ -327,23 +333,23 @@ def loop_options(order: Order, loop: NestLoop, length: int) -> list[LoopOption]:
 
 
 def bands_around(order: Order, loop: NestLoop) -> int:
-    """Return how many of the loop's two bands lie around the array that it does not move."""
+    """Return how many of a loop's two tile bands are around the array that it does not move."""
     (third,) = (array for array in order if loop not in MOVES[array])
     return order.index(third)
 
 
 class AxisOptions(NamedTuple):
-    """Tiles along rows or columns and what they cost, fewest reads first.
+    """Tile sizes along rows or columns with their costs, fewest reads first.
 
-    costs: (N, 6), as planners.kernels.loop_nests lays an option out. tiles: (N, 4), those of output
-    positions in the two arrays that they move, and those of kernel places.
+    costs: (N, 6), in the order of planners.kernels.loop_nests.
+    tiles: (N, 4): of output positions in the two arrays that they move, then of kernel positions.
     """
 
     costs: Numbers
     tiles: Numbers
 
     def blocks(self, most: int) -> Iterator[AxisOptions]:
-        """Yield the options in order, this many at a time."""
+        """Yield the options in order, at most this many at a time."""
         for begin in range(0, len(self.costs), most):
             end = begin + most
             yield AxisOptions(self.costs[begin:end], self.tiles[begin:end])
@@ -351,12 +357,12 @@ class AxisOptions(NamedTuple):
 
 @lru_cache(maxsize=1000)
 def tiles_along(axis: ReceptiveField, cuts: Cuts) -> AxisTiles:
-    """Return the tiles along an axis; equal axes share them."""
+    """Return the tiles along an axis, shared between equal axes."""
     return AxisTiles(axis, cuts)
 
 
 class AxisTiles:
-    """Knows the tiles along one axis that no other ones beat, for one order after another."""
+    """Pareto-optimal tiles along one axis, for each order of the arrays."""
 
     def __init__(self, axis: ReceptiveField, cuts: Cuts) -> None:
         self._axis = axis
@@ -368,8 +374,8 @@ class AxisTiles:
     def options(self, order: Order, way: int, stop: Stop) -> AxisOptions:
         """Return the Pareto-optimal tiles for an order, without duplicates.
 
-        way: the loop that slides: none (0), output positions (1) or kernel positions (2). stop: raises
-        GaveUp when it is spent.
+        way: the sliding loop: none (0), output positions (1) or kernel positions (2). stop:
+        raises GaveUp once its work is spent.
         """
         if (order, way) not in self._known:
             costs, tiles = self.every(order, way, stop)
@@ -387,7 +393,7 @@ class AxisTiles:
         return self._known[order, way]
 
     def every(self, order: Order, way: int, budget: Budget = None) -> AxisOptions:
-        """Return all tiles for an order, dominated tiles too."""
+        """Return all tiles for an order, including dominated ones."""
         if self._reads is None:
             self._reads = all_input_reads(self._axis, self._places, self._taps, budget)
         place, step = AXES[0]
@@ -401,10 +407,10 @@ class AxisTiles:
 
 
 def _of_loop(order: Order, loop: NestLoop, pairs: tuple[Pair, ...]) -> Numbers:
-    """The pairs of tiles to try, the number of the input tile, and rounds of the third array.
+    """Tile pairs to try, the number of the input tile, and the rounds of the third array.
 
-    All of them, but for an inner array whose tiles cost nothing: one that is not the input, with no
-    third array inside that would come again for them. It holds one element.
+    All pairs, except where the inner array's tile size costs nothing: if it is not the input, and
+    no third array inside would be transferred again. It holds one element then.
     """
     length, bands = pairs[0][0], bands_around(order, loop)
     _, second = movers(order, loop)
@@ -424,30 +430,30 @@ def _of_loop(order: Order, loop: NestLoop, pairs: tuple[Pair, ...]) -> Numbers:
     )
 
 
-def _is_beaten(some: Numbers, others: Numbers) -> npt.NDArray[np.bool_]:
-    """Whether each one costs no less than each of the others."""
-    beaten = np.ones((len(some), len(others)), dtype=bool)
-    for left, right in zip(some.T, others.T, strict=True):
+def _is_beaten(options: Numbers, rivals: Numbers) -> npt.NDArray[np.bool_]:
+    """For each pair of an option and a rival, whether the option costs no less in any column."""
+    beaten = np.ones((len(options), len(rivals)), dtype=bool)
+    for left, right in zip(options.T, rivals.T, strict=True):
         beaten &= left[:, None] >= right
     return beaten
 
 
 COMPULSORY = "compulsory"
 COMMUNICATION = "communication"
-SCALE = 1024  # of square roots, so that little is lost where they are rounded
+SCALE = 1024  # square roots are scaled before they are rounded: an error below 0.1%
 
 
 def lower_bounds(
     convolution: ConvolutionLoops, *, buffer_bytes: int, element_bytes: int | ArrayBytes
 ) -> tuple[LowerBound, ...]:
-    """Return the lower bounds on the bytes moved between a buffer and the memory outside.
+    """Return lower bounds on the bytes moved between the buffer and DRAM.
 
     They hold for all schedules that do each multiplication once, with its three operands in the
-    buffer, adding into the output element itself; sums that leave the buffer are written, and read
-    to go on. Groups share nothing, so the bounds of one, in all of the buffer, add up.
-    Where the arrays have elements of several sizes, the buffer holds no more elements than of the
-    smallest size; each element that moves takes that much, and those of the larger arrays the rest,
-    at least once each.
+    buffer, adding into the output element itself; sums that leave the buffer are written, and
+    read again later. Groups share no element, so the bounds of one group, with the entire buffer,
+    add up. With elements of several sizes, the buffer holds at most as many elements as of the
+    smallest size; each element that moves takes the smallest size, and larger elements take the
+    rest at least once each.
     """
     group, sizes = group_of(convolution), array_bytes(element_bytes)
     elements, least = array_elements(group), min(sizes)
@@ -470,10 +476,10 @@ def lower_bounds(
 
 
 def array_elements(group: ConvolutionLoops) -> tuple[int, int, int]:
-    """Return the elements of input and weights that some multiplication reads, and of the output."""
+    """Return the elements of input and weights that any multiplication reads, and of the output."""
     rows, columns = axes_of(group)
-    inputs = group.channels * all_touched(rows) * all_touched(columns)
-    return inputs, used_weights(group), group.output_elements
+    input_elements = group.channels * all_touched(rows) * all_touched(columns)
+    return input_elements, used_weights(group), group.output_elements
 
 
 def communication_elements(group: ConvolutionLoops, room: int) -> int:
@@ -485,19 +491,19 @@ def communication_elements(group: ConvolutionLoops, room: int) -> int:
        first, and what it reads: i inputs, w weights and o outputs with i + w + o <= room + T.
     3. Input rows that differ modulo the stride are read by different kernel rows, and so for
        columns: inputs and weights fall into classes, and so do multiplications. In class k an input
-       element stands at most at r_k positions of the unfolded input. An output and a weight, an output
-       and an unfolded place, or a weight and such a place fix the multiplication; by the inequality
-       of Loomis and Whitney, i_k inputs and w_k weights of the class and o outputs allow
-       m_k <= sqrt(r_k i_k w_k o) multiplications. By Cauchy and Schwarz the sum over the
-       classes of m_k / sqrt(r_k), their weight, is at most sqrt(i w o).
+       element stands at most at r_k positions of the unfolded input. An output and a weight, an
+       output and an unfolded place, or a weight and such a place fix the multiplication; by the
+       inequality of Loomis and Whitney, i_k inputs and w_k weights of the class and o outputs allow
+       m_k <= sqrt(r_k i_k w_k o) multiplications. By Cauchy and Schwarz the sum over the classes of
+       m_k / sqrt(r_k), their weight, is at most sqrt(i w o).
     4. So the weight of all multiplications bounds the segments, and with them the reads. Reads
        without the free ones, plus writes, are no fewer: every output is written.
-    This holds for each T; several are tried. T = 2 room gives about 2 m / sqrt(r room) where there is
-    one class; for a matrix product r is 1, and no larger constant than 2 holds.
-    Source: Irony, Toledo, Tiskin, J. Parallel Distrib. Comput. 64(9), 2004 (segments); Smith et al.,
-    A Tight I/O Lower Bound for Matrix Multiplication, arXiv 1702.02017 (reads alone, constant 2);
-    Demmel, Dinh, Communication-Optimal Convolutional Neural Nets, arXiv 1802.06905, and Chen et al.,
-    Communication Lower Bound in Convolution Accelerators, HPCA 2020 (reuse of windows).
+    This holds for each T; several are tried. T = 2 room gives about 2 m / sqrt(r room) where there
+    is one class; for a matrix product r is 1, and no larger constant than 2 holds.
+    Source: Irony, Toledo, Tiskin, J. Parallel Distrib. Comput. 64(9), 2004 (segments); Smith et
+    al., A Tight I/O Lower Bound for Matrix Multiplication, arXiv 1702.02017 (reads alone, constant
+    2); Demmel, Dinh, Communication-Optimal Convolutional Neural Nets, arXiv 1802.06905, and Chen et
+    al., Communication Lower Bound in Convolution Accelerators, HPCA 2020 (reuse of windows).
     """
     filters = group.filters * group.channels
     weight = sum(
@@ -510,49 +516,54 @@ def communication_elements(group: ConvolutionLoops, room: int) -> int:
 
 
 def _classes(axis: ReceptiveField) -> list[tuple[int, int]]:
-    """For each class of places: pairs of output and kernel places, and the most that read one."""
-    counts: dict[int, dict[int, int]] = {}
+    """For each residue class modulo the stride: its position pairs, and its maximum reuse."""
+    reads_by_class: dict[int, dict[int, int]] = {}
     for output, tap in product(range(axis.outputs), range(axis.kernel)):
-        place = axis.stride * output + axis.dilation * tap - axis.padding
-        if 0 <= place < axis.inputs:
-            of_class = counts.setdefault(axis.dilation * tap % axis.stride, {})
-            of_class[place] = of_class.get(place, 0) + 1
-    return [(sum(count.values()), max(count.values())) for count in counts.values()]
+        position = axis.stride * output + axis.dilation * tap - axis.padding
+        if 0 <= position < axis.inputs:
+            reads_of_class = reads_by_class.setdefault(axis.dilation * tap % axis.stride, {})
+            reads_of_class[position] = reads_of_class.get(position, 0) + 1
+    return [(sum(count.values()), max(count.values())) for count in reads_by_class.values()]
 
 
 def _reads(weight: int, limits: Sequence[int], *, room: int, segment: int) -> int:
-    """The fewest reads, in segments of this many, that allow for multiplications of that weight."""
-    left = weight - _most(segment, limits)
-    if left <= 0:
-        return _fewest(weight, limits, held=0, segment=segment)
-    segment_most = _most(room + segment, limits)
-    whole = (left - 1) // segment_most  # segments after the first that are certainly complete
-    return segment * (1 + whole) + _fewest(
-        left - whole * segment_most, limits, held=room, segment=segment
+    """Minimum reads, in segments of this length, for multiplications of this weight."""
+    remaining = weight - _maximum_weight(segment, limits)
+    if remaining <= 0:
+        return _minimum_reads(weight, limits, held=0, segment=segment)
+    weight_per_segment = _maximum_weight(room + segment, limits)
+    # Segments after the first that are certainly complete.
+    complete = (remaining - 1) // weight_per_segment
+    return segment * (1 + complete) + _minimum_reads(
+        remaining - complete * weight_per_segment, limits, held=room, segment=segment
     )
 
 
-def _fewest(wanted: int, limits: Sequence[int], *, held: int, segment: int) -> int:
-    """The fewest reads, up to a segment, that allow for multiplications of that weight."""
+def _minimum_reads(weight: int, limits: Sequence[int], *, held: int, segment: int) -> int:
+    """Minimum reads, up to one segment, that allow multiplications of this weight.
+
+    held: elements in the buffer before the segment.
+    """
     low, high = 0, segment
-    while low < high:  # by halves; `bisect` counts up to 2^63 only
-        read = (low + high) // 2
-        if _most(held + read, limits) < wanted:
-            low = read + 1
+    # Bisection by hand: `bisect` accepts ranges up to 2^63 only.
+    while low < high:
+        reads = (low + high) // 2
+        if _maximum_weight(held + reads, limits) < weight:
+            low = reads + 1
         else:
-            high = read
+            high = reads
     return low
 
 
-def _most(elements: int, limits: Sequence[int]) -> int:
-    """The most that the scaled weight of a segment can be, rounded up.
+def _maximum_weight(elements: int, limits: Sequence[int]) -> int:
+    """Upper bound on the scaled weight of a segment that uses this many elements, rounded up.
 
-    The product of three numbers with a given sum, each at most its limit (they rise), is largest
-    where they are as equal as they can be.
+    The product of three numbers of a given sum, each at most its limit, is largest if they are as
+    equal as the limits (in ascending order) allow.
     """
-    together, left = 1, elements
-    for place, limit in enumerate(limits):
-        taken = min(limit, left // (len(limits) - place))
-        together *= taken
-        left -= taken
-    return isqrt(SCALE**2 * together) + 1
+    product_of_counts, remaining = 1, elements
+    for index, limit in enumerate(limits):
+        count = min(limit, remaining // (len(limits) - index))
+        product_of_counts *= count
+        remaining -= count
+    return isqrt(SCALE**2 * product_of_counts) + 1
