@@ -11,6 +11,8 @@ import contextlib
 import io
 import re
 import shlex
+import subprocess
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -123,8 +125,8 @@ def installed(command):
 def printed_by(command):
     """The lines on a terminal after a command: remarks first, then the output.
 
-    Installs nothing and runs no tests. Knows `csdf`, `cat`, `head`, `tail` and `printf`; behind them
-    `| head -N`, `| tail -N`, `| grep WORD`, `> FILE`, `; echo $?`.
+    Installs nothing and runs no tests. Knows `csdf`, `python FILE`, `cat`, `head`, `tail` and `printf`;
+    behind them `| head -N`, `| tail -N`, `| grep WORD`, `> FILE`, `; echo $?`.
     """
     if installation := installed(command):
         command = command.removeprefix(installation).removeprefix(" && ")
@@ -139,6 +141,13 @@ def printed_by(command):
     if words[0] == "csdf":
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(remarks):
             code = exit_code(words[1:])
+    elif words[0] == "python":
+        run = subprocess.run(
+            [sys.executable, *words[1:]], capture_output=True, text=True, check=False
+        )
+        code = run.returncode
+        output.write(run.stdout)
+        remarks.write(run.stderr)
     elif words[0] == "cat":
         output.write(Path(words[1]).read_text())
     elif words[0] in ("head", "tail"):
@@ -146,7 +155,7 @@ def printed_by(command):
     elif words[0] == "printf":
         output.write(words[1].replace("\\n", "\n"))
     else:
-        known = "csdf, cat, head, tail or printf"
+        known = "csdf, python, cat, head, tail or printf"
         raise ValueError(f"a page asks for {words[0]!r}; expected {known}")
     text = lines_of(output.getvalue(), *part.split()) if part else output.getvalue()
     if file:
