@@ -234,8 +234,8 @@ RESTRICTIONS = {
     "QUANTIZE": "from real numbers, int8, int16 or uint8 to int8, int16, int32 or uint8",
     "RSQRT": "integers from zero on; one below counts as zero, where the runtime stops",
     "SLICE": "constant places",
-    "SOFTMAX": "a beta of 1; over the last axis",
-    "STRIDED_SLICE": "constant places, steps forward; no ellipses, no new axes",
+    "SOFTMAX": "over the last axis; a beta of 1 where integers are quantised",
+    "STRIDED_SLICE": "constant places",
     "SVDF": "weights of the type of the input, or of int8; a state, which stays where it is a variable "
     "tensor",
     "TRANSPOSE": "the batch stays first",

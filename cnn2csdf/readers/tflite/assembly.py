@@ -360,7 +360,7 @@ class TfliteAssembly:
         sources: Sequence[str],
         trained: Sequence[Trained],
     ) -> str:
-        """Return a layer of floating point that computes all outputs of a node together."""
+        """Return a layer of floating point before the layers that write outputs of a node."""
         name = self.builder.add(
             operator,
             *sources,
@@ -368,7 +368,8 @@ class TfliteAssembly:
             element=Element.FLOAT32,
             stored=tuple(array.stored for array in trained),
         )
-        self.weights[name] = {array.stored.role: array.array for array in trained}
+        if trained:
+            self.weights[name] = {array.stored.role: array.array for array in trained}
         return name
 
     def prepared(self, node: TfliteNode, source: str, *steps: op.Operator) -> str:

@@ -10,9 +10,9 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.arrays import Array
-from cnn2csdf.dtypes import Element
+from cnn2csdf.dtypes import Element, Stored
 from cnn2csdf.operators.operator import constant_role
-from cnn2csdf.readers.tflite.assembly import Converter, TfliteAssembly, refusal
+from cnn2csdf.readers.tflite.assembly import Converter, TfliteAssembly, Trained, refusal
 from cnn2csdf.readers.tflite.model_file import TfliteNode
 from cnn2csdf.readers.tflite.moves import reshape_steps, with_axes_of
 from cnn2csdf.readers.tflite.options import fused_behind, options_of, our_axis
@@ -144,12 +144,21 @@ def prelu(node: TfliteNode, assembly: TfliteAssembly) -> None:
 
 def softmax(node: TfliteNode, assembly: TfliteAssembly, *, is_logarithm: bool = False) -> None:
     """Add a softmax over the last axis, which is the channel axis of feature maps."""
-    if not is_logarithm and options_of(node).real(0) != 1.0:
-        raise refusal(node, f"beta is {options_of(node).real(0)}, expected 1")
-    dims = assembly.tensor(node, 0).dims
+    dims, source = assembly.tensor(node, 0).dims, assembly.source(node, 0)
+    beta = 1.0 if is_logarithm else options_of(node).real(0)
+    if beta != 1.0:
+        if assembly.tensor(node, 0).quantization() is not None:
+            raise refusal(node, f"beta is {beta}, expected 1 for quantised integers")
+        factor = np.full((1,) * len(assembly.builder.shape(source).dims), beta, np.float32)
+        source = assembly.computed(
+            node,
+            op.Elementwise(function="multiply", constant=factor.shape),
+            [source],
+            [Trained(array=factor, stored=Stored(role="constant"))],
+        )
     axis = our_axis(node, assembly, dims, -1) if len(dims) > 1 else 0
     operator = op.Softmax(axis=axis, is_logarithm=is_logarithm)
-    assembly.add(node, operator, sources=[assembly.source(node, 0)])
+    assembly.add(node, operator, sources=[source])
 
 
 def conversion(node: TfliteNode, assembly: TfliteAssembly) -> None:

@@ -354,38 +354,62 @@ def slices(node: TfliteNode, assembly: TfliteAssembly) -> None:
 
 
 def strided_slice(node: TfliteNode, assembly: TfliteAssembly) -> None:
-    """Add a slice along each axis that is read in part; axes of one index may then be dropped."""
+    """Add a slice along each axis that is read in part; axes of one index may then be dropped.
+
+    An ellipsis stands for axes that are taken whole, and new axes of one element are those of the
+    result. A step backwards is a choice of places.
+    """
     options, dims = options_of(node), assembly.tensor(node, 0).dims
-    if any(options.integer(field, "i") for field in (2, 3)):
-        raise refusal(node, "ellipses and new axes are not supported")
     begins, ends, steps = (assembly.integers(node, index) for index in (1, 2, 3))
-    if not len(begins) == len(ends) == len(steps) == len(dims) or min(steps, default=0) < 1:
+    begin_mask, end_mask, ellipsis, new_axes, dropped = (options.integer(n, "i") for n in range(5))
+    if not len(begins) == len(ends) == len(steps) or 0 in steps or ellipsis.bit_count() > 1:
         raise refusal(node, f"a slice by {steps} of a tensor with {len(dims)} axes")
+    listed = [place for place in range(len(begins)) if not (ellipsis | new_axes) >> place & 1]
+    if len(listed) > len(dims):
+        raise refusal(node, f"a slice by {steps} of a tensor with {len(dims)} axes")
+    places: list[int | None] = []  # of the lists, for each axis; None: the axis is taken whole
+    for place in range(len(begins)):
+        if ellipsis >> place & 1:
+            places += [None] * (len(dims) - len(listed))
+        elif not new_axes >> place & 1:
+            places.append(place)
+    places += [None] * (len(dims) - len(places))
     spans = []
-    for axis, size in enumerate(dims):
-        begin = 0 if options.integer(0, "i") >> axis & 1 else begins[axis]
-        end = size if options.integer(1, "i") >> axis & 1 else ends[axis]
-        if options.integer(4, "i") >> axis & 1:  # one place, and the axis goes
-            end = begins[axis] % size + 1
-            begin = end - 1
-        spans.append(slice(begin, end, steps[axis]).indices(size))
-    _add_slices(node, assembly, spans)
+    for size, position in zip(dims, places, strict=True):
+        if position is None:
+            spans.append((0, size, 1))
+            continue
+        begin = None if begin_mask >> position & 1 else begins[position]
+        end = None if end_mask >> position & 1 else ends[position]
+        step = steps[position]
+        if dropped >> position & 1:  # one place, and the axis goes
+            begin, step = begins[position] % size, 1
+            end = begin + 1
+        spans.append(slice(begin, end, step).indices(size))
+    _add_slices(node, assembly, spans, keeps_axes=not new_axes | dropped)
 
 
 def _add_slices(
-    node: TfliteNode, assembly: TfliteAssembly, spans: Sequence[tuple[int, int, int]]
+    node: TfliteNode,
+    assembly: TfliteAssembly,
+    spans: Sequence[tuple[int, int, int]],
+    *,
+    keeps_axes: bool = True,
 ) -> None:
-    """spans: begin, end and step along each axis of the tensor."""
+    """spans: begin, end and step along each axis of the tensor. keeps_axes: none goes, none is new."""
     dims, shape = assembly.tensor(node, 0).dims, assembly.shape(node, 0)
     operators: list[op.Operator] = []
     for axis, (span, size) in enumerate(zip(spans, dims, strict=True)):
         if span != (0, size, 1) and not (size == 1 and span[:2] == (0, 1)):
             begin, end, step = span
             place = our_axis(node, assembly, dims, axis)
-            operators.append(op.Slice(axis=place, start=begin, stop=end, step=step))
+            if step > 0:
+                operators.append(op.Slice(axis=place, start=begin, stop=end, step=step))
+            else:
+                operators.append(op.Gather(axis=place, places=tuple(range(begin, end, step))))
             shape = operators[-1].output_shape([shape])
     wanted = assembly.output(node).dims
-    if len(wanted) != len(dims):
+    if not keeps_axes or len(wanted) != len(dims):
         operators += with_axes_of(node, assembly, shape, dims, wanted)
     assembly.add(node, *(operators or [op.Identity()]), sources=[assembly.source(node, 0)])
 

@@ -356,6 +356,7 @@ RULES: Mapping[str, Infer] = {
     "DEPTHWISE_CONV_2D": partial(_convolution, filters=3, dilations=5),
     "DEPTH_TO_SPACE": partial(_blocks, is_split=False),
     "FULLY_CONNECTED": _fully_connected,
+    "L2_POOL_2D": _pooling,
     "MAX_POOL_2D": _pooling,
     "MIRROR_PAD": _mirrored,
     "RESIZE_BILINEAR": _resize,

@@ -200,6 +200,20 @@ def pooling(node: TfliteNode, assembly: TfliteAssembly, *, function: str) -> Non
     assembly.add(node, operator, sources=[assembly.source(node, 0)], fused=fused_behind(node, 5))
 
 
+def pooling_of_squares(node: TfliteNode, assembly: TfliteAssembly) -> None:
+    """Add the square root of the mean of squares of each window."""
+    options, shape = options_of(node), assembly.map_shape(node, 0)
+    if assembly.tensor(node, 0).quantization() is not None:
+        raise refusal(node, "quantised integers; its kernel computes floating point")
+    kernel = (options.integer(4, "i"), options.integer(3, "i"))
+    window = padded(node, window_of(node, kernel, dilations=None), shape)
+    source = assembly.source(node, 0)
+    squares = assembly.computed(node, op.Elementwise(function="multiply"), [source, source], [])
+    mean = assembly.computed(node, op.Pooling(function="average", window=window), [squares], [])
+    root = op.Activation(function="sqrt")
+    assembly.add(node, root, sources=[mean], fused=fused_behind(node, 5))
+
+
 def pooling_with_places(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a max pooling, and a layer of the numbers of the pixels that it takes.
 
@@ -331,6 +345,7 @@ CONVERTERS: Mapping[str, Converter] = {
     "CUSTOM:'MaxUnpooling2D'": unpooling,
     "DEPTHWISE_CONV_2D": depthwise_convolution,
     "DEPTH_TO_SPACE": depth_to_space,
+    "L2_POOL_2D": pooling_of_squares,
     "MAX_POOL_2D": partial(pooling, function="max"),
     "MIRROR_PAD": mirrored_pad,
     "PAD": pad,

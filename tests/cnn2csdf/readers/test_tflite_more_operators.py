@@ -197,3 +197,20 @@ def test_vectors_of_bytes_are_within_a_step_of_unit_vectors(dtype):
         (result,) = outputs_of(content, values)
         in_file = np.moveaxis(result, 0, 2) if values.ndim == 4 else result
         assert np.abs(in_file.reshape(exact.shape) - exact).max() <= 1
+
+
+def test_a_softmax_with_a_beta_scales_its_input_first():
+    frame = np.linspace(-1, 2, 6, dtype=np.float32)
+    results = []
+    for beta, scale in ((2.0, 1), (1.0, 2)):
+        content = one_node("SOFTMAX", [Tensor("x", (1, 6))], Tensor("y", (1, 6)), [(0, "f", beta)])
+        (result,) = outputs_of(content, frame * np.float32(scale))
+        results.append(result)
+    assert np.array_equal(*results)
+
+
+def test_a_beta_of_quantised_integers_is_refused():
+    operands = Tensor("x", (1, 6), "int8", (0.1,)), Tensor("y", (1, 6), "int8", (1 / 256,), -128)
+    content = one_node("SOFTMAX", [operands[0]], operands[1], [(0, "f", 2.0)])
+    with pytest.raises(UnsupportedOperator, match=r"beta is 2\.0, expected 1 for quantised"):
+        parse_tflite(content, "one.tflite")

@@ -186,6 +186,75 @@ def reduction(kind, function, *, of="float32"):
     return drawn
 
 
+def strided_slice(d):
+    """A slice with steps in both directions, an ellipsis, new axes, and axes that go."""
+    dims = d.dims()
+    index = [slice(0, 1)]
+    has_ellipsis = d.size(0, 1)
+    for size in dims[1:]:
+        kind = d.size(0, 4)
+        if kind == 0:
+            index.append(d.size(-size, size - 1))
+        elif kind == 1:
+            index.append(slice(None))
+        elif kind == 2:
+            index.append(slice(d.size(0, size - 1), None, d.size(1, 3)))
+        elif kind == 3:
+            index.append(slice(None, None, -d.size(1, 3)))
+        else:
+            begin = d.size(0, size - 1)
+            index.append(slice(begin, d.size(begin + 1, size)))
+        if d.size(0, 4) == 0:
+            index.append(None)
+    if has_ellipsis:
+        place = d.size(1, len(index) - 1) if len(index) > 1 else 1
+        removed = index[place : place + 1]
+        index[place : place + 1] = [..., *[one for one in removed if one is None]]
+    begins, ends, steps, masks = [], [], [], [0] * 5
+    for position, part in enumerate(index):
+        bit = 1 << position
+        first, last, step = 0, 0, 1
+        if part is ...:
+            masks[2] |= bit
+        elif part is None:
+            masks[3] |= bit
+        elif isinstance(part, int):
+            first, last = part, part + 1
+            masks[4] |= bit
+        else:
+            step = part.step or 1
+            first, last = part.start or 0, part.stop or 0
+            masks[0] |= bit * (part.start is None)
+            masks[1] |= bit * (part.stop is None)
+        begins.append(first)
+        ends.append(last)
+        steps.append(step)
+    answer = lambda x: [x[tuple(index)]]  # noqa: E731
+    lists = [np.array(numbers, np.int32) for numbers in (begins, ends, steps)]
+    operands = [constant(name, array) for name, array in zip("bes", lists, strict=True)]
+    options = [(field, "i", mask) for field, mask in enumerate(masks)]
+    result = np.zeros(dims)[tuple(index)].shape
+    content = one_node(
+        "STRIDED_SLICE", [Tensor("x", dims), *operands], Tensor("y", result), options
+    )
+    return content, answer
+
+
+def pooled_squares(d):
+    height, width, channels = d.size(2, 6), d.size(2, 6), d.size(1, 4)
+    rows, columns = d.size(1, 2), d.size(1, 2)
+    result = (1, height // rows, width // columns, channels)
+    options = [(0, "b", 1), (1, "i", columns), (2, "i", rows), (3, "i", columns), (4, "i", rows)]
+
+    def answer(x):
+        kept = x[:, : result[1] * rows, : result[2] * columns] ** 2
+        blocks = kept.reshape(1, result[1], rows, result[2], columns, channels)
+        return [np.sqrt(blocks.mean((2, 4), dtype=np.float32))]
+
+    operands = [Tensor("x", (1, height, width, channels))]
+    return one_node("L2_POOL_2D", operands, Tensor("y", result), options), answer
+
+
 def added_tensors(d):
     dims = d.dims()
     operands = [Tensor(name, dims) for name in "abcd"[: d.size(2, 4)]]
@@ -232,6 +301,8 @@ CASES = {
     "REDUCE_MAX": reduction("REDUCE_MAX", max),
     "REDUCE_MIN": reduction("REDUCE_MIN", min),
     "SUM": reduction("SUM", sum),
+    "STRIDED_SLICE": strided_slice,
+    "L2_POOL_2D": pooled_squares,
     "CONCATENATION with a constant": lambda d: with_constants(d, is_new_axis=False),
     "PACK with a constant": lambda d: with_constants(d, is_new_axis=True),
 }
