@@ -263,17 +263,7 @@ def run_plan(
     memory: the array, as other networks have left it; by default a poisoned array. Raises
     ExecutionError if a byte that is read does not hold the element that the layer needs.
     """
-    checked = checked_frame(model.network, frame)
-    worked = worked_model(model, plan.rematerialised)
-    computing = ModelComputing(worked, checked)
-    machine = PlanMachine(worked.network, plan, computing, memory=memory)
-    machine.run()
-    slow_bytes = machine.arena.slow_bytes
-    outputs = {
-        layer.name: _in_dims(machine.output(layer.inputs[0]), layer.shape)
-        for layer in model.network.outputs
-    }
-    return PlanRun(outputs, machine.arena.most, slow_bytes)
+    return _runs(model, plan, [frame], memory)[0]
 
 
 @public
@@ -282,13 +272,19 @@ def run_frames(model: Model, plan: StreamingPlan, frames: Sequence[Frame]) -> li
 
     After each frame all other bytes are poisoned. Raises ExecutionError as `run_plan` does.
     """
+    return _runs(model, plan, frames)
+
+
+def _runs(
+    model: Model, plan: StreamingPlan, frames: Sequence[Frame], memory: Array | None = None
+) -> list[PlanRun]:
     worked = worked_model(model, plan.rematerialised)
     machine: PlanMachine | None = None
     runs = []
     for frame in frames:
         computing = ModelComputing(worked, checked_frame(model.network, frame))
         if machine is None:
-            machine = PlanMachine(worked.network, plan, computing)
+            machine = PlanMachine(worked.network, plan, computing, memory=memory)
             machine.run()
         else:
             machine.next_frame(computing)
