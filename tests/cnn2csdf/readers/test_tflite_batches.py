@@ -6,7 +6,7 @@ import pytest
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.operators import Convolution, HybridProduct
 from cnn2csdf.readers.tflite.reader import parse_tflite
-from csdf.errors import UnreadableFile
+from csdf.errors import CsdfError, UnreadableFile
 from tests.cnn2csdf.readers.tflite_models import Node, Tensor, constant, one_node, tflite_bytes
 
 TYPES = {"float32": ((), 0), "int8": ((0.05,), 3), "uint8": ((0.05,), 131), "hybrid": ((), 0)}
@@ -228,3 +228,46 @@ def test_blocks_that_do_not_fit_are_refused_in_a_line(blocks, ends, result):
     with pytest.raises(UnreadableFile, match="SPACE_TO_BATCH_ND") as raised:
         parse_tflite(content, "a.tflite")
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("shapes", [None, {"x": (1, 4, 4, 2)}])
+def test_a_cycle_between_both_operators_ends_in_a_line(shapes):
+    tensors = [
+        Tensor("x", (1, 4, 4, 2)),
+        constant("blocks", np.array([2, 2], np.int32)),
+        constant("ends", np.zeros((2, 2), np.int32)),
+        Tensor("phases", (4, 2, 2, 2)),
+        Tensor("sums", (4, 2, 2, 2)),
+        Tensor("y", (1, 4, 4, 2)),
+    ]
+    nodes = [
+        Node("SPACE_TO_BATCH_ND", [5, 1, 2], [3]),
+        Node("ADD", [3, 4], [4], [(0, "b", 0)]),
+        Node("BATCH_TO_SPACE_ND", [4, 1, 2], [5]),
+    ]
+    with pytest.raises(CsdfError, match="written by no operator before it") as raised:
+        parse_tflite(tflite_bytes(tensors, nodes, [0], [5]), "a.tflite", shapes=shapes)
+    assert "\n" not in str(raised.value)
+
+
+def refusal_of(content):
+    """The message of a file that is not read; empty for one that is."""
+    try:
+        parse_tflite(content, "a.tflite", with_weights=True)
+    except CsdfError as error:
+        return str(error)
+    return ""
+
+
+def test_bytes_of_batches_that_are_damaged_never_end_in_a_traceback():
+    random = np.random.default_rng(0)
+    contents = [Section(3, dtype="int8").content, Section(4, stride=2).content]
+    messages = []
+    for number in range(150):
+        content = bytearray(contents[number % 2])
+        place = int(random.integers(2, len(content) // 4)) * 4
+        values = (0, 2**31 - 1, int(random.integers(0, 64)))
+        content[place : place + 4] = values[number % 3].to_bytes(4, "little")
+        messages.append(refusal_of(bytes(content)))
+    assert any(messages)
+    assert not any("\n" in message for message in messages)
