@@ -53,7 +53,11 @@ if (data.arenas.length) {
       pen.fillRect(LEFT, Math.round(up(arena.bound)), width - LEFT, 2);
       pen.textAlign = "right";
       const text = arena.bound === arena.peak ? `peak ${bytes(arena.peak)}, the lower bound` : `lower bound ${bytes(arena.bound)}`;
-      pen.fillText(text, width - 8, up(arena.bound) - 9);
+      const [wide, high] = [pen.measureText(text).width, up(arena.bound) - 9];
+      pen.fillStyle = colour.panel; // boxes of all colours lie below the text
+      pen.fillRect(width - 12 - wide, high - 8, wide + 8, 15);
+      pen.fillStyle = colour.critical;
+      pen.fillText(text, width - 8, high);
     }
     pen.textAlign = "center";
     for (const tick of ticks(low, high, Math.max(2, Math.floor(width / 110)))) {
