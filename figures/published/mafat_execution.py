@@ -30,7 +30,7 @@ from planners.memory.answer import GroupMode
 from planners.memory.tiles import scratch_elements
 from planners.plan.computing import TensorPiece, bordered_layer, compute_rows
 from planners.plan.plan import Kind, StreamingPlan
-from planners.plan.regions import Needs, TileRanges, can_be_tiled, whole_region
+from planners.plan.regions import Needs, TileRanges, can_be_tiled
 from planners.published.mafat import tiles_of
 from planners.published.samos import network_memory
 
@@ -157,7 +157,7 @@ class _Run:
             out = self.tensor(layer.name)
             if can_be_tiled(self._network, layer):
                 pieces = {source: self._whole_piece(source) for source in layer.inputs}
-                target = TensorPiece(whole_region(layer.shape), out)
+                target = self._whole_piece(layer.name)
                 self._compute(layer, pieces, target)
                 continue
             readers = [
@@ -175,7 +175,8 @@ class _Run:
                 out[...] = computed.rows(readers, 0, layer.shape.rows)
 
     def _whole_piece(self, name: str) -> TensorPiece:
-        return TensorPiece(whole_region(self._network.layer(name).shape), self.tensor(name))
+        shape = self._network.layer(name).shape
+        return TensorPiece(Region((0, shape.height), (0, shape.width)), self.tensor(name))
 
     def _compute(
         self, layer: Layer, pieces: Mapping[str, TensorPiece], target: TensorPiece
