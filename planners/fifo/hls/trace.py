@@ -1,17 +1,26 @@
-"""The trace of a Vitis HLS dataflow design: what each iteration of each loop reads and writes.
+"""Execution trace of a Vitis HLS dataflow design: the FIFO accesses of every loop iteration.
 
-The C++ is instrumented, compiled against headers of ours, and run, in a temporary folder, with limits
-of time and memory. The answer is valid for one run: of one call of the top function by its test bench.
+Takes C++ sources and a test bench; gives the FIFOs, processes and shared arrays of one call of
+the top function. The sources are instrumented (planners.fifo.hls.instrument), compiled against
+headers of this package and run in a temporary folder, with limits of time and memory. Equal
+iterations are stored once. A process
+
+    for (int i = 0; i < 3; i++) out.write(in.read());
+
+with `in` as FIFO 0 and `out` as FIFO 1, for example, has the body
+
+    (LoopExecution(trips=3, iterations=(RepeatedIterations(3, ((read 0, write 1),)),)),)
+
+in which `read 0` is short for Access(fifo=0, is_write=False). The trace is valid for this run
+only.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -25,6 +34,7 @@ if sys.platform != "win32":
     import resource
 
 from csdf.errors import UnreadableFile, counted
+from planners.fifo.hls.confinement import PREFIX, confine, copy_inputs, end_group
 from planners.fifo.hls.cpp_tokens import declared
 from planners.fifo.hls.instrument import instrument
 from planners.fifo.hls.sources import Function, Site, SourceDesign
@@ -40,19 +50,19 @@ FLAGS = (
     "-fno-strict-aliasing",
 )
 COMPILING_SECONDS, COMPILING_BYTES = 300, 2 << 30
-STACKS_BYTES = 8 << 30  # for 256 processes that wait at a time
-FILE_BYTES = 1 << 28  # of one file that the program writes, its trace included
-COPIED_FILES, COPIED_BYTES = 2000, 1 << 26  # of the folder of the test bench, for what it reads
+STACKS_BYTES = 8 << 30  # address space for the stacks of 256 waiting processes
+FILE_BYTES = 1 << 28  # limit of each file that the program writes, including its trace
 SHIPPED = frozenset(path.name for path in INCLUDE.glob("*.h"))
-OPENS = re.compile(r"\bfopen\b|\bfreopen\b|fstream\b|\bopen\s*\(")  # a file
-PREFIX = "csdf-hls-"  # of the temporary folder
-TOP_SITE = 1
+OPENS = re.compile(r"\bfopen\b|\bfreopen\b|fstream\b|\bopen\s*\(")  # opens a file
+TOP_SITE = 1  # number of the top function among the sites that start a process
 
 
 class Access(NamedTuple):
-    """A word that is read or written; fifo is a number in Trace.fifos.
+    """A word that is read or written.
 
-    is_blocking is False where read_nb, write_nb or their like moved it.
+    fifo: index in Trace.fifos.
+    is_write: a write, else a read.
+    is_blocking: false if a non-blocking method such as read_nb or write_nb moved the word.
     """
 
     fifo: int
@@ -62,7 +72,7 @@ class Access(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RepeatedIterations:
-    """Iterations that follow one another, as often as `count` says."""
+    """Consecutive iterations that repeat: the pattern, `count` times."""
 
     count: int
     pattern: tuple[Iteration | RepeatedIterations, ...]
@@ -70,10 +80,15 @@ class RepeatedIterations:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LoopExecution:
-    """An execution of a loop statement; equal executions, iterations and repeats are one object.
+    """An execution of a loop statement; equal executions and iterations are one object.
 
-    label: empty where the loop has none; function: that it stands in; number: among the loops of the
-    function without a label, from 1, as in Vitis' VITIS_LOOP_line_number.
+    label: of the loop; empty if it has none.
+    line: of the loop.
+    function: the function that contains the loop.
+    number: among the unlabelled loops of the function, from 1, as in Vitis'
+    VITIS_LOOP_line_number.
+    trips: number of iterations.
+    iterations: the iterations, with repetitions folded.
     """
 
     label: str
@@ -89,7 +104,16 @@ Iteration: TypeAlias = tuple[Access | LoopExecution, ...]  # in program order
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedFifo:
-    """A stream. bits: of a word; depth: None where the source gives none; kind: of BIND_STORAGE."""
+    """A stream between processes.
+
+    name, group: of the stream; of the array of streams that it is an element of.
+    bits: width of a word.
+    depth: in words, from the source; None if the source gives none.
+    kind: memory from BIND_STORAGE.
+    line, pragma_line: of the declaration; of its STREAM pragma, if any.
+    words: words written in the run.
+    left: words that were not read by the end of the run.
+    """
 
     name: str
     group: str
@@ -98,23 +122,29 @@ class TracedFifo:
     kind: str
     line: int
     pragma_line: int | None
-    words: int  # written in the run
-    left: int  # not read by the end of the run
+    words: int
+    left: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedProcess:
-    """A process: the function that is called, or the label of a loop; line: in the region."""
+    """A process of a region.
+
+    name: the function that is called, or the label of a loop.
+    line: of the call or loop in the region.
+    body: its accesses and loops, in program order.
+    parent: index of the process whose function is the region of this one; None in the top region.
+    """
 
     name: str
     line: int
     body: Iteration
-    parent: int | None = None  # the process whose function is a region with this one in it
+    parent: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedArray:
-    """A variable of a region that one process writes and another reads; numbers of processes."""
+    """A variable of a region that some processes write and others read, by their indices."""
 
     name: str
     line: int
@@ -124,7 +154,7 @@ class TracedArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """A call of the top function. Streams that are arguments of it are ports, and not recorded."""
+    """The trace of one call of the top function; accesses of its arguments are not recorded."""
 
     top: str
     file: Path
@@ -133,6 +163,20 @@ class Trace:
     arrays: tuple[TracedArray, ...]
     ports: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+
+
+class _Streams(NamedTuple):
+    """The streams of a recorded run.
+
+    fifos, ports: FIFOs between processes; names of streams that are arguments of the top function.
+    fifo_of: for the recorder's number of a stream, its index in `fifos`.
+    remarks: notes on accesses that depend on the order of the run.
+    """
+
+    fifos: list[TracedFifo]
+    ports: list[str]
+    fifo_of: dict[int, int]
+    remarks: list[str]
 
 
 def record(
@@ -149,11 +193,11 @@ def record(
 ) -> Trace:
     """Compile and run a design, and return what its processes did in one call of the top function.
 
-    seconds, bytes: limits of the run. Without a test bench the arguments are zeros, and streams that
-    are arguments never end. A program with a loop through FIFOs is run twice.
+    seconds, bytes: limits of the run. Without a test bench the arguments are zeros, and streams
+    that are arguments never end. A program with a loop through FIFOs is run twice.
 
-    Raises UnreadableFile, naming file and line, where the source cannot be compiled, has no region, or
-    does not come to the end of the call within the limits.
+    Raises UnreadableFile, naming file and line, where the source cannot be compiled, has no region,
+    or does not come to the end of the call within the limits.
     """
     if sys.platform == "win32":
         raise UnreadableFile(f"{source}: designs are run on Linux or macOS; on Windows use WSL")
@@ -286,7 +330,7 @@ class Recording:
         return program
 
     def _compiled(self, commands: Sequence[Sequence[str]], memory: int) -> list[str | None]:
-        """Run compilers side by side; return what each says if it fails."""
+        """Run compilers in parallel; return for each its messages if it fails, else None."""
         running = [
             self._start(command, memory=memory, seconds=COMPILING_SECONDS) for command in commands
         ]
@@ -306,7 +350,7 @@ class Recording:
         ]
 
     def _blame(self, unit: Path, options: Sequence[str], memory: int) -> str:
-        """Say so if a source that is not compiled would be without the insertions."""
+        """A note if the source compiles as it was before instrumentation; empty if not."""
         for path, source in self.design.sources.items():
             copy = self.folder / "sources" / path.relative_to(path.anchor)
             copy.write_text(source.text, encoding="utf-8", errors="surrogateescape")
@@ -316,6 +360,7 @@ class Recording:
         return ""
 
     def _first_error(self, errors: str) -> str:
+        """The first error of the compiler or linker, at the user's file and line."""
         prefix = str(self.folder / "sources")
         place, message = "", ""
         for line in errors.splitlines():
@@ -352,7 +397,7 @@ class Recording:
         environment: dict[str, str] | None = None,
         folder: Path | None = None,
     ) -> subprocess.Popen[bytes]:
-        """Start a command in a group of its own, with limits; with a folder, confined to it."""
+        """Start a command in its own process group, with limits; folder: confine its writes."""
 
         def limit() -> None:
             for kind, value in (
@@ -392,7 +437,7 @@ class Recording:
         return process
 
     def _wait(self, process: subprocess.Popen[bytes], seconds: float) -> str:
-        """Wait for a command, end all that it started, and return what it wrote to standard error."""
+        """Wait for a command, end all its processes, and return its standard error."""
         try:
             process.wait(timeout=seconds)
         finally:
@@ -403,7 +448,7 @@ class Recording:
     # -- the call without a test bench ----------------------------------------------------------
 
     def _call_of_top(self) -> str:
-        """A main function that calls the top function with zeros, or nothing where there is one."""
+        """A main function that calls the top function with zeros; empty with a test bench."""
         if self.benches or "main" in self.design.functions:
             return ""
         top = self.top
@@ -457,6 +502,7 @@ class Recording:
     def _run(
         self, program: Path, *, seconds: float, memory: int, call: int, has_fibers: bool
     ) -> str:
+        """Run the program in an empty folder; return its trace, or the recorder's reason to stop."""
         folder = self.folder / "run"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
@@ -508,7 +554,7 @@ class Recording:
         )
 
     def _reason(self, fields: list[str], call: int) -> str:
-        """Say why the recorder stopped."""
+        """The reason why the recorder stopped, in words."""
         what, subject, more = [*fields[1:], "", "", ""][:3]
         subject = re.sub(r"process (\d+)", lambda m: self._process_named(int(m[1])), subject)
         more = re.sub(r"process (\d+)", lambda m: self._process_named(int(m[1])), more)
@@ -540,29 +586,49 @@ class Recording:
     # -- the answer -----------------------------------------------------------------------------
 
     def trace(self, text: str) -> Trace:
-        """Make the trace of what the recorder wrote."""
+        """Return the trace that the recorder wrote, as lines of fields separated by tabs."""
         rows = [line.split("\t") for line in text.splitlines()]
-        fifos: list[TracedFifo] = []
-        ports: list[str] = []
-        number_of: dict[int, int] = {}
         remarks = [row[1] for row in rows if row[0] == "remark"]
         if not self.benches and "main" not in self.design.functions:
             remarks.append("no test bench: the arguments of the top function are zeros")
-        for number, row in enumerate(row for row in rows if row[0] == "fifo"):
+        streams = self._streams(row for row in rows if row[0] == "fifo")
+        executions = self._executions(rows, streams.fifo_of)
+        process_rows = [row for row in rows if row[0] == "process"]
+        processes, processes_of_site = self._processes(process_rows, executions)
+        arrays = self._arrays(processes_of_site)
+        if all(row[1] == str(TOP_SITE) for row in process_rows):
+            raise UnreadableFile(
+                f"{self._shown(self.top.file)}:{self.top.line}: {self.top.name} starts no process: no "
+                "#pragma HLS DATAFLOW with calls or loops in it, no hls::task, no tapa::task"
+            )
+        return Trace(
+            top=self.top.name,
+            file=self.sources[0],
+            fifos=tuple(streams.fifos),
+            processes=tuple(processes),
+            arrays=tuple(arrays),
+            ports=tuple(streams.ports),
+            remarks=tuple(dict.fromkeys([*remarks, *streams.remarks])),
+        )
+
+    def _streams(self, rows: Iterable[list[str]]) -> _Streams:
+        """The streams of the rows `fifo`: FIFOs between processes, and ports of the top function."""
+        streams = _Streams([], [], {}, [])
+        for number, row in enumerate(rows):
             _, name, group, bits, depth, kind, _, line, pragma, is_port, is_asked, written, read = (
                 row
             )
             name = name or f"stream {number}"
             if int(is_asked):
-                remarks.append(
+                streams.remarks.append(
                     f"{name}: empty(), full(), size() or a non-blocking access; "
                     "the trace holds for the order of this run"
                 )
             if int(is_port):
-                ports.append(name)
+                streams.ports.append(name)
                 continue
-            number_of[number] = len(fifos)
-            fifos.append(
+            streams.fifo_of[number] = len(streams.fifos)
+            streams.fifos.append(
                 TracedFifo(
                     name=name,
                     group=group or name,
@@ -575,37 +641,48 @@ class Recording:
                     left=int(written) - int(read),
                 )
             )
-        executions = self._executions(rows, number_of)
+        return streams
+
+    def _processes(
+        self, rows: Sequence[list[str]], executions: dict[int, LoopExecution]
+    ) -> tuple[list[TracedProcess], dict[int, list[int]]]:
+        """The processes of the rows `process`, and their numbers by the site that starts them.
+
+        A region, or the top function itself, is a process only if it moves words.
+        """
         processes: list[TracedProcess] = []
-        place: dict[int, list[int]] = {}  # by site, and by -1 - row
-        process_rows = [row for row in rows if row[0] == "process"]
-        parents = {int(row[3]) for row in process_rows}
-        for number, (_, site, node, parent, _turn, name) in enumerate(process_rows):
-            body = executions[int(node)]
-            iterations = body.iterations
-            flat: Iteration = (body,)
-            if body.trips == 1:
-                flat = iterations[0]  # type: ignore[assignment]
-            if (number in parents or int(site) == TOP_SITE) and not moves_words(flat):
+        processes_of_site: dict[int, list[int]] = {}
+        process_of_row: dict[int, int] = {}
+        parents = {int(row[3]) for row in rows}
+        for number, (_, site_number, node, parent, _turn, name) in enumerate(rows):
+            execution = executions[int(node)]
+            body: Iteration = (execution,)
+            if execution.trips == 1:
+                body = execution.iterations[0]  # type: ignore[assignment]
+            is_region = number in parents or int(site_number) == TOP_SITE
+            if is_region and not moves_words(body):
                 continue
-            site_of = self._site(int(site))
-            place.setdefault(int(site), []).append(len(processes))
-            places = place.setdefault(-1 - number, [])
-            places.append(len(processes))
+            site = self._site(int(site_number))
+            processes_of_site.setdefault(int(site_number), []).append(len(processes))
+            process_of_row[number] = len(processes)
             processes.append(
                 TracedProcess(
-                    name=site_of.name + name,
-                    line=site_of.line,
-                    body=flat,
-                    parent=next(iter(place.get(-1 - int(parent), [])), None)
-                    if int(parent) >= 0
-                    else None,
+                    name=site.name + name,
+                    line=site.line,
+                    body=body,
+                    parent=process_of_row.get(int(parent)),
                 )
             )
+        return processes, processes_of_site
+
+    def _arrays(self, processes_of_site: dict[int, list[int]]) -> list[TracedArray]:
+        """The variables of regions that one process writes and another reads, or several write."""
         arrays = []
         for variable in self.design.variables:
             writers, readers = (
-                tuple(sorted(p for site in sites for p in place.get(site, ())))
+                tuple(
+                    sorted(process for site in sites for process in processes_of_site.get(site, ()))
+                )
                 for sites in self.design.users(variable)
             )
             # A process that reads what it has written itself waits for nobody.
@@ -618,20 +695,7 @@ class Recording:
                         name=variable.name, line=variable.line, writers=writers, readers=readers
                     )
                 )
-        if all(row[1] == str(TOP_SITE) for row in process_rows):
-            raise UnreadableFile(
-                f"{self._shown(self.top.file)}:{self.top.line}: {self.top.name} starts no process: no "
-                "#pragma HLS DATAFLOW with calls or loops in it, no hls::task, no tapa::task"
-            )
-        return Trace(
-            top=self.top.name,
-            file=self.sources[0],
-            fifos=tuple(fifos),
-            processes=tuple(processes),
-            arrays=tuple(arrays),
-            ports=tuple(ports),
-            remarks=tuple(dict.fromkeys(remarks)),
-        )
+        return arrays
 
     def _shown(self, number: int) -> Path:
         """A source as the user called it."""
@@ -650,7 +714,11 @@ class Recording:
     def _executions(
         self, rows: Iterable[list[str]], number_of: dict[int, int]
     ) -> dict[int, LoopExecution]:
-        """The executions of loops by their nodes; equal parts are one object."""
+        """Loop executions by node number, from the rows `node`; equal parts are one object.
+
+        A node is an iteration (0: words of 3 bits for the access and the FIFO or loop), a pattern
+        of repetitions (1), or an execution of a loop (2).
+        """
         loops: dict[int, LoopExecution] = {}
         iterations: dict[int, Iteration] = {}
         patterns: dict[int, tuple[Iteration | RepeatedIterations, ...]] = {}
@@ -698,7 +766,7 @@ class Recording:
 
 
 def moves_words(iteration: Iteration) -> bool:
-    """Whether anything in an iteration reads or writes a FIFO."""
+    """Whether an iteration, or any loop inside it, reads or writes a FIFO."""
     open_parts: list[Iteration | RepeatedIterations] = [iteration]
     seen = set()
     while open_parts:
@@ -711,60 +779,3 @@ def moves_words(iteration: Iteration) -> bool:
                     seen.add(id(inner))
                     open_parts.append(inner)
     return False
-
-
-# Landlock (Linux 5.13 and later): what is not allowed below is refused.
-WRITES = (1 << 1, *(1 << bit for bit in range(4, 13)))  # to files; to remove and to make anything
-TRUNCATES, REFERS = 1 << 14, 1 << 13  # of versions 3 and 2
-CONNECTIONS = 3  # of version 4: to bind and to connect
-
-
-def confine(folder: Path) -> None:
-    """Refuse this process to write outside a folder, and to use the network, where the system can."""
-    library = ctypes.CDLL(None, use_errno=True)
-    version = library.syscall(444, None, ctypes.c_size_t(0), ctypes.c_uint32(1))
-    if version < 1:
-        return
-    rights = sum(WRITES) | (REFERS if version >= 2 else 0) | (TRUNCATES if version >= 3 else 0)
-    rules = struct.pack("=QQ", rights, CONNECTIONS)[: 16 if version >= 4 else 8]
-    ruleset = library.syscall(444, rules, ctypes.c_size_t(len(rules)), ctypes.c_uint32(0))
-    if ruleset < 0:
-        return
-    for path, allowed in ((folder, rights), (Path("/dev/null"), WRITES[0])):
-        opened = os.open(path, os.O_PATH)
-        rule = struct.pack("=Qi", allowed, opened)
-        library.syscall(445, ruleset, 1, rule, ctypes.c_uint32(0))
-        os.close(opened)
-    library.prctl(38, 1, 0, 0, 0)  # no new privileges
-    library.syscall(446, ruleset, ctypes.c_uint32(0))
-
-
-def end_group(process: subprocess.Popen[bytes], folder: str) -> None:
-    """End a process and all that it started, in its group or, as /proc shows, outside it."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    mark = f"HOME={folder}/run\0".encode()  # of the program, not of compilers beside it
-    for entry in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if int(entry.name) != os.getpid() and mark in (entry / "environ").read_bytes():
-                os.kill(int(entry.name), signal.SIGKILL)
-
-
-def copy_inputs(folders: Iterable[Path], target: Path) -> None:
-    """Copy the files beside a test bench, which opens some, up to a limit of number and size."""
-    files = total = 0
-    for folder in folders:
-        for root, names, here in os.walk(folder):
-            names[:] = sorted(name for name in names if not name.startswith((".", PREFIX)))
-            for name in sorted(here):
-                path = Path(root, name)
-                if path.is_symlink() or not path.is_file():
-                    continue
-                files += 1
-                total += path.stat().st_size
-                if files > COPIED_FILES or total > COPIED_BYTES:
-                    return
-                copy = target / path.relative_to(folder)
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(path, copy)
