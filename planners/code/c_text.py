@@ -17,6 +17,7 @@ from planners.code.rules import Rule
 NULL = "NULL"
 WIDTH = 100
 LONGEST = 200  # letters of a name, whole as a rule: names of files end at 255
+_HEAD = re.compile(r"(?:static |inline )*\w[\w ]*\**\w+\([^()]*\);?")  # of a function
 TOGETHER = 2**16  # numbers that become text at once
 KEYWORDS = frozenset({  # of C up to C23, and of C++ up to C++23, whose programs include headers
     "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case",
@@ -100,6 +101,24 @@ def initialiser(value: object) -> str:
         return number(float(value))
     assert isinstance(value, int | np.integer)
     return str(int(value))
+
+
+def short_lines(text: str) -> str:
+    """Return C whose heads of functions are broken between parameters, to at most 100 columns."""
+    return "\n".join(_short_head(line) for line in text.split("\n"))
+
+
+def _short_head(line: str) -> str:
+    head, bracket, parameters = line.partition("(")
+    if len(line) <= WIDTH or not _HEAD.fullmatch(line):
+        return line
+    lines = [head + bracket]
+    for parameter in parameters.split(", "):
+        if len(lines[-1]) + len(parameter) + 3 > WIDTH:
+            lines[-1] = lines[-1].rstrip()
+            lines.append("    ")
+        lines[-1] += f"{parameter}, "
+    return "\n".join(lines).removesuffix(", ")
 
 
 def wrapped(items: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cnn2csdf.network import Network
-from planners.code.c_text import identifier
+from planners.code.c_text import identifier, short_lines
 from planners.code.calls.cmsis_nn import TARGETS, CmsisNN
 from planners.code.interface import Interface
 from planners.code.packaging import version_macro
@@ -97,8 +97,8 @@ typedef struct {{
    state. Each instance has its own, and a state of its own. */
 {init_declared(name, self.interface.memories)}
 {self.interface.kept_declared()}
-/* Work a frame. Tensors lie row by row, in a row column by column, the channels of a place side by
-   side; tensors that are no feature maps as they are.{self._shifted()} */
+/* Run the network on a frame. Tensors lie row by row, in a row column by column, the channels of
+   a place side by side; tensors that are no feature maps as they are.{self._shifted()} */
 {name}_status {name}_{self.interface.verb}({self.interface.parameters()});
 
 /* An output in the arena, by its number from 0 on, between a frame and the next
@@ -124,7 +124,7 @@ void {name}_yield(void);
 
 #endif
 """
-        return with_checksum(text)
+        return with_checksum(short_lines(text))
 
     def _scratch_declared(self) -> str:
         """C for the bytes that CMSIS-NN works with; empty without it."""

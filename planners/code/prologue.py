@@ -176,7 +176,7 @@ typedef slot element;
         if not self._schedule.write_buffers:
             return text
         parts = "((const sliced *)(run)->stage->layers[0].parameters)->parts"
-        is_last = f"((run)->stage->course != BY_PARTS || (run)->part + 1 == {parts})"
+        is_last = f"((run)->stage->mode != BY_PARTS || (run)->part + 1 == {parts})"
         return f"{text}\n#define IS_LAST_PART(run) {is_last if self._schedule.has_parts else 1}"
 
     def _as_tile(self) -> str:

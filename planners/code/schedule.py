@@ -50,6 +50,12 @@ from planners.plan.regions import COLUMNS, ROWS, Needs, TileRanges, can_be_tiled
 from planners.plan.weight_reads import gathered_values
 from planners.plan.write_buffers import smallest_block, write_buffer
 
+TITLES = {  # comments before the tables that a reader of the plan begins with
+    "tensors": "/* Tensors: where they lie in the arena, in elements, and their shapes. */\n",
+    "layers": "/* Layers: name in the file, operator, shapes as channels x rows x columns. */\n",
+    "stages": "/* Stages: layers that execute together, and the firings that compute all rows. */\n",
+    "groups": "/* Groups: stages that execute in turns of rows; groups follow one another. */\n",
+}
 MOST_PRODUCT = 255 * 128  # magnitude of (int8 minus zero point) * int8 weight
 MOST_ROWS = 65535  # rows of a tensor, and firings of a stage: both are uint16_t in C
 
@@ -278,7 +284,9 @@ class Schedule:
             ("uint16_t", "order", [f"{number}," for number in self.order.stages]),
         )
         return "\n\n".join(
-            structures.table(kind, name, lines) for kind, name, lines in tables if lines
+            f"{TITLES.get(name, '')}{structures.table(kind, name, lines)}"
+            for kind, name, lines in tables
+            if lines
         )
 
     def buffer(self, tensor: str, kinds: Sequence[Kind], group: int) -> StreamBuffer:

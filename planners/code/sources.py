@@ -9,7 +9,7 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.quantized_layers import stored_as, stored_at_run_time
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan, UnsupportedOperator
-from planners.code.c_text import TYPES, Tables, array_items, identifier, wrapped
+from planners.code.c_text import TYPES, Tables, array_items, identifier, short_lines, wrapped
 from planners.code.calls.cmsis_nn import ANY, CmsisNN, ScratchLimit
 from planners.code.header import HeaderWriter
 from planners.code.initialisers import structures_of
@@ -349,7 +349,7 @@ class _SourceWriter:
         text = SourceText(
             before=self.macros.text(),
             tables="\n\n".join(filter(None, [*definitions, tables])),
-            behind=self.interface.definitions(),
+            behind=short_lines(self.interface.definitions()),
         )
         return use, text
 

@@ -53,8 +53,8 @@ def init_declared(name: str, memories: Sequence[str]) -> str:
         word for pair in zip(memories, memory_sizes(memories), strict=True) for word in pair
     )
     parameters = _parameters(f"{name}_element", memories)
-    return f"""{name}_status {name}_init_checked({name}_state *state, {parameters},
-                                  size_t state_bytes, uint32_t header);
+    checked = f"{parameters}, size_t state_bytes, uint32_t header"
+    return f"""{name}_status {name}_init_checked({name}_state *state, {checked});
 static inline {name}_status {name}_init({name}_state *state, {parameters})
 {{
     return {name}_init_checked(state, {arguments}, sizeof *state, {name.upper()}_HEADER);
@@ -109,9 +109,8 @@ def init_defined(name: str, memories: Sequence[str], body: str, *, is_wide: bool
         return {capitals}_MISALIGNED;
     }}"""
     ignored = "".join(f"\n    (void){argument};" for argument in (*sizes, "state_bytes", "header"))
-    parameters = _parameters("element", memories)
-    return f"""{name}_status {name}_init_checked({name}_state *state, {parameters},
-                                  size_t state_bytes, uint32_t header)
+    parameters = f"{_parameters('element', memories)}, size_t state_bytes, uint32_t header"
+    return f"""{name}_status {name}_init_checked({name}_state *state, {parameters})
 {{
 #ifdef {capitals}_UNCHECKED{ignored}
 #else

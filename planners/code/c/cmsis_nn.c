@@ -76,7 +76,7 @@ static int find_block(const run *r, const layer *l, range rows, const window *w,
         return 0;
     }
     b->to = row_at(&out, rows.first);
-    b->above = under.first - tapped(w, 0, rows.first, 0);
+    b->above = under.first - tap_position(w, 0, rows.first, 0);
     b->in = dims_of(&in, under);
     b->out = dims_of(&out, rows);
     return 1;

@@ -85,13 +85,13 @@ static void convolve_by_range(const run *r, const layer *l, range rows, range co
     under.width = in.width;
     c.to.zero_in = zero_of(r, l, 1);
     for (y = rows.first; y < rows.end; y++) {
-        look_down(&under, &c.at, &in, y);
+        locate_rows(&under, &c.at, &in, y);
         for (x = columns.first; x < columns.end; x++) {
             element *place = row_at(&out, y) + column_at(&out, x);
             const trained *weights = c.weights;
             int32_t first = 0;
             int32_t filters;
-            look_across(&under, &c.at, &in, x, 0);
+            locate_columns(&under, &c.at, &in, x, 0);
             for (g = 0; g < c.groups; g++) {
                 for (done = 0; done < c.group_filters; done += filters) {
                     total sums[BLOCK];

@@ -15,8 +15,9 @@ typedef struct {
     const uint16_t *pairs;
 } rule;
 
-/* A tensor in the arena, of which sizes are in slots: row y is row y % rows of it. In memory of the caller where the offset is below
-   zero: -1 for the first such tensor, -2 for the next. A tensor inside another has its strides. */
+/* A tensor in the arena, of which sizes are in slots: row y is row y % rows of it. In memory of the
+   caller where the offset is below zero: -1 for the first such tensor, -2 for the next. A tensor
+   inside another has its strides. */
 typedef struct {
     /* slots, rows, slots from a row to the next */
     int32_t offset;
@@ -26,7 +27,7 @@ typedef struct {
     int32_t height;
     int32_t width;
     int32_t channels;
-    int32_t maker; /* stage, or -1 */
+    int32_t producer; /* stage, or -1 */
     int32_t first_reader;
     int32_t readers;
 } tensor;
@@ -75,7 +76,7 @@ typedef struct layer {
 
 /* Layers that work together. */
 typedef struct {
-    int32_t course;
+    int32_t mode;
     int32_t rows;
     int32_t firings;
     int32_t first_row; /* of the input, where it comes row by row into sums */
@@ -211,7 +212,7 @@ typedef struct {
     int32_t channels;
 } view;
 
-static int32_t floored(int32_t above, int32_t below)
+static int32_t floor_quotient(int32_t above, int32_t below)
 {
     int32_t found = above / below;
     int32_t rest = above % below;
@@ -230,12 +231,12 @@ static int32_t larger(int32_t one, int32_t other)
 
 static int32_t first_of(const rule *r, int32_t row)
 {
-    return r->pairs ? (int32_t)r->pairs[2 * row] : floored((r->slope * row) + r->first, r->divisor);
+    return r->pairs ? (int32_t)r->pairs[2 * row] : floor_quotient((r->slope * row) + r->first, r->divisor);
 }
 
 static int32_t last_of(const rule *r, int32_t row)
 {
-    return r->pairs ? (int32_t)r->pairs[(2 * row) + 1] : floored((r->slope * row) + r->last, r->divisor);
+    return r->pairs ? (int32_t)r->pairs[(2 * row) + 1] : floor_quotient((r->slope * row) + r->last, r->divisor);
 }
 
 static int32_t clamped(int32_t place, int32_t limit)
@@ -369,7 +370,7 @@ static range columns_held(const tile_run *at, int32_t number)
 
 static void as_tile(const run *r, const layer *l, view *v)
 {
-    if (r->stage->course == BY_TILES) {
+    if (r->stage->mode == BY_TILES) {
         const tile_run *at = (const tile_run *)(const void *)r;
         int32_t number = (int32_t)(l - r->stage->layers);
         v->base = (element *)(void *)AT(r, l->strip_offset);

@@ -165,12 +165,12 @@ static void convolve_hybrid(const run *r, const layer *l, range rows, range colu
     }
     end_range(&q, &c->with);
     for (y = rows.first; y < rows.end; y++) {
-        look_down(&under, &c->at, &in, y);
+        locate_rows(&under, &c->at, &in, y);
         for (x = columns.first; x < columns.end; x++) {
             element *place = row_at(&out, y) + column_at(&out, x);
             int32_t begin;
             int32_t length;
-            look_across(&under, &c->at, &in, x, 0);
+            locate_columns(&under, &c->at, &in, x, 0);
             begin = under.across.first * c->group_inputs;
             length = (under.across.end - under.across.first) * c->group_inputs;
             for (g = 0; g < c->groups; g++) {

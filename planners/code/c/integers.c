@@ -564,11 +564,11 @@ static void sum_block(const run *r, const layer *l, const trained *weights, int3
     under.height = maps->inputs[0].source->height;
     under.width = in.width;
     for (y = 0; y < s->rows; y++) {
-        look_down(&under, &c->at, &in, y);
+        locate_rows(&under, &c->at, &in, y);
         for (x = 0; x < s->columns; x++) {
             total found[BLOCK];
             element made[BLOCK];
-            look_across(&under, &c->at, &in, x, 0);
+            locate_columns(&under, &c->at, &in, x, 0);
             begin_sums(found, c->to.bias, first, block);
             add_window(c, &under, found, weights, g * c->group_inputs, block);
             store_sums(made, found, &c->to, first, block);

@@ -225,12 +225,12 @@ static int32_t padded_place(const padding *p, int32_t place, int32_t limit)
     }
     if (p->mode == PAD_REFLECT) {
         int32_t period = larger((2 * limit) - 2, 1);
-        place -= floored(place, period) * period;
+        place -= floor_quotient(place, period) * period;
         return (place < limit) ? place : (period - place);
     }
     if (p->mode == PAD_SYMMETRIC) {
         int32_t period = 2 * limit;
-        place -= floored(place, period) * period;
+        place -= floor_quotient(place, period) * period;
         return (place < limit) ? place : (period - 1 - place);
     }
     return clamped(place, limit);

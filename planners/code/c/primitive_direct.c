@@ -26,8 +26,8 @@ static int32_t shift_of(const windows *c, int32_t j)
 static range columns_on_map(const windows *c, int32_t j, int32_t width, int32_t columns)
 {
     range found;
-    found.first = smaller(columns, larger(0, -floored(shift_of(c, j), c->stride[1])));
-    found.end = smaller(columns, floored(width - 1 - shift_of(c, j), c->stride[1]) + 1);
+    found.first = smaller(columns, larger(0, -floor_quotient(shift_of(c, j), c->stride[1])));
+    found.end = smaller(columns, floor_quotient(width - 1 - shift_of(c, j), c->stride[1]) + 1);
     found.end = larger(found.first, found.end);
     return found;
 }

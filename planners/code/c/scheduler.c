@@ -3,7 +3,8 @@ static const tensor *tensor_at(int32_t number)
     return (number < 0) ? NULL : &tensors[number];
 }
 
-static range hull(range one, range other)
+/* The rows from the first to the last of two ranges. */
+static range union_of(range one, range other)
 {
     if (one.first >= one.end) {
         return other;
@@ -15,9 +16,10 @@ static range hull(range one, range other)
     return one;
 }
 
-static int32_t made_by(const stage *s, int32_t firings)
+/* Rows of its result that a stage has computed after so many firings. */
+static int32_t rows_after(const stage *s, int32_t firings)
 {
-    if (s->course == INTO_SUMS) {
+    if (s->mode == INTO_SUMS) {
         return (firings == s->firings) ? s->result->height : 0;
     }
     return smaller(firings * s->rows, s->result->height);
@@ -32,34 +34,34 @@ static void find_ranges(const stage *s, int32_t firing, range *found)
         found[number].end = 0;
         found[number].first = 0;
     }
-    if ((s->course == ARRIVING) || (s->course == COPIED)) {
+    if ((s->mode == ARRIVING) || (s->mode == COPIED)) {
         return;
     }
-    if (s->course == INTO_SUMS) {
+    if (s->mode == INTO_SUMS) {
         found[0].end = s->result->height;
         found[1].first = s->first_row + firing;
         found[1].end = found[1].first + 1;
         return;
     }
-    found[s->layer_count - 1].first = made_by(s, firing);
-    found[s->layer_count - 1].end = made_by(s, firing + 1);
+    found[s->layer_count - 1].first = rows_after(s, firing);
+    found[s->layer_count - 1].end = rows_after(s, firing + 1);
     for (number = s->layer_count - 1; number >= 0; number--) {
         const layer *l = &s->layers[number];
         for (place = 0; place < l->input_count; place++) {
             const argument *in = &l->inputs[place];
             range need = rows_of(in->rows, found[number], in->source->height);
-            found[in->local] = hull(found[in->local], need);
+            found[in->local] = union_of(found[in->local], need);
         }
     }
 }
 
 static int32_t rows_made(const instance *state, const tensor *t)
 {
-    int32_t number = t->maker - groups[state->group].first_stage;
+    int32_t number = t->producer - groups[state->group].first_stage;
     if ((number < 0) || (number >= groups[state->group].stages)) {
         return t->height;
     }
-    return made_by(&stages[t->maker], state->fired[number]);
+    return rows_after(&stages[t->producer], state->fired[number]);
 }
 
 /* The first row of a source that a stage still needs. */
@@ -112,7 +114,7 @@ static int32_t next_stage(const instance *state, int32_t asking, queue *q)
                 q->waiting[q->count] = (uint16_t)next;
                 q->count++;
             }
-            next = source->maker;
+            next = source->producer;
             s = &stages[next];
             find_ranges(s, state->fired[next - groups[state->group].first_stage], found);
             number = 0;
@@ -124,7 +126,7 @@ static int32_t next_stage(const instance *state, int32_t asking, queue *q)
 }
 
 /* Move what is still needed of the staged rows into their line. */
-static void settle(instance *state, int32_t tensor_number, range rows, int32_t offset)
+static void flush_rows(instance *state, int32_t tensor_number, range rows, int32_t offset)
 {
     const tensor *t = &tensors[tensor_number];
     int32_t row = larger(rows.first, first_needed(state, t, rows_made(state, t)));
@@ -143,13 +145,13 @@ static void forget_staged(instance *state)
     state->staged_offset = 0;
 }
 
-static void settle_staged(instance *state)
+static void flush_staged(instance *state)
 {
     range rows = {0, 0};
     rows.first = state->staged_first;
     rows.end = state->staged_end;
     if (state->staged >= 0) {
-        settle(state, state->staged, rows, state->staged_offset);
+        flush_rows(state, state->staged, rows, state->staged_offset);
     }
     forget_staged(state);
 }
@@ -165,20 +167,20 @@ static int is_read(const stage *s, const tensor *t)
     return 0;
 }
 
-static void work(const run *r, const element *row)
+static void compute_stage(const run *r, const element *row)
 {
     const stage *s = r->stage;
     const layer *last;
     range columns = {0, 0};
     columns.end = s->result->width;
-    if (s->course == ARRIVING) {
+    if (s->mode == ARRIVING) {
         view out = tensor_view(r, s->result);
         if (row != NULL) {
             TAKE_ROW(row_at(&out, r->firing), row, s->result->stride);
         }
         return;
     }
-    if (HAS_COPIES && (s->course == COPIED)) {
+    if (HAS_COPIES && (s->mode == COPIED)) {
         view from = tensor_view(r, s->sources[0].source);
         view to = tensor_view(r, s->result);
         int32_t place;
@@ -187,14 +189,14 @@ static void work(const run *r, const element *row)
         }
         return;
     }
-    if (HAS_TILES && (s->course == BY_TILES)) {
+    if (HAS_TILES && (s->mode == BY_TILES)) {
         WORK_TILES(r);
         return;
     }
     last = &s->layers[s->layer_count - 1];
-    if (s->course == INTO_SUMS) {
+    if (s->mode == INTO_SUMS) {
         last->compute(r, last, r->ranges[1], columns);
-    } else if ((s->layer_count > 1) && (s->course != BY_CHANNELS)) {
+    } else if ((s->layer_count > 1) && (s->mode != BY_CHANNELS)) {
         SWEEP(r);
     } else {
         last->compute(r, last, r->ranges[s->layer_count - 1], columns);
@@ -270,14 +272,15 @@ static void give_copies(const run *r)
     }
 }
 
-INLINED static void fire(instance *state, int32_t number, const element *row)
+/* One firing of a stage: choose the rows, compute them, keep in lines what is still needed. */
+INLINED static void fire_stage(instance *state, int32_t number, const element *row)
 {
     range found[MOST_RANGES];
     const group *g = &groups[state->group];
     const stage *s = &stages[number];
     int32_t firing = state->fired[number - g->first_stage];
-    int32_t made = made_by(s, firing);
-    int32_t rows = made_by(s, firing + 1) - made;
+    int32_t made = rows_after(s, firing);
+    int32_t rows = rows_after(s, firing + 1) - made;
     int32_t bottom = 0;
     int32_t staged;
     int is_bottom = 0;
@@ -285,7 +288,7 @@ INLINED static void fire(instance *state, int32_t number, const element *row)
     run r;
     FIND_COPIES(state, s);
     if ((state->staged >= 0) && !is_read(s, tensor_at(state->staged))) {
-        settle_staged(state);
+        flush_staged(state);
     }
     staged = state->staged;
     before.first = state->staged_first;
@@ -321,13 +324,13 @@ INLINED static void fire(instance *state, int32_t number, const element *row)
     }
     r.strips = g->pool + bottom;
     PROFILE_BEGIN((int)number);
-    work(&r, row);
+    compute_stage(&r, row);
     GIVE_COPIES(&r);
     PROFILE_END((int)number);
     YIELD();
     state->fired[number - g->first_stage]++;
     if (staged >= 0) {
-        settle(state, staged, before, r.read.offset);
+        flush_rows(state, staged, before, r.read.offset);
     }
     set_staged(state, &r, is_bottom);
 }
@@ -421,11 +424,11 @@ static int advance(instance *state, const element *row, int32_t end)
                 last = (int32_t)q.waiting[q.count];
             }
             last = next_stage(state, last, &q);
-            if ((stages[last].course == ARRIVING) && !next) {
+            if ((stages[last].mode == ARRIVING) && !next) {
                 return 0;
             }
-            fire(state, last, next);
-            if (stages[last].course == ARRIVING) {
+            fire_stage(state, last, next);
+            if (stages[last].mode == ARRIVING) {
                 next = NULL;
             }
         }
@@ -445,7 +448,7 @@ static int advance_in_order(instance *state, const element *row, int32_t end)
     while (state->turn < TURNS) {
         const turns *t = &all_turns[state->turn];
         int32_t number = order[t->first + state->place];
-        if ((stages[number].course == ARRIVING) && !row) {
+        if ((stages[number].mode == ARRIVING) && !row) {
             return 0;
         }
         while (number >= (groups[state->group].first_stage + groups[state->group].stages)) {
@@ -457,8 +460,8 @@ static int advance_in_order(instance *state, const element *row, int32_t end)
         if ((int32_t)state->group >= end) {
             return 1;
         }
-        fire(state, number, row);
-        if (stages[number].course == ARRIVING) {
+        fire_stage(state, number, row);
+        if (stages[number].mode == ARRIVING) {
             row = NULL;
         }
         state->place++;

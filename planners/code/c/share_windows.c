@@ -29,11 +29,11 @@ static void sum_parts(const run *r, const layer *l, range rows, range columns)
     under.height = l->inputs[0].source->height;
     under.width = in.width;
     for (y = rows.first; y < rows.end; y++) {
-        look_down(&under, &c.at, &in, y);
+        locate_rows(&under, &c.at, &in, y);
         for (x = columns.first; x < columns.end; x++) {
             element *place = row_at(&out, y) + column_at(&out, x);
             int32_t at = (((y - rows.first) * l->result->width) + x) * c.group_filters;
-            look_across(&under, &c.at, &in, x, 0);
+            locate_columns(&under, &c.at, &in, x, 0);
             sum_part(r, &c, &under, at, is_last ? place : NULL);
             if (is_last != 0) {
                 finish(l, place, c.group_filters, 0, x);

@@ -27,7 +27,7 @@ static int32_t share_within(const view *in, const sliced *p, range share)
 static void sweep_parts(const run *r)
 {
     const stage *s = r->stage;
-    const sliced *p = (s->course == BY_PARTS) ? s->layers[0].parameters : NULL;
+    const sliced *p = (s->mode == BY_PARTS) ? s->layers[0].parameters : NULL;
     int32_t parts = p ? p->parts : 1;
     run each = *r;
     for (each.part = 0; each.part < parts; each.part++) {

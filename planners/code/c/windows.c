@@ -33,7 +33,7 @@ static range taps_at(const window *w, int32_t axis, int32_t place, int32_t limit
                        w->taps[axis], limit + smaller(w->beyond[axis], 0));
 }
 
-static int32_t tapped(const window *w, int32_t axis, int32_t place, int32_t tap)
+static int32_t tap_position(const window *w, int32_t axis, int32_t place, int32_t tap)
 {
     return (place * w->stride[axis]) - w->before[axis] + (tap * w->dilation[axis]);
 }
@@ -64,14 +64,14 @@ static int32_t source_of(const window *w, int32_t axis, int32_t place, int32_t t
     return from / w->stride[axis];
 }
 
-static void look_down(footprint *f, const window *w, const view *in, int32_t y)
+static void locate_rows(footprint *f, const window *w, const view *in, int32_t y)
 {
     int32_t tap;
     int32_t row;
     int32_t place;
     f->y = y;
     f->down = taps_at(w, 0, y, f->height);
-    row = tapped(w, 0, y, f->down.first);
+    row = tap_position(w, 0, y, f->down.first);
     place = (row - in->origin) % in->rows;
     for (tap = f->down.first; tap < f->down.end; tap++) {
         f->rows[tap] = in->base + (place * in->stride);
@@ -87,9 +87,9 @@ static void look_down(footprint *f, const window *w, const view *in, int32_t y)
 }
 
 /* skip: channels of the input before the first that is read. */
-static void look_across(footprint *f, const window *w, const view *in, int32_t x, int32_t skip)
+static void locate_columns(footprint *f, const window *w, const view *in, int32_t x, int32_t skip)
 {
-    int32_t column = tapped(w, 1, x, 0);
+    int32_t column = tap_position(w, 1, x, 0);
     f->x = x;
     f->across = taps_at(w, 1, x, f->width);
     f->bend = f->across.end;
@@ -97,7 +97,7 @@ static void look_across(footprint *f, const window *w, const view *in, int32_t x
     f->before = f->behind;
     f->step = w->dilation[1] * in->place;
     if (in->columns != 0) {
-        int32_t first = tapped(w, 1, x, f->across.first);
+        int32_t first = tap_position(w, 1, x, f->across.first);
         int32_t rest;
         f->before -= first / in->columns * in->columns * in->place;
         f->behind = f->before - (in->columns * in->place);
@@ -117,17 +117,17 @@ static int32_t column_under(const footprint *f, int32_t tap)
 
 /* The same at the next place, where `x` was the one before: whole windows of a row that is no ring follow
    one another. */
-static void look_further(footprint *f, const window *w, const view *in, int32_t x, int32_t skip)
+static void locate_next_columns(footprint *f, const window *w, const view *in, int32_t x, int32_t skip)
 {
-    int32_t column = tapped(w, 1, x, 0);
+    int32_t column = tap_position(w, 1, x, 0);
     if (!in->columns && (f->across.first == 0) && (f->across.end == w->taps[1]) && (column >= 0) &&
-        (tapped(w, 1, x, w->taps[1] - 1) < (f->width + smaller(w->beyond[1], 0)))) {
+        (tap_position(w, 1, x, w->taps[1] - 1) < (f->width + smaller(w->beyond[1], 0)))) {
         f->x = x;
         f->behind = (FROM_LEFT(in, column) * in->place) + skip;
         f->before = f->behind;
         return;
     }
-    look_across(f, w, in, x, skip);
+    locate_columns(f, w, in, x, skip);
 }
 
 /* What makes some channels of a place of what lies under a window, by the layer's own numbers, which
@@ -162,7 +162,7 @@ INLINED static void make_windows(const run *r, const layer *l, range rows, range
         element *row = row_at(&out, y);
         /*@ split y < 1; */ /*@ split y < 2; */ /*@ split y < top; */
         /*@ split y <= bottom; */ /*@ split y <= bottom + 1; */ /*@ split y <= bottom + 2; */
-        look_down(&under, w, &in, y);
+        locate_rows(&under, w, &in, y);
         under.across.end = -1;
         under.across.first = -1;
         for (x = columns.first; x < columns.end; x++) {
@@ -170,7 +170,7 @@ INLINED static void make_windows(const run *r, const layer *l, range rows, range
             /*@ split x < 1; */ /*@ split x < 2; */ /*@ split x < left; */
             /*@ split x <= right; */ /*@ split x <= right + 1; */ /*@ split x <= right + 2; */
             /*@ split under.across.first; */ /*@ split under.across.end; */
-            look_further(&under, w, &in, x, skip);
+            locate_next_columns(&under, w, &in, x, skip);
             make(numbers, &under, place, channels);
             finish(l, place, count, channels.first, x);
             /*@ merge x < 1; */ /*@ merge x < 2; */ /*@ merge x < left; */

@@ -14,7 +14,7 @@ from cnn2csdf.network import Layer
 from cnn2csdf.quantized_layers import stored_as
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
-from planners.code.c_text import identifier
+from planners.code.c_text import identifier, short_lines
 from planners.code.initialisers import structures_of
 from planners.code.interface import reserved
 from planners.code.kernel_files import INLINED
@@ -194,7 +194,8 @@ class _ProgramWriter:
             for port in (*self.inputs, *self.outputs)
         )
         described = f"{comment(self.network.name)}: inference in {self.plan.arena_bytes} bytes."
-        return with_checksum(f"""/* {described} */
+        return with_checksum(
+            short_lines(f"""/* {described} */
 #ifndef {capitals}_H
 #define {capitals}_H
 
@@ -223,8 +224,8 @@ typedef struct {{
    state. Each instance has an arena and a state of its own. */
 {init_declared(name, ["arena"])}
 
-/* Work a frame. Tensors lie row by row, in a row column by column, the channels of a place side by
-   side; tensors that are no feature maps as they are. */
+/* Run the network on a frame. Tensors lie row by row, in a row column by column, the channels of
+   a place side by side; tensors that are no feature maps as they are. */
 {name}_status {name}_run({self._parameters});
 
 #ifdef __cplusplus
@@ -233,6 +234,7 @@ typedef struct {{
 
 #endif
 """)
+        )
 
     def _source(self, wanted: set[str]) -> str:
         name = self.name
@@ -274,7 +276,7 @@ typedef struct {{
 {after}    return status;
 }}""",
         ]
-        return "\n\n".join(piece for piece in pieces if piece) + "\n"
+        return short_lines("\n\n".join(piece for piece in pieces if piece)) + "\n"
 
 
 def prologue(name: str, calls: WayCalls, types: str) -> str:

@@ -2,6 +2,7 @@
 
 import re
 
+from planners.code.c_text import short_lines
 from planners.code.initialisers import split_values, structures_of
 from planners.code.library import library
 from planners.code.parts import INTEGERS
@@ -63,6 +64,19 @@ def test_a_field_of_reals_beside_integers_has_the_name_that_its_part_has_there()
     assert INT8.designated("slicing", "{{0}, {1}}") == "{.start = {0}, .step = {1}}"
     of_reals = INT8.designated("slicing_of_reals", "{{0}, {1}}")
     assert of_reals == "{.start = {0}, .step_of_reals = {1}}"
+
+
+def test_heads_of_functions_have_at_most_100_columns():
+    parameters = ", ".join(f"const int8_t *a_long_parameter_{i}" for i in range(4))
+    head = f"net_status net_run(net_state *state, {parameters});"
+    short = short_lines(f"/* {'x' * 120} */\n{head}\nint a;")
+    assert max(map(len, short.splitlines()[1:])) <= 100
+    assert re.sub(r"\s+", " ", short) == re.sub(r"\s+", " ", f"/* {'x' * 120} */ {head} int a;")
+    text = library(small(), planned(small()), name="a" * 20).files
+    for path in (f"include/{'a' * 20}.h", f"src/{'a' * 20}.c"):
+        heads = [line for line in text[path].splitlines() if line.startswith(("static", "a" * 20))]
+        assert heads
+        assert max(map(len, heads)) <= 100
 
 
 def test_a_pointer_to_a_function_is_a_field():
