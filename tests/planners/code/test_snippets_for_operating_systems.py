@@ -157,7 +157,7 @@ static void *other_core(void *nothing)
 def programs():
     """The programs of the page, by the first header that they include."""
     section = PAGE.read_text().partition("## Memory under an operating system")[2]
-    blocks = re.findall(r"^```c\n(.*?)^```$", section.partition("\n## ")[0], re.M | re.S)
+    blocks = re.findall(r"^```text\n(.*?)^```$", section.partition("\n## ")[0], re.M | re.S)
     return {re.search(r'#include [<"](.+?)[>"]', block)[1]: block for block in blocks}
 
 
