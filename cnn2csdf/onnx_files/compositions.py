@@ -245,7 +245,11 @@ def _matrix_product(node: OnnxNode, values: GraphValues) -> list[OnnxNode] | Non
     is_product = set(lead + rows + inner) == left and set(lead + inner + columns) == right
     if not (is_product and inner and rows and columns):
         return None
-    if values.is_static(names[0]) or (lead and (len(rows) > 1 or values.is_static(names[1]))):
+    is_trained = values.is_static(names[1])
+    if values.is_static(names[0]) or (lead and (len(rows) > 1 or is_trained)):
+        return None
+    # Sums over rows and columns of two maps need no whole map: a layer adds them row by row.
+    if len(inner) > 1 and not is_trained:
         return None
     steps = _Composition(node, values)
 

@@ -131,3 +131,9 @@ def test_a_sequence_with_frames_first_is_no_batch(kind, tmp_path):
     model = one_node(kind, *weights, inputs={"x": (9, 1, 5)}, hidden_size=6)
     result, expected = outputs(model, {"x": numbers((9, 1, 5), 4)}, tmp_path)
     np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_sum_over_the_pixels_of_two_maps_stays_a_layer_that_adds_rows(tmp_path):
+    model = one_node("Einsum", inputs={"x": MAPS, "z": (1, 6, 3, 5)}, equation="bchw,bdhw->bcd")
+    layers = read_onnx(saved(model, tmp_path)).network.layers
+    assert [layer.operator.in_words() for layer in layers[2:-1]] == ["einsum chw,dhw->cd"]
