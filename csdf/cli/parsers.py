@@ -1,8 +1,8 @@
-"""How commands are parsed: one shape of help, and options that mean the same in all of them.
+"""Argument parsers of the commands: one form of help, and the options that several commands share.
 
-What an argument takes is said by its metavar: FILE, or MODEL, which is a file too, or one of the
-words that `takes_words` says. The completion of shells rests on that. How exact an answer has to
-be, as an option. The memory of a device as options: RAM for buffers, flash for parameters.
+The metavar of an argument determines its type: FILE, MODEL (a file too), or one of the words that
+`takes_words` lists; shell completion is derived from it. Shared options are the accuracy of an
+answer and the memory of a device: RAM for buffers, flash for parameters.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A graph with parameters at many values: period, least storage, deadlock, and formulas of them.
+"""Sweep of graph parameters: period, minimum storage or deadlock at every value, and formulas.
 
-Every value in the range is computed by itself, exactly. A formula is looked for afterwards and holds at
-all of them, so its proof is the list; it says nothing beyond its range. Where one parameter stands in
-durations alone, and they grow with it linearly, the period between any two values is known from
-`csdf.analysis.parametric`, and the range may be as long as one likes.
+Every value in the range is computed separately and exactly. A formula is fitted afterwards and
+checked at all values of the range; it claims nothing beyond the range. If one parameter occurs in
+durations alone, and they grow linearly with it, the period between any two values follows from
+`csdf.analysis.parametric`, so the range may have any length.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""Biconnected components of a graph; its minimum live storage is the sum over them.
+"""Biconnected components of a graph: its minimum live storage is the sum over the components.
 
-Where a graph is stuck, each actor waits for a neighbour, for tokens or for space, and some of them in a
-circle. A circle without repetition stays inside one block: a largest set of channels in which any two
-lie on a common undirected cycle. Alone, that block reaches the same state and is stuck too. So a graph
-is live if and only if every block is, and the smallest storage without deadlock is the sum over the
-blocks. (For a period this does not hold: critical cycles may pass an actor twice.)
+In a deadlock each actor waits for a neighbour, for tokens or for space, so some actors wait for
+each other in a cycle. A simple cycle lies inside one component: a maximal set of channels in
+which any two lie on a common simple undirected cycle. On its own, the component reaches the same
+state and deadlocks too. Hence a graph is live if and only if every component is, and the minimum
+storage without deadlock is the sum over the components. This does not hold for a period: critical
+cycles may pass an actor twice.
 
-Source of the decomposition: Hopcroft, Tarjan, Efficient algorithms for graph manipulation,
-CACM 16(6), 1973.
+Source of the decomposition: Hopcroft, Tarjan, Efficient algorithms for graph manipulation, CACM
+16(6), 1973.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Reader of hls4ml projects with io_stream: functions and streams in the C++ become a design.
+"""Reader of hls4ml projects with io_stream: from their C++ to a design of layers and FIFOs.
 
-The C++ is made from templates, so it is read as text. A word is a pixel with all its channels. Words
-are ordered by the loops in nnet_utils; what the loops cost is known where they have an interval
-(strategy Latency), and assumed elsewhere.
+hls4ml generates the C++ from templates, so it is read as text, without a compiler. A word of a
+FIFO is a pixel with all its channels. The order of words follows from the loops in nnet_utils.
+The cycles of a loop are exact if it has an initiation interval (strategy Latency), and an
+assumption otherwise.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Layers in RTL of the FINN library, from the handshakes of the Verilog.
+"""Event sequences of the RTL layers of the FINN library, derived from the handshakes in their Verilog.
 
-Inner registers that wait for nothing outside are eliminated from the recurrences, so what is left
-are the events at the ports; R is a word read, W a word written. The page docs/fifo.md has the table.
+Registers inside a layer that never wait for a port are eliminated from the recurrences, so the
+remaining events are those at the ports: R reads a word, W writes a word. The page docs/fifo.md
+has the table of layers.
 """
 
 from __future__ import annotations
