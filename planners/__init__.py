@@ -50,11 +50,11 @@ if TYPE_CHECKING:
     from planners.order.firings import firing_graph as firing_graph
     from planners.order.lifetimes import tensor_lifetimes as tensor_lifetimes
     from planners.order.order_plan import OrderPlan as OrderPlan
-    from planners.order.problem import Alternative as Alternative
     from planners.order.problem import OrderProblem as OrderProblem
     from planners.order.problem import ReusePrice as ReusePrice
     from planners.order.problem import Step as Step
-    from planners.order.reuse import ReusePlan as ReusePlan
+    from planners.order.problem import StepAlternative as StepAlternative
+    from planners.order.reuse import PricedOrder as PricedOrder
     from planners.order.reuse import plan_reuse as plan_reuse
     from planners.order.search import plan_order as plan_order
     from planners.order.training import training_graph as training_graph

@@ -45,7 +45,7 @@ class WindowedOperator(Operator):
         return lambda row: rows.covered((row, row + 1))
 
 
-class SlidingWindow(WindowedOperator):
+class WindowOfRows(WindowedOperator):
     """A windowed operator that is defined for windows of any size, and for turned maps."""
 
     __slots__ = ()
@@ -83,7 +83,7 @@ class WindowsOfChannels(WindowedOperator):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Convolution(SlidingWindow):
+class Convolution(WindowOfRows):
     """Filters that slide over the feature maps; depthwise where groups equals the channels.
 
     block: of one that is a product of matrices in the file, how many products of real numbers its
@@ -300,7 +300,7 @@ class TransposedConvolution(Operator):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pooling(SlidingWindow, WindowsOfChannels):
+class Pooling(WindowOfRows, WindowsOfChannels):
     """The largest or the mean element under a window, for each feature map on its own.
 
     rounds_up: whether halves of means of integers in fixed point go up, as those of unsigned

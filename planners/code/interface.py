@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cnn2csdf.network import Network
 from planners.code.c_text import MACROS, unlike
-from planners.code.ports import LibraryPort, Ports
+from planners.code.ports import LibraryPort, LibraryPorts
 from planners.code.schedule import Schedule
 from planners.code.status import checks_defined, init_defined, require, require_state
 from planners.plan.plan import Memory
@@ -62,7 +62,7 @@ class Interface:
     network: Network
     schedule: Schedule
     streamed_input: str | None
-    ports: Ports
+    ports: LibraryPorts
 
     @property
     def inputs(self) -> Sequence[LibraryPort]:

@@ -55,7 +55,7 @@ class LibraryPort:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
+class LibraryPorts:
     """The inputs and outputs of a library, and their C.
 
     halves_to_even: as quantisation rounds halves; otherwise away from zero. in_integers: whether the

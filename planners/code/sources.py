@@ -40,7 +40,7 @@ from planners.code.parts import (
     mentioned,
     used,
 )
-from planners.code.ports import LibraryPort, Ports
+from planners.code.ports import LibraryPort, LibraryPorts
 from planners.code.prologue import MacroWriter
 from planners.code.schedule import PersistentAccumulators, Schedule
 from planners.code.unsigned_as_signed import SIGNED, as_signed, can_change_in_place
@@ -184,7 +184,7 @@ class _SourceWriter:
         self.outputs = [
             self._port(output, self._result(output), taken) for output in self.network.outputs
         ]
-        self.ports = Ports(
+        self.ports = LibraryPorts(
             library=self.name,
             inputs=self.inputs,
             outputs=self.outputs,

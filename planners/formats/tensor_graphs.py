@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from csdf.errors import InvalidGraph, UnreadableFile
 from csdf.io.json_value import JsonValue
-from planners.order.problem import Alternative, OrderProblem, ReusePrice, Step
+from planners.order.problem import OrderProblem, ReusePrice, Step, StepAlternative
 
 # Operators that compute each element from the elements at the same place.
 ELEMENTWISE = frozenset(("Add", "Sub", "Mul", "Relu", "Sigmoid", "Tanh", "HardSwish"))
@@ -138,7 +138,7 @@ def _positions(node: JsonValue) -> tuple[int, int | None]:
 
 def _alternatives(
     node: JsonValue, reads: tuple[str, ...], writes: tuple[str, ...], sizes: dict[str, int]
-) -> tuple[Alternative, ...]:
+) -> tuple[StepAlternative, ...]:
     """Return the implementations of a node, each with what it does not say from the node."""
     if "alternatives" not in node.value:
         return ()
@@ -153,7 +153,7 @@ def _alternatives(
                 raise value["bytes"].refusal("expected an object with the bytes of each output")
             written_sizes = {writes[0]: value["bytes"].natural()}
         alternatives.append(
-            Alternative(
+            StepAlternative(
                 reads=_names(value, "inputs", sizes) if "inputs" in value.value else reads,
                 sizes=written_sizes,
                 scratch=_natural(value, "scratch"),

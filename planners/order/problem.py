@@ -16,7 +16,7 @@ from planners.kernels import order_states as kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alternative:
+class StepAlternative:
     """An implementation of a step: tensors it reads, bytes of each tensor it writes, and its price.
 
     scratch: further bytes while the step runs. price: in any unit, such as multiply-accumulates.
@@ -44,7 +44,7 @@ class Step:
     scratch: int = 0
     earliest: int = 0
     latest: int | None = None
-    alternatives: tuple[Alternative, ...] = ()
+    alternatives: tuple[StepAlternative, ...] = ()
 
 
 class ReusePrice(NamedTuple):

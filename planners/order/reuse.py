@@ -36,7 +36,7 @@ class ReuseWhy(Why):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReusePlan:
+class PricedOrder:
     """An order, an arena, and the pairs of tensors that share bytes at a price.
 
     problem: the buffers of the order; pairs that are not paid for conflict. price: of alternatives and
@@ -67,7 +67,7 @@ class ReusePlan:
 @public
 def plan_reuse(
     graph: OrderProblem, *, price_limit: int | None = None, budget: Budget = None
-) -> ReusePlan:
+) -> PricedOrder:
     """Return order and arena of the fewest bytes, then of the lowest price, within a price limit.
 
     Two tensors of `graph.reuse_prices` that are not live together share bytes only where their price
@@ -93,7 +93,7 @@ def plan_reuse(
         status, reason = Status.FEASIBLE, because(ReuseWhy.NOT_ALL, bound=bound)
         if end is not None:
             reason = because(ReuseWhy.ENDED, end=end, bound=bound)
-    return ReusePlan(
+    return PricedOrder(
         order=replace(free, order=best.order),
         problem=best.problem,
         arena=best.arena,

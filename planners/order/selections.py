@@ -13,7 +13,7 @@ from csdf.status import Reason
 from csdf.time_limit import Progress, Stop
 from planners.order.heuristics import file_order
 from planners.order.order_plan import OrderPlan
-from planners.order.problem import Alternative, OrderProblem, Step, peak_of
+from planners.order.problem import OrderProblem, Step, StepAlternative, peak_of
 from planners.order.timed import earliest_deadline_first, in_windows, windows_of
 
 Selection = tuple[int, ...]  # the number of the alternative of each step that has some
@@ -21,7 +21,7 @@ Allowed = tuple[tuple[int, ...], ...]  # numbers of alternatives among which a p
 PASSES = 3  # over all steps of the descent from the first selections
 
 
-class Choice(NamedTuple):
+class SelectedOrder(NamedTuple):
     """An alternative of each step, and an order with them; the lower peak is better, then the price."""
 
     peak: int
@@ -63,7 +63,7 @@ class SelectionSearch:
         self._unproved: list[int] = []
         self._parts = 0
         self._end: Reason | None = None  # of the search of the last part
-        self.best: Choice | None = None
+        self.best: SelectedOrder | None = None
         least = sum(min(option.price for option in step.alternatives) for step in self._steps)
         if price_limit is not None and least > price_limit:
             raise InvalidGraph(
@@ -111,7 +111,7 @@ class SelectionSearch:
         bound = max(bound, plan.lower_bound)
         if all(len(numbers) == 1 for numbers in allowed):
             selection = tuple(number for (number,) in allowed)
-            self._offer(Choice(plan.peak, price, plan.order, selection))
+            self._offer(SelectedOrder(plan.peak, price, plan.order, selection))
             if plan.gap:
                 self._unproved.append(bound)
             return
@@ -122,14 +122,14 @@ class SelectionSearch:
         self._parts += 1
         heappush(self._waiting, _Part(bound, price, self._parts, allowed))
 
-    def _options(self, allowed: Allowed) -> list[list[Alternative]]:
+    def _options(self, allowed: Allowed) -> list[list[StepAlternative]]:
         """The alternatives of each step among which a part chooses."""
         return [
             [step.alternatives[number] for number in numbers]
             for step, numbers in zip(self._steps, allowed, strict=True)
         ]
 
-    def _by_name(self, options: list[list[Alternative]]) -> dict[str, list[Alternative]]:
+    def _by_name(self, options: list[list[StepAlternative]]) -> dict[str, list[StepAlternative]]:
         return {step.name: row for step, row in zip(self._steps, options, strict=True)}
 
     def _bytes(self, place: int, number: int) -> int:
@@ -159,7 +159,7 @@ class SelectionSearch:
             for place, numbers in enumerate(allowed)
         )
 
-    def _offer(self, choice: Choice) -> None:
+    def _offer(self, choice: SelectedOrder) -> None:
         if self.best is None or choice < self.best:
             self.best = choice
 
@@ -175,7 +175,7 @@ class SelectionSearch:
         if not in_windows(windows_of(ranked), numbers):
             return
         repaired = tuple(ranked.named(numbers))
-        self._offer(Choice(peak_of(problem, repaired), price, repaired, selection))
+        self._offer(SelectedOrder(peak_of(problem, repaired), price, repaired, selection))
 
     def _descend(self, order: Sequence[str]) -> None:
         """Change alternatives of the best selection, step by step, to a lower peak or price."""
@@ -207,7 +207,9 @@ def _can_be_timed(problem: OrderProblem) -> bool:
     return not problem.has_times or earliest_deadline_first(windows_of(problem)) is not None
 
 
-def relaxation(problem: OrderProblem, options: Mapping[str, Sequence[Alternative]]) -> OrderProblem:
+def relaxation(
+    problem: OrderProblem, options: Mapping[str, Sequence[StepAlternative]]
+) -> OrderProblem:
     """Return a problem without alternatives whose least peak no selection of these options is below.
 
     With a single option for each step, it is the problem with these alternatives. A result in place is

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from csdf.arguments import public
 from csdf.errors import InvalidGraph
-from planners.order.problem import Alternative, OrderProblem, Step
+from planners.order.problem import OrderProblem, Step, StepAlternative
 
 MOST_ALTERNATIVES = 64  # of a backward step
 
@@ -120,7 +120,7 @@ class _Training:
         )
         choices = list(product(*(self._sources(tensor) for tensor in saved)))[:MOST_ALTERNATIVES]
         options = [
-            Alternative(
+            StepAlternative(
                 reads=tuple(
                     dict.fromkeys((gradient, *(t for source in row for t in source.reads)))
                 ),

@@ -23,7 +23,7 @@ LONGEST = 64  # frames of a sequence, each of about 20 layers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Steps:
+class _RecurrentLayers:
     """Adds layers of floating point before the output of a node."""
 
     node: TfliteNode
@@ -73,7 +73,7 @@ def add_hybrid_lstm(
     firsts: indices of the first matrix, recurrent matrix and bias among the inputs. states: indices of
     the hidden state and the cells where they stay from invocation to invocation.
     """
-    steps, source = _Steps(node=node, assembly=assembly), assembly.source(node, 0)
+    steps, source = _RecurrentLayers(node=node, assembly=assembly), assembly.source(node, 0)
     frames, elements = assembly.builder.shape(source).dims
     if frames > LONGEST:
         raise refusal(node, f"weights of int8 for {frames} frames; at most {LONGEST}")
@@ -111,7 +111,7 @@ def add_hybrid_lstm(
         assembly.state_after(before[1], op.Identity(), [cell])
 
 
-def _next_cell(steps: _Steps, sums: str, cell: str, units: int, limit: float) -> str:
+def _next_cell(steps: _RecurrentLayers, sums: str, cell: str, units: int, limit: float) -> str:
     """Add what the gates let pass of the cells and of the frame; cell: empty for zeros."""
     places = {gate: place for place, gate in enumerate(CELL_GATES)}
 
@@ -151,7 +151,12 @@ def _gates(node: TfliteNode, assembly: TfliteAssembly, first: int) -> Trained:
 
 
 def _product(
-    steps: _Steps, source: str, matrix: Trained, bias: Sequence[Trained], *, has_offset: bool
+    steps: _RecurrentLayers,
+    source: str,
+    matrix: Trained,
+    bias: Sequence[Trained],
+    *,
+    has_offset: bool,
 ) -> str:
     """Add the product of a vector and a matrix, of int8 or of floating point."""
     units, types = len(matrix.array), matrix.stored.quantization
@@ -170,7 +175,7 @@ def add_real_svdf(
 
     state: index of the features of earlier frames, where they stay from invocation to invocation.
     """
-    steps, source = _Steps(node=node, assembly=assembly), assembly.source(node, 0)
+    steps, source = _RecurrentLayers(node=node, assembly=assembly), assembly.source(node, 0)
     matrix = assembly.trained(node, 1, "matrix", assembly.constant(node, 1))
     times = _real(assembly, node, 2)
     filters, places = times.shape

@@ -19,7 +19,7 @@ from planners.order.firings import firing_graph
 from planners.order.lifetimes import tensor_lifetimes
 from planners.order.order_plan import OrderPlan
 from planners.order.problem import OrderProblem
-from planners.order.reuse import ReusePlan, plan_reuse
+from planners.order.reuse import PricedOrder, plan_reuse
 from planners.order.search import EFFORT, plan_order
 
 DATAFLOW = (".xml", ".pi", ".scenario")  # of files of dataflow graphs, as well as .json
@@ -33,7 +33,7 @@ class AskedOrder:
         graph = _read(options)
         stop = stop_after(options.time_limit, f"{graph.name}: searching the order of least peak")
         limit, budget = options.price_limit, stop.part(effort=EFFORT)
-        self._reuse: ReusePlan | None = None
+        self._reuse: PricedOrder | None = None
         try:
             if graph.reuse_prices:
                 self._reuse = plan_reuse(graph, price_limit=limit, budget=budget)
@@ -87,7 +87,7 @@ def _read(options: argparse.Namespace) -> OrderProblem:
     )
 
 
-def _reuse_in_words(reuse: ReusePlan) -> list[str]:
+def _reuse_in_words(reuse: PricedOrder) -> list[str]:
     """Return the lines of what is paid for pairs of tensors that share bytes."""
     pairs = ", ".join(f"{pair.first} and {pair.second}" for pair in reuse.paid) or "none"
     peak = f"{bytes_in_words(reuse.arena.peak)} ({answers.counted(reuse.arena.peak, 'byte')})"

@@ -6,7 +6,7 @@ from functools import cache
 from itertools import combinations, permutations, product
 
 from planners.order.lifetimes import tensor_lifetimes
-from planners.order.problem import Alternative, OrderProblem, ReusePrice, Step
+from planners.order.problem import OrderProblem, ReusePrice, Step, StepAlternative
 
 
 def random_problem(seed, most_steps=9):
@@ -72,7 +72,7 @@ def with_alternatives(problem, seed):
     for name in choose.sample(list(steps), min(3, len(steps))):
         step = steps[name]
         alternatives = tuple(
-            Alternative(
+            StepAlternative(
                 reads=tuple(tensor for tensor in step.reads if choose.random() < 0.8),
                 sizes={
                     tensor: choose.choice((problem.sizes[tensor], 0, 4, 12))

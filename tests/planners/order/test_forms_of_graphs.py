@@ -10,7 +10,7 @@ from csdf.time_limit import Stop
 from planners.arena.allocation import plan_arena
 from planners.arena.checker import check_plan
 from planners.order.lifetimes import tensor_lifetimes
-from planners.order.problem import Alternative, OrderProblem, ReusePrice, Step, peak_of
+from planners.order.problem import OrderProblem, ReusePrice, Step, StepAlternative, peak_of
 from planners.order.reuse import plan_reuse
 from planners.order.search import plan_order
 from tests.planners.order.graphs import (
@@ -90,8 +90,8 @@ def test_alternatives_of_steps_at_positions_get_the_least_peak_of_all_selections
 
 def kept_or_recomputed():
     """A map of 100 bytes that the last step reads again, or computes again from 10 bytes."""
-    kept = Alternative(reads=("end", "map"), sizes={"result": 5})
-    again = Alternative(reads=("end", "image"), sizes={"result": 5}, scratch=100, price=7)
+    kept = StepAlternative(reads=("end", "map"), sizes={"result": 5})
+    again = StepAlternative(reads=("end", "image"), sizes={"result": 5}, scratch=100, price=7)
     return OrderProblem(
         name="kept",
         sizes={"image": 10, "map": 100, "wide": 300, "wider": 300, "end": 5, "result": 5},
@@ -124,7 +124,7 @@ def test_a_price_limit_below_the_least_price_is_refused():
         name="a",
         reads=("x",),
         writes=("y",),
-        alternatives=(Alternative(reads=("x",), sizes={"y": 1}, price=4),),
+        alternatives=(StepAlternative(reads=("x",), sizes={"y": 1}, price=4),),
     )
     problem = OrderProblem(name="dear", sizes={"x": 1, "y": 1}, steps=(step,), outputs=("y",))
     with pytest.raises(InvalidGraph, match="expected at least 4"):
