@@ -110,6 +110,10 @@ def test_nothing_but_the_result_where_nobody_looks(run, monkeypatch):
         (("analyze", "none.xml"), "none.xml: cannot be read: No such file or directory"),
         (("analyze",), "the following arguments are required: FILE; see csdf analyze --help"),
         (("analyse", "x.xml"), "there is no command 'analyse'; did you mean analyze?"),
+        (
+            ("-q", "analyze", "x.xml"),
+            "there is no command '-q'; options follow it: csdf COMMAND -q",
+        ),
     ],
 )
 def test_with_json_an_error_is_json_too(run, words, message):

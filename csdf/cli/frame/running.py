@@ -173,6 +173,8 @@ def _without_command(found: Found) -> int:
 
         near = get_close_matches(found.rest[0], names_known, 1)
         meant = f"did you mean {near[0]}?" if near else f"one of {', '.join(names_known)}"
+        if found.rest[0].startswith("-"):
+            meant = f"options follow it: {found.program} COMMAND {found.rest[0]}"
         refusal(found.program, f"there is no command {found.rest[0]!r}; {meant}")
         return UNUSABLE
     rows = (f"  {word:<12}{entries.purpose(entry)}" for word, entry in names_known.items())
