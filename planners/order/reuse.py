@@ -23,7 +23,7 @@ MOST_ARENAS = 400
 # Orders that are enumerated. Where a graph has more, the answer has the lower bound of live bytes.
 MOST_ORDERS = 5000
 MOST_STEPS = 40
-EFFORT_OF_AN_ARENA = 0.5  # seconds
+EFFORT_OF_AN_ARENA = 0.5  # processor seconds, counted as work
 
 
 class ReuseWhy(Why):
