@@ -1,6 +1,7 @@
-"""Result values of `fit`: plans of a network with their figures, and the verdict.
+"""Result values of a memory-fit analysis: plans with their RAM, MACs and time, and the verdict.
 
-They hold whether a network fits, the reason, and the traffic of plans in several memories.
+The central class is Fit: whether a network fits, the reason, the Pareto front of plans, and the
+slow-memory traffic of a plan in several memories.
 """
 
 from __future__ import annotations
@@ -42,11 +43,12 @@ PREDICTED_DIGITS = 4  # of a predicted time; the cycles an instruction takes are
 
 
 class GroupMode(Enum):
-    """Execution mode of a group.
+    """Execution mode of a fused group: layer by layer, in tiles with or without halo cache, or by rows.
 
-    WHOLE: layer by layer, on whole tensors. RECOMPUTED: tile by tile, each tile with its whole halo
-    recomputed, as in MAFAT. CACHED: tile by tile, each tile storing the halo of later tiles. ROWS: row
-    by row, in line buffers.
+    WHOLE: layer by layer, on whole tensors.
+    RECOMPUTED: tile by tile; each tile recomputes its whole halo, as in MAFAT.
+    CACHED: tile by tile; each tile stores the halo that later tiles read.
+    ROWS: row by row, in line buffers.
     """
 
     WHOLE = "whole"
@@ -56,10 +58,11 @@ class GroupMode(Enum):
 
 
 class ScratchCount(Enum):
-    """Scratch memory that is counted for a convolution in addition to its operands.
+    """Scratch memory of a convolution that is counted in addition to the operands.
 
-    IM2COL: the im2col matrix of one group of filters at a time, as Darknet allocates it and Farley and
-    Gerstlauer count. NONE: no scratch, as for a direct convolution.
+    IM2COL: the im2col matrix of one filter group at a time, as Darknet allocates the matrix and
+        Farley and Gerstlauer count it.
+    NONE: no scratch, as for a direct convolution.
     """
 
     IM2COL = "im2col"
@@ -106,11 +109,14 @@ class FitWhy(Why):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitMethod:
-    """A plan of a network in an arena, by one execution strategy.
+    """Memory plan of a network by one execution strategy, with its MACs and predicted time.
 
-    mac_ratio: multiply-accumulates of a frame, divided by those without recomputation. nanoseconds: of
-    a frame, predicted by a model of the platform; None without one. state_bytes: upper bound on the
-    execution state in C; 0 if only the arena counts.
+    name: execution strategy, such as "layer by layer".
+    plan: schedule and buffer offsets in the arena.
+    mac_ratio: MACs of a frame divided by the MACs without recomputation; 5/4 means 25% recomputed
+        MACs.
+    nanoseconds: predicted time of a frame; None without a platform.
+    state_bytes: upper bound on the bytes of the execution state in C; 0 if only the arena counts.
     """
 
     name: str
@@ -142,7 +148,10 @@ def method_of(
     *,
     counts_state: bool,
 ) -> FitMethod:
-    """Return the figures of a plan. counts_state: whether its execution state takes RAM, too."""
+    """Return a plan with its figures as a FitMethod.
+
+    counts_state: whether the execution state of the plan counts as RAM.
+    """
     return FitMethod(
         name=name,
         plan=plan,
@@ -155,10 +164,13 @@ def method_of(
 
 
 class Hop(NamedTuple):
-    """A hop compared with the whole window: its rows, the MACs of both, the RAM of the window.
+    """Incremental inference on a sliding window: cost of a hop, compared with the whole window.
 
-    window_ram: of the plan with the fewest multiply-accumulates. hops_before: hops without a result,
-    until the window is full.
+    rows: new input rows of a hop.
+    multiply_accumulates: MACs of a hop.
+    window_multiply_accumulates: MACs of the whole window.
+    window_ram: bytes of RAM of the whole-window plan with the fewest MACs.
+    hops_before: hops without a result, until the window is full.
     """
 
     rows: int
@@ -169,13 +181,17 @@ class Hop(NamedTuple):
 
 
 class SlowTraffic(NamedTuple):
-    """Bytes of a frame that move to and from slow memory, compared with bounds and baselines.
+    """Slow-memory traffic of a frame, in bytes, compared with a lower bound and two baselines.
 
-    memories: with their sizes. moved: by the plan; None without a plan. lower_bound: on any schedule
-    of whole inputs and results. all_slow: layer by layer with all tensors in slow memory, each read
-    once by each reader. greedy: layer by layer with the largest tensors there, until the others fit.
-    weights: bytes of the weights that count, which both baselines read once. nanoseconds: of a frame
-    of the plan, if the rates of the memories are known.
+    memories: memories of the board, with their sizes.
+    moved: bytes that the plan moves; None without a plan.
+    lower_bound: bytes that any schedule moves that keeps input and output whole.
+    all_slow: baseline, layer by layer with all tensors in slow memory; each consumer reads its
+        input once.
+    greedy: baseline, layer by layer; the largest tensors are in slow memory until the remaining
+        tensors fit.
+    weights: bytes of the counted weights, which both baselines read once.
+    nanoseconds: time of a frame of the plan, if the rates of the memories are known.
     """
 
     memories: tuple[BoardMemory, ...]
@@ -211,9 +227,13 @@ class SlowTraffic(NamedTuple):
 
 
 class Alternative(NamedTuple):
-    """A relaxed question after a negative answer: its options, and the RAM of its answer.
+    """Relaxed request after a negative answer, with the RAM of the relaxed request.
 
-    is_complete: whether it fits, or its search was complete; otherwise a longer search may need less.
+    options: command-line options of the relaxed request.
+    ram_bytes: minimum RAM that the search of the relaxed request has reached.
+    fits: whether the relaxed request fits.
+    is_complete: whether the request fits or the search was complete; otherwise a longer search may
+        need less.
     """
 
     options: str
@@ -230,19 +250,33 @@ class Alternative(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit(Tabular):
-    """Whether a network fits, with the plans that were found.
+    """Verdict of a memory-fit analysis: whether a network fits, with the Pareto front of plans.
 
-    methods: plans in order of RAM, each with fewer MACs than the plans before it; the baselines are
-    always included. best: the plan with the fewest MACs within the RAM, of these the fastest by
-    predicted time; None if no plan fits. lower_bound: on the RAM of any plan, searched or not: input
-    and output are stored whole. flash_bytes: the parameters as a library stores them, with the factors
-    that requantise integers.
+    network: name of the network.
+    input, output: memory of the inputs and of the results.
+    ram: limit in bytes on all RAM of the network, or, if `beside` is None, on the arena alone; None
+        for no limit.
+    flash: limit in bytes on the parameters; None for no limit.
+    flash_bytes: bytes of the parameters as a C library stores them, with requantisation factors.
+    methods: plans in order of RAM, each with fewer MACs than all smaller plans; the baselines are
+        always included.
+    best: plan with the fewest MACs within the limits, the fastest among equals; None if no plan
+        fits.
+    lower_bound: bytes of RAM below which no plan exists, searched or not: input and output are
+        stored whole.
+    status: whether the network fits, and whether the status is proved.
+    reason: cause of the status, for a message.
+    hop: incremental inference on a sliding window; None for a plan of whole frames.
+    alternatives: relaxed requests after a negative answer: fitting requests first, then in order of
+        RAM.
+    slow: slow-memory traffic of a plan in several memories, whose RAM is the sum over all memories.
+    platform: platform of the predicted times; None if layers were measured, or no times are
+        predicted.
+    uncounted: kernels whose instructions are estimated.
+    beside: bytes of stack and reserve; None if only the arena counts.
 
-    alternatives: relaxed questions after a negative answer, fitting ones first, then in order of RAM.
-    slow: of a plan in several memories, whose RAM is the sum over all of them. platform: of the
-    predicted times; None if layers were measured, or no times are predicted. uncounted: kernels whose
-    instructions are estimated. ram: limit on all RAM of the network, or, if `beside` is None, on the
-    arena alone. beside: the stack and the reserve; None if only the arena counts.
+    Example: methods of (20 kB, mac_ratio 3/2), (30 kB, 1) with ram = 32 kB: the best plan is the
+    second. With ram = 24 kB the best plan is the first, with 50% more MACs.
     """
 
     FLOATS: ClassVar[tuple[str, ...]] = ("mac_ratio",)
@@ -282,7 +316,7 @@ class Fit(Tabular):
         ]
 
     def needed_ram(self, way: FitMethod) -> int:
-        """Bytes of RAM of a plan: arena, execution state, and stack and reserve if they count."""
+        """Bytes of RAM of a plan: arena, execution state, and stack and reserve if these count."""
         return way.with_state + (0 if self.beside is None else self.beside.bytes)
 
     @property
@@ -292,12 +326,12 @@ class Fit(Tabular):
 
     @property
     def is_cut_short(self) -> bool:
-        """Whether the time limit ended the search of an answer that is not proved."""
+        """Whether the budget ended the search of an unproved answer."""
         return self.status is not Status.INFEASIBLE and self.reason.has(Ended.TIME_LIMIT)
 
     @property
     def least(self) -> FitMethod:
-        """The plan with the least RAM."""
+        """The plan with the minimum RAM."""
         return min(self.methods, key=lambda way: (way.with_state, way.mac_ratio))
 
     @property
@@ -393,8 +427,9 @@ class Fit(Tabular):
 class MemoryLimits:
     """Memory limits in bytes; None for no limit.
 
-    ram: of all buffers. flash: of all parameters, which then take no RAM. memory: of both together, as
-    the papers count.
+    ram: limit on all buffers.
+    flash: limit on all parameters, which then use no RAM.
+    memory: limit on buffers and parameters together, as in the published comparisons.
     """
 
     ram: int | None = None

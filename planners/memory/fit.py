@@ -1,9 +1,13 @@
-"""RAM that a network needs: plans by several execution strategies in one arena, and the best plan.
+"""Memory fit of a network: whether RAM and flash suffice, and the best memory plan, by plan search.
 
-The strategies are layer by layer; row by row, with all layers in one group and no recomputation; and
-groups with line buffers and column strips, which planners.memory.labels searches. All plans have the
-same form, so their figures compare. A plan from another run can be loaded instead: it is checked, and
-no search is made.
+Three execution strategies are planned: layer by layer; row by row, with all layers in one group and
+no recomputation; and fused groups with line buffers and column strips, by the label-setting dynamic
+programming of planners.memory.labels. All plans are values of the same class, StreamingPlan, so
+their bytes, MACs and times compare directly. A loaded plan is checked instead, without a search.
+
+Example: a network with a tensor of 40 kB before a layer and a tensor of 20 kB after the layer needs
+60 kB layer by layer. A fused group that keeps 3 of 40 rows of the larger tensor needs 3 kB for this
+tensor.
 """
 
 from __future__ import annotations
@@ -95,37 +99,45 @@ def fit(
     order: str = SEARCHED_ORDER,
     budget: Budget = None,
 ) -> Fit:
-    """Return whether a network fits into RAM and flash, and the best plan for it.
+    """Return whether a network fits into RAM and flash, and the best plan for the network.
 
-    The network is planned as it is given. `csdf fit` simplifies it first; in Python call
-    cnn2csdf.simplified. A Model with layers that can be merged causes a Suspicious warning.
+    The network is planned in its present form. `csdf fit` simplifies the network first; in Python
+    call cnn2csdf.simplified. A Model with layers that can be merged causes a Suspicious warning.
 
-    ram, flash: bytes, or strings such as "256kB". platform: a Platform, a name of cnn2csdf.PLATFORMS,
-    or FILE.json. With `ram`, the best plan is the fastest of those with the fewest MACs within it;
-    without `ram`, it is the one with the smallest product of RAM and time. None: no times are
-    predicted, and the plan with the least RAM is best. durations: measured nanoseconds of the phases
-    of each layer. They replace predicted times; only the start-up time of a phase still comes from the
-    platform. nanoseconds: limit on the time of a frame. element_bytes: of all tensors and parameters;
-    by default those of the network. parameter_bytes: of each parameter, if they differ.
+    With `ram`, the best plan is the fastest plan among the plans with the fewest MACs within the
+    limit. Without `ram`, the best plan has the smallest product of RAM and time. With memories, the
+    best plan has the minimum time if the rates of slow memories and the clock of the platform are
+    known, and otherwise the minimum slow-memory traffic; layers are then executed row by row and in
+    strips, and input and output are resident.
 
-    input: of INPUTS, output: of OUTPUT_MEMORIES. Several inputs are all resident or all external. An
-    input that is also an output, and outputs that layers read, are resident. searched: of SEARCHED, in
-    addition to the baselines; by default line buffers and strips. labels: limits on the labels of a
-    state, one for each successive search; more labels give better plans more slowly.
-
-    memories: fast and then slow memories instead of `ram`, also as strings such as "psram=2MB:slow",
-    which modify those of a platform that is a board. Default: those of the platform. The result is the
-    plan with the minimum time, if the rates of slow memories and the clock of the platform are known,
-    or else with the minimum of bytes moved to and from slow memory; layers run row by row and in
-    strips, and input and output are resident. A memory that holds only weights is flash: the weight
-    bytes that a frame reads from it count, and weights may be copied to fast memory. beside: stack and
-    reserve, which `ram` then has to hold as well, together with the execution state of the C library.
-    None: `ram` is for the arena alone.
-
-    order: of ORDERS: only the layer order of the network, or also canonical orders, such as the order
-    with the lowest peak of whole tensors. With memories, and for a network with a state, the layer
-    order of the network is used. budget: a stop, seconds, or a string such as "60s". If it or Ctrl-C
-    ends the search, the best plan so far is returned, and the reason says so.
+    ram: limit on RAM, as bytes or as a string such as "256kB"; None for no limit.
+    flash: limit on parameters in flash, as `ram`.
+    nanoseconds: limit on the time of a frame.
+    element_bytes: bytes of each element of all tensors and parameters; default: the bytes of the
+        network's element types.
+    parameter_bytes: bytes of each parameter, if parameters and tensors differ.
+    input: memory of the inputs, of INPUTS. Several inputs are all resident or all external. An
+        input that is also an output is resident.
+    output: memory of the results, of OUTPUT_MEMORIES. A result that a layer reads is resident.
+    searched: sets of moves, of SEARCHED, in addition to the baselines; default: line buffers and
+        strips.
+    labels: limit on the labels of a state, for each successive search. A higher limit gives better
+        plans and takes longer.
+    platform: a Platform, a name of cnn2csdf.PLATFORMS, or FILE.json. None: no times are predicted,
+        and the plan with the minimum RAM is best.
+    durations: measured nanoseconds of the phases of each layer, which replace predicted times. The
+        start-up time of a phase is always the platform's.
+    memories: fast memories, then slow memories, instead of `ram`; also strings such as
+        "psram=2MB:slow", which modify the memories of a board. Default: the memories of the
+        platform. A memory for weights only is flash: weight bytes that a frame reads from flash
+        count, and weights may be copied to fast memory.
+    beside: stack and reserve, which count within `ram` together with the execution state of the C
+        library. None: `ram` limits the arena alone.
+    order: of ORDERS: the layer order of the network alone, or canonical orders as well, such as the
+        order with the lowest peak of whole tensors. With memories, and for a network with a state,
+        the layer order of the network is used.
+    budget: a Stop, seconds, or a string such as "60s". When the budget or Ctrl-C ends the search,
+        the best plan so far is returned, and the reason states the early end.
     """
     if isinstance(network, Model):
         network = network_of(network)
@@ -171,9 +183,12 @@ def _answer_about(
     best: FitMethod | None = None,
     slow: SlowTraffic | None = None,
 ) -> Fit:
-    """Return the answer to a request, which flash or the time of the best method may still deny.
+    """Return the verdict of a request: the best method, unless flash or the time limit rules it out.
 
-    ends: memories of input and output. best: of the methods; by default the first.
+    lower_bound: bytes of RAM below which no plan exists.
+    ends: memories of input and output.
+    best: one of the methods; default: the first.
+    slow: traffic of a plan in several memories.
     """
     best = best or methods[0]
     needed, longest = flash_bytes(request.network, request.parameter_bytes), request.nanoseconds
@@ -208,7 +223,7 @@ def _answer_about(
 
 
 def _ends(request: FitRequest, *, is_streamed: bool) -> tuple[str, str]:
-    """The memories of input and output: an input that cannot come by rows is resident."""
+    """Return the memories of input and output; an input that cannot arrive row by row is resident."""
     is_whole = request.input == ROWS and not is_streamed
     return RESIDENT if is_whole else request.input, request.output
 
@@ -273,11 +288,12 @@ def _methods_of_orders(
     is_streamed: bool,
     is_hopeless: bool,
 ) -> tuple[list[FitMethod], Reason | None]:
-    """Return the plans of all layer orders that are searched, and why searches ended.
+    """Return the plans of all searched layer orders, and the reason if the budget ended a search.
 
-    Canonical orders come first, so that among equal plans the choice does not depend on the layer
-    order of the file. Stage orders are improved only in canonical orders, for the same reason. The
-    order of the file comes last, so that no plan is larger than its plan.
+    Canonical orders are searched first: among equal plans the choice is then independent of the
+    layer order of the file. For the same reason, stage orders are improved only in canonical
+    orders. The order of the file is searched last, so that no answer is larger than the plan of
+    that order.
     """
     network = request.network
     terms = {"is_streamed": is_streamed, "is_hopeless": is_hopeless}
@@ -317,10 +333,10 @@ def _methods_of_orders(
 def _with_stops(
     first: Sequence[Network], others: Sequence[Network], stop: Stop
 ) -> Iterator[tuple[Network, Stop]]:
-    """Yield the network in canonical orders, each with the stop of its search.
+    """Yield the network in each canonical order, with the Stop that limits the search of the order.
 
-    Each of the first orders is searched with the whole effort. The other orders share a part of it;
-    its end does not count as an end of the search.
+    first: orders with the full effort of a search.
+    others: orders that share part of an effort; the end of this part is no early end of the search.
     """
     for number, ordered in enumerate(first):
         yield ordered, stop.question(1.0) if number else stop
@@ -368,7 +384,7 @@ def _searched(
 
 
 def _of_both_orders(methods: Sequence[FitMethod], ordered: Sequence[FitMethod]) -> list[FitMethod]:
-    """Return the plans of two layer orders; of each baseline only the one with less RAM."""
+    """Return the plans of two layer orders; of each baseline only the plan with less RAM."""
     plain: dict[str, FitMethod] = {}
     for method in (*methods, *ordered):
         if method.name in PLAIN:
@@ -381,9 +397,10 @@ def _of_both_orders(methods: Sequence[FitMethod], ordered: Sequence[FitMethod]) 
 def _too_large_ends(
     table: StageTable, least: int, end: Reason | None = None, beside: RamBeside | None = None
 ) -> Reason:
-    """The reason if inputs or results alone exceed the RAM; with their bytes once converted.
+    """Return the reason if inputs or results alone exceed the RAM, with their bytes after conversion.
 
-    end: of the search, if it ended early.
+    least: minimum bytes of input and output.
+    end: reason of an early end of the search.
     """
     network = table.network
     words = "" if beside is None else f" besides {beside.bytes} bytes of stack and reserve"
@@ -461,7 +478,7 @@ def layer_times(
 
 
 def _fit_in_memories(request: FitRequest, budget: Budget) -> Fit:
-    """Return the answer for fast and slow memories: the best plan found, or layer by layer."""
+    """Return the answer for fast and slow memories: the best plan of the search, or layer by layer."""
     network, memories, element_bytes = request.network, request.memories, request.element_bytes
     if request.parameter_bytes != element_bytes and any(
         isinstance(memory, BoardMemory) and memory.is_flash for memory in memories
@@ -572,10 +589,10 @@ def _fit_with_state(request: FitRequest, budget: Budget) -> Fit:
 def _state_in_memories(
     request: FitRequest, method: FitMethod
 ) -> tuple[FitMethod, SlowTraffic, bool]:
-    """Return a plan that keeps a state in the nearest fast memory with enough room, and its traffic.
+    """Return the plan of a stateful network in several memories, its traffic, and whether it fits.
 
-    The third value is whether a memory has the room. Plans with tensors in slow memory are not
-    searched.
+    The state is stored in the nearest fast memory with enough free bytes. Plans with tensors in
+    slow memory are not searched.
     """
     network, layout = request.network, layout_of(request.memories)
     on_stack = request.needed_ram(method)
@@ -608,12 +625,15 @@ def _state_in_memories(
 
 
 def _chosen(fitting: Sequence[FitMethod], *, is_limited: bool) -> FitMethod | None:
-    """The plan with the fewest MACs; of several the fastest; of nearly equal times the smallest.
+    """Return the plan with the fewest MACs; ties by time; among nearly equal times the smallest plan.
 
-    is_limited: RAM within the limit costs nothing. Without a limit, plans are considered up to the RAM
-    of the plan with the minimum product of RAM and predicted time, plus NEARLY_AS_SMALL: a plan that
-    takes 2.7 times as long has to save RAM by the same factor. Without predicted times the smallest
-    plan is taken.
+    Without a RAM limit, plans are compared up to a limit of RAM: the RAM of the plan with the
+    minimum product of RAM and predicted time, plus NEARLY_AS_SMALL. Example: 40 kB in 10 ms
+    (product 400) is preferred to 20 kB in 27 ms (product 540), because halving the RAM takes 2.7
+    times as long. Without predicted times the smallest plan is chosen.
+
+    fitting: plans within the limits.
+    is_limited: whether a RAM limit is set; RAM within the limit then costs nothing.
     """
     lowest = min((method.mac_ratio for method in fitting), default=None)
     methods = [method for method in fitting if method.mac_ratio == lowest]
@@ -653,9 +673,10 @@ def _chosen_reason(best: FitMethod, methods: Sequence[FitMethod], request: FitRe
 
 
 def _worth_showing(ways: Sequence[FitMethod]) -> Iterator[FitMethod]:
-    """The baselines, and the Pareto-optimal plans in RAM and MACs, in order of RAM.
+    """Yield the baselines and the Pareto front of plans in RAM and MACs, in order of RAM.
 
-    The smallest plan with keys and values of all heads is included, as it is faster than head by head.
+    The smallest plan with keys and values of all heads is included, because this plan is faster
+    than attention head by head.
     """
     least_work: Fraction | None = None
     wanted = {*PLAIN, LINES_AGAIN}
@@ -693,9 +714,10 @@ def fit_of(
     durations: Mapping[str, Sequence[int]] | None = None,
     beside: RamBeside | None = None,
 ) -> Fit:
-    """Return whether a network fits with a loaded plan, and its time on a platform, if one is given.
+    """Return whether a network fits with a loaded plan, and the predicted time if a platform is set.
 
-    Raises InvalidPlan, with the cause, if the plan is not a valid plan of this network.
+    The arguments are those of `fit`. Raises InvalidPlan, with the cause, if the plan is invalid for
+    this network.
     """
     require_carried_out(network, plan)
     times = layer_times(network, plan, platform=platform, durations=durations)

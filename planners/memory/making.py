@@ -1,13 +1,18 @@
 """Memory plan of a chain of fused groups: buffer sizes, aliases, in-place overlaps and offsets.
 
-Aliases store a tensor inside another, such as the inputs of a concatenation in its result. In-place
-overlaps let the result of a group overwrite dead rows of its input; the lower bound on the arena
-follows from both.
+An alias stores a tensor inside a host tensor, such as an input of a concatenation in the result. An
+in-place overlap (Lead) lets the result of a group overwrite dead rows of the group's input. The
+lower bound on the arena follows from both.
 
-Inside a group, the inputs of a concatenation may share a ring buffer with its result. With line
-buffers of their own they would keep rows until the concatenation has copied them. In the ring they
-write directly into rows of the result, ahead of it. The ring has as many rows as the maximum
-distance between the last row that is written and the first row that is still read.
+Example of an overlap: a group reads a tensor of 100 bytes and writes a result of 60 bytes. If the
+result may begin 20 bytes below the source, the arena is 120 bytes (result at 0, source at 20)
+instead of 160.
+
+Inside a group, the inputs of a concatenation may share a ring buffer with its result. With separate
+line buffers, the inputs would be retained until the concatenation has copied their rows. In the
+shared ring, producers write directly into rows of the result. The ring has as many rows as the
+maximum distance from the first row that is still read to the last row that is written. Example:
+rows 0 to 4 are written while row 2 is still read: the ring has 3 rows.
 """
 
 from __future__ import annotations
@@ -56,10 +61,10 @@ def bounded_plan(
     is_streamed: bool,
     offsets: Mapping[str, int] | None = None,
 ) -> tuple[StreamingPlan, int]:
-    """Return the plan of a chain of groups, and a lower bound on the arena of its buffers.
+    """Return the plan of a chain of groups, and a lower bound on the arena of its buffers, in bytes.
 
-    offsets: of the tensors, if the arena holds nothing but tensors and their offsets are known. By
-    default offsets are searched, and a result may overlap dead rows of the input of its group.
+    offsets: offset of each tensor, if the arena holds tensors alone and the offsets are fixed.
+        Default: offsets are searched, and a result may overlap dead rows of the input of its group.
     """
     is_joined = offsets is None
     makings, again = _makings(course, table, groups, is_streamed=is_streamed, is_joined=is_joined)
@@ -76,7 +81,7 @@ def smaller_plan(
     is_streamed: bool,
     than: int,
 ) -> StreamingPlan | None:
-    """Return the plan of a chain of groups; None if its lower bound is not below `than` bytes."""
+    """Return the smallest plan of a chain of groups; None if no lower bound is below `than` bytes."""
     makings, again = _makings(course, table, groups, is_streamed=is_streamed, is_joined=True)
     plans = [making.plan(None) for making in makings if making.least < than]
     if not plans:
@@ -85,9 +90,11 @@ def smaller_plan(
 
 
 class GroupBlock(NamedTuple):
-    """A memory block of one group with fixed offsets inside: buffers of tiles, and scratch.
+    """Memory block of a group with fixed offsets inside: tile buffers and scratch.
 
-    alignment: bytes. parts: buffers, at offsets from the begin of the block.
+    size: bytes of the block.
+    alignment: bytes of which the offset of the block is a multiple.
+    parts: buffers, at byte offsets from the begin of the block.
     """
 
     size: int
@@ -101,10 +108,10 @@ def plan_with_blocks(
     groups: Sequence[WorkingGroup],
     blocks: Mapping[int, GroupBlock],
 ) -> tuple[StreamingPlan, int]:
-    """Return the plan of groups without in-place overlaps, and a lower bound on its arena.
+    """Return the plan of groups without in-place overlaps, and a lower bound on its arena, in bytes.
 
-    blocks: memory of a group in addition to its line buffers, accumulators and staging buffer, by
-    the number of the group.
+    blocks: block of a group, by the number of the group, in addition to line buffers, accumulators
+        and staging buffer.
     """
     making = _Making(course, table, groups, {}, blocks=blocks, has_leads=False)
     return making.plan(None), making.least
@@ -118,9 +125,9 @@ def _makings(
     is_streamed: bool,
     is_joined: bool,
 ) -> tuple[list[_Making], tuple[Span, ...]]:
-    """The variants of the plan of a chain of groups, and the spans of recomputed layers.
+    """Return the candidate plans of a chain of groups, and the spans of recomputed layers.
 
-    is_joined: whether tensors may be aliases of others.
+    is_joined: whether tensors may be aliases inside host tensors.
     """
     again = tuple(move.span for group in groups for move in group.moves if move.span is not None)
     if again:
@@ -137,10 +144,10 @@ def _tried(
     groups: Sequence[WorkingGroup],
     aliases: Mapping[str, Alias],
 ) -> Iterator[_Making]:
-    """The same groups with different sets of aliases, from which the caller takes the smallest plan.
+    """Yield the groups with different sets of aliases; the caller chooses the smallest plan.
 
-    Of equal plans the first wins, which has the fewest copies: there, tensors that a group would
-    keep in line buffers may also be stored in a whole host.
+    Among equal plans the first is chosen, which has the fewest copies: tensors that a group would
+    keep in line buffers may be stored in a whole host instead.
     """
     variants = [
         _Making(course, table, groups, aliases, is_eager=True),
@@ -166,7 +173,10 @@ def _groups(
 
 
 class _Making:
-    """Sizes the buffers of a chain of groups, then places them."""
+    """Plan builder: sizes the buffers of a chain of groups, then places the buffers in the arena.
+
+    least: lower bound on the arena, in bytes.
+    """
 
     def __init__(
         self,
@@ -181,10 +191,13 @@ class _Making:
     ) -> None:
         """Choose the aliases of the groups, size all buffers, and compute the lower bound.
 
-        aliases: candidates. A tensor is stored in its host if both would be stored whole; with
-        `is_eager` also if only the host is stored whole, and a stage produces the tensor; or if
-        both share a ring buffer. blocks: further memory of groups. has_leads: whether results may
-        overlap dead rows.
+        A tensor is stored in its host in three cases: both would be stored whole; with `is_eager`,
+        only the host is stored whole and a stage produces the tensor; or both share a ring buffer.
+
+        aliases: candidates, by tensor.
+        is_eager: whether a tensor that would be kept in line buffers may be stored in a whole host.
+        blocks: additional memory of groups.
+        has_leads: whether results may overlap dead rows.
         """
         self._blocks = blocks or {}
         self._course = course
@@ -215,12 +228,12 @@ class _Making:
 
     @property
     def aliases(self) -> tuple[Alias, ...]:
-        """The tensors that are stored in others."""
+        """The tensors that are stored inside host tensors."""
         in_rings = (aliases for _, rings in self._kept for _, aliases in rings.values())
         return (*self._aliases.values(), *chain.from_iterable(in_rings))
 
     def plan(self, known: Mapping[str, int] | None) -> StreamingPlan:
-        """Return the plan, with the offsets that are known, or with offsets from a search."""
+        """Return the plan, with the offsets of the argument, or else with searched offsets."""
         buffers, inside = self._buffers, self._inner
         offsets = self._placed() if known is None else known
         arena = max((offsets.get(buffer.name, 0) + buffer.size for buffer in inside), default=0)
@@ -287,7 +300,7 @@ class _Making:
         return self._table.bytes_of(buffer.tensor)
 
     def _kept_in(self, group: WorkingGroup, aliases: Collection[Alias]) -> tuple[KeptRows, Rings]:
-        """The rows that a group keeps, those of rings included, and its shared ring buffers."""
+        """Return the retained rows of a group, including rows of rings, and the shared ring buffers."""
         group_rows = self._table.group_rows(group.stages, group.streamed_input)
         firings, sizes = group_rows.stages, group_rows.row_bytes
         keeping = {
@@ -366,11 +379,13 @@ def leads_of(
     whole: Mapping[str, tuple[int, int]],
     aliases: Mapping[str, Alias],
 ) -> Iterator[Lead]:
-    """Yield how far results of groups may overlap tensors that are dead after these groups.
+    """Yield the permitted overlaps of group results with tensors that are dead after these groups.
 
-    whole: the first group, and one past the last, of each whole tensor. aliases: tensors that are
-    stored in whole tensors. If several groups write or read rows of a tensor, it counts as one
-    result or source.
+    If several groups write or read rows of a tensor, the span of these groups counts as a single
+    producer or consumer.
+
+    whole: for each whole tensor its first group and one past its last group.
+    aliases: tensors that are stored in whole tensors.
     """
     hosts = {name: alias.host for name, alias in aliases.items()}
     inside = {name for name in whole if name not in table.outside}
@@ -400,9 +415,13 @@ def _lead_over(
     ends: tuple[str, str],
     aliases: Mapping[str, Alias],
 ) -> int | None:
-    """Minimum of source offset minus result offset, for a result written while groups read the source.
+    """Return the minimum of source offset minus result offset, in bytes, for an in-place result.
 
-    span: of the groups. None if tensors other than results of groups are written to either of them.
+    The result is written while the groups read the source. None if tensors other than results of
+    groups are written to the source or the result.
+
+    span: numbers of the groups.
+    ends: names of result and source.
     """
     result, source = ends
     first_row = {result: 0, source: 0}  # of the tensors in either, as far as they are of whole rows
@@ -458,7 +477,7 @@ def _stays(network: Network, name: str, hosts: Mapping[str, str]) -> bool:
 def least_arena(
     groups: Sequence[WorkingGroup], buffers: Sequence[StreamBuffer], leads: Sequence[Lead]
 ) -> int:
-    """Return a lower bound on the arena: the peak of the largest group, with in-place results."""
+    """Return a lower bound on the arena in bytes: maximum over groups of live bytes with overlaps."""
     size = {buffer.name: buffer.size for buffer in buffers}
     most = 0
     for number in range(len(groups)):
@@ -484,9 +503,14 @@ def rings_of(
     lines: Mapping[str, int],
     row_bytes: Mapping[str, int],
 ) -> Rings:
-    """Return the shared ring buffers that need no more bytes than separate line buffers.
+    """Return the shared ring buffers of a group that need no more bytes than separate line buffers.
 
-    lines: rows of each line buffer of the group; row_bytes: of each result.
+    lines: rows of each line buffer of the group.
+    row_bytes: bytes of a row of each result.
+
+    Example: two inputs of 4 rows of 8 bytes and a result of 1 row of 16 bytes need 80 bytes in
+    separate line buffers. A ring of 5 rows of 16 bytes needs 80 bytes as well, and is used, because
+    the ring saves the copies.
     """
     members: dict[str, list[Alias]] = {}
     for alias in aliases:
@@ -508,7 +532,7 @@ def rings_of(
 
 
 def pays(ring: int, apart: int) -> bool:
-    """Whether a shared ring buffer is at most as large as separate line buffers."""
+    """Return whether a shared ring buffer needs at most the bytes of separate line buffers."""
     return ring <= apart
 
 
@@ -523,7 +547,7 @@ def _rows(
     host: str,
     aliases: Sequence[Alias],
 ) -> int:
-    """Maximum distance from the first row that is still read to the last row that is written."""
+    """Return the ring size in rows: maximum distance from first live row to last written row."""
     readers = _readers(network, firings, [Alias(host, host), *aliases])
     fired, most = [0] * len(firings), 0
     for place in order:
@@ -541,7 +565,7 @@ def _rows(
 def _readers(
     network: Network, firings: Sequence[StageFirings], aliases: Sequence[Alias]
 ) -> dict[str, list[tuple[int, RowNeeds]]]:
-    """For each tensor of a ring, the stages that read its bytes, also under another name."""
+    """Return the consumers of each tensor of a ring, including consumers of the same bytes by alias."""
     readings: dict[str, list[tuple[int, RowNeeds]]] = {alias.tensor: [] for alias in aliases}
     for place, stage in enumerate(firings):
         for reading in stage.readings:
@@ -559,7 +583,7 @@ def _readers(
 
 
 def _overlap(network: Network, one: Alias, other: Alias) -> bool:
-    """Whether two tensors of a host have columns and channels of it in common."""
+    """Return whether two tensors of a host have columns and channels of the host in common."""
     shapes = [network.layer(alias.tensor).shape for alias in (one, other)]
     sizes = [(shape.width, channels_of(shape)) for shape in shapes]
     begins = [(alias.column, alias.channel) for alias in (one, other)]
@@ -571,9 +595,10 @@ def _overlap(network: Network, one: Alias, other: Alias) -> bool:
 
 
 class WorkingGroup(NamedTuple):
-    """Stages that fire interleaved, or no stage, while the input is collected.
+    """Fused group of stages that fire interleaved; without stages, the group only collects the input.
 
-    streamed_input: the input, if it arrives row by row.
+    geometry: sizes and firings of each stage, in execution order.
+    streamed_input: name of the input that arrives row by row; None if no input does.
     """
 
     geometry: tuple[Geometry, ...]
@@ -596,7 +621,11 @@ class WorkingGroup(NamedTuple):
 def lifetimes(
     course: TopologicalOrder, groups: Sequence[WorkingGroup]
 ) -> dict[str, tuple[int, int]]:
-    """Return the whole tensors, each with its first group and one past its last group."""
+    """Return the lifetime of each whole tensor: its first group and one past its last group.
+
+    Example: a tensor that group 0 produces and group 1 consumes has the lifetime (0, 2). A result
+    of the network is live until after the last group.
+    """
     begin: dict[str, int] = {}
     first = groups[0]
     # the input, if it is never stored whole
@@ -630,7 +659,7 @@ def lifetimes(
 def lives_of_lines(
     groups: Sequence[WorkingGroup], names: Collection[str]
 ) -> dict[str, tuple[int, int]]:
-    """Return the lifetimes of those of the tensors that a stage produces for its own group."""
+    """Return the lifetimes of the tensors in `names` that a group both produces and consumes."""
     return {
         geometry.firings.result: (number, number + 1)
         for number, group in enumerate(groups)
