@@ -1,7 +1,12 @@
-"""Moves of a group from one separator of the execution order to a later one, and their costs.
+"""Moves of a label-setting search: stages of a group between two separators, and their costs.
 
-A move is a sequence of stages inside one group. The module also defines the values that a search
-builds from moves: groups, and chains of groups, with their memory and MACs.
+A separator is a position of the execution order at which a single tensor connects earlier and later
+layers. A move extends a partial group from a separator to a later separator. The module also
+defines the values that a search composes of moves: groups, and chains of groups, with their memory
+and MACs.
+
+Example: layers (conv, relu, pool), with separator 0 at the input and a separator at each layer. A
+move from separator 1 to 3 is the single stage (relu, pool), or the two stages (relu) and (pool).
 """
 
 from __future__ import annotations
@@ -36,7 +41,12 @@ WHOLE = 0  # rows of a batch of a tensor that is stored whole
 
 
 class GroupMove(NamedTuple):
-    """Stages from the layer after one separator to the layer at a later separator."""
+    """Stages from the layer after a separator to the layer at a later separator.
+
+    begin, end: indices of the separators.
+    stages: stages of the move, in execution order.
+    span: span of recomputed layers, whose copies the stages include; None without recomputation.
+    """
 
     begin: int  # indices of separators
     end: int
@@ -45,7 +55,7 @@ class GroupMove(NamedTuple):
 
     @property
     def is_rematerialised(self) -> bool:
-        """Whether the stages include copies of layers."""
+        """Whether the stages include copies of layers for recomputation."""
         return self.span is not None
 
     @property
@@ -55,7 +65,13 @@ class GroupMove(NamedTuple):
 
 
 class OrderSection(NamedTuple):
-    """Layers between two separators, in an order that a table has; the last is at the later one."""
+    """Layers between two separators, in an execution order; the last layer is at the second separator.
+
+    begin, end: indices of the separators.
+    layers: names of the layers, in execution order.
+    table: geometry of the stages of these layers.
+    span: span of recomputed layers whose copies are among the layers.
+    """
 
     begin: int  # indices of separators
     end: int
@@ -64,7 +80,10 @@ class OrderSection(NamedTuple):
     span: Span | None = None
 
     def stage(self, layers: tuple[str, ...], rows: int) -> Stage:
-        """Return a stage of some layers; a reduction accumulates the rows that the section produces."""
+        """Return the stage of a run of layers; a reduction of the section's rows accumulates.
+
+        rows: result rows of each firing.
+        """
         network = self.table.network
         layer = network.layer(layers[0])
         is_inside = len(layers) == 1 and layer.inputs[0] in self.layers
@@ -74,11 +93,14 @@ class OrderSection(NamedTuple):
         return Stage(layers=layers, rows=rows)
 
     def channels(self, stage: Stage) -> int:
-        """Return the channels of the first layer of a stage, which channel blocks divide."""
+        """Return the channels of the first layer of a stage, the number that channel blocks divide."""
         return self.table.network.layer(stage.layers[0]).shape.channels
 
     def partitions(self, begin: int = 0) -> Iterator[tuple[tuple[str, ...], ...]]:
-        """Yield all partitions of the layers from index `begin` on into runs that can be stages."""
+        """Yield all partitions of the layers from index `begin` on into runs that can be stages.
+
+        Example: for layers (a, b): ((a,), (b,)), and ((a, b),) if both can form a stage.
+        """
         if begin == len(self.layers):
             yield ()
             return
@@ -94,9 +116,10 @@ class OrderSection(NamedTuple):
 class MoveCost(NamedTuple):
     """Memory and MACs of a move.
 
-    lines: bytes that stay allocated for the whole group. passing: the maximum of staging bytes in a
-    firing of any stage but the last; last: the same for the last stage, without its own result
-    batch.
+    lines: bytes that stay allocated for the whole group: line buffers and accumulators.
+    passing: maximum staging bytes in a firing of any stage but the last.
+    last: staging bytes in a firing of the last stage, without its result batch.
+    work: MACs of a frame.
     """
 
     lines: int
@@ -106,12 +129,20 @@ class MoveCost(NamedTuple):
 
 
 class MoveArrays(NamedTuple):
-    """The moves after a separator as arrays, sorted by the state that they reach.
+    """Moves from a separator as parallel arrays, sorted by the state that each move reaches.
 
-    keys: states that are reached, each a separator and its rows of a batch. key: index of the
-    state; end: its separator. lines and work: as in MoveCost. most: staging bytes if the group ends
-    with the move; onward: if the group continues. result: bytes of the tensor at the end. left:
-    lower bound on the MACs after the end.
+    A state is a separator and the rows of a batch of its tensor. The arrays have one element for
+    each move.
+
+    moves: the moves.
+    keys: states, as pairs (separator, rows).
+    key: index of the reached state in `keys`.
+    end: separator of the reached state.
+    lines, work: as in MoveCost.
+    most: staging bytes if the group ends with the move.
+    onward: staging bytes if the group continues.
+    result: bytes of the tensor at the end.
+    left: lower bound on the MACs after the end.
     """
 
     moves: tuple[GroupMove, ...]
@@ -127,7 +158,7 @@ class MoveArrays(NamedTuple):
 
 
 class GroupMoves:
-    """All moves of an execution order, and their costs."""
+    """Generator of all moves of an execution order, with cached costs."""
 
     longest_stage = LONGEST_STAGE
     most_partitions = MOST_PARTITIONS
@@ -135,7 +166,10 @@ class GroupMoves:
     def __init__(
         self, course: TopologicalOrder, table: StageTable, parts: Sequence[int] = ()
     ) -> None:
-        """Take the numbers of channel blocks, besides one, into which a stage may be divided."""
+        """Set the execution order and the table of stage geometries.
+
+        parts: numbers of channel blocks, in addition to 1, into which a stage may be divided.
+        """
         self.course = course
         self.table = table
         self._parts = parts
@@ -153,7 +187,7 @@ class GroupMoves:
         ] = {}
 
     def from_cut(self, begin: int, entry: int) -> Iterator[GroupMove]:
-        """Yield the moves after a separator; entry: rows of a batch of its tensor, or WHOLE."""
+        """Yield the moves from a separator. entry: rows of a batch of its tensor, or WHOLE."""
         course = self.course
         first = course.separators[begin] + 1
         for end in range(begin + 1, len(course.separators)):
@@ -173,7 +207,7 @@ class GroupMoves:
                 yield from self.partitions(OrderSection(begin, end, layers, self.table))
 
     def _stages(self, layers: tuple[str, ...]) -> Iterator[Stage]:
-        """Stages with the rows of a firing, and the channel blocks, that are worth trying."""
+        """Yield stages of a run of layers, with candidate rows of a firing and channel blocks."""
         accumulating_layer = self.table.accumulating_layer(layers) if self._parts else None
         for rows in batches(layers, self.table):
             yield Stage(layers=layers, rows=rows)
@@ -256,14 +290,17 @@ class GroupMoves:
                 )
 
     def table_of(self, move: GroupMove) -> StageTable:  # noqa: ARG002 - TwiceMoves looks at it
-        """Return the table that has the stages of a move."""
+        """Return the table with the geometry of the stages of a move."""
         return self.table
 
     def choices(
         self, begin: int, entry: int
     ) -> dict[tuple[int, int], list[tuple[MoveCost, GroupMove]]]:
-        """Return the undominated moves after a separator, by their end and rows of a batch.
+        """Return the undominated moves from a separator, by the state that each move reaches.
 
+        The result is by pair: separator and rows of a batch of its tensor.
+
+        begin: index of the separator.
         entry: rows of a batch of the tensor at the separator, or WHOLE.
         """
         if (begin, entry) not in self._choices:
@@ -277,18 +314,18 @@ class GroupMoves:
         return self._choices[begin, entry]
 
     def _fills_whole(self, move: GroupMove) -> bool:
-        """Whether a move ends by scattering incoming rows into a tensor that is stored whole."""
+        """Return whether a move ends by scattering incoming rows into a whole tensor."""
         last = self.table.network.layer(self.course.at(move.end))
         is_moving = last.operator.scatters_rows
         return is_moving and move.stages[-1].mode is Mode.ACCUMULATING
 
     def carried_bytes(self, cut: int) -> int:
-        """Arena bytes of the tensor carried past a separator, and of inputs that later layers read."""
+        """Return the arena bytes of the tensor carried past a separator and of later inputs."""
         around = [tensor for tensor in (self.course.carried[cut],) if tensor is not None]
         return sum(map(self.table.arena_bytes, (*around, *self.course.others_behind(cut))))
 
     def whole_bytes(self, cut: int) -> int:
-        """Arena bytes of the tensor at a separator if it is stored whole."""
+        """Return the arena bytes of the tensor at a separator if the tensor is stored whole."""
         return self._whole_bytes[cut]
 
     def arrays(self, begin: int, entry: int) -> MoveArrays:
@@ -320,9 +357,10 @@ class GroupMoves:
         return MoveArrays(tuple(move for _, _, move in choices_all), keys, *columns)
 
     def cost(self, move: GroupMove, entry: int, table: StageTable | None = None) -> MoveCost:
-        """Return the cost of a move, with the tensor at its begin and all tensors up to its result.
+        """Return the cost of a move: the tensor at its begin and all tensors up to its result.
 
-        table: the table that has the stages, if it is not one of the tables of these moves.
+        entry: rows of a batch of the tensor at the begin, or WHOLE.
+        table: table with the stages, if it is not a table of these moves.
         """
         table = table or self.table_of(move)
         if len(move.stages) == 1:
@@ -351,7 +389,7 @@ class GroupMoves:
         )
 
     def _single(self, move: GroupMove, entry: int, table: StageTable) -> MoveCost:
-        """The same for a single stage, whose firings follow from its own row needs."""
+        """Return the cost of a move of a single stage, from the stage's row needs."""
         geometry = table.geometry(move.stages[0])
         source = self.course.at(move.begin)
         beside = geometry.accumulator + self._beside(move, entry)
@@ -377,9 +415,9 @@ class GroupMoves:
         )
 
     def _beside(self, move: GroupMove, entry: int) -> int:
-        """Bytes of whole tensors inside a move, in addition to the two ends of its group.
+        """Return the bytes of whole tensors inside a move, in addition to both ends of the group.
 
-        Results of the network are stored whole even where the group goes on with their rows.
+        Results of the network are stored whole even where the group continues with their rows.
         """
         inside = {stage.result for stage in move.stages[:-1]}
         if entry != WHOLE:
@@ -393,9 +431,9 @@ class GroupMoves:
         return self._sections[section]
 
     def _one_after_another(self, section: int) -> tuple[GroupMove, int]:
-        """The layers between two separators, each in one firing, as a move; and their peak.
+        """Return the move that executes each layer between two separators in one firing, and its peak.
 
-        The peak is in bytes, of all tensors live while a layer is computed, including those at the
+        The peak is the maximum of live bytes over the layers, including the tensors at both
         separators. Concatenations between the separators are in place where this lowers the peak.
         """
         course, table = self.course, self.table
@@ -423,9 +461,9 @@ class GroupMoves:
         return GroupMove(section, section + 1, stages), peak
 
     def pace(self, move: GroupMove) -> Pace | None:
-        """Return how much of its first tensor a move has read, firing by firing of its result.
+        """Return the rows of its first tensor that a move has read after each firing of its result.
 
-        None if the move does not read this tensor: an input among several.
+        None if the move does not read this tensor, as with an input among several.
         """
         if id(move) not in self._paces:  # whose hash would cost more than the search of a pace
             table = self.table_of(move)
@@ -439,7 +477,11 @@ class GroupMoves:
 
 
 def batches(layers: Sequence[str], table: StageTable) -> Sequence[int]:
-    """Return the rows of a firing that are worth trying; a single layer recomputes nothing."""
+    """Return the candidate rows of a firing of a run of layers.
+
+    A single layer recomputes no row, so its only candidate is 1. For several layers, more rows a
+    firing mean fewer recomputed rows and larger strips.
+    """
     height = table.height(layers[-1])
     if len(layers) == 1 or height == 1:
         return (1,)
@@ -447,7 +489,7 @@ def batches(layers: Sequence[str], table: StageTable) -> Sequence[int]:
 
 
 def _work_left(course: TopologicalOrder) -> tuple[int, ...]:
-    """MACs after each separator, without recomputation."""
+    """Return the MACs after each separator, without recomputation: a lower bound for the search."""
     network = course.network
     work = [
         multiply_accumulates(layer, network.input_shapes(layer))
@@ -457,7 +499,7 @@ def _work_left(course: TopologicalOrder) -> tuple[int, ...]:
 
 
 def _best(every: list[tuple[MoveCost, GroupMove]]) -> list[tuple[MoveCost, GroupMove]]:
-    """Return the undominated moves."""
+    """Return the Pareto front of moves by cost."""
     kept: list[tuple[MoveCost, GroupMove]] = []
     for cost, move in sorted(every, key=lambda pair: (pair[0], len(pair[1].stages))):
         if not any(all(a <= b for a, b in zip(lower, cost, strict=True)) for lower, _ in kept):
@@ -466,12 +508,18 @@ def _best(every: list[tuple[MoveCost, GroupMove]]) -> list[tuple[MoveCost, Group
 
 
 class GroupWay(NamedTuple):
-    """A group: bytes including the whole tensors at its ends, MACs, separators and moves.
+    """Group of a plan: moves between two separators, with bytes and MACs.
 
-    pool: bytes of the staging buffer, in one piece; lines: all other bytes inside the group. lead:
-    the minimum of source offset minus result offset at which the result may overlap the source.
-    in_turn: for a move whose stages form several groups of the plan, the number of stages of each
-    group.
+    memory: peak bytes of the group, including the whole tensors at its ends.
+    work: MACs of a frame.
+    begin, end: indices of the separators.
+    moves: consecutive moves.
+    in_turn: number of stages of each group of the plan, if the stages of the move form several
+        groups.
+    lines: bytes inside the group other than `pool`.
+    pool: bytes of the staging buffer, which is contiguous.
+    lead: minimum of source offset minus result offset, in bytes, at which the result may overlap
+        the source.
     """
 
     memory: int
@@ -486,7 +534,7 @@ class GroupWay(NamedTuple):
 
     @property
     def is_apart(self) -> bool:
-        """Whether it is several groups of a plan, executed sequentially."""
+        """Whether this value stands for several groups of a plan, executed sequentially."""
         return bool(self.in_turn)
 
 
@@ -499,7 +547,12 @@ def collecting(size: int) -> GroupWay:
 
 
 class PlanWay(NamedTuple):
-    """A chain of groups with its peak and its MACs."""
+    """Chain of groups, as a search returns it: peak memory and MACs.
+
+    memory: maximum bytes over the groups.
+    work: MACs of a frame.
+    groups: groups in execution order, each beginning at the separator where its predecessor ends.
+    """
 
     memory: int
     work: int

@@ -1,11 +1,17 @@
 """Geometry of stages: firings, column strips, accumulators and MACs of fused runs of layers.
 
-A stage produces `rows` rows of its result in each firing, from rows of other tensors. A stage of one
-layer reads its inputs in place. A stage of several layers computes its result column by column. Each
-tensor inside is a column strip, a ring of as many columns as its readers look back, and of as many
-rows as the result rows need. Each column is computed once; rows that neighbouring row blocks have in
-common are recomputed. A reduction over all pixels of a map (global pooling, fully connected) is a
-stage of its own, which reads one row in each firing and holds accumulators.
+A stage computes `rows` rows of its result in each firing, from rows of other tensors. A stage of a
+single layer reads its inputs in place. A stage of several layers computes its result column by
+column; each inner tensor is a column strip. A strip is a ring buffer with the rows that the result
+rows of a firing need, and with the columns that later windows still need. Each column is computed
+once. Rows that the windows of successive row blocks share are recomputed. A reduction over all
+pixels of a map (global pooling, fully connected) is a separate stage, which reads a row in each
+firing and holds accumulators.
+
+Example: two 3x3 convolutions of stride 1 on maps 32 pixels wide with 8 channels of int8. As a stage
+with 1 result row a firing, the strip of the inner tensor has 3 rows x 3 columns x 8 bytes = 72
+bytes, and inner rows are computed 3 times. As two stages, the inner line buffer has 3 rows x 32
+columns x 8 bytes = 768 bytes, and no row is recomputed.
 """
 
 from __future__ import annotations
@@ -31,10 +37,14 @@ from planners.plan.weight_reads import WeightReads
 class Geometry:
     """Memory, firings and MACs of a stage.
 
-    strips: one for each tensor inside. strip_bytes: of strips, and of accumulators over channel
-    blocks, which are transient in each firing. accumulator: bytes of accumulators that are live from
-    the first firing to the last. work: multiply-accumulates of a frame, including recomputed rows.
-    ranges: for each layer and firing the rows of its output that are computed.
+    stage: layers of the stage, in execution order.
+    firings: rows that each firing reads and writes.
+    strips: column strip of each inner tensor.
+    strip_bytes: staging bytes of a firing: strips, and accumulators over channel blocks.
+    accumulator: bytes of accumulators that are live from the first firing to the last.
+    work: MACs of a frame, including recomputed rows.
+    ranges: for each layer, the half-open range of output rows that each firing computes, such as
+        ((0, 3), (1, 4)).
     """
 
     stage: Stage
@@ -47,10 +57,12 @@ class Geometry:
 
 
 class StageTable:
-    """The geometry of the stages of a network, cached by stage.
+    """Cache of stage geometries, row sizes and row needs of a network, by stage, tensor and layer.
 
-    element_bytes: of every tensor; by default each has its own. outside: inputs, and results that no
-    layer reads, stored in memory outside the arena.
+    network: network of the stages.
+    element_bytes: bytes of an element of all tensors; default: the bytes of each tensor's element
+        type.
+    outside: inputs, and results without a consumer, that are stored in memory outside the arena.
     """
 
     def __init__(
@@ -60,7 +72,7 @@ class StageTable:
         element_bytes: int | None = None,
         outside: frozenset[str] = frozenset(),
     ) -> None:
-        """Take the network. Raises InvalidNetwork if its rows or columns are too many to list."""
+        """Set the network. Raises InvalidNetwork if its rows or columns are too many to list."""
         require_few_parts(network)
         require_few_columns(network)
         self.network = network
@@ -96,11 +108,11 @@ class StageTable:
         return self.network.layer(tensor).shape.rows
 
     def bytes_of(self, tensor: str) -> int:
-        """Bytes of one element of a tensor."""
+        """Bytes of an element of a tensor."""
         return self._sizes_of(tensor)[0]
 
     def row_bytes(self, tensor: str) -> int:
-        """Bytes of one row of a tensor, of all its feature maps."""
+        """Bytes of a row of a tensor, over all its channels."""
         return self._sizes_of(tensor)[1]
 
     def _sizes_of(self, tensor: str) -> tuple[int, int, int]:
@@ -112,10 +124,13 @@ class StageTable:
         return self._sizes[tensor]
 
     def row_bytes_read(self, name: str, source: str) -> int:
-        """Return the bytes of an input row that a layer reads, if it reads each byte once.
+        """Return the bytes of an input row that a layer reads, if the layer reads each byte once.
 
-        A slice reads only its own channels or columns; a pooling that sums rows reads the columns of
+        A slice reads only its channels or columns; a pooling that adds rows reads the columns of
         its window.
+
+        name: layer.
+        source: input tensor of the layer.
         """
         layer = self.network.layer(name)
         elements = layer.operator.row_elements_read(self.network.layer(source).shape, layer.shape)
@@ -130,7 +145,7 @@ class StageTable:
         return 0 if tensor in self.outside else self.tensor_bytes(tensor)
 
     def work_of(self, name: str) -> int:
-        """Multiply-accumulates of a layer in a frame, cached."""
+        """MACs of a layer in a frame, cached."""
         if name not in self._works:
             layer = self.network.layer(name)
             inputs = self.network.input_shapes(layer)
@@ -144,9 +159,9 @@ class StageTable:
         return self._tileable[name]
 
     def can_be_stage(self, layers: Sequence[str]) -> bool:
-        """Whether these layers produce a single tensor, and each can be computed in rows and columns.
+        """Return whether layers can form a stage: a single result, computable by rows and columns.
 
-        Keys and values, which attention rereads for each row, have to be produced by another stage.
+        Keys and values, which attention rereads for each row, have to be results of another stage.
         """
         if len(layers) == 1:
             return True
@@ -161,10 +176,12 @@ class StageTable:
         )
 
     def stage_ends(self, layers: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
-        """Return, for each of the layers in order, the ends of the stages that begin with it.
+        """Return, for each index in a run of layers, the ends of the stages that begin at the index.
 
-        Ends increase; a stage has the layers before its end. Only runs whose inner tensors have their
-        last reader inside are examined in full.
+        Ends increase; a stage consists of the layers before its end. Only runs whose inner tensors
+        have their last consumer inside are examined in full.
+
+        Example: ((1, 2), (2,)) for layers (a, b): stages (a), (a, b) and (b) are possible.
         """
         if layers not in self._ends:
             place = {name: number for number, name in enumerate(layers)}
@@ -181,7 +198,10 @@ class StageTable:
     def _ends_from(
         self, layers: tuple[str, ...], begin: int, last_reads: Sequence[int]
     ) -> Iterator[int]:
-        """Yield the ends of stages that begin with a layer. last_reads: indices of last readers."""
+        """Yield the ends of stages that begin at an index.
+
+        last_reads: index of the last consumer of each layer's tensor.
+        """
         last_read = 0  # of the tensors inside
         for end in range(begin + 1, len(layers) + 1):
             if last_read < end and self.can_be_stage(layers[begin:end]):
@@ -191,11 +211,12 @@ class StageTable:
                 return
 
     def _is_one_place(self, tensor: str) -> bool:
+        """Return whether a tensor has a single pixel."""
         shape = self.network.layer(tensor).shape
         return shape.rows == shape.width == 1
 
     def repeats(self, stage: Stage) -> bool:
-        """Whether a stage recomputes rows of a layer."""
+        """Return whether a stage recomputes rows of a layer."""
         if stage.mode is not Mode.ROWS or len(stage.layers) == 1:
             return False
         ranges = self.geometry(stage).ranges
@@ -205,7 +226,7 @@ class StageTable:
         )
 
     def can_go_by_channels(self, layers: Sequence[str]) -> bool:
-        """Whether these are a convolution and a reduction of each of its feature maps."""
+        """Return whether two layers are a convolution and a reduction of each of its channels."""
         if len(layers) != 2 or self._readers[layers[0]] != (layers[1],):
             return False
         first, last = (self.network.layer(name) for name in layers)
@@ -216,13 +237,13 @@ class StageTable:
         )
 
     def geometry(self, stage: Stage) -> Geometry:
-        """Return the geometry of a stage, for layers that can form one."""
+        """Return the geometry of a stage. The layers have to satisfy `can_be_stage`."""
         if stage not in self._found:
             self._found[stage] = self._worked_out(stage)
         return self._found[stage]
 
     def group_rows(self, stages: Sequence[Stage], arriving: str | None) -> GroupRows:
-        """Return the rows of a group of stages. arriving: the input, if it arrives row by row."""
+        """Return the rows of a group of stages. arriving: input that arrives row by row, or None."""
         key = tuple(stages), arriving
         if key not in self._groups:
             geometry = list(map(self.geometry, stages))
@@ -236,13 +257,14 @@ class StageTable:
         return self._groups[key]
 
     def weight_reads(self, geometry: Geometry) -> dict[str, int]:
-        """Return the bytes that each layer of a stage reads of weights at their home, in a frame."""
+        """Return the weight bytes that each layer of a stage reads from their memory, in a frame."""
         stage = geometry.stage
         if stage not in self._weights_read:
             self._weights_read[stage] = self._weight_reads.of_stage(stage, geometry.ranges)
         return self._weights_read[stage]
 
     def _worked_out(self, stage: Stage) -> Geometry:
+        """Compute the geometry of a stage, according to its mode."""
         last = self.network.layer(stage.result)
         if stage.mode is Mode.ACCUMULATING:
             return self._accumulating(stage, last)
@@ -266,7 +288,10 @@ class StageTable:
         )
 
     def _accumulating(self, stage: Stage, layer: Layer) -> Geometry:
-        """A layer that accumulates its input row by row; its result is complete after the last row."""
+        """Return the geometry of a layer that accumulates its input row by row.
+
+        The result is complete after the last row.
+        """
         source = layer.inputs[0]
         needs = self.row_needs(layer, 0)
         uptos = tuple(range(needs[0][0] + 1, needs[-1][1] + 1))
@@ -283,7 +308,7 @@ class StageTable:
         )
 
     def _at_once(self, stage: Stage) -> Geometry:
-        """A single firing that reads whole tensors: all tiles, or all channels of two layers."""
+        """Return the geometry of a single firing on whole tensors: all tiles, or all channel maps."""
         layers = [self.network.layer(name) for name in stage.layers]
         sources = dict.fromkeys(name for layer in layers for name in layer.inputs)
         readings = tuple(
@@ -303,7 +328,11 @@ class StageTable:
     def _ranges(
         self, stage: Stage, wanted: tuple[Range, ...]
     ) -> tuple[dict[str, tuple[Range, ...]], dict[str, list[Range]]]:
-        """Rows computed by each layer in each firing, and rows needed of tensors outside."""
+        """Return the rows that each layer computes in each firing, and the rows of outside tensors.
+
+        wanted: half-open range of result rows of each firing. Ranges are derived backwards, from
+            the last layer to the first.
+        """
         inside = set(stage.layers)
         needed: dict[str, list[Range | None]] = {stage.result: list(wanted)}
         for name in reversed(stage.layers):
@@ -327,7 +356,10 @@ class StageTable:
         return ranges, {name: [span or (0, 0) for span in needed[name]] for name in order}
 
     def row_needs(self, layer: Layer, index: int) -> tuple[Range, ...]:
-        """Rows of input `index` that each output row needs, clipped."""
+        """Return the half-open range of rows of input `index` that each output row needs, clipped.
+
+        Example: a 3x3 convolution with padding 1 on 8 rows: ((0, 2), (0, 3), (1, 4), ..., (6, 8)).
+        """
         key = layer.name, index
         if key not in self._row_needs:
             inputs = self.network.input_shapes(layer)
@@ -353,7 +385,7 @@ class StageTable:
         return strip.rows * strip.columns * channels * self.bytes_of(strip.layer)
 
     def _sums(self, stage: Stage, ranges: dict[str, tuple[Range, ...]]) -> int:
-        """Bytes of the accumulators over channel blocks in the rows of a firing, with alignment."""
+        """Return the bytes of the accumulators over channel blocks in a firing, with alignment."""
         if stage.accumulating_layer is None:
             return 0
         rows = max(end - first for first, end in ranges[stage.accumulating_layer])
@@ -363,12 +395,12 @@ class StageTable:
         return rows * shape.row_elements * ACCUMULATOR_BYTES + max(ACCUMULATOR_BYTES - least, 0)
 
     def accumulating_layer(self, layers: Sequence[str]) -> str | None:
-        """Return the first layer of a stage that may accumulate over blocks of the channels before it.
+        """Return the first layer of a stage that may accumulate over input channel blocks, or None.
 
-        The layers before it are computed channel by channel, each from the preceding one. Only the
-        first, which reads outside the stage, may need all channels of its input. No other layer reads
-        their results, as only one channel block of them exists at a time. None if there is no such
-        layer.
+        The preceding layers are computed channel by channel, each from its predecessor. Only the
+        first layer, which reads outside the stage, may need all channels of its input. No further
+        layer reads results of the preceding layers, because only one channel block of these exists
+        at a time.
         """
         if not works_by_channels(self.network.layer(layers[0]), is_first=True):
             return None
@@ -383,7 +415,7 @@ class StageTable:
         return None
 
     def _strip_columns(self, layers: tuple[str, ...]) -> dict[str, int]:
-        """Columns that each strip holds while the stage computes its result column by column."""
+        """Return the columns of each strip while the stage computes its result column by column."""
         if layers not in self._columns:
             inside = set(layers)
             nodes = [self._column_firings(name, inside) for name in layers]
@@ -411,18 +443,22 @@ class StageTable:
 
 
 def kept_operands(layer: Layer) -> set[str]:
-    """Return the tensors that a layer rereads completely for each of its rows: keys, values."""
+    """Return the tensors that a layer rereads completely for each of its rows: keys and values."""
     return set(layer.inputs[1:]) if layer.operator.rereads_rows else set()
 
 
 def within(span: Range, limit: int) -> Range:
-    """Return the part of a range in [0, limit); empty at the nearest bound if there is none."""
+    """Return the intersection of a range with [0, limit); if empty, at the nearest bound."""
     first = min(max(span[0], 0), limit)
     return first, max(first, min(span[1], limit))
 
 
 def rows_behind(row_of: tuple[Range, ...], span: Range | None) -> Range | None:
-    """Return the input rows for a range of output rows: needs increase with the row."""
+    """Return the hull of the input rows of a range of output rows; None if no row is needed.
+
+    row_of: input range of each output row, with increasing bounds. Example: rows 2 to 4 of a 3x3
+        convolution, span (2, 5), need the input rows (1, 6).
+    """
     if span is None or span[0] == span[1]:
         return None
     first, end = row_of[span[0]][0], row_of[span[1] - 1][1]
@@ -430,14 +466,17 @@ def rows_behind(row_of: tuple[Range, ...], span: Range | None) -> Range | None:
 
 
 def joined(one: Range | None, other: Range | None) -> Range | None:
-    """Return the hull of two ranges; one or both may be missing."""
+    """Return the hull of two ranges; either range may be None."""
     if one is None or other is None:
         return one or other
     return hull(one, other)
 
 
 def reading_of(tensor: str, spans: Sequence[Range], limit: int) -> RowNeeds:
-    """Return the row needs of firings, from the range that each needs; an empty range needs no row."""
+    """Return the row needs of successive firings, from the input range of each firing.
+
+    An empty range needs no row.
+    """
     uptos = [end if first < end else 0 for first, end in spans]
     firsts = [first if first < end else limit for first, end in spans]
     firsts.append(limit)
