@@ -102,10 +102,15 @@ class MemoriesWhy(Why):
 
 
 class Label(NamedTuple):
-    """The minimum cost, then MACs, with which a set of tensors is in fast memory.
+    """Label of the dynamic programming: minimum cost, then MACs, for a set of tensors in fast memory.
 
-    before: the preceding label and the group that lead here, the results of that group in fast memory,
-    and the weights that it copies there.
+    cost: slow-memory bytes, or time if memory rates are set, from the begin of the frame.
+    work: MACs from the begin of the frame.
+    before: tensors of the preceding label, the group that extends it, results of this group in fast
+        memory, and weights that the group copies to fast memory; None for the initial label.
+
+    Example: of two labels for the set {a, b} with costs of 3072 and 4096 bytes, the second is
+    dominated and dropped.
     """
 
     cost: int
@@ -114,7 +119,12 @@ class Label(NamedTuple):
 
 
 class InMemories(NamedTuple):
-    """The plan, None if none was found; the reason; and its traffic with bounds and baselines."""
+    """Result of a search for a plan in fast and slow memory.
+
+    plan: best plan; None if no plan fits.
+    reason: cause of the result, for a message.
+    traffic: slow-memory traffic of the plan, with bounds and baselines.
+    """
 
     plan: StreamingPlan | None
     reason: Reason
@@ -279,9 +289,14 @@ def _planned_within(
 
 
 class GroupTerms(NamedTuple):
-    """A network with a layer order, fast-memory bytes, the stop of the search, and costs of traffic.
+    """Parameters of the groups of a search in fast and slow memory.
 
-    arriving: the input that arrives row by row; None if no input does.
+    course: execution order of the network.
+    table: geometry of the stages.
+    fast: bytes of fast memory.
+    stop: effort limit of the search.
+    costs: cost of slow-memory traffic, and of weights.
+    arriving: input that arrives row by row; None if no input does.
     """
 
     course: TopologicalOrder
@@ -293,14 +308,15 @@ class GroupTerms(NamedTuple):
 
 
 class Groups:
-    """The groups that begin at each index of the layer order and fit into the fast memory."""
+    """Generator of the groups that begin at each index of the layer order and fit into fast memory."""
 
     def __init__(
         self, terms: GroupTerms, *, longest: int | None = None, untiled: Groups | None = None
     ) -> None:
-        """Take the network and the fast memory. longest: limit on the layers of a group.
+        """Set the network and the fast memory.
 
-        untiled: the groups to which tiles of columns are added.
+        longest: limit on the layers of a group.
+        untiled: groups to which tiles of columns are added.
         """
         self._untiled, self.has_tiles = untiled, untiled is not None
         self.terms = terms
@@ -397,7 +413,7 @@ class Groups:
     def _stages_between(
         self, begin: int, most: int, streamed: Sequence[bool]
     ) -> Iterator[tuple[int, list[Stage]]]:
-        """Separators after this one, with stages of groups up to there that fit into `most` bytes."""
+        """Yield later separators, with the stages of groups up to there that fit into `most` bytes."""
         cut = self._cut_at.get(begin)
         if cut is None or begin == len(self.layers):
             return
@@ -675,7 +691,10 @@ class MemoriesSearch:
         *,
         has_slow: bool,
     ) -> None:
-        """Take the bytes of fast memory. most: cost and MACs of a known plan that is to be improved."""
+        """Set the fast memory in bytes.
+
+        most: cost and MACs of an existing plan; only better plans are searched.
+        """
         self._has_slow = has_slow  # whether tensors may be in slow memory
         self._groups, self._sizes, self._capacity, self._most = groups, sizes, capacity, most
         self._outside = groups.table.outside

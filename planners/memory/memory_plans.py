@@ -1,9 +1,12 @@
 """Plan of a chain of groups in several memories: offsets, weights, traffic and cost.
 
-The search distinguishes only fast and slow memory. Afterwards each buffer is assigned to the nearest
-memory of its kind with enough room, buffers with the most accesses per byte first. Fast memory that is
-free in all groups holds resident weights. If a DMA controller copies, weights are prefetched while the
-preceding group computes, if both fit.
+The search distinguishes only fast and slow memory. Afterwards each buffer is assigned greedily to
+the nearest memory of its kind with enough free bytes; buffers with the most accesses per byte are
+assigned first. Fast memory that is free in all groups holds resident weights. If a DMA controller
+copies data, weights are prefetched during the preceding group, if both fit.
+
+Example of a prefetch: a group computes for 5 ms, and its successor needs weights with a copy time
+of 3 ms. Sequentially the copy adds 3 ms to the frame; as a prefetch it adds max(5, 3) - 5 = 0 ms.
 """
 
 from __future__ import annotations
@@ -49,16 +52,25 @@ Names = frozenset[str]
 
 
 class MemoryGroup(NamedTuple):
-    """Layers of the order from `begin` to before `end`, as stages, and their use of fast memory.
+    """Group of consecutive layers, as stages, with its use of fast memory and its traffic.
 
-    streamed: the tensor whose rows are copied into a ring buffer. rings: rows of each ring buffer;
-    within: tensors stored in the ring buffers of others. fast: bytes of ring buffers, accumulators and
-    strips. read: tensors from outside, with the bytes that a frame reads of each. in_place: those of
-    them that may be read in place. results: tensors that other groups need. fixed: results that the
-    group reads itself, which have to be in fast memory. busy: cost of the stages alone, with weights
-    at their home; copies: sets of weights that are worth copying. blocks: for each result the minimum
-    of bytes of a write buffer, if the result is in slow memory. tiles: of columns, executed
-    sequentially; their stages are those of copies of the layers.
+    begin, end: half-open range of indices in the layer order.
+    geometry: stages, in execution order.
+    streamed: tensor whose rows are copied into a ring buffer; None if no tensor is.
+    rings: rows of each ring buffer.
+    staging: bytes of the staging buffer.
+    fast: bytes of ring buffers, accumulators and strips.
+    work: MACs of a frame.
+    read: bytes that a frame reads of each tensor from outside the group.
+    in_place: tensors of `read` that stages may read in place.
+    results: tensors that later groups need.
+    fixed: results that the group reads itself, which have to be in fast memory.
+    busy: cost of the stages alone, with weights in their home memory.
+    copies: sets of weights with copies that reduce the cost.
+    blocks: minimum bytes of a write buffer for each result, if the result is in slow memory.
+    within: tensors that are stored in the ring buffers of host tensors.
+    tiles: groups of the column tiles, executed sequentially; their stages consist of copies of the
+        layers.
     """
 
     begin: int
@@ -81,7 +93,7 @@ class MemoryGroup(NamedTuple):
 
     @property
     def costs(self) -> tuple[int, int, int]:
-        """Costs with weights at their home, and with all copies that pay; then MACs."""
+        """Return costs with weights in their home memory, and with all useful copies; then MACs."""
         return self.busy, self.busy - self.copies[-1].saved, self.work
 
     @property
@@ -92,7 +104,12 @@ class MemoryGroup(NamedTuple):
 
 
 class ChainStep(NamedTuple):
-    """A group of the chain, its tensors in fast memory during execution, and weights it copies."""
+    """Group of a chain, with the contents of fast memory during its execution.
+
+    group: the group.
+    fast: tensors in fast memory.
+    copied: layers whose weights the group copies to fast memory.
+    """
 
     group: MemoryGroup
     fast: Names
@@ -100,9 +117,13 @@ class ChainStep(NamedTuple):
 
 
 class PlacedPlan(NamedTuple):
-    """A plan, its cost, the bytes by which it exceeds its memories, and the memory of weights.
+    """Plan in several memories, with its cost and the bytes by which it exceeds its memories.
 
-    begins: the group in which weights are copied into fast memory; None if they are resident there.
+    plan: schedule and buffer offsets.
+    cost: slow-memory bytes, or time, of a frame.
+    fast_excess, slow_excess: bytes beyond the size of fast and of slow memory; 0 if the plan fits.
+    begins: for each layer with weights in fast memory, the group that copies the weights; None if
+        the weights are resident.
     """
 
     plan: StreamingPlan
@@ -122,7 +143,7 @@ WRITE_BYTES = 64
 
 
 class Chain:
-    """A chain of groups in the memories of a board."""
+    """Plan builder for a chain of groups in the memories of a board."""
 
     def __init__(
         self,
@@ -133,7 +154,10 @@ class Chain:
         steps: Sequence[ChainStep],
         arriving: str | None,
     ) -> None:
-        """Take the groups of a network, in order. arriving: an input that arrives row by row."""
+        """Set the groups of a network, in execution order.
+
+        arriving: input that arrives row by row; None if no input does.
+        """
         self._arriving = arriving
         self._spans = tuple(step.group.span for step in steps if step.group.tiles)
         if self._spans:
@@ -182,7 +206,7 @@ class Chain:
         return min(ways, key=lambda plan: plan.rank)
 
     def dearest(self, found: PlacedPlan, room: int) -> list[str]:
-        """Return layers whose weights cost most per byte at present, within `room` bytes."""
+        """Return the layers whose weights have the highest cost per byte, within `room` bytes."""
         costs, allowed = self._costs, self._allowed()
 
         def now(one: MovableWeights) -> int:
@@ -199,10 +223,10 @@ class Chain:
         return chosen
 
     def with_wide_blocks(self, found: PlacedPlan) -> PlacedPlan:
-        """Return the plan with more pixels in each write buffer, if they fit.
+        """Return the plan with more pixels in each write buffer, if the buffers fit.
 
-        A kernel is called for each block: a block of one pixel of 8 bytes costs about as much as its
-        result.
+        A kernel is called for each block of pixels: the call for a block of a single pixel of 8
+        bytes costs about as much as the computation of its result.
         """
         self._write_bytes = WRITE_BYTES
         candidate = self._placed(found.begins)
@@ -271,7 +295,7 @@ class Chain:
         return can_be_copied([geometry for step in self._steps for geometry in step.group.geometry])
 
     def cost(self, begins: Mapping[str, int | None]) -> int:
-        """Return the cost of a frame: for each group the maximum of its cost and concurrent copies."""
+        """Return the cost of a frame: sum over groups of max(group cost, concurrent copies)."""
         costs = self._costs
         works = [
             step.group.busy + cost_of_tensors(step.group, step.fast, self._table, costs)
@@ -527,7 +551,7 @@ def _kind(buffer: StreamBuffer) -> str:
 
 
 def _live(buffers: Sequence[StreamBuffer]) -> int:
-    """The peak of live bytes."""
+    """Return the peak of live bytes."""
     return max(
         loads([(buffer.begin, buffer.end, buffer.size) for buffer in buffers]).values(), default=0
     )
@@ -539,7 +563,7 @@ def _is_in_slow(plan: StreamingPlan, buffer: StreamBuffer) -> bool:
 
 
 def _columns(network: Network, joined: str) -> Iterator[tuple[str, int]]:
-    """The tensors whose columns a joined tensor contains side by side, and the first column of each."""
+    """Yield the inputs of a concatenation along columns, each with the index of its first column."""
     column = 0
     for name in network.layer(joined).inputs:
         yield name, column

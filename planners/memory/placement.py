@@ -1,15 +1,18 @@
-"""Offsets for the buffers of a plan, where a result may overlap dead rows of its input.
+"""Buffer offsets of a memory plan, where a result may overlap dead rows of its input.
 
-Three methods are combined: the exact search of planners.arena in an arena of a given size; first fit
-in several orders; and dynamic programming along a chain of groups with one whole input and one whole
-result each. The dynamic programming works on a grid of offsets. Buffers inside a group are packed
-below the lower of its two tensors and above the upper one; it is exact on the grid, except that bytes
-between two separate tensors are left empty.
+Three methods are combined: the exact search of planners.arena in an arena of a fixed size; first
+fit in five orders; and dynamic programming along a chain of groups, each with one whole input and
+one whole result. The dynamic programming is exact on a grid of offsets, except that bytes between
+two separate tensors are left empty. Buffers inside a group are packed below the lower tensor of the
+group and above its upper tensor.
 
-A lead weakens the conflict of a pair of buffers: if the first is below, the second begins at least the
-lead above it, instead of the whole size. The exact search processes blocks by their offsets, and
-blocks of equal offsets in its own order. A lead of zero is therefore counted as a small fraction of a
-unit, which is removed again from the resulting offsets.
+A Lead weakens the conflict of two buffers: the second buffer begins at least the lead above the
+first, instead of at least the size of the first. Example: `below` of 60 bytes at offset 0 and a
+lead of 20 bytes: `above` may begin at 20 instead of 60.
+
+The exact search processes blocks by their offsets, and blocks of equal offsets in its internal
+order. A lead of zero is therefore counted as a small fraction of a unit, which is subtracted from
+the resulting offsets.
 """
 
 from __future__ import annotations
@@ -34,12 +37,16 @@ GRID = 256  # the same along the chain, where offsets are on a grid
 
 
 def placed(pieces: Sequence[GroupBytes], leads: Sequence[Lead], *, enough: int) -> dict[str, int]:
-    """Return an offset for each piece, such that the arena is small.
+    """Return an offset in bytes for each buffer, such that the arena is small.
 
-    Pieces that are live together do not overlap, unless a lead allows it. enough: arena bytes that
-    cannot be improved on. The exact search first tries this size. If that fails, the arena is bisected
-    between it and the best heuristic placement, along the chain of groups or by first fit. The result
-    is heuristic: the exact search has a step limit, so a smaller arena may exist.
+    Buffers with overlapping lifetimes have disjoint bytes, unless a lead permits an overlap. The
+    exact search first tries `enough` bytes. If it fails, the arena is bisected between `enough` and
+    the best heuristic placement (dynamic programming along the chain, or first fit). The result is
+    heuristic: the exact search has a step limit, so a smaller arena may exist.
+
+    pieces: buffers with sizes and lifetimes.
+    leads: permitted overlaps.
+    enough: lower bound on the arena in bytes.
     """
     search = ExactPlacement(pieces, leads)
     offsets = search.within(enough)
@@ -63,11 +70,11 @@ def placed(pieces: Sequence[GroupBytes], leads: Sequence[Lead], *, enough: int) 
 def _along_the_chain(
     pieces: Sequence[GroupBytes], leads: Sequence[Lead], enough: int, room: int
 ) -> dict[str, int]:
-    """Offsets for a chain of groups; empty if a group reads or writes several whole tensors.
+    """Return offsets by dynamic programming; empty if a group reads or writes several whole tensors.
 
-    The grid covers buffers of one group and tensors between two groups. Buffers that several groups
-    share, such as resident weights, take the lowest bytes, and the chain begins above the last of
-    them.
+    The grid covers buffers of a single group and tensors between two groups. Buffers that several
+    groups share, such as resident weights, are placed at the lowest offsets; the chain begins above
+    these buffers.
     """
     shared = [piece for piece in pieces if piece.is_shared]
     if shared:
@@ -148,7 +155,7 @@ def _in_some_order(pieces: Sequence[GroupBytes], leads: Sequence[Lead]) -> dict[
 
 
 def _tried(order: Sequence[GroupBytes], allowed: Mapping[tuple[str, str], int]) -> dict[str, int]:
-    """First fit: offsets of the pieces in this order, each as low as possible."""
+    """First fit: place the buffers in this order, each at the lowest free offset."""
     offsets: dict[str, int] = {}
     done: list[GroupBytes] = []
     for piece in order:
@@ -173,7 +180,7 @@ def _lowest(piece: GroupBytes, barred: list[tuple[int, int]]) -> int:
 def _barred(
     piece: GroupBytes, other: GroupBytes, at: int, allowed: Mapping[tuple[str, str], int]
 ) -> tuple[int, int]:
-    """The open interval of offsets at which a piece would overlap another without permission."""
+    """Return the open interval of offsets at which a buffer would overlap its neighbour."""
     first, end = at - piece.size, at + other.size
     if (piece.name, other.name) in allowed:  # the piece may be below and overlap the other
         first = max(first, at - allowed[piece.name, other.name])
@@ -187,9 +194,11 @@ MOST_SUMS = 2**30  # sums of sizes inside a group, a bit each
 
 
 class ChainGroup(NamedTuple):
-    """A group: the tensors it reads and writes, "" for none, and names and bytes of inner buffers.
+    """Group of a chain: whole input, whole result, and inner buffers.
 
-    lead: the minimum of source offset minus result offset at which they may overlap.
+    source, result: names of the whole tensors; "" for none.
+    lead: minimum of source offset minus result offset, in bytes, at which the tensors may overlap.
+    inner: names and bytes of the buffers inside the group.
     """
 
     source: str
@@ -201,10 +210,15 @@ class ChainGroup(NamedTuple):
 def chain_offsets(
     groups: Sequence[ChainGroup], sizes: Mapping[str, int], cap: int, alignment: int
 ) -> dict[str, int] | None:
-    """Return offsets within a cap; None if the grid has none. Sizes are multiples of the alignment.
+    """Return offsets within a cap by dynamic programming; None if the grid has no solution.
 
-    None also if too many numbers may be sums of sizes. A source or result that is not in `sizes` is
-    stored elsewhere.
+    The states are grid offsets of the tensor between two groups. None also if the subset sums of
+    the inner buffers are too many. A source or result that is not in `sizes` is stored elsewhere.
+
+    groups: the chain, in execution order.
+    sizes: bytes of each whole tensor, multiples of the alignment.
+    cap: bytes of the arena.
+    alignment: bytes of which each offset is a multiple.
     """
     if any(_bits(group, cap) > MOST_SUMS for group in groups):
         return None
@@ -225,9 +239,9 @@ def chain_offsets(
 def _possible(
     group: ChainGroup, sizes: Mapping[str, int], cap: int, grid: Array, places: Array
 ) -> Array:
-    """Whether a group fits with its source (rows) and its result (columns) at offsets of the grid.
+    """Return whether a group fits, for source offsets (rows) and result offsets (columns) of the grid.
 
-    places: grid indices at which the source may be.
+    places: grid indices of the reachable source offsets.
     """
     nowhere = np.full((1, 1), cap, grid.dtype)
     source = grid[places, None] if group.source in sizes else nowhere
@@ -254,7 +268,7 @@ def _bits(group: ChainGroup, cap: int) -> int:
 
 
 def _sums(sizes: Sequence[int], cap: int) -> Array:
-    """The subset sums of the sizes up to a cap, increasing from 0."""
+    """Return the increasing subset sums of sizes up to a cap: (8, 12) with cap 20: 0, 8, 12, 20."""
     unit = max(1, gcd(*sizes))
     most = min(cap, sum(sizes)) // unit
     sums = 1  # bit n: whether n units are a sum
@@ -268,7 +282,7 @@ def _sums(sizes: Sequence[int], cap: int) -> Array:
 
 
 def _largest(sums: Array, most: Array) -> Array:
-    """For each number the largest of the increasing sums that is at most this number."""
+    """Return, for each limit, the largest of the increasing sums that is at most the limit."""
     return np.asarray(sums[np.searchsorted(sums, most, side="right") - 1])
 
 
@@ -280,7 +294,7 @@ def _traced(
     grid: Array,
     alignment: int,
 ) -> dict[str, int]:
-    """The offsets of all tensors, by backtracking from the last, and of the buffers inside groups."""
+    """Return the offsets of all tensors, by backtracking from the last, and of the inner buffers."""
     offsets: dict[str, int] = {}
     for group, free_offsets in zip(reversed(groups), reversed(before), strict=True):
         if group.result in sizes:
@@ -312,7 +326,7 @@ def _inside(
 
 
 def _some_below(inner: Sequence[tuple[str, int]], room: int) -> set[str]:
-    """Names of the pieces with the largest total size that fits into `room`."""
+    """Return the names of the buffers with the largest total size that fits into `room` bytes."""
     sums_of: dict[int, tuple[str, ...]] = {0: ()}
     for name, size in inner:
         for total, names in list(sums_of.items()):
@@ -325,10 +339,10 @@ TURNS = 16  # of searches in different orders, of a thousand placements and more
 
 
 class ExactPlacement:
-    """The exact search for offsets of pieces, in arenas of any size."""
+    """Exact search for offsets of buffers with leads, in arenas of any size."""
 
     def __init__(self, pieces: Sequence[GroupBytes], leads: Sequence[Lead]) -> None:
-        """Take pieces and leads. Pieces without bytes are placed at offset 0."""
+        """Set buffers and leads. Buffers of 0 bytes are placed at offset 0."""
         self._resting = {piece.name: 0 for piece in pieces if not piece.size}
         self._pieces = [piece for piece in pieces if piece.size]
         self._leads = {(lead.below, lead.above): lead.bytes for lead in leads}
@@ -346,7 +360,7 @@ class ExactPlacement:
         self._fields: dict[bool, Field] = {}
 
     def within(self, cap: int, turns: int = TURNS) -> dict[str, int] | None:
-        """Return offsets within an arena of `cap` bytes; None if the search finds none."""
+        """Return offsets within an arena of `cap` bytes; None if the search ends without a solution."""
         if not self._pieces:
             return self._resting
         capacity = cap // self._unit * self._part + self._part - 1
@@ -371,7 +385,7 @@ class ExactPlacement:
         return self._fields[backend.is_compiled]
 
     def _steps(self, size: int) -> int:
-        """A size in steps, rounded up to whole units."""
+        """Return a size in steps, rounded up to whole units."""
         return -(-size // self._unit) * self._part
 
     def _shorter_rises(self) -> Iterator[tuple[tuple[int, int], int]]:
@@ -412,9 +426,9 @@ class ExactPlacement:
         )
 
     def _alive_together(self) -> list[Clique]:
-        """Cliques of pieces that are live in the same group, with and without overlapped pieces.
+        """Return cliques of buffers that are live in a group, with and without overlapped buffers.
 
-        The second clique omits the pieces that a result may overlap.
+        The second clique of a group omits the buffers that a result may overlap.
         """
         cliques: set[Clique] = set()
         for group in range(max((piece.end for piece in self._pieces), default=0)):
@@ -440,9 +454,14 @@ def _buffer(piece: GroupBytes) -> Buffer:
 
 
 class GroupBytes(NamedTuple):
-    """Bytes that the groups from `begin` to before `end` need.
+    """Buffer of a plan: bytes that the groups from `begin` to before `end` need.
 
-    is_tensor: a whole tensor, which groups read or write; otherwise rings, accumulators, weights.
+    name: name of the buffer.
+    size: bytes.
+    begin, end: half-open range of group numbers, such as (0, 2) for groups 0 and 1.
+    alignment: bytes of which the offset is a multiple.
+    is_tensor: whether the buffer is a whole tensor; otherwise a ring buffer, accumulators or
+        weights.
     """
 
     name: str
@@ -454,21 +473,25 @@ class GroupBytes(NamedTuple):
 
     @property
     def is_inner(self) -> bool:
-        """Whether the bytes belong to a single group and are no whole tensor."""
+        """Whether the buffer belongs to a single group and is not a whole tensor."""
         return not self.is_tensor and self.end - self.begin == 1
 
     @property
     def is_shared(self) -> bool:
-        """Whether several groups need the bytes, which are no whole tensor."""
+        """Whether several groups need the buffer, and the buffer is not a whole tensor."""
         return not self.is_tensor and not self.is_inner
 
     def meets(self, other: GroupBytes) -> bool:
-        """Whether the lifetimes of both overlap."""
+        """Return whether the lifetimes of two buffers overlap."""
         return self.begin < other.end and other.begin < self.end
 
 
 class Lead(NamedTuple):
-    """Permission to overlap: `above` begins at least `bytes` bytes after the begin of `below`."""
+    """Permission to overlap: `above` may begin `bytes` bytes after the begin of `below`, or later.
+
+    below, above: names of the buffers.
+    bytes: minimum of the offset of `above` minus the offset of `below`.
+    """
 
     below: str
     above: str

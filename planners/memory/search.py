@@ -1,13 +1,13 @@
-"""Search for memory plans of one network in one arena, until the time limit.
+"""Search for memory plans of a network in an arena, by label-setting dynamic programming, until a stop.
 
-Two baselines come first: layer by layer, and all layers row by row. Then groups are searched with a
-growing number of labels for each state, first with line buffers alone and then with column strips.
-A chain of groups whose plan needs more bytes than the search has counted is not final: the arena is
-then bisected for other chains whose tensors can be placed.
+Two baselines are planned first: layer by layer, and all layers row by row. Then chains of groups
+are searched with increasing limits on the labels of a state, first with line buffers alone and then
+with column strips. If placement of a chain needs more bytes than the search has counted, the arena
+is bisected for further chains whose tensors can be placed.
 
-The sets of moves are searched in this order: a small set for a first answer; moves without
-recomputed MACs, that is with line buffers alone; then moves with column strips, with
-rematerialisation and with channel blocks.
+Sets of moves are searched in this order: a small set for a first answer; moves without recomputed
+MACs, that is with line buffers alone; then moves with column strips, with rematerialisation and
+with channel blocks.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ WIDTHS = (12, 100, ALL)  # limits on the labels of a state, for successive searc
 
 
 class Finding:
-    """Search for the memory plans of one network; `ended` is the reason if the stop ended it."""
+    """Search for the memory plans of a network; `ended` is the reason if the stop ended the search."""
 
     def __init__(
         self,
@@ -87,10 +87,16 @@ class Finding:
         times: PlanTimes | None,
         stop: Stop,
     ) -> None:
-        """Take the order of execution, the sets of moves to search, and the RAM limit.
+        """Set the execution order, the sets of moves and the RAM limit.
 
+        is_streamed: whether the input arrives row by row.
+        searched: sets of moves, of SEARCHED.
+        labels: limit on the labels of a state, for each successive search.
+        ram: limit in bytes; None for no limit.
         counts_state: whether the limit applies to arena plus execution state, or to the arena
-        alone.
+            alone.
+        times: predicted times of plans; None without a platform.
+        stop: effort limit of the search.
         """
         self.methods: list[FitMethod] = []
         self._chains: dict[int, PlanWay] = {}  # of plans in `methods`, by their identity
@@ -302,7 +308,7 @@ def _limits(least: int, ram: int | None) -> Iterator[int]:
 
 
 def _caps(gaps: Sequence[tuple[int, int]], ram: int | None) -> list[int]:
-    """Arena sizes in which other chains are tried, because some plans exceed their counted bytes.
+    """Return the arena sizes in which further chains are searched, if plans exceed their counted bytes.
 
     gaps: pairs of counted bytes and bytes of the plan.
     """
@@ -319,7 +325,7 @@ def _caps(gaps: Sequence[tuple[int, int]], ram: int | None) -> list[int]:
 
 
 class TwiceMoves(GroupMoves):
-    """All moves, and moves that recompute the producers of a global reduction."""
+    """Generator of all moves, including moves that recompute the producers of a global reduction."""
 
     spans_are_free = False  # whether only layers without MACs are recomputed
     longest_way = 3  # separators that may end a span
@@ -392,7 +398,7 @@ class TwiceMoves(GroupMoves):
 
 
 class OnceMoves(TwiceMoves):
-    """Moves without repeated MACs; only layers that have no MACs are recomputed."""
+    """Generator of moves without recomputed MACs; only layers without MACs are recomputed."""
 
     spans_are_free = True
 
@@ -404,17 +410,17 @@ class OnceMoves(TwiceMoves):
 
 
 class PlainMoves(OnceMoves):
-    """Moves of single layers and pairs without recomputation, for a first answer."""
+    """Generator of moves of single layers and pairs without recomputation, for a first answer."""
 
     longest_stage = 2
     most_partitions = 1
 
 
 class HeadGroups:
-    """Groups that compute attention head by head, each head with its own keys and values."""
+    """Generator of groups that compute attention head by head, with separate keys and values."""
 
     def __init__(self, moves: GroupMoves) -> None:
-        """Take the moves of the network, which do not include such groups."""
+        """Set the moves of the network, which do not include groups by heads."""
         self._moves, self._course, self._table = moves, moves.course, moves.table
         course = self._course
         self._known: dict[int, GroupWay] = {}
@@ -438,7 +444,7 @@ class HeadGroups:
         return {} if group is None else {group.end: [group]}
 
     def _by_heads(self, begin: int, end: int) -> GroupWay | None:
-        """The groups between two separators around attention: one for each head, and the rest."""
+        """Return the groups between two separators around attention: each head, then the rest."""
         course, moves = self._course, self._moves
         heads_found = heads_between(course, begin, end)
         if heads_found is None:
@@ -470,7 +476,7 @@ class HeadGroups:
         return GroupWay(whole + peak, work, begin, end, (move,), tuple(in_turn))
 
     def _least(self, section: OrderSection) -> tuple[tuple[Stage, ...], int]:
-        """The stages of a section with the minimum of bytes inside the group, and these bytes."""
+        """Return the stages of a section with the minimum bytes inside the group, and these bytes."""
         single = section.move(section.stage((name,), 1) for name in section.layers)
         candidates = []
         for move in (single, *self._moves.around_attention(section)):
@@ -506,14 +512,14 @@ class HeadGroups:
 
 
 def _at_once(name: str, table: StageTable) -> tuple[Stage, ...]:
-    """A layer that computes all its rows in one firing."""
+    """Return the stage of a layer that computes all its rows in one firing."""
     return (Stage(layers=(name,), rows=table.height(name)),)
 
 
 def _renamed(
     stages: Sequence[Stage], names: Sequence[str], others: Sequence[str]
 ) -> tuple[Stage, ...]:
-    """The same stages for other layers that compute the same operators."""
+    """Return the stages with other layer names, for layers that compute the same operators."""
     renamed_layers = dict(zip(names, others, strict=True))
     return tuple(
         replace(stage, layers=tuple(renamed_layers[name] for name in stage.layers))

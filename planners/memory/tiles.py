@@ -1,18 +1,23 @@
 """Memory and cost of tiled groups that end with the same section, for many tilings in one pass.
 
-A grid divides the result of a group into tiles. Backwards from the result each tile needs a rectangle
-of every tensor; where windows overlap, so do the rectangles of neighbouring tiles. A tile recomputes
-its halo, or reads it from a cache that earlier tiles have filled. Tiles are executed row by row, from
-left to right.
+A grid divides the result of a group into tiles. Backwards from the result, each tile needs a
+rectangle of every tensor; where windows overlap, the rectangles of neighbouring tiles overlap as
+well (halo). A tile recomputes its halo, or reads the halo from a cache that earlier tiles have
+filled. Tiles are executed in row-major order.
 
-The input and the result of a group are stored whole. Each tensor in between has one tile buffer, as
-large as its largest tile. If the halo is cached, each of these tensors has two more buffers: rows that
-the tiles below need, as wide as the map, and columns that the next tile needs.
+The input and the result of a group are stored whole. Each inner tensor has a tile buffer of the
+size of its largest tile. With a halo cache, each inner tensor has two more buffers: rows that the
+tiles below need, as wide as the map, and columns that the next tile needs.
 
 One backward pass covers the tiles of all groups: the rectangle of a tensor does not depend on the
-section where its group begins. Rows and columns are independent, so sizes, time and MACs of a tiling
-are products: arrays (D, A), with a row for each number of tiles down and a column for each number
-across.
+section where its group begins. Rows and columns are independent, so sizes, time and MACs of a
+tiling are products: arrays (D, A), with a row for each number of tiles down and a column for each
+number across.
+
+Example: two 3x3 convolutions with padding 1 on 8x8 maps, result in 2x2 tiles of 4x4 pixels. Each
+tile needs 5x5 pixels of the inner tensor, because the window adds 1 row and 1 column towards the
+neighbour. With recomputation, 4 x 25 = 100 inner pixels are computed instead of 64. With a halo
+cache, 64 are computed, and the tiles share 2 rows and 2 columns.
 """
 
 from __future__ import annotations
@@ -78,9 +83,10 @@ def tiled_stage(layers: Sequence[Layer], tiles: Tiles) -> Stage:
 
 
 def alive(layers: Sequence[Layer], sizes: Mapping[str, Any]) -> Iterator[Any]:
-    """Yield for each layer the sum of the sizes of the tensors live during its step.
+    """Yield for each layer the sum of the sizes of the tensors live during the execution of the layer.
 
-    A tensor that none of the layers produces is live from the start, the last result to the end.
+    A tensor from outside the layers is live from the start. Example: layers a, b with sizes x = 100
+    (input), a = 40, b = 30: 140, then 70.
     """
     begin, end = lives(layers)
     for step in range(len(layers)):
@@ -88,7 +94,7 @@ def alive(layers: Sequence[Layer], sizes: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def lives(layers: Sequence[Layer]) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the index of the layer that produces each tensor, and of its last reader."""
+    """Return the index of the layer that produces each tensor, and the index of its last consumer."""
     begin = {layer.name: step for step, layer in enumerate(layers)}
     end = dict(begin)
     for step, layer in enumerate(layers):
@@ -136,7 +142,7 @@ def longest(tiles: Sequence[Range]) -> int:
 
 
 class _AxisTiles(NamedTuple):
-    """Tiles of one tensor along one axis, a row for each number of tiles; (N,)."""
+    """Tiles of a tensor along one axis: arrays (N,), with an element for each number of tiles."""
 
     held: Array  # maximum extent of a tile
     shared: Array  # maximum of positions cached for the next tile
@@ -169,7 +175,7 @@ class TiledGroups:
         times: TileTimes,
         scratch: ScratchCount,
     ) -> None:
-        """Take the tilings, as numbers of tiles down and across; a single tile is no tiling."""
+        """Set the tilings, as numbers of tiles down and across; (1, 1) is no tiling."""
         self._course, self._times, self._scratch = course, times, scratch
         self._network, self._element_bytes = course.network, times.element_bytes
         self._needs = Needs(course.network)
@@ -178,9 +184,10 @@ class TiledGroups:
     def ending(
         self, upto: int, *, halo_cached: bool
     ) -> Iterator[tuple[int, Tiles, tuple[int, ...]]]:
-        """Yield the groups that end before section `upto`, with all tilings for each first section.
+        """Yield the groups that end before section `upto`, for each first section with all tilings.
 
-        Of each: the first section and the tiles; bytes in addition to its two ends, nanoseconds, MACs.
+        Each group is a triple: index of the first section; tiles; and bytes in addition to its two
+        ends, nanoseconds and MACs.
         """
         course, first = self._course, upto
         while first and all(

@@ -1,8 +1,13 @@
-"""Predicted time of a frame: a platform's roofline for each firing of a stage, and each tile.
+"""Predicted time of a frame of a memory plan: roofline or instruction-count model of a platform.
 
-If layers were measured, a firing or tile takes its share of the measured time of the layer, plus the
-start of a phase. On a core a stage takes the instructions of its C kernels, at the upper limit of
-cycles per instruction; `stage_loops`, `group_loops` and `frame_loops` count the iterations of loops.
+With a roofline, each firing of a stage, and each tile, is a phase that costs its start-up time plus
+the maximum of compute time and transfer time. With measured layers, a phase costs its share of the
+measured time of the layer plus the start-up time. On a core, a stage costs the instructions of its
+C kernels times the upper limit of cycles per instruction; `stage_loops`, `group_loops` and
+`frame_loops` count the loop iterations.
+
+Example of a roofline: start-up 1000 ns, 2 operations/ns, 4 bytes/ns. A firing of 1000 operations
+and 500 bytes takes 1000 + max(500, 125) = 1500 ns.
 """
 
 from __future__ import annotations
@@ -39,9 +44,11 @@ Loops = Counter[tuple[str, str]]  # by kernel and loop
 def stage_loops(table: StageTable, stage: Stage, known: Table | None = None) -> dict[str, Loops]:
     """Return the iterations of each loop of each kernel in a frame of a stage, by layer.
 
-    A stage of several layers calls each kernel for each column, on the columns in the strip of its
-    input. Firings count for the layer that produces the result. known: instructions of kernels; a
-    layer with another kernel counts as operations and elements.
+    A stage of several layers calls each kernel for each column, on the columns in the strip of the
+    kernel's input. Firings count for the layer that produces the result.
+
+    known: instructions of kernels; a layer with a kernel outside this table counts as operations
+        and elements.
     """
     network, geometry = table.network, table.geometry(stage)
     strips = {strip.layer: strip.columns for strip in geometry.strips}
@@ -77,9 +84,10 @@ def stage_loops(table: StageTable, stage: Stage, known: Table | None = None) -> 
 
 
 def group_loops(table: StageTable, stages: Sequence[Stage]) -> Loops:
-    """Return the loops around the stages of a group.
+    """Return the iterations of the loops around the stages of a group.
 
-    Before each firing, the scheduler of a group with several stages examines all of them.
+    Before each firing, the scheduler of a group with several stages examines all stages. Example: 3
+    stages with 10 firings each: 30 firings, and 90 examined stages.
     """
     firings = sum(table.geometry(stage).firings.count for stage in stages)
     counts: Loops = Counter({("frame", "groups"): 1, ("frame", "firings"): firings})
@@ -107,10 +115,12 @@ Work = Mapping[str, int]
 def measured_work(
     network: Network, durations: Mapping[str, Sequence[int]], launch: Fraction
 ) -> Work:
-    """Return the femtoseconds that each layer computes in a frame, without the starts of its phases.
+    """Return the compute time of each layer in a frame in femtoseconds, without phase start-ups.
 
-    durations: nanoseconds of the phases of each layer, whole or row by row. launch: seconds to start a
-    phase. Inputs and outputs take no time. Raises InvalidNetwork for a layer without durations.
+    Inputs and outputs cost no time. Raises InvalidNetwork for a layer without durations.
+
+    durations: nanoseconds of the phases of each layer, whole or row by row.
+    launch: start-up time of a phase in seconds.
     """
     ends = [end.name for end in (*network.inputs, *network.outputs)]
     layers = [layer.name for layer in network.layers if layer.name not in ends]
@@ -129,12 +139,12 @@ def measured_work(
 
 
 def work_of(layer: Layer, inputs: Sequence[Shape], measured: Work | None) -> int:
-    """Return the operations of a layer in a frame, or its measured femtoseconds."""
+    """Return the operations of a layer in a frame, or its measured compute time in femtoseconds."""
     return operations(layer, inputs) if measured is None else measured[layer.name]
 
 
 class PlanTimes:
-    """Predicted times of the plans of a network on a platform."""
+    """Predicted times of the plans of a network on a platform, by plan, layer and stage."""
 
     def __init__(
         self,
@@ -143,9 +153,10 @@ class PlanTimes:
         parameter_bytes: int | None = None,
         measured: Work | None = None,
     ) -> None:
-        """Take the bytes of each parameter, if they differ from those of its element.
+        """Set the network's stage table and the platform.
 
-        measured: times of the layers, from `measured_work`.
+        parameter_bytes: bytes of each parameter, if they differ from the bytes of an element.
+        measured: compute times of the layers, from `measured_work`.
         """
         self._table = table
         self._given = platform, measured
@@ -245,10 +256,10 @@ class PlanTimes:
         return {name: time * work / total for name, work in works.items()}
 
     def _worked(self, plan: StreamingPlan) -> tuple[PlanTimes, StreamingPlan, Mapping[str, Copy]]:
-        """The times of the network with copies of recomputed layers, and its plan.
+        """Return the times of the network with copies of recomputed layers, and its plan.
 
-        A copy takes the time of its layer, a copy of a head its share of it. Layers that only join
-        heads or cut groups take no time.
+        A copy of a layer costs the time of the layer; a copy of a head costs its share. Layers that
+        only join heads or cut groups cost no time.
         """
         network, copies = worked_layers(self._table.network, plan.rematerialised)
         platform, measured = self._given
@@ -271,7 +282,7 @@ class PlanTimes:
     def of_stage(self, stage: Stage) -> int:
         """Return the nanoseconds of a stage in a frame.
 
-        Each firing has a start, reads its parameters and rows, and writes rows.
+        Each firing has a start-up time, reads its parameters and rows, and writes rows.
         """
         table = self._table
         if stage.tiles is not None:
@@ -307,7 +318,10 @@ class PlanTimes:
 
 
 def apportioned(total: int, parts: Mapping[str, Fraction]) -> dict[str, int]:
-    """Return integers with this sum in the ratio of the parts, by rounding cumulative sums down."""
+    """Return integers with the sum `total` in the ratio of the parts, by cumulative rounding down.
+
+    Example: 10 in the ratio a : b = 1 : 2 gives a = 3, b = 7.
+    """
     sums = list(accumulate(parts.values(), initial=Fraction(0)))
     ends = [total * sum_ // sums[-1] if sums[-1] else 0 for sum_ in sums]
     return {name: end - before for name, (before, end) in zip(parts, pairwise(ends), strict=True)}
@@ -324,10 +338,18 @@ def _counted_work(table: StageTable, platform: Platform) -> Work:
 
 
 class Price(NamedTuple):
-    """Platform.nanoseconds in integers.
+    """Integer coefficients of Platform.nanoseconds, over a common denominator.
 
-    A phase takes (launch + max(operations * operation, bytes * byte)) / scale nanoseconds, rounded up,
-    at least one.
+    A phase takes (launch + max(operations * operation, bytes * byte)) / scale nanoseconds, rounded
+    up, and at least 1 ns.
+
+    scale: common denominator.
+    launch: start-up time of a phase.
+    operation: time of an operation.
+    byte: time of a transferred byte.
+
+    Example: 1000 ns start-up, 2 operations/ns, 4 bytes/ns: scale = 4, launch = 4000, operation = 2,
+    byte = 1.
     """
 
     scale: int
@@ -337,7 +359,7 @@ class Price(NamedTuple):
 
 
 def price_of(platform: Platform) -> Price:
-    """Return the platform in integers."""
+    """Return the integer coefficients of a platform's roofline."""
     parts = (
         platform.launch * NANOSECONDS,
         NANOSECONDS / platform.operations_per_second,
@@ -348,7 +370,14 @@ def price_of(platform: Platform) -> Price:
 
 
 class TileTimes(NamedTuple):
-    """Times of layers that are computed tile by tile; each tile of a layer is a phase."""
+    """Predicted times of layers that are computed tile by tile; each tile of a layer is a phase.
+
+    network: network of the layers.
+    price: roofline of the platform.
+    element_bytes: bytes of an element of all tensors; None for the network's element types.
+    parameter_bytes: bytes of each parameter; None for the bytes of an element.
+    measured: femtoseconds of each layer in a frame; None without measured layers.
+    """
 
     network: Network
     price: Price
@@ -403,7 +432,7 @@ Lengths = tuple[int, ...]  # of a tile along an axis: of the output, then of eac
 
 
 def tile_lengths(needs: Needs, layer: Layer, tiles: Sequence[Range], axis: int) -> list[Lengths]:
-    """Return the lengths of each tile that computes something of a layer."""
+    """Return the extent of each tile along an axis, for the tiles that compute elements of a layer."""
     inputs = needs.of(layer, axis)
     return [
         (
