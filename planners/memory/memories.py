@@ -132,16 +132,17 @@ class InMemories(NamedTuple):
 
 
 def planned_in_memories(request: FitRequest, budget: Budget) -> InMemories:
-    """Return the plan of a network with the minimum traffic to and from slow memory, or minimum time.
+    """Return the plan of a network with the minimum slow-memory traffic, or the minimum time.
 
-    Inputs are in the memory that the plan names before a frame begins; results stay in the memory
-    where they are produced. External tensors, and inputs that arrive row by row, cause no traffic
-    here. The time of the platform counts if the rates of slow memories are known; measured durations
-    are those with tensors and weights in fast memory. budget: a stop, or seconds; the best plan so far
-    is returned when it ends.
+    Time is minimised if the rates of slow memories are known; measured durations apply to tensors
+    and weights in fast memory. Inputs are in the memory that the plan names before a frame begins;
+    results stay in the memory where they are produced. External tensors, and inputs that arrive row
+    by row, cause no traffic.
 
-    Raises InvalidArgument if no memory is fast or none is slow, and InvalidNetwork for a network that
-    keeps a state.
+    budget: a Stop, or seconds; when the budget ends, the best plan so far is returned.
+
+    Raises InvalidArgument if no memory is fast or none is slow, and InvalidNetwork for a network
+    with a state.
     """
     network, platform, layout = request.network, request.platform, layout_of(request.memories)
     course, stop = topological_order(network), stop_of(budget)
@@ -201,9 +202,11 @@ def _with_pinned(
     best: tuple[PlacedPlan, Chain],
     found: PlacedPlan,
 ) -> tuple[tuple[PlacedPlan, Chain], PlacedPlan]:
-    """The best plan with resident weights in part of the fast memory, before and after improvement.
+    """Return the best plan with resident weights in part of fast memory, before and after improvement.
 
-    groups: without resident weights. best: a plan from the search; found: the same plan improved.
+    groups: groups without resident weights.
+    best: a plan of the search, with its chain.
+    found: the same plan after improvement.
     """
     chosen = best
     tried = set[Names]()
@@ -433,9 +436,10 @@ class Groups:
                     yield self.course.separators[end], stages
 
     def _in_tiles(self, begin: int) -> Iterator[MemoryGroup]:
-        """Groups of layers in tiles of columns, for rows that are too long; slices are read in place.
+        """Yield groups of layers in column tiles, for rows that are too long; slices are read in place.
 
-        A single tile is tried for groups that read several tensors, or read their own results.
+        A single tile is a candidate for groups that read several tensors, or read their own
+        results.
         """
         ends = {begin + 1}
         if not begin or begin in self._narrow:
@@ -455,9 +459,9 @@ class Groups:
                 return
 
     def _narrow_places(self) -> set[int]:
-        """Indices of the order at which the live bytes have a local minimum.
+        """Return the indices of the order at which the live bytes have a local minimum.
 
-        All indices of a small network.
+        For a small network, all indices are returned.
         """
         change = [0] * (len(self.layers) + 2)
         for name, last in self.last_read.items():
