@@ -385,8 +385,10 @@ class CostSearch:
     def _children(self, at: int, inside: Names, outside: Names) -> list[tuple[Names, Names]]:
         """Both decisions for the largest buffer at a time that is too full, or what an end leaves."""
         if at >= 0:
-            open_ = [buffer for buffer in self._alive[at] if self._is_open(buffer, inside, outside)]
-            name = max(open_, key=lambda buffer: (buffer.size, buffer.name)).name
+            undecided = [
+                buffer for buffer in self._alive[at] if self._is_open(buffer, inside, outside)
+            ]
+            name = max(undecided, key=lambda buffer: (buffer.size, buffer.name)).name
             return [(inside, outside | {name}), (inside | {name}, outside)]
         if self._taken(outside):
             return []

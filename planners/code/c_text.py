@@ -245,9 +245,9 @@ class Tables:
         return [constant.definition(structures) for constant in self._constants]
 
     def _new(self, name: str) -> str:
-        name_ = unlike(name, self._names)
-        self._names.add(name_)
-        return name_
+        unused_name = unlike(name, self._names)
+        self._names.add(unused_name)
+        return unused_name
 
 
 def array_items(array: NDArray[Any]) -> Iterable[str]:

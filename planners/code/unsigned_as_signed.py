@@ -38,7 +38,7 @@ def as_signed(model: Model) -> Model:
 
 def as_signed_array(array: Array) -> Array:
     """Return a tensor as stored in the library: unsigned integers converted to signed."""
-    element = next((element_ for element_ in SIGNED if array.dtype == element_.value), None)
+    element = next((candidate for candidate in SIGNED if array.dtype == candidate.value), None)
     if element is None:
         return array
     return (array.astype(np.int32) - less_of(element)).astype(SIGNED[element].value)

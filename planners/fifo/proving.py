@@ -260,7 +260,9 @@ class _FifoCluster:
             # Each region costs simulations once and prunes all later proposals inside it.
             self._regions.append(self._enlarged(trial, region))
             self._learn()
-        self.depths = min(self._sufficient, key=lambda depths_: (covering.cost(depths_), depths_))
+        self.depths = min(
+            self._sufficient, key=lambda candidate: (covering.cost(candidate), candidate)
+        )
 
     def _too_small(self, trial: Trial) -> Infeasible | None:
         """Infeasible depths of the design, these among them; None if these suffice."""

@@ -373,9 +373,9 @@ def grown(
         for group in groups:
             in_turn = sorted(
                 group,
-                key=lambda place_: (
-                    most[place_] is not None,
-                    fifos[place_].bits * fifos[place_].words,
+                key=lambda index: (
+                    most[index] is not None,
+                    fifos[index].bits * fifos[index].words,
                 ),
             )
             for _ in _repair(evaluator, current, in_turn, is_hurried=is_hurried):
@@ -458,7 +458,7 @@ def exchanged(
     for share in SHARES:
         for place in sorted(
             range(len(depths)),
-            key=lambda place_: (least[place_] - current[place_]) * weights[place_],
+            key=lambda index: (least[index] - current[index]) * weights[index],
         ):
             fewer = -(-(current[place] - least[place]) // share)
             while 0 < fewer <= current[place] - least[place]:
@@ -545,7 +545,9 @@ class _Cheapest:
         if begin.is_narrow:
             self._narrow.add(begin.depths)
         reason, bits = None if is_proved else self._compared(), self._graph.design.bits
-        best = min(self._found, key=lambda depths_: (self._search.total(depths_), bits(depths_)))
+        best = min(
+            self._found, key=lambda candidate: (self._search.total(candidate), bits(candidate))
+        )
         cost, bound = self._search.total(best), self._search.lower_bound
         is_proved = reason is None or cost == bound
         return replace(
@@ -602,7 +604,7 @@ class _Cheapest:
     def _stepped(self, depths: Depths) -> Depths | None:
         """Cheaper depths that suffice: one FIFO a step down, and if need be another a step up."""
         for place in sorted(
-            range(len(depths)), key=lambda place_: -self._price(place_, depths[place_])
+            range(len(depths)), key=lambda index: -self._price(index, depths[index])
         ):
             below = self._search.below(place, depths[place])
             if below is None:
@@ -613,11 +615,11 @@ class _Cheapest:
                 return trial
             for fifo in cycle.fifos:
                 more = self._search.end(fifo, trial[fifo] + 1)
-                trial_ = (*trial[:fifo], more, *trial[fifo + 1 :])
-                if self._search.total(trial_) >= self._search.total(depths):
+                enlarged = (*trial[:fifo], more, *trial[fifo + 1 :])
+                if self._search.total(enlarged) >= self._search.total(depths):
                     continue
-                if self._evaluator.suffices(trial_):
-                    return trial_
+                if self._evaluator.suffices(enlarged):
+                    return enlarged
         return None
 
     def _take(self, depths: Depths) -> None:

@@ -190,7 +190,11 @@ def _options(
             stop.spend(ROW_EFFORT * layers)
             stop.look()
             yield from reversed(list(rows.ending(upto)))
-    modes = [mode_ for mode_ in (GroupMode.RECOMPUTED, GroupMode.CACHED) if mode_ in terms.modes]
+    modes = [
+        candidate
+        for candidate in (GroupMode.RECOMPUTED, GroupMode.CACHED)
+        if candidate in terms.modes
+    ]
     tiled = TiledGroups(course, terms.tilings, times.tile_times, terms.scratch)
     for upto in range(1, course.sections + 1) if modes else ():
         for mode in modes:

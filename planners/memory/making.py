@@ -69,7 +69,7 @@ def bounded_plan(
     is_joined = offsets is None
     makings, again = _makings(course, table, groups, is_streamed=is_streamed, is_joined=is_joined)
     plans = [(making.plan(offsets), making.least) for making in makings]
-    plan, least = min(plans, key=lambda plan_: plan_[0].arena_bytes)
+    plan, least = min(plans, key=lambda candidate: candidate[0].arena_bytes)
     return replace(plan, rematerialised=again), least
 
 
@@ -470,7 +470,7 @@ def _stays(network: Network, name: str, hosts: Mapping[str, str]) -> bool:
     """Whether a tensor is a slice of the tensor in which it is stored, and needs no copy."""
     layer = network.layer(name)
     return layer.operator.cut is not None and hosts.get(name) in {
-        hosts.get(input_, input_) for input_ in layer.inputs
+        hosts.get(source, source) for source in layer.inputs
     }
 
 

@@ -443,7 +443,9 @@ class Groups:
         """
         ends = {begin + 1}
         if not begin or begin in self._narrow:
-            ends |= {cut_ for cut_ in self._narrow if begin < cut_ <= begin + LONGEST_SPAN}
+            ends |= {
+                position for position in self._narrow if begin < position <= begin + LONGEST_SPAN
+            }
         rows = [(end, [Stage(layers=(layer,)) for layer in self.layers[begin:end]]) for end in ends]
         most = MOST_TILES // 2 * self._fast
         by_end = defaultdict[int, dict[tuple[Stage, ...], None]](dict)
@@ -472,7 +474,11 @@ class Groups:
         inner = range(1, len(self.layers))
         if len(self.layers) <= MOST_CHOSEN:
             return {*inner, len(self.layers)}
-        minima = {cut_ for cut_ in inner if live[cut_] <= min(live[cut_ - 1], live[cut_ + 1])}
+        minima = {
+            position
+            for position in inner
+            if live[position] <= min(live[position - 1], live[position + 1])
+        }
         return minima | {len(self.layers)}
 
     def _results(self, begin: int, end: int) -> tuple[str, ...]:
@@ -538,7 +544,7 @@ class Groups:
         inside, network = self.layers[begin:end], found.network
         table, groups = self.table.of(network), dict[int, MemoryGroup]()
         count = len(found.tiles)
-        for number in sorted(range(count), key=lambda number_: abs(2 * number_ + 1 - count)):
+        for number in sorted(range(count), key=lambda index: abs(2 * index + 1 - count)):
             tile = found.tiles[number]  # from the middle, where tiles have most columns
             worked = stages_of_tile(network, tile, inside, stages)
             if worked is None:
@@ -596,8 +602,10 @@ class Groups:
             return needs[-1][1] - needs[0][0] if is_once else None
         if len(one.stage.layers) > 1 or not layer.operator.reads_once:
             return None
-        alike = (index_ for index_, name in enumerate(layer.inputs) if name == layer.inputs[index])
-        if len({self.table.row_needs(layer, index_) for index_ in alike}) > 1:
+        alike = (
+            position for position, name in enumerate(layer.inputs) if name == layer.inputs[index]
+        )
+        if len({self.table.row_needs(layer, position) for position in alike}) > 1:
             return None  # a tensor is read by two inputs, in different rows
         height = self.table.height(layer.inputs[index])
         return height if sum(end - first for first, end in needs) == height else None
@@ -770,7 +778,7 @@ class MemoriesSearch:
             if self._most is not None and (total, work) >= self._most:
                 continue
             live = frozenset(
-                name_ for name_ in fast | here if self._groups.last_read[name_] >= group.end
+                tensor for tensor in fast | here if self._groups.last_read[tensor] >= group.end
             )
             best_label = self._labels[group.end].get(live)
             if best_label is None or (total, work) < best_label[:2]:

@@ -170,7 +170,9 @@ class Chain:
             for joined in (step.group.results if step.group.tiles else ())
             for name, column in _columns(table.network, joined)
         }
-        self._steps = steps = [step_ for step in steps for step_ in _tile_by_tile(table, step)]
+        self._steps = steps = [
+            tile_step for step in steps for tile_step in _tile_by_tile(table, step)
+        ]
         self._weights = {
             weight.layer: (number, weight)
             for number, step in enumerate(steps)
@@ -244,11 +246,11 @@ class Chain:
             begin = found.begins.get(name, number + 1)
             if begin is None:  # they stay already
                 continue
-            outside = [group_ for group_ in range(len(live)) if not begin <= group_ <= number]
-            if all(live[group_] + weight.size <= capacity for group_ in outside):
+            outside = [index for index in range(len(live)) if not begin <= index <= number]
+            if all(live[index] + weight.size <= capacity for index in outside):
                 chosen.append(name)
-                for group_ in outside:
-                    live[group_] += weight.size
+                for index in outside:
+                    live[index] += weight.size
         while chosen:
             candidate = self._placed({**found.begins, **dict.fromkeys(chosen)})
             if not (candidate.fast_excess or candidate.slow_excess) and candidate.cost < found.cost:
@@ -328,7 +330,7 @@ class Chain:
             for number, memory in enumerate(memories):
                 is_last = number + 1 == len(memories)
                 here, offsets = self._in_memory(memory, rest, buffers, is_last=is_last)
-                begin = sum(memory_.size for memory_ in taken)
+                begin = sum(preceding.size for preceding in taken)
                 places |= {buffer.name: begin + offsets[buffer.name] for buffer in here}
                 end = max((offsets[buffer.name] + buffer.size for buffer in here), default=0)
                 is_exact = memories is layout.slow and is_last and layout.flash is None
@@ -338,8 +340,8 @@ class Chain:
                 rest = [buffer for buffer in rest if buffer.name not in offsets]
             excess.append(over + sum(buffer.size for buffer in rest))
             for buffer in rest:  # which no memory may hold
-                places[buffer.name] = sum(memory_.size for memory_ in taken)
-        arena_bytes = sum(memory_.size for memory_ in taken)
+                places[buffer.name] = sum(preceding.size for preceding in taken)
+        arena_bytes = sum(preceding.size for preceding in taken)
         plan = StreamingPlan(
             network=self._order.network.name,
             element_bytes=table.element_bytes,

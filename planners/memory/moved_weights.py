@@ -207,7 +207,7 @@ def costs_of(
         )
         everything = sum(map(table.tensor_bytes, (*order.layers, *order.others)))
         room = slow.size - min(everything, 2 * most + most // 4)
-        for name in sorted(sizes, key=lambda name_: -sizes[name_]):
+        for name in sorted(sizes, key=lambda layer: -sizes[layer]):
             if sizes[name] <= room:
                 room -= sizes[name]
                 homes[name] = read, slow.has_dma

@@ -65,7 +65,7 @@ def topological_order(network: Network, *, carries: bool = False) -> Topological
         raise InvalidNetwork(
             f"network {network.name!r} keeps a state from frame to frame; fit() plans it"
         )
-    first, *rest = sorted(network.inputs, key=lambda input_: not network.consumers[input_.name])
+    first, *rest = sorted(network.inputs, key=lambda layer: not network.consumers[layer.name])
     layers = [
         first,
         *(layer for layer in network.layers if not layer.is_end),

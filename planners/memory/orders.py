@@ -200,7 +200,7 @@ def few_orders(network: Network) -> Iterator[Network]:
 
 def _result_by_result(network: Network, step: int = 1) -> list[Layer]:
     """The layers in the order of the network's results; with step -1 from the last result."""
-    inputs = {input_.name for input_ in network.inputs}
+    inputs = {layer.name for layer in network.inputs}
     ordered: dict[str, Layer] = {}
     waiting = [network.layer(name) for output in network.outputs for name in output.inputs][::-step]
     waiting = [layer for layer in network.layers[::-1] if layer not in network.outputs] + waiting

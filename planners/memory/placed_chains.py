@@ -130,7 +130,7 @@ class _Places:
             for numbers in zip(*(column.tolist() for column in range_columns), strict=True)
         ]
         self._stop.spend(RANGE_EFFORT * len(ranges))
-        ranges.sort(key=lambda range_: (range_[2], range_[0] - range_[1]))
+        ranges.sort(key=lambda interval: (interval[2], interval[0] - interval[1]))
         for low, high, work, group, number, begin, groups in ranges:
             if any(kept_range[1] <= low and kept_range[2] >= high for kept_range in kept):
                 continue

@@ -163,7 +163,9 @@ class RowMoves(GroupMoves):
         """
         course, groups = self.course, []
         cuts = (
-            cut_ for cut_ in range(1, course.sections) if self.table.height(course.at(cut_)) == 1
+            separator
+            for separator in range(1, course.sections)
+            if self.table.height(course.at(separator)) == 1
         )
         for begin, end in pairwise((0, *cuts, course.sections)):
             stages = []
@@ -384,12 +386,12 @@ def memory_comparison(
             sum(actor.durations)
             for actor in lower(
                 network,
-                granularity_,
-                durations=durations(granularity_),
+                variant,
+                durations=durations(variant),
                 element_bytes=element_bytes,
             ).actors
         ]
-        for granularity_ in (WHOLE, granularity)
+        for variant in (WHOLE, granularity)
     ]
     return MemoryComparison(
         network=network,

@@ -132,8 +132,8 @@ class StageOrders:
         live = _live_bytes(plan)
         results = {
             planned.stage.result
-            for group, bytes_ in zip(plan.groups, live, strict=True)
-            if bytes_ == max(live)
+            for group, live_bytes in zip(plan.groups, live, strict=True)
+            if live_bytes == max(live)
             for planned in group.stages
         }
         return [

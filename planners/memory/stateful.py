@@ -271,7 +271,7 @@ class _StatefulPlanning:
     def _problem(self, plan: StreamingPlan) -> Problem:
         """The allocation problem of the tensors of a frame, in the order of the groups."""
         last = len(self._groups) - 1
-        inputs = [input_.name for input_ in self._network.inputs]
+        inputs = [layer.name for layer in self._network.inputs]
         ends = dict.fromkeys(inputs, 0) | self._step
 
         def use(name: str, step: int) -> None:

@@ -287,7 +287,7 @@ class TiledGroups:
             name: prod(max(max(row) for row in tables[name]) for tables in along)
             for name in along[0]
         }
-        bytes_ = sum(2 * most[name] * self._pixel_bytes(name) for name in most)
+        ring_bytes = sum(2 * most[name] * self._pixel_bytes(name) for name in most)
         spent = sum(
             most[layer.name]
             * (
@@ -296,7 +296,7 @@ class TiledGroups:
             )
             for layer in layers
         )
-        return ranges.number_type((bytes_ + spent) * 2 * self._course.sections)
+        return ranges.number_type((ring_bytes + spent) * 2 * self._course.sections)
 
     def _nanoseconds(
         self, layer: Layer, held: tuple[list[Bands], ...], *, halo_cached: bool

@@ -323,7 +323,7 @@ def apportioned(total: int, parts: Mapping[str, Fraction]) -> dict[str, int]:
     Example: 10 in the ratio a : b = 1 : 2 gives a = 3, b = 7.
     """
     sums = list(accumulate(parts.values(), initial=Fraction(0)))
-    ends = [total * sum_ // sums[-1] if sums[-1] else 0 for sum_ in sums]
+    ends = [total * partial_sum // sums[-1] if sums[-1] else 0 for partial_sum in sums]
     return {name: end - before for name, (before, end) in zip(parts, pairwise(ends), strict=True)}
 
 

@@ -117,8 +117,8 @@ def slow_bytes_of_whole_layers(course: TopologicalOrder, sizes: dict[str, int], 
     """Return the traffic layer by layer: each tensor moves once when written and once per read."""
     total = 0
     for name in course.layers[1:]:
-        for name_ in (name, *course.network.layer(name).inputs):
-            total += 0 if name_ in fast else sizes[name_]
+        for tensor in (name, *course.network.layer(name).inputs):
+            total += 0 if tensor in fast else sizes[tensor]
     return total
 
 
@@ -271,7 +271,7 @@ class _Ways:
                 early = [
                     operand for operand in operands if operand not in behind and operand != gate
                 ]
-                new = [(name_, name) for name_ in early if self._is_even(name_, layer)]
+                new = [(tensor, name) for tensor in early if self._is_even(tensor, layer)]
                 self._edges += new
                 self.targets += [name] if new else []
         self._drop_cut()

@@ -213,9 +213,9 @@ def worth_it(
     while is_less:
         is_less = False
         for fewer in _fewer(kept):
-            bytes_ = most_bytes(fewer, lives, sizes)
-            if bytes_ < most:
-                kept, most, is_less = fewer, bytes_, True
+            peak = most_bytes(fewer, lives, sizes)
+            if peak < most:
+                kept, most, is_less = fewer, peak, True
                 break
     return kept
 

@@ -266,7 +266,7 @@ class _Tiling:
     def _add(self, made: Layer, wanted: str, origin: str) -> str:
         name = free_name(wanted, self._taken)
         self._taken.add(name)
-        shape = made.operator.output_shape([self._shape_of(input_).shape for input_ in made.inputs])
+        shape = made.operator.output_shape([self._shape_of(source).shape for source in made.inputs])
         self._made[name] = replace(made, name=name, shape=shape)
         self._copies[name] = Copy(origin)
         return name

@@ -217,7 +217,7 @@ class _Groups:
         layer_name = free_name(f"{name}, group {group + 1}", self._taken)
         self._taken.add(layer_name)
         shapes = [
-            (self._made.get(input_) or self._network.layer(input_)).shape for input_ in made.inputs
+            (self._made.get(source) or self._network.layer(source)).shape for source in made.inputs
         ]
         shape = made.operator.output_shape(shapes)
         self._made[layer_name] = replace(made, name=layer_name, shape=shape)
@@ -304,9 +304,9 @@ class _Heads:
         for wanted in (*kept, self._values.name):
             for name in self._front:
                 names.pop(name, None)
-            left = [name_ for name_ in self._inside if name_ not in names]
+            left = [candidate for candidate in self._inside if candidate not in names]
             needed = needed_for(self._network, left, {wanted})
-            for name in (name_ for name_ in left if name_ in needed):
+            for name in (candidate for candidate in left if candidate in needed):
                 names[name] = self._copied(name, names, head)
         return [layer.name for layer in self._made[begin:]]
 
@@ -334,7 +334,7 @@ class _Heads:
         parts = (step.of_head(axis, self._count) for step in (layer.operator, *layer.epilogue))
         operators = [part for part in parts if part is not None]
         inputs = [
-            self._shapes.get(input_) or self._network.layer(input_).shape for input_ in made.inputs
+            self._shapes.get(source) or self._network.layer(source).shape for source in made.inputs
         ]
         shape = operators[0].output_shape(inputs)
         made = replace(

@@ -290,7 +290,7 @@ def layer_range(model: Model, first: int, upto: int | None) -> Model:
             f"which has {len(working)}"
         )
     inside = {layer.name for layer in chosen}
-    read = sorted({input_ for layer in chosen for input_ in layer.inputs if input_ not in inside})
+    read = sorted({source for layer in chosen for source in layer.inputs if source not in inside})
     left = [
         layer.name
         for layer in chosen[:-1]

@@ -75,7 +75,7 @@ def done_twice(course: TopologicalOrder, begin: int, end: int) -> Rematerialisat
     copies: dict[str, Copy] = {}
     for group in groups:
         needed, names = needed_for(network, inside, group), dict[str, str]()
-        for name in (name_ for name_ in inside if name_ in needed):
+        for name in (candidate for candidate in inside if candidate in needed):
             if name in before:
                 names[name] = longer_name(f"{name} again", {*taken, *copies}, by=" again")
                 copies[names[name]] = Copy(name)
@@ -169,7 +169,7 @@ def _sums(network: Network, inside: tuple[str, ...]) -> list[set[str]]:
         if of_sums or (layer.inputs[0] in names_inside and sums_over_rows(network, layer)):
             made.add(name)
         if layer.operator.rereads_rows:
-            kept |= dict.fromkeys(input_ for input_ in layer.inputs[1:] if input_ in names_inside)
+            kept |= dict.fromkeys(source for source in layer.inputs[1:] if source in names_inside)
     return [group for group in (made, *({name} for name in kept if name not in made)) if group]
 
 

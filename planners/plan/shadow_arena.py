@@ -250,7 +250,7 @@ def _only_moves(network: Network, layer: Layer) -> bool:
     """Whether a layer passes on elements of its inputs: concatenation, slice, identity."""
     if layer.epilogue or not (layer.operator.is_view and layer.operator.by_pixels):
         return False
-    types = {(layer_.element, layer_.quantization) for layer_ in map(network.layer, layer.inputs)}
+    types = {(source.element, source.quantization) for source in map(network.layer, layer.inputs)}
     return types == {(layer.element, layer.quantization)}
 
 

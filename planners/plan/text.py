@@ -67,7 +67,7 @@ def parse_plans(text: str, name: str) -> tuple[StreamingPlan, ...]:
     entries = tuple(document.items()) if isinstance(document.value, list) else (document,)
     if not entries:
         raise document.refusal("expected at least one plan")
-    return tuple(_plan(entry_) for entry_ in entries)
+    return tuple(_plan(plan_entry) for plan_entry in entries)
 
 
 @cache

@@ -407,7 +407,7 @@ class _PlanExecution:
                 f"{way[0]!r} needs {prepared.workspace_bytes}"
             )
         result = self._buffer(layer.name, number)
-        inputs = [self._view(self._buffer(input_, number, layer.name)) for input_ in layer.inputs]
+        inputs = [self._view(self._buffer(source, number, layer.name)) for source in layer.inputs]
         before = self._words.copy()
         workspace.view(np.uint32)[...] = POISON
         prepared.run(inputs, workspace, self._view(result))

@@ -206,7 +206,7 @@ def begun_before_end(
     for layer, count in enumerate(rows):
         ended = model.above[layer] | 1 << layer
         fired: Ahead = {}
-        for before in (ahead[input_] for input_ in inputs[layer]):
+        for before in (ahead[source] for source in inputs[layer]):
             for layer_before, firings in before.items():
                 if not ended >> layer_before & 1 and firings > fired.get(layer_before, 0):
                     fired[layer_before] = firings
@@ -379,10 +379,12 @@ class SeparatorPaths:
         """
         # Only segments on the best path can raise the bound of the path.
         unknown = [segment for segment in self._path if not segment.is_known]
-        segment = max(unknown, key=lambda segment_: segment_.bound)
+        segment = max(unknown, key=lambda candidate: candidate.bound)
         begin, end = segment.begin, segment.end
         # Lazy refinement: one separator bounds many segments by one evaluation.
-        separator = next((end_ for end_ in (begin, end) if end_ in self._separators_left), None)
+        separator = next(
+            (border for border in (begin, end) if border in self._separators_left), None
+        )
         if separator is not None:
             self._separators_left.remove(separator)
             choices = list(self._left.all_open)
@@ -507,7 +509,9 @@ class ChoiceTree:
         """
         node, *rest = self._nodes
         # The open layers near the fullest step decide its load, so they are fixed first.
-        layer = min(self._open(node), key=lambda layer_: (abs(layer_ - node.fullest), layer_))
+        layer = min(
+            self._open(node), key=lambda candidate: (abs(candidate - node.fullest), candidate)
+        )
         before, behind = node.choices[:layer], node.choices[layer + 1 :]
         parts = [(*before, (rows,), *behind) for rows in node.choices[layer]]
         # The bound of a child is at least its parent's bound.

@@ -104,9 +104,9 @@ def _member_buffers(
     number: int, member: ApplicationNetwork, groups: Sequence[int | None], begin: int, unit: int
 ) -> Iterator[EdgeBuffer]:
     homes = {
-        layer: (partition, place)
-        for partition, partition_ in enumerate(member.partitions)
-        for place, layer in enumerate(partition_.layers)
+        layer: (index, place)
+        for index, partition in enumerate(member.partitions)
+        for place, layer in enumerate(partition.layers)
     }
     names = channel_names(member.network)
     inner = [0] * len(groups)
@@ -116,7 +116,7 @@ def _member_buffers(
         if {connection.producer, connection.consumer} <= set(homes)
     ]
     for connection in sorted(
-        counted, key=lambda connection_: (homes[connection_.producer], homes[connection_.consumer])
+        counted, key=lambda edge: (homes[edge.producer], homes[edge.consumer])
     ):
         (source, first), (target, last) = homes[connection.producer], homes[connection.consumer]
         channel = names[connection]

@@ -183,10 +183,10 @@ class Evaluator:
         masks = [sum(1 << number for number in here) for here in residents]
         self.parallel = [0] * len(self.edges)
         for index, here in enumerate(residents):
-            for number_, group in enumerate(self.groups):
-                if number_ != index and group is not None and group == self.groups[index]:
+            for parallel_index, group in enumerate(self.groups):
+                if parallel_index != index and group is not None and group == self.groups[index]:
                     for edge_number in here:
-                        self.parallel[edge_number] |= masks[number_]
+                        self.parallel[edge_number] |= masks[parallel_index]
         self.weights = sum(
             parameter_bytes(member.network, self.costs.parameter_bytes)
             for member in application.members

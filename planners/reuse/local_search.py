@@ -410,7 +410,7 @@ def climbed(
         while untried:
             # The gene with the largest possible gain is tried first: fewer evaluations until the
             # first success.
-            gene = max(untried, key=lambda gene_: possible_gains.get(gene_, 0))
+            gene = max(untried, key=lambda candidate: possible_gains.get(candidate, 0))
             untried.remove(gene)
             changed = list(current)
             if idle == 0:

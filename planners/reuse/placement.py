@@ -89,7 +89,7 @@ def tensor_places(evaluator: Evaluator, plan: ReusePlan) -> TensorPlaces:
         groups[tensor if is_only else edge.name].append(edge.name)
     place_of = dict.fromkeys(buffers, "")
     for same in groups.values():
-        longest = max(same, key=lambda number_: buffers[number_].end)
+        longest = max(same, key=lambda buffer_name: buffers[buffer_name].end)
         for name in same:
             place_of[name] = name if apart.intersection(same) else longest
     tensors = tuple(buffers[name] for name in dict.fromkeys(place_of.values()))

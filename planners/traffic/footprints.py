@@ -126,8 +126,8 @@ def all_input_reads(
     for pair in taps:
         chunks = cut_twice(len(axis.live), *pair)
         ranges = [of(range_of) for chunk in chunks for range_of in chunk]
-        whole = sum((range_.all for range_ in ranges), np.int64(0))
-        by_places = sum((range_.repeated for range_ in ranges), np.int64(0))
+        whole = sum((reads.all for reads in ranges), np.int64(0))
+        by_places = sum((reads.repeated for reads in ranges), np.int64(0))
         by_kernel = sum(
             (
                 of(piece).all + of(after).all - of((piece[0], after[1])).all
@@ -136,7 +136,7 @@ def all_input_reads(
             ),
             np.int64(0),
         )
-        largest.append(np.max([range_.largest for range_ in ranges], axis=0))
+        largest.append(np.max([reads.largest for reads in ranges], axis=0))
         moved.append([whole, whole - by_places, whole - by_kernel])
     return np.stack(largest, axis=1), np.array(moved).transpose(1, 2, 0)
 

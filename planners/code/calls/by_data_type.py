@@ -129,7 +129,7 @@ class LayerCalls:
         stored in slow memory, which CMSIS-NN, whose functions make whole rows, does not do.
         """
         if mode == "BY_PARTS":
-            cuts = [slices.get(layer_.layer.name) for layer_ in ones]
+            cuts = [slices.get(described.layer.name) for described in ones]
             calls: Sequence[KernelCall] = [
                 self._call(described) if cut is None else self._share_call(described, cut)
                 for described, cut in zip(ones, cuts, strict=True)

@@ -104,7 +104,7 @@ def blocks_of(network: Network, plan: StreamingPlan) -> dict[str, list[FiringRow
         input_types = [tensors[source] for source in layer.inputs]
         fits = _lie_together(result, rows, None)
         pairs = list(zip(input_types, spans, strict=True))
-        together = fits and all(_lie_together(input_, span, layer.name) for input_, span in pairs)
+        together = fits and all(_lie_together(source, span, layer.name) for source, span in pairs)
         above = size = 0
         can_gather = together
         if (window := getattr(layer.operator, "window", None)) is not None:

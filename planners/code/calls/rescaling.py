@@ -407,7 +407,7 @@ def attending(
     one: Described, operator: op.AttentionProduct, types: Sequence[Quantization]
 ) -> tuple[object, ...]:
     """Return what attention between integers has in both arithmetics."""
-    zeros = tuple(type_.zero_point for type_ in types)
+    zeros = tuple(quantization.zero_point for quantization in types)
     return (attention_fields(one, operator), operator.gives == "values", zeros)
 
 

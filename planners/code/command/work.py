@@ -481,7 +481,7 @@ def _planned_json(one: Planned, written: Written, options: argparse.Namespace) -
         "state_bytes": written.state_bytes,
         "weight_bytes": written.weight_bytes,
         **({} if written.cmsis_nn is None else {"kernels": written.cmsis_nn.to_json()}),
-        "inputs": [input_.to_json() for input_ in written.inputs],
+        "inputs": [port.to_json() for port in written.inputs],
         "outputs": [output.to_json() for output in written.outputs],
     }
 

@@ -462,14 +462,14 @@ class _CyclicOrder:
             core = min(able, key=self._progress)
             actor = self._next(core)
             phase = self._phase(actor)
-            for channel_ in self._outputs[actor]:
-                self._held[channel_.name] += channel_.production[phase]
-                self.most[channel_.name] = max(self.most[channel_.name], self._held[channel_.name])
-            for channel_ in self._inputs[actor]:
-                self._free[channel_.name] -= channel_.consumption[phase]
-                self._held[channel_.name] -= channel_.release_rates[phase]
-            for channel_ in self._outputs[actor]:
-                self._free[channel_.name] += channel_.production[phase]
+            for edge in self._outputs[actor]:
+                self._held[edge.name] += edge.production[phase]
+                self.most[edge.name] = max(self.most[edge.name], self._held[edge.name])
+            for edge in self._inputs[actor]:
+                self._free[edge.name] -= edge.consumption[phase]
+                self._held[edge.name] -= edge.release_rates[phase]
+            for edge in self._outputs[actor]:
+                self._free[edge.name] += edge.production[phase]
             self._fired[actor] += 1
             self._place[core] += 1
             if self._place[leader] % self._blocks[leader] or core != leader:
@@ -505,12 +505,11 @@ class _CyclicOrder:
     def _can_fire(self, actor: str) -> bool:
         phase = self._phase(actor)
         return all(
-            self._free[channel_.name] >= channel_.consumption[phase]
-            for channel_ in self._inputs[actor]
+            self._free[edge.name] >= edge.consumption[phase] for edge in self._inputs[actor]
         ) and all(
-            self._held[channel_.name] + channel_.production[phase] <= self.limits[channel_.name]
-            for channel_ in self._outputs[actor]
-            if channel_.name in self.limits
+            self._held[edge.name] + edge.production[phase] <= self.limits[edge.name]
+            for edge in self._outputs[actor]
+            if edge.name in self.limits
         )
 
 

@@ -382,7 +382,7 @@ class _Order:
     def _moved(self, order: Sequence[int], source: Random) -> list[int]:
         """Return the order with one component moved; the order remains topological."""
         piece = source.choice(order)
-        rest = [piece_ for piece_ in order if piece_ != piece]
+        rest = [member for member in order if member != piece]
         first, end = 0, len(rest)
         for place, neighbour in enumerate(rest):
             if self._before[piece] >> neighbour & 1:
@@ -404,7 +404,7 @@ class _Order:
         def best(first: int, end: int) -> tuple[int, Tree]:
             if end == first + 1:
                 return 0, self._pieces[order[first]]
-            common = gcd(*(self._pieces[piece_].rounds for piece_ in order[first:end]))
+            common = gcd(*(self._pieces[member].rounds for member in order[first:end]))
             ways = (
                 (
                     best(first, cut)[0]
@@ -445,7 +445,9 @@ class _Order:
                 cut = (first + end) // 2
             else:
                 ways = range(first + 1, end)
-                cut = min(ways, key=lambda cut_: (_between(sums, first, cut_, end), cut_))
+                cut = min(
+                    ways, key=lambda position: (_between(sums, first, position, end), position)
+                )
             return tree(first, cut), tree(cut, end)
 
         return tree(0, len(self._pieces))
@@ -554,9 +556,9 @@ def short_loops(firings: Sequence[str]) -> Node | None:
             place += times * length
         length = 1 if len(shorter) < len(line) and length > 1 else length + 1
         line = shorter
-    schedule_ = looped(1, *(nodes[number] for number in line))
-    places = sum(1 for _ in _places(schedule_))
-    return schedule_ if places <= PLACES_EACH * len(set(firings)) + PLACES_EACH else None
+    nested = looped(1, *(nodes[number] for number in line))
+    places = sum(1 for _ in _places(nested))
+    return nested if places <= PLACES_EACH * len(set(firings)) + PLACES_EACH else None
 
 
 def _places(node: Node) -> list[Node]:

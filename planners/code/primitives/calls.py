@@ -132,7 +132,7 @@ class WayCalls:
             bias = described.symbol("bias", described.weights["bias"])
         first, count = self._calls.steps_behind(described)
         self.most_neighbours = max(self.most_neighbours, most_neighbours(described))
-        lies = self.tables.defined("map", "inputs", [input_.c for input_ in inputs])
+        lies = self.tables.defined("map", "inputs", [operand.c for operand in inputs])
         fields = (function, numbers, lies, output.c, len(inputs), workspace // ELEMENT_BYTES)
         is_gathered = output.is_by_maps and _responds(layer)
         return initialiser((*fields, bias, first, count, int(is_gathered)))
@@ -189,9 +189,9 @@ class WayCalls:
             case op.Concatenation(axis=axis) if axis == 0 or output.shape.is_map:
                 return "join", one.structure("joining_numbers", axis)
             case op.Elementwise(function=function, constant=None) if function in FUNCTIONS:
-                if all(input_.shape == output.shape or output.shape.is_map for input_ in inputs):
+                if all(operand.shape == output.shape or output.shape.is_map for operand in inputs):
                     self.tables.wanted.add(function)
-                    is_flat = len(inputs) > 1 and len({input_.shape for input_ in inputs}) == 1
+                    is_flat = len(inputs) > 1 and len({operand.shape for operand in inputs}) == 1
                     return "combine_maps", one.structure("pairing", function, is_flat)
             case op.FullyConnected():
                 weights = one.symbol("matrix", one.weights["matrix"])

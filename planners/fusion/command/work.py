@@ -251,9 +251,9 @@ def as_lines(
     elif shows_plan:
         lines += _plan_lines(answer.plan, answer.status)
     for point in answer.to_records() if options.front else ():
-        time_ = nanoseconds_in_words(point["nanoseconds"], 4)
+        duration = nanoseconds_in_words(point["nanoseconds"], 4)
         lines.append(
-            f"  {point['arena_bytes']:>12} bytes  {time_:>9}  {', '.join(point['groups'])}"
+            f"  {point['arena_bytes']:>12} bytes  {duration:>9}  {', '.join(point['groups'])}"
         )
     if beside is not None:
         lines += [f"  csdf fit            {in_words(beside)}"]

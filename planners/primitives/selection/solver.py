@@ -305,7 +305,7 @@ def _least_cost(problem: SelectionProblem, objective: Objective, what: str) -> i
     free: dict[str, Any] = {"nanoseconds": 0} if is_memory else {"workspace_bytes": 0}
     weightless = free if is_memory else free | {"parameter_bytes": 0}
     candidates = (
-        tuple(replace(candidate_, **weightless) for candidate_ in candidate)
+        tuple(replace(option, **weightless) for option in candidate)
         for candidate in problem.candidates
     )
     links = (

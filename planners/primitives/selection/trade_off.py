@@ -166,17 +166,15 @@ def trade_off(problem: SelectionProblem, objective: Objective, budget: Budget = 
         # From the front to the back, a long front meets short ones only.
         neighbours: dict[int, set[int]] = {}
         for number in left:
-            for variable_ in relations[number].variables:
-                neighbours.setdefault(variable_, set()).update(relations[number].variables)
-        variable = min(
-            neighbours, key=lambda variable_: (max(len(neighbours[variable_]), 3), variable_)
-        )
+            for vertex in relations[number].variables:
+                neighbours.setdefault(vertex, set()).update(relations[number].variables)
+        variable = min(neighbours, key=lambda vertex: (max(len(neighbours[vertex]), 3), vertex))
         near = sorted((n for n in left if variable in relations[n].variables), key=shortest_last)
         remaining = tuple(sorted(neighbours[variable] - {variable}))
         best: dict[Layouts, list[PairFront]] = {}
         for assignment, fronts in _combinations([relations[number] for number in near], {}):
             stop.look()
-            key = tuple(assignment[variable_] for variable_ in remaining)
+            key = tuple(assignment[vertex] for vertex in remaining)
             best.setdefault(key, []).append(_together(fronts, objective))
         decisions.append(Decision(variable, tuple(near), len(relations)))
         left = left.difference(near) | {len(relations)}
@@ -205,8 +203,8 @@ def _relations(problem: SelectionProblem, objective: Objective) -> list[Relation
             )
         fronts = {
             layouts: front_of(
-                [candidate_.nanoseconds for candidate_ in same],
-                [objective.of_layer(candidate_) for candidate_ in same],
+                [option.nanoseconds for option in same],
+                [objective.of_layer(option) for option in same],
             )
             for layouts, same in alike.items()
         }

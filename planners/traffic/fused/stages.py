@@ -315,8 +315,8 @@ def _concatenated_tensors(network: Network, name: str) -> Iterator[str]:
     if layer.operator.joined_axis != 0:
         yield name
         return
-    for input_ in layer.inputs:
-        yield from _concatenated_tensors(network, input_)
+    for source in layer.inputs:
+        yield from _concatenated_tensors(network, source)
 
 
 def _owners(network: Network, name: str) -> Iterator[str]:
@@ -325,8 +325,8 @@ def _owners(network: Network, name: str) -> Iterator[str]:
     if not layer.operator.is_view:
         yield name
         return
-    for input_ in layer.inputs:
-        yield from _owners(network, input_)
+    for source in layer.inputs:
+        yield from _owners(network, source)
 
 
 def operand_numbers(
