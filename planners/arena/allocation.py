@@ -97,7 +97,9 @@ class _Allocation:
         check_fixed(problem)
         self._problem, self._capacity = problem, capacity
         groups, is_complete = choices(problem)
-        self._blocks = [blocks for group in groups if (blocks := blocks_of(problem, group)).can_be]
+        self._blocks = [
+            blocks for group in groups if (blocks := blocks_of(problem, group)).fixed_offsets_agree
+        ]
         self._portfolios = [_started(blocks, capacity) for blocks in self._blocks]
         self._best = min(self._portfolios, key=lambda portfolio: portfolio.peak)
         self._open = list(range(len(self._blocks)))
@@ -251,7 +253,9 @@ def with_hints(plan: MemoryPlan) -> MemoryPlan:
     # Hints become fixed offsets of a second problem; its plan counts only if the peak stays.
     hinted = (replace(b, offset=places.get(b.name, b.offset)) for b in problem.buffers)
     blocks = blocks_of(replace(problem, buffers=tuple(hinted)))
-    for offsets in islice(Greedy(blocks).standard_plans(), FOR_HINTS) if blocks.can_be else ():
+    for offsets in (
+        islice(Greedy(blocks).standard_plans(), FOR_HINTS) if blocks.fixed_offsets_agree else ()
+    ):
         if blocks.peak(offsets) <= peak:
             lies = zip(blocks.members, offsets, strict=True)
             settled = {buffer.name: at * blocks.unit for (buffer,), at in lies}

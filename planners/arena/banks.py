@@ -199,8 +199,6 @@ class Contents:
     def named(self, names: Iterable[str]) -> list[Buffer]:
         """Return the buffers of those names, in the order of the problem."""
         chosen = set(names)
-        # Every subset of the remaining buffers other than the failed one excludes a first buffer:
-        # the children are disjoint and complete.
         return [buffer for buffer in self._problem.buffers if buffer.name in chosen]
 
     def counts(self, buffer: Buffer) -> bool:
@@ -307,14 +305,14 @@ class BankSearch:
                 before if replace(previous, name=current.name, hint=current.hint) == current else 0
             )
         empty: set[int] = set()
-        for bank, capacity in enumerate(bank.capacity for bank in self._banks):
-            if not filling[bank]:
+        for index, capacity in enumerate(bank.capacity for bank in self._banks):
+            if not filling[index]:
                 # Empty banks of one capacity are interchangeable.
                 if capacity in empty:
                     continue
                 empty.add(capacity)
-            if bank >= first:
-                yield bank
+            if index >= first:
+                yield index
 
 
 class CostSearch:
@@ -383,7 +381,11 @@ class CostSearch:
             self.bound = self.cost
 
     def _children(self, at: int, inside: Names, outside: Names) -> list[tuple[Names, Names]]:
-        """Both decisions for the largest buffer at a time that is too full, or what an end leaves."""
+        """The nodes below a node: sets of buffers inside the cheaper bank, and outside of it.
+
+        at: index of a time at which too many bytes are live; its largest undecided buffer is decided.
+        -1 if all loads fit: then a plan with all undecided buffers inside is tried first.
+        """
         if at >= 0:
             undecided = [
                 buffer for buffer in self._alive[at] if self._is_open(buffer, inside, outside)
@@ -393,6 +395,8 @@ class CostSearch:
         if self._taken(outside):
             return []
         left = sorted(name for name in self._free if name not in inside | outside)
+        # Every other choice moves some undecided buffer out. Child k keeps the first k inside and
+        # moves the next out: disjoint and complete.
         return [
             (inside | frozenset(left[:number]), outside | {name})
             for number, name in enumerate(left)

@@ -104,10 +104,10 @@ class Blocks:
         return max(ends, default=0)
 
     @property
-    def can_be(self) -> bool:
+    def fixed_offsets_agree(self) -> bool:
         """Whether no two blocks with fixed offsets overlap.
 
-        Blocks that are single buffers are not, as `check_fixed` has looked at all of them.
+        True where every block is a single buffer: `check_fixed` has compared those.
         """
         if self.by_lifetime:
             return True
@@ -298,7 +298,7 @@ class _Scale:
 
 
 class Clique(NamedTuple):
-    """Cliques of conflicting blocks, and the units that each block takes."""
+    """A clique of conflicting blocks, and the units that each block takes."""
 
     blocks: tuple[int, ...]
     weights: tuple[int, ...]
@@ -450,11 +450,11 @@ def load_bound(blocks: Blocks) -> Bound:
         (buffer.start, buffer.end, size)
         for (buffer,), size in zip(blocks.members, blocks.size, strict=True)
     )
-    time = max(load, key=lambda block: (load[block], block), default=0)
+    peak_time = max(load, key=lambda time: (load[time], time), default=0)
     live = tuple(
         number
         for number, (buffer,) in enumerate(blocks.members)
-        if buffer.start <= time < buffer.end
+        if buffer.start <= peak_time < buffer.end
     )
     clique = Clique(live, tuple(blocks.size[number] for number in live))
     return clique_bound(blocks, [clique] if live else [])

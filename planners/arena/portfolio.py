@@ -38,8 +38,10 @@ RESTARTS = 6  # random orders between two rounds
 PROOFS_FIRST = 2**13
 MOST_PUSHES = 16000  # so that a search can be ended at any time
 PLAIN_PUSHES = 50  # the same of plain kernels
-PATIENCE = 300_000  # pushes without a better plan, and as many as there were before it; then a turn
-RARELY = 24  # of so many
+# Ejection is frequent until it has tried this many pushes since its last better plan, in addition to as
+# many as it took to find that plan. After that it is rare.
+PATIENCE = 300_000
+RARELY = 24  # while ejection is rare, one turn in this many is ejection
 LEAST_WITH_WINDOWS = 600  # blocks, from which windows of time are pushed about, not all
 WINDOW_STEPS = 16  # of them between two of exact search
 SEED = 1
@@ -97,7 +99,17 @@ class Attempt:
 
 
 class ConnectedBlocks:
-    """Blocks connected by conflicts: the best plan known, the bound, and the attempts in between."""
+    """The searches for a plan of blocks that conflicts connect, with the best plan and the lower bound.
+
+    Each call of `step` is a turn of one search. Turn t of a part that is searched exactly, by the first
+    rule that applies:
+
+    - t even, and a plan without a free byte is possible: `CornerSearch`.
+    - t % 3 == 2, large, by lifetimes: windows of time (`WindowSearch`).
+    - t % 3 == 2, ejection within its patience, or t % RARELY == 2: `PushingSearch`.
+    - t % 3 != 1: beams (`WideningSearch`).
+    - Otherwise exact search (`Attempt`).
+    """
 
     def __init__(self, blocks: Blocks, numbers: Sequence[int], offsets: Sequence[int]) -> None:
         self.blocks = blocks
@@ -112,8 +124,8 @@ class ConnectedBlocks:
         self._known: Attempt | None = None
         self._turn = 0
         self._pushing: PushingSearch | None = None
-        self._pushed = 0  # blocks that were placed when it found its last plan
-        self._may_push = True  # whether that was not long ago
+        self._pushed = 0  # pushes tried when ejection last found a plan
+        self._may_push = True  # whether ejection is still within its patience
         self._widening: WideningSearch | None = None
         self._improvements: Iterator[list[int]] = iter(())
         # A perfect packing has no free byte: only then corners are the sole positions to try.
@@ -357,9 +369,11 @@ SOFTNESS = 1024  # the last unit of so many is hardly worth more than the one be
 
 
 class WideningSearch:
-    """A search for a plan within a capacity, and for one halfway from the best plan to it.
+    """Beam search for a plan within a capacity, and for a plan halfway from the best plan to it.
 
-    A heuristic: where it finds no plan there may still be one.
+    A row of the beam is a partial plan: offsets of the placed blocks, and the blocks left to place. A
+    beam of width w retains the w rows that waste the least room for what they place. The search is a
+    heuristic: if it finds no plan, a plan may exist.
     """
 
     def __init__(self, field: Field, seed: int) -> None:

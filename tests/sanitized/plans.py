@@ -47,7 +47,7 @@ def huge(random, bits=70):
 def placement(random):
     """Offsets of blocks by all searches, from one plan."""
     blocks = blocks_of(problem(random))
-    if not blocks.can_be:
+    if not blocks.fixed_offsets_agree:
         return []
     greedy = Greedy(blocks)
     plans = list(greedy.standard_plans())
