@@ -384,7 +384,7 @@ class Chain:
                 fast.append(_buffer(named, Kind.WEIGHTS, name, weight.size, copied_in, number + 1))
             elif name in begins:
                 fast.append(_buffer(named, Kind.RESIDENT, name, weight.size, 0, len(steps)))
-            if name in self._costs.resident and (name not in begins or copied_in is not None):
+            if name in self._costs.in_slow and (name not in begins or copied_in is not None):
                 named = f"{name} {Kind.RESIDENT.value}"
                 slow.append(_buffer(named, Kind.RESIDENT, name, weight.size, 0, len(steps)))
         return fast, slow

@@ -105,9 +105,9 @@ class MoveCosts:
 
     scale: units of a nanosecond; None if costs are slow bytes. read, written: of a byte of slow
     memory. copied: of a byte that is written to fast memory. homes: for each layer with weights the
-    cost of a byte at its home before a frame, and whether DMA copies it; resident: layers whose home
-    is not flash. sizes: bytes of the weights of each layer. time_of: nanoseconds of a stage. pinned:
-    layers whose weights are resident in fast memory.
+    cost of a byte at its home before a frame, and whether DMA copies it. in_slow: layers whose home
+    is a slow memory other than flash. sizes: bytes of the weights of each layer. time_of: nanoseconds
+    of a stage. pinned: layers whose weights are resident in fast memory.
     """
 
     scale: int | None
@@ -115,7 +115,7 @@ class MoveCosts:
     written: int
     copied: int
     homes: Mapping[str, tuple[int, bool]]
-    resident: tuple[str, ...]
+    in_slow: tuple[str, ...]
     sizes: Mapping[str, int]
     time_of: Callable[[Stage], int] | None
     pinned: frozenset[str] = frozenset()
@@ -131,7 +131,7 @@ class MoveCosts:
         return replace(
             self,
             homes={**self.homes, **dict.fromkeys(pinned, (0, False))},
-            resident=tuple(name for name in self.resident if name not in pinned),
+            in_slow=tuple(name for name in self.in_slow if name not in pinned),
             pinned=pinned,
         )
 
@@ -179,7 +179,7 @@ def costs_of(
             written=1,
             copied=0,
             homes=homes,
-            resident=(),
+            in_slow=(),
             sizes=sizes,
             time_of=None,
         )
@@ -198,9 +198,10 @@ def costs_of(
     scale = lcm(*(price.denominator for price in (*prices, of_flash)))
     read, written, copied = (int(price * scale) for price in prices)
     homes = {name: (int(of_flash * scale), bool(flash and flash.has_dma)) for name in sizes}
-    resident = []
+    in_slow = []
     if slow is not None and WEIGHTS in slow.holds and prices[0] < of_flash:
-        # Of tensors, those at the begin and at the end of a group; and bytes between them.
+        # Weights get the room that tensors are expected to leave. Tensors before and after a group may
+        # each need the peak of whole tensors; a quarter of it is added for gaps between buffers.
         whole = whole_tensors(network, element_bytes=table.element_bytes).buffers
         most = max(
             loads([(buffer.start, buffer.end, buffer.size) for buffer in whole]).values(), default=0
@@ -211,14 +212,14 @@ def costs_of(
             if sizes[name] <= room:
                 room -= sizes[name]
                 homes[name] = read, slow.has_dma
-                resident.append(name)
+                in_slow.append(name)
     return MoveCosts(
         scale=scale,
         read=read,
         written=written,
         copied=copied,
         homes=homes,
-        resident=tuple(resident),
+        in_slow=tuple(in_slow),
         sizes=sizes,
         time_of=cache(times.of_stage),
     )

@@ -203,14 +203,14 @@ def row_by_row(
         if not plans or groups != plans[0][0]:
             plans.append((groups, bounded_plan(course, table, groups, is_streamed=is_single)))
     groups, (plan, least) = min(plans, key=lambda plan: plan[1][0].arena_bytes)
-    geometry = [table.geometry(stage) for group in groups for stage in group.moves[0].stages]
-    firings = [geometry.firings for geometry in geometry]
+    geometries = [table.geometry(stage) for group in groups for stage in group.moves[0].stages]
+    firings = [geometry.firings for geometry in geometries]
     if is_single:
         source = course.at(0)
         firings.insert(0, made_by_rows(source, table.height(source), 1))
     rings = kept_places(firings, dict.fromkeys((firing.result for firing in firings), Keeping.RING))
     whole = {buffer.tensor for buffer in plan.buffers if buffer.has_all_rows}
-    separate = sum(geometry.accumulator for geometry in geometry) + sum(
+    separate = sum(geometry.accumulator for geometry in geometries) + sum(
         rows * table.row_bytes(name) for name, rows in rings.items() if name not in whole
     )
     separate += sum(buffer.size for buffer in plan.buffers if buffer.kind is Kind.WHOLE)

@@ -1,0 +1,463 @@
+"""Groups of layers that a search in fast and slow memory may execute together.
+
+For each index of the execution order these groups begin there:
+
+- runs of layers that are executed row by row, each layer a stage;
+- stages of several layers, with column strips or feature map by feature map;
+- stages that planners.memory.labels finds between two separators;
+- column tiles of layers whose rows are too long for the fast memory.
+
+A group has the exact bytes of its ring buffers. Groups that exceed the fast memory are left out, and so
+are dominated groups: another group of the same layers needs at most their bytes, their cost, their
+write buffers and their reads of slow memory.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, chain
+from operator import le
+from typing import NamedTuple
+
+from cnn2csdf.parameters import multiply_accumulates
+from csdf.search.pareto import improving
+from csdf.time_limit import Stop
+from planners.memory.labels import ANY_WORK, GroupLabels, LabelLimits, Labels
+from planners.memory.line_buffers import Keeping, kept_rows
+from planners.memory.making import rings_of
+from planners.memory.memory_plans import MemoryGroup, Names
+from planners.memory.moved_weights import MoveCosts, can_be_copied, copies_of, movable_weights
+from planners.memory.moves import LONGEST_STAGE, GroupMoves, batches
+from planners.memory.order import TopologicalOrder
+from planners.memory.stages import Geometry, StageTable
+from planners.memory.waiting import MOST_CHOSEN
+from planners.plan.accumulators import sums_over_rows
+from planners.plan.column_tiles import InColumns, in_columns, part_of, stages_of_tile
+from planners.plan.firing import NOTHING, in_step, made_by_rows
+from planners.plan.plan import ACCUMULATOR_BYTES, Mode, Stage
+from planners.plan.write_buffers import block_bytes, smallest_block
+
+MOST_WAYS = 3  # from least bytes to least work, of stages between two separators
+WIDTH = 12  # labels inside a group, as the first search of csdf fit has
+LONGEST_RUN = 32  # layers of a group that is not between separators
+ROW_BLOCKS = (2, 4, 8)  # rows a firing, besides one, where firings cost something by themselves
+MOST_TILES = 12  # of columns
+ENOUGH_TILES = 2  # numbers of tiles that fit, after which the search for more ends
+MOST_MISSES = 3  # consecutive ends without a number of tiles that fits
+LONGEST_SPAN = 48  # layers of a group in column tiles
+
+# Effort of the search, in microseconds of a usual machine.
+GROUP_EFFORT = 35  # to size the rings of a group, for each of its stages
+TILE_EFFORT = 100  # to cut a tile out of the network, for each of its layers
+
+
+class GroupTerms(NamedTuple):
+    """Parameters of the groups of a search in fast and slow memory.
+
+    course: execution order of the network.
+    table: geometry of the stages.
+    fast: bytes of fast memory.
+    stop: effort limit of the search.
+    costs: cost of slow-memory traffic, and of weights.
+    arriving: input that arrives row by row; None if no input does.
+    """
+
+    course: TopologicalOrder
+    table: StageTable
+    fast: int
+    stop: Stop
+    costs: MoveCosts
+    arriving: str | None
+
+
+class GroupCandidates:
+    """Generator of the groups that begin at each index of the layer order and fit into fast memory."""
+
+    def __init__(
+        self,
+        terms: GroupTerms,
+        *,
+        longest: int | None = None,
+        untiled: GroupCandidates | None = None,
+    ) -> None:
+        """Set the network and the fast memory.
+
+        longest: limit on the layers of a group.
+        untiled: groups to which tiles of columns are added.
+        """
+        self._untiled, self.has_tiles = untiled, untiled is not None
+        self.terms = terms
+        course, table, self._fast, self.stop, self.costs, self.arriving = terms
+        self.course, self.table = course, table
+        self.layers = course.layers[1:]
+        self._longest = longest
+        self.last_read = dict.fromkeys((*course.layers, *course.others), -1)
+        for number, name in enumerate(self.layers):
+            for source in course.network.layer(name).inputs:
+                self.last_read[source] = number
+        self.last_read |= dict.fromkeys(course.results, len(self.layers))
+        outside = frozenset(course.at(cut) for cut in range(len(course.separators)))
+        inner = StageTable(course.network, element_bytes=table.element_bytes, outside=outside)
+        self._moves = GroupMoves(course, inner)
+        self._narrow = self._narrow_places()
+        self._cut_at = {place: cut for cut, place in enumerate(course.separators)}
+        self._found: dict[int, list[MemoryGroup]] = {}
+
+    def at(self, begin: int) -> list[MemoryGroup]:
+        """Return the groups whose first layer has this index."""
+        if begin not in self._found:
+            self.stop.look()
+            if self._untiled is not None:
+                groups = [*self._untiled.at(begin), *self._column_tiled_groups(begin)]
+            else:
+                groups = list(self._runs(begin))
+            if self._longest is None and self._untiled is None:
+                groups += [*self._single_stages(begin), *self._with_strips(begin)]
+            kept: dict[tuple[int, str | None, Names], list[MemoryGroup]] = {}
+            for group in sorted(groups, key=lambda group: (group.fast, group.costs)):
+                key = group.end, group.streamed, group.in_place
+                if not any(
+                    all(map(le, cheaper.costs, group.costs))
+                    and all(cheaper.blocks[name] <= size for name, size in group.blocks.items())
+                    and all(cheaper.read[name] <= size for name, size in group.read.items())
+                    for cheaper in kept.setdefault(key, [])
+                ):
+                    kept[key].append(group)
+            self._found[begin] = [
+                group for groups_of_key in kept.values() for group in groups_of_key
+            ]
+        return self._found[begin]
+
+    def _runs(self, begin: int) -> Iterator[MemoryGroup]:
+        """Groups of layers row by row, each layer a stage, while they fit; also the first layer alone.
+
+        A group of the first layer alone computes all rows in one firing.
+        """
+        first = self.layers[begin]
+        whole = Stage(layers=(first,), rows=self.table.height(first))
+        yield from self._ways(begin, begin + 1, (whole,))
+        blocks = [(1, 1)]
+        if self.costs.scale:  # firings cost something by themselves
+            blocks += [(rows, rest_rows) for rows in ROW_BLOCKS for rest_rows in (1, rows)]
+        for rows, rest_rows in blocks:
+            yield from self._run(begin, rows, rest_rows)
+
+    def _run(self, begin: int, rows: int, others: int) -> Iterator[MemoryGroup]:
+        """Groups of layers row by row, with the same rows in each firing.
+
+        rows: of a firing of layers with weights; others: of a firing of other layers.
+        """
+        network = self.course.network
+        stages: list[Stage] = []
+        last = min(len(self.layers), begin + (self._longest or LONGEST_RUN))
+        for end in range(begin + 1, last + 1):
+            layer = network.layer(self.layers[end - 1])
+            is_summed = sums_over_rows(network, layer) and not layer.operator.scatters_rows
+            mode = Mode.ACCUMULATING if is_summed else Mode.ROWS
+            rows_each = min(rows if layer.name in self.costs.sizes else others, layer.shape.rows)
+            rows_each = 1 if is_summed else rows_each
+            stages.append(Stage(layers=(layer.name,), rows=rows_each, mode=mode))
+            groups = list(self._ways(begin, end, stages))
+            yield from groups
+            if not groups:
+                return
+
+    def _single_stages(self, begin: int) -> Iterator[MemoryGroup]:
+        """Several layers as one stage, with column strips or feature map by feature map."""
+        for end in range(begin + 2, min(len(self.layers), begin + LONGEST_STAGE) + 1):
+            layers = self.layers[begin:end]
+            if self.table.can_go_by_channels(layers):
+                yield from self._ways(begin, end, (Stage(layers=layers, mode=Mode.CHANNELS),))
+            if self.table.can_be_stage(layers):
+                for rows in batches(layers, self.table):
+                    yield from self._ways(begin, end, (Stage(layers=layers, rows=rows),))
+
+    def _with_strips(self, begin: int) -> Iterator[MemoryGroup]:
+        """The groups of stages of several layers between separators."""
+        for end, stages in self._stages_between(begin, self._fast, (True, False)):
+            yield from self._ways(begin, end, stages)
+
+    def _stages_between(
+        self, begin: int, most: int, streamed: Sequence[bool]
+    ) -> Iterator[tuple[int, list[Stage]]]:
+        """Yield later separators, with the stages of groups up to there that fit into `most` bytes."""
+        cut = self._cut_at.get(begin)
+        if cut is None or begin == len(self.layers):
+            return
+        limits = LabelLimits(most, ANY_WORK, WIDTH)
+        for is_streamed in streamed:
+            search = GroupLabels(self._moves, cut, limits, self.stop, is_streamed=is_streamed)
+            labels_by_end = defaultdict[int, list[tuple[int, int, Labels, int]]](list)
+            for end, labels in search.ends():
+                self.stop.look()
+                numbers = zip(labels.lines.tolist(), labels.work.tolist(), strict=True)
+                labels_by_end[end] += [(*both, labels, place) for place, both in enumerate(numbers)]
+            for end, labels_of_end in labels_by_end.items():
+                best = improving(labels_of_end, lambda label: label[:2])
+                for _, _, labels, number in best[:: -(-len(best) // MOST_WAYS)]:
+                    moves = search.moves_of(labels, number)
+                    stages = [stage for move in moves for stage in move.stages]
+                    yield self.course.separators[end], stages
+
+    def _column_tiled_groups(self, begin: int) -> Iterator[MemoryGroup]:
+        """Yield groups of layers in column tiles, for rows that are too long; slices are read in place.
+
+        A single tile is a candidate for groups that read several tensors, or read their own
+        results.
+        """
+        ends = {begin + 1}
+        if not begin or begin in self._narrow:
+            ends |= {
+                position for position in self._narrow if begin < position <= begin + LONGEST_SPAN
+            }
+        rows = [(end, [Stage(layers=(layer,)) for layer in self.layers[begin:end]]) for end in ends]
+        most = MOST_TILES // 2 * self._fast
+        by_end = defaultdict[int, dict[tuple[Stage, ...], None]](dict)
+        for end, stages in chain(self._stages_between(begin, most, (True,)), rows):
+            by_end[end][tuple(stages)] = None
+        misses = 0
+        for end in sorted(ends):
+            self.stop.look()
+            tiled = [self._groups_by_tile_count(begin, end, stages) for stages in by_end[end]]
+            yield from (group for groups_of_tiles in tiled for group in groups_of_tiles or ())
+            misses = misses + 1 if all(groups_of_tiles is None for groups_of_tiles in tiled) else 0
+            if misses == MOST_MISSES and len(self.layers) > MOST_CHOSEN:
+                return
+
+    def _narrow_places(self) -> set[int]:
+        """Return the indices of the order at which the live bytes have a local minimum.
+
+        For a small network, all indices are returned.
+        """
+        change = [0] * (len(self.layers) + 2)
+        for name, last in self.last_read.items():
+            made = self.layers.index(name) + 1 if name in self.layers else 0
+            change[made] += self.table.tensor_bytes(name)
+            change[max(last, made) + 1] -= self.table.tensor_bytes(name)
+        live = list(accumulate(change))[: len(self.layers) + 1]
+        inner = range(1, len(self.layers))
+        if len(self.layers) <= MOST_CHOSEN:
+            return {*inner, len(self.layers)}
+        minima = {
+            position
+            for position in inner
+            if live[position] <= min(live[position - 1], live[position + 1])
+        }
+        return minima | {len(self.layers)}
+
+    def _results(self, begin: int, end: int) -> tuple[str, ...]:
+        """The tensors of a group that later layers need, and the last."""
+        return tuple(
+            name
+            for name in self.layers[begin:end]
+            if self.last_read[name] >= end or name == self.layers[end - 1]
+        )
+
+    def _groups_by_tile_count(
+        self, begin: int, end: int, stages: Sequence[Stage]
+    ) -> list[MemoryGroup] | None:
+        """Groups with the fewest tiles that fit, and with more tiles and fewer bytes; or None."""
+        inside, results = self.layers[begin:end], self._results(begin, end)
+        if not {stage.result for stage in stages}.issuperset(results):
+            return None
+        part = part_of(self.course.network, inside)
+        geometries = tuple(map(self.table.geometry, stages))
+        whole = self._group(begin, end, geometries, None, results, is_limited=False)
+        assert whole is not None
+        fewest = 1 if len(part.inputs) > 1 or whole.fixed else 2
+        if fewest == 2:  # with the rows of its one source, which would be copied
+            source = part.inputs[0].name
+            whole = self._group(begin, end, geometries, source, results, is_limited=False)
+            assert whole is not None
+        tiles, enough = max(fewest, whole.fast // (2 * self._fast)), ENOUGH_TILES
+        if 2 * whole.fast <= self._fast:
+            enough = 2 - fewest  # one tile, if any
+        if len(self.layers) <= MOST_CHOSEN:
+            tiles, enough = 1, MOST_TILES
+        least, groups = self._fast + 1, list[MemoryGroup]()
+        while tiles <= MOST_TILES and len(groups) < enough:
+            self.stop.spend(TILE_EFFORT * tiles * len(inside))
+            columns = in_columns(part, inside, tiles)
+            parts = (
+                None if columns is None else self._group_of_each_tile(begin, end, columns, stages)
+            )
+            if parts is None:
+                return groups or None
+            fast = max(part.fast for part in parts)
+            if len(parts) == tiles and fast < least:
+                least = fast
+                total = sum((Counter(part.read) for part in parts), Counter[str]())
+                blocks = {
+                    name: max(part.blocks[part.results[place]] for part in parts)
+                    for place, name in enumerate(results)
+                }
+                group = whole._replace(
+                    streamed=None,
+                    fast=fast,
+                    blocks=blocks,
+                    work=sum(part.work for part in parts),
+                    read=dict(total),
+                    in_place=frozenset(total),
+                    fixed=frozenset(),
+                    tiles=parts,
+                )
+                groups.append(group)
+            tiles += 1 if groups else max(1, tiles * fast // self._fast - tiles - 1)
+        return groups if groups or not enough else None
+
+    def _group_of_each_tile(
+        self, begin: int, end: int, found: InColumns, stages: Sequence[Stage]
+    ) -> tuple[MemoryGroup, ...] | None:
+        """The groups of the tiles, up to the first that does not fit; None if tiles are impossible."""
+        inside, network = self.layers[begin:end], found.network
+        table, groups = self.table.of(network), dict[int, MemoryGroup]()
+        count = len(found.tiles)
+        for number in sorted(range(count), key=lambda index: abs(2 * index + 1 - count)):
+            tile = found.tiles[number]  # from the middle, where tiles have most columns
+            worked = stages_of_tile(network, tile, inside, stages)
+            if worked is None:
+                return None
+            geometries = tuple(map(table.geometry, worked))
+            group = self._group(
+                begin, end, geometries, None, tile.results, table=table, is_limited=False
+            )
+            assert group is not None
+            read = Counter[str]()
+            for name in tile.slices:
+                read[network.layer(name).inputs[0]] += table.tensor_bytes(name)
+            groups[number] = group._replace(read=dict(read))
+            if group.fast > self._fast:
+                break
+        return tuple(groups[number] for number in sorted(groups))
+
+    def _ways(self, begin: int, end: int, stages: Sequence[Stage]) -> Iterator[MemoryGroup]:
+        """Variants of a group that fit: no tensor copied, or one source copied row by row."""
+        table = self.table
+        geometries = tuple(table.geometry(stage) for stage in stages)
+        inside = set(self.layers[begin:end])
+        read: dict[str, int] = defaultdict(int)
+        in_place = set(self.last_read)
+        for geometry in geometries:
+            for name in geometry.stage.layers:
+                for index, source in enumerate(table.network.layer(name).inputs):
+                    if source not in inside:
+                        rows = self._rows_read_once(geometry, name, index)
+                        read[source] += (rows or 0) * table.row_bytes_read(name, source)
+                        in_place -= {source} if rows is None else set()
+        results = self._results(begin, end)
+        made = {geometry.stage.result: geometry.stage for geometry in geometries}
+        if not made.keys() >= set(results) or any(
+            stage.mode is Mode.ACCUMULATING and table.network.layer(name).operator.scatters_rows
+            for name, stage in made.items()  # these write pixels of a whole result
+        ):
+            return
+        for streamed in (None, *read):
+            group = self._group(begin, end, geometries, streamed, results)
+            if group is not None:
+                sizes = dict(read)
+                if streamed is not None:
+                    sizes[streamed] = table.tensor_bytes(streamed)
+                yield group._replace(
+                    read=sizes, in_place=frozenset(in_place.intersection(read) - {streamed})
+                )
+
+    def _rows_read_once(self, geometry: Geometry, name: str, index: int) -> int | None:
+        """Number of input rows that a stage reads, if it reads each byte once; otherwise None."""
+        layer = self.table.network.layer(name)
+        needs = self.table.row_needs(layer, index)
+        if geometry.stage.mode is Mode.ACCUMULATING:
+            is_once = not multiply_accumulates(layer, self.table.network.input_shapes(layer))
+            return needs[-1][1] - needs[0][0] if is_once else None
+        if len(geometry.stage.layers) > 1 or not layer.operator.reads_once:
+            return None
+        alike = (
+            position for position, name in enumerate(layer.inputs) if name == layer.inputs[index]
+        )
+        if len({self.table.row_needs(layer, position) for position in alike}) > 1:
+            return None  # a tensor is read by two inputs, in different rows
+        height = self.table.height(layer.inputs[index])
+        return height if sum(end - first for first, end in needs) == height else None
+
+    def _group(
+        self,
+        begin: int,
+        end: int,
+        geometries: tuple[Geometry, ...],
+        streamed: str | None,
+        results: tuple[str, ...],
+        *,
+        table: StageTable | None = None,
+        is_limited: bool = True,
+    ) -> MemoryGroup | None:
+        """The group with exact bytes of its ring buffers; None if it exceeds the fast memory.
+
+        table: of the stages, if they are not stages of the network.
+        """
+        self.stop.spend(GROUP_EFFORT * len(geometries))
+        table, pinned = table or self.table, self.costs.pinned
+        if pinned and not pinned.intersection(self.layers[begin:end]) <= can_be_copied(geometries):
+            return None
+        firings = [geometry.firings for geometry in geometries]
+        strips = [geometry.strip_bytes for geometry in geometries]
+        if streamed is not None:
+            firings.insert(0, made_by_rows(streamed, table.height(streamed), 1))
+            strips.insert(0, 0)
+        keeping = {firing.result: Keeping.RING for firing in firings} | dict.fromkeys(
+            results, Keeping.WHOLE
+        )
+        sizes = {firing.result: table.row_bytes(firing.result) for firing in firings}
+        together = in_step(firings)
+        if len(together) > len(firings):
+            strips.append(0)
+            sizes[NOTHING], keeping[NOTHING] = 0, Keeping.WHOLE
+        kept = kept_rows(together, sizes, strips, keeping)
+        aliases = [
+            alias for alias in table.aliases.values() if streamed not in (alias.tensor, alias.host)
+        ]
+        joint = rings_of(table.network, together, aliases, kept.rows, sizes)
+        within = tuple(alias for _, inside in joint.values() for alias in inside)
+        rings = {**kept.rows, **{name: rows for name, (rows, _) in joint.items()}}
+        for alias in within:
+            del rings[alias.tensor]
+        pieces = [rows * sizes[name] for name, rows in rings.items()]
+        pieces += [geometry.accumulator for geometry in geometries]
+        staging = -(-max(kept.passing) // ACCUMULATOR_BYTES) * ACCUMULATOR_BYTES
+        fast = sum(pieces) + staging
+        if is_limited and fast > self._fast:
+            return None
+        inside = {reading.tensor for firing in firings for reading in firing.readings}
+        blocks = {
+            geometry.stage.result: self._block_bytes(table, geometry.stage)
+            for geometry in geometries
+        }
+        return MemoryGroup(
+            begin=begin,
+            end=end,
+            geometry=geometries,
+            streamed=streamed,
+            rings=rings,
+            within=within,
+            staging=staging,
+            fast=fast,
+            work=sum(geometry.work for geometry in geometries),
+            read={},
+            in_place=frozenset(),
+            results=results,
+            fixed=frozenset(inside.intersection(results)),
+            busy=self.costs.of_stages(geometries)
+            + sum(map(self.costs.in_place, movable_weights(geometries, self.costs, table))),
+            copies=copies_of(geometries, self.costs, table),
+            blocks={name: blocks[name] for name in results},
+        )
+
+    def _block_bytes(self, table: StageTable, stage: Stage) -> int:
+        """Bytes of the smallest write buffer of a result in slow memory."""
+        rows, columns = smallest_block(table.network, stage)
+        return block_bytes(table.network, stage, rows * columns, table.bytes_of(stage.result))
+
+    def pinning(self, layers: Names) -> GroupCandidates:
+        """Return the groups where the weights of some layers are resident in fast memory."""
+        return GroupCandidates(
+            self.terms._replace(costs=self.costs.pinning(layers)), longest=self._longest
+        )
