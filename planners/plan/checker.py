@@ -389,9 +389,7 @@ class _Checked:
         besides = (Kind.STAGING, Kind.WRITE_BUFFER, Kind.WEIGHTS, Kind.RESIDENT)  # no rows of it
         tensors_stored = {b.tensor for b in self._plan.buffers if b.kind not in besides}
         twice = [
-            candidate
-            for candidate in self._plan.aliases
-            if candidate.tensor in (alias.tensor, alias.host)
+            clash for clash in self._plan.aliases if clash.tensor in (alias.tensor, alias.host)
         ]
         if alias.tensor in tensors_stored or alias.tensor == alias.host or len(twice) > 1:
             raise InvalidPlan(f"{named}, but also elsewhere, or that one in another")
