@@ -28,7 +28,7 @@ from planners.memory.moves import GroupWay
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.placement import GroupBytes, Lead, placed
 from planners.memory.stages import Geometry, StageTable
-from planners.plan.aliases import channels_of, joint_lives, worth_it
+from planners.plan.aliases import channels_of, joint_lives, without_costly_aliases
 from planners.plan.firing import RowNeeds, StageFirings, firing_order
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
@@ -213,7 +213,7 @@ class _Making:
         }
         lives = {name: life for name, life in lives.items() if name in hosts or name in inside}
         sizes |= {name: table.row_bytes(name) for name in inside if name not in hosts}
-        self._aliases = worth_it(inside, lives, sizes)
+        self._aliases = without_costly_aliases(inside, lives, sizes)
         self._whole = {
             name: life for name, life in joint_lives(self._aliases, lives).items() if name in hosts
         }

@@ -26,7 +26,7 @@ from planners.memory.line_buffers import Keeping, Pace, kept_rows, pace_of
 from planners.memory.order import TopologicalOrder
 from planners.memory.stages import StageTable
 from planners.plan.accumulators import sums_over_rows, takes_rows
-from planners.plan.aliases import most_bytes, worth_it
+from planners.plan.aliases import most_bytes, without_costly_aliases
 from planners.plan.firing import made_by_rows
 from planners.plan.plan import Mode, Span, Stage
 
@@ -456,7 +456,7 @@ class GroupMoves:
         for name in (*course.others_behind(section + 1), *((around,) if around else ())):
             sizes[name] = table.arena_bytes(name)
             lives[name] = (0, len(layers))
-        peak = most_bytes(worth_it(aliases, lives, sizes), lives, sizes)
+        peak = most_bytes(without_costly_aliases(aliases, lives, sizes), lives, sizes)
         stages = tuple(Stage(layers=(name,), rows=table.height(name)) for name in layers)
         return GroupMove(section, section + 1, stages), peak
 

@@ -1,10 +1,9 @@
-"""Tensors that lie inside others: a concatenation or slice then moves nothing.
+"""Tensors stored inside other tensors (hosts), so that concatenations and slices move no element.
 
-The inputs of a concatenation may be written where the result wants them: each position of the result
-holds those of the inputs side by side. So a tensor has a *place stride*, the elements from one place
-(row, column) to the next, apart from its own channels. Concatenations of concatenations, each a longer
-one of the same tensors (DenseNet), all lie in the longest. Along rows, or of vectors, they follow one
-another.
+The inputs of a concatenation along channels are written directly into its result: each pixel of the
+result holds the channels of all inputs side by side, so pixels of an input are as far apart as pixels
+of the host. Nested concatenations, each a longer one of the same tensors (DenseNet), are all stored in
+the longest. Along rows, or of vectors, the inputs follow each other in the host.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ CHANNELS, ROWS, COLUMNS = 0, 1, 2  # axes
 
 
 class _Range(NamedTuple):
-    """Some of a tensor along an axis: from a first channel, row or column on."""
+    """Consecutive channels, rows or columns of a tensor."""
 
     tensor: str
     first: int
@@ -69,19 +68,19 @@ class _AxisTensors:
             self._contents[layer.name] = _merged(self._content(layer))
 
     def _content(self, layer: Layer) -> Iterator[_Range]:
-        """The pieces of a tensor: itself, unless it is a concatenation or a slice."""
-        alike = [self._network.layer(name) for name in layer.inputs]
-        moves = not layer.epilogue and all(self._are_alike(layer, reader) for reader in alike)
+        """The ranges that a tensor consists of: itself, unless it is a concatenation or a slice."""
+        sources = [self._network.layer(name) for name in layer.inputs]
+        moves = not layer.epilogue and all(self._are_alike(layer, source) for source in sources)
         axis, cut = layer.operator.joined_axis, layer.operator.cut
         if axis is not None and moves and self._is_along(axis, layer.shape):
             self._hosts.append(layer.name)
-            for source in layer.inputs:
-                yield from self._contents[source]
-        elif cut and cut.step == 1 and moves and self._is_along(cut.axis, alike[0].shape):
+            for name in layer.inputs:
+                yield from self._contents[name]
+        elif cut and cut.step == 1 and moves and self._is_along(cut.axis, sources[0].shape):
             self._hosts.append(layer.inputs[0])
             behind = prod(layer.shape.dims[cut.axis + 1 :]) if not layer.shape.is_map else 1
-            runs, length = self._contents[layer.inputs[0]], self._length(layer.shape)
-            yield from _cut(runs, cut.start * behind, cut.start * behind + length)
+            ranges, length = self._contents[layer.inputs[0]], self._length(layer.shape)
+            yield from _cut(ranges, cut.start * behind, cut.start * behind + length)
         else:
             yield _Range(layer.name, 0, self._length(layer.shape))
 
@@ -164,45 +163,46 @@ def _lengths(shape: Shape) -> tuple[int, int, int]:
     return channels_of(shape), shape.height, shape.width
 
 
-def _merged(runs: Iterator[_Range]) -> tuple[_Range, ...]:
-    """Runs that go on where the one before ends, as one."""
-    ranges: list[_Range] = []
-    for run in runs:
-        if ranges and ranges[-1].tensor == run.tensor and sum(ranges[-1][1:]) == run.first:
-            ranges[-1] = ranges[-1]._replace(length=ranges[-1].length + run.length)
+def _merged(ranges: Iterator[_Range]) -> tuple[_Range, ...]:
+    """The ranges, with each range joined to its predecessor if it continues it."""
+    merged: list[_Range] = []
+    for piece in ranges:
+        if merged and merged[-1].tensor == piece.tensor and sum(merged[-1][1:]) == piece.first:
+            merged[-1] = merged[-1]._replace(length=merged[-1].length + piece.length)
         else:
-            ranges.append(run)
-    return tuple(ranges)
+            merged.append(piece)
+    return tuple(merged)
 
 
-def _cut(runs: tuple[_Range, ...], first: int, end: int) -> Iterator[_Range]:
-    """The part of some runs from a place to another."""
+def _cut(ranges: tuple[_Range, ...], first: int, end: int) -> Iterator[_Range]:
+    """The part of a sequence of ranges between two positions in it."""
     place = 0
-    for run in runs:
-        begin, upto = max(first, place), min(end, place + run.length)
+    for piece in ranges:
+        begin, upto = max(first, place), min(end, place + piece.length)
         if begin < upto:
-            yield _Range(run.tensor, run.first + begin - place, upto - begin)
-        place += run.length
+            yield _Range(piece.tensor, piece.first + begin - place, upto - begin)
+        place += piece.length
 
 
 def _place_in(outer: tuple[_Range, ...], inner: tuple[_Range, ...]) -> int | None:
-    """The first position at which some runs stand in others."""
-    length, place = sum(run.length for run in inner), 0
-    for run in outer:
-        if run.tensor == inner[0].tensor and run.first <= inner[0].first < run.first + run.length:
-            first = place + inner[0].first - run.first
+    """The first position at which the inner ranges occur in the outer ranges."""
+    length, place = sum(piece.length for piece in inner), 0
+    for piece in outer:
+        end = piece.first + piece.length
+        if piece.tensor == inner[0].tensor and piece.first <= inner[0].first < end:
+            first = place + inner[0].first - piece.first
             if _merged(_cut(outer, first, first + length)) == inner:
                 return first
-        place += run.length
+        place += piece.length
     return None
 
 
-def worth_it(
+def without_costly_aliases(
     aliases: Mapping[str, Alias],
     lives: Mapping[str, tuple[int, int]],
     sizes: Mapping[str, int],
 ) -> dict[str, Alias]:
-    """Return the aliases without the aliases that raise the peak of live bytes.
+    """Return the aliases without those whose removal lowers the peak of live bytes.
 
     A host is live while any tensor inside it is live; lives and sizes are of each tensor by itself.
     Greedy: remove all aliases of a host, then single aliases, while that lowers the peak.
