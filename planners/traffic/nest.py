@@ -1,11 +1,22 @@
 """Loop nests of one convolution with two levels of tiles: the tiles of two arrays are nested.
 
-The three arrays stand in an order. Each has a band of loops that lead from one of its tiles to the
-next, inside the band of the array before it, and its tile is in the buffer inside its own band. Every
-loop moves two arrays. It stands in the band of the first of them, over tiles of the size that this
-array holds, and in the band of the second, over the smaller tiles that this one holds (tile loop and
-point loop). Where both sizes are equal, or the first array holds all, one of the two loops is left: one
-level of tiles.
+The three arrays have an order. Each array has a band of loops over its tiles, inside the band of the
+preceding array, and its current tile is in the buffer inside its own band. `listing` prints this nest
+of a 1x1 convolution with 64 filters, 64 channels and 8x8 pixels, in the order output, weights, input:
+
+    for 2 tiles of 4 rows               band of the output
+      clear output 64 x 4 x 8
+      for 4 tiles of 16 channels        band of the weights
+        load weights 64 x 16 x 1 x 1
+        for each of 4 rows              band of the input
+          load input 16 x 1 x 8
+          multiply and add
+      write output 64 x 4 x 8
+
+Every loop moves two arrays. It is in the band of the outer one, over the tiles of that array, and in
+the band of the inner one, over smaller tiles (tile loop and point loop): rows move output and input.
+If both tiles have the same size, or the outer tile has all, one of the two loops is left out: channels
+move weights and input, both in tiles of 16. That is one level of tiles.
 
 What is transferred:
 - A tile comes in when the loops of its band or around it make a step, so once for each of its tiles
@@ -83,9 +94,8 @@ class Halo(Enum):
         return self in (Halo.CACHED, Halo.SPILLED)
 
 
-MOVES: dict[
-    Array, frozenset[NestLoop]
-] = {  # the loops whose steps reach other elements of the array
+# For each array, the loops whose steps reach other elements of it.
+MOVES: dict[Array, frozenset[NestLoop]] = {
     Array.INPUT: frozenset(NestLoop) - {NestLoop.FILTERS},
     Array.WEIGHTS: frozenset(
         {NestLoop.FILTERS, NestLoop.CHANNELS, NestLoop.KERNEL_ROWS, NestLoop.KERNEL_COLUMNS}
@@ -95,7 +105,7 @@ MOVES: dict[
 AXES = ((NestLoop.ROWS, NestLoop.KERNEL_ROWS), (NestLoop.COLUMNS, NestLoop.KERNEL_COLUMNS))
 
 Order = tuple[Array, Array, Array]
-Sizes = tuple[int, ...]  # by Loop
+Sizes = tuple[int, ...]  # by NestLoop
 
 
 @lru_cache(maxsize=10_000)
@@ -113,7 +123,7 @@ def lengths(convolution: ConvolutionLoops) -> Sizes:
     )
 
 
-def movers(order: Order, loop: NestLoop) -> tuple[Array, Array]:
+def arrays_moved_by(order: Order, loop: NestLoop) -> tuple[Array, Array]:
     """Return the two arrays that a loop moves, the outer one first."""
     first, second = (array for array in order if loop in MOVES[array])
     return first, second
@@ -123,8 +133,8 @@ def movers(order: Order, loop: NestLoop) -> tuple[Array, Array]:
 class LoopNest:
     """How the tiles of the arrays lie in one another.
 
-    order: of the arrays, the outermost first. tiles: by Array, sizes by Loop; those of loops that do
-    not move the array have no meaning. slides: the loop whose steps bring only what is new.
+    order: of the arrays, the outermost first. tiles: by Array, sizes by NestLoop; those of loops that
+    do not move the array have no meaning. slides: the loop whose steps bring only what is new.
     Raises InvalidPlan where the order is none, or a tile is larger than the one that it lies in.
     """
 
@@ -136,14 +146,14 @@ class LoopNest:
         if sorted(self.order) != list(Array):
             raise InvalidPlan(f"order {self.order} does not name each array once")
         for loop in NestLoop:
-            first, second = movers(self.order, loop)
+            first, second = arrays_moved_by(self.order, loop)
             outer, inner = self.tiles[first][loop], self.tiles[second][loop]
             if not 1 <= inner <= outer:
                 raise InvalidPlan(f"tiles of {inner} {loop.words} do not lie in tiles of {outer}")
 
     def within(self, convolution: ConvolutionLoops, array: Array, loop: NestLoop) -> int:
         """Return the size that the tiles of an array are cut from."""
-        first, _ = movers(self.order, loop)
+        first, _ = arrays_moved_by(self.order, loop)
         return lengths(convolution)[loop] if first is array else self.tiles[first][loop]
 
     def band(
@@ -193,7 +203,9 @@ def transfers(convolution: ConvolutionLoops, nest: LoopNest) -> Transfers:
         around = nest.order[: nest.order.index(array)]
         for loop in set(NestLoop) - MOVES[array]:
             tiles = [
-                nest.tiles[mover][loop] for mover in movers(nest.order, loop) if mover in around
+                nest.tiles[moved][loop]
+                for moved in arrays_moved_by(nest.order, loop)
+                if moved in around
             ]
             rounds[array] *= tiles_of(sizes[loop], *tiles)
     held = tuple(prod(largest_tile(convolution, nest, array)) for array in Array)

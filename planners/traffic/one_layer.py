@@ -63,8 +63,8 @@ from planners.traffic.nest import (
     LowerBound,
     NestLoop,
     Order,
+    arrays_moved_by,
     lengths,
-    movers,
     transfers,
 )
 
@@ -147,7 +147,7 @@ def _coarsened(group: ConvolutionLoops, nest: LoopNest, room: int, sizes: ArrayB
     """The nest with larger tiles, as far as they fit and move no more: fewer, longer transfers."""
     least_traffic = transfers(group, nest).total_bytes(sizes)
     for loop, length in zip(NestLoop, lengths(group), strict=True):
-        first, second = movers(nest.order, loop)
+        first, second = arrays_moved_by(nest.order, loop)
         outer, inner = nest.tiles[first][loop], nest.tiles[second][loop]
         candidate_sizes = (
             tile_sizes(length) if loop in (NestLoop.FILTERS, NestLoop.CHANNELS) else (length, outer)
@@ -275,7 +275,7 @@ class NestSearch:
                 (choice.filters, NestLoop.FILTERS),
                 (choice.channels, NestLoop.CHANNELS),
             )
-            for is_turned in [movers(choice.order, loop)[0] is Array.WEIGHTS]
+            for is_turned in [arrays_moved_by(choice.order, loop)[0] is Array.WEIGHTS]
         )
         columns = backend.view(choice.columns.costs.ravel().tolist())
         layer = backend.kernel(kernel.ConvolutionShape)(
@@ -311,7 +311,7 @@ def _nest(choice: _Choice, places: Sequence[int]) -> LoopNest:
         pairs |= {loops[0]: tiles[:2], loops[1]: tiles[2:]}
     held = [[1] * len(NestLoop) for _ in Array]
     for loop, pair in pairs.items():
-        for array, size in zip(movers(choice.order, loop), pair, strict=True):
+        for array, size in zip(arrays_moved_by(choice.order, loop), pair, strict=True):
             held[array][loop] = size
     sliding = [loops[way - 1] for way, loops in zip(choice.slides, AXES, strict=True) if way]
     return LoopNest(
@@ -400,8 +400,8 @@ class AxisTiles:
         downs, taken = _of_loop(order, place, self._places), _of_loop(order, step, self._taps)
         downs, taken = downs.repeat(len(taken), axis=0), np.tile(taken, (len(downs), 1))
         largest, moved = (array[..., downs[:, 2], taken[:, 2]] for array in self._reads)
-        held_output = downs[:, movers(order, place).index(Array.OUTPUT)]
-        held_weights = taken[:, movers(order, step).index(Array.WEIGHTS)]
+        held_output = downs[:, arrays_moved_by(order, place).index(Array.OUTPUT)]
+        held_weights = taken[:, arrays_moved_by(order, step).index(Array.WEIGHTS)]
         costs = held_output, held_weights, largest, moved[way], downs[:, 3], taken[:, 3]
         return AxisOptions(np.stack(costs, axis=1), np.hstack([downs[:, :2], taken[:, :2]]))
 
@@ -413,7 +413,7 @@ def _of_loop(order: Order, loop: NestLoop, pairs: tuple[Pair, ...]) -> Numbers:
     no third array inside would be transferred again. It holds one element then.
     """
     length, bands = pairs[0][0], bands_around(order, loop)
-    _, second = movers(order, loop)
+    _, second = arrays_moved_by(order, loop)
     numbers = {pair: number for number, pair in enumerate(pairs)}
     is_free = second is not Array.INPUT and bands < 2
     tried = [(outer, 1) for outer in dict.fromkeys(pair[0] for pair in pairs)] if is_free else pairs

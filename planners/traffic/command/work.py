@@ -36,12 +36,14 @@ def work(options: argparse.Namespace) -> int:
     except InvalidPlan as error:
         print(f"csdf plan traffic: infeasible: {error}", file=sys.stderr)
         return answers.NO
-    asked = next((point for point in points if point.buffer_bytes == options.buffer), None)
+    requested_point = next(
+        (point for point in points if point.buffer_bytes == options.buffer), None
+    )
     seconds = time.perf_counter() - begin
     is_cut_short = any(map(_is_cut_short, points))
-    _print(points, asked, seconds, options)
+    _print(points, requested_point, seconds, options)
     if options.plot:
-        _plot(options.plot, points, asked, options)
+        _plot(options.plot, points, requested_point, options)
     _remark(points)
     return answers.UNKNOWN if is_cut_short and not options.best_effort else answers.ANSWERED
 
@@ -54,7 +56,7 @@ def _is_cut_short(point: BufferPoint) -> bool:
 def _points(
     search: NetworkSearch, options: argparse.Namespace, stop: Stop
 ) -> Iterator[BufferPoint]:
-    """The answers for each buffer; after an early end what fuses more is what was found so far."""
+    """The answers for each buffer; after an early end, wider fusions repeat the best answer so far."""
     ended: Reason | None = None
     for size in _buffers(options):
         by_fusion: dict[str, NetworkTraffic] = {}
@@ -78,11 +80,11 @@ def _in_words(progress: Progress) -> str:
 
 def _print(
     points: Sequence[BufferPoint],
-    asked: BufferPoint | None,
+    requested_point: BufferPoint | None,
     seconds: float,
     options: argparse.Namespace,
 ) -> None:
-    traffic = None if asked is None else asked.by_fusion[options.fusion]
+    traffic = None if requested_point is None else requested_point.by_fusion[options.fusion]
     if options.json:
         answer = {} if traffic is None else as_json(traffic, shows_nest=options.nest)
         if options.sweep:
@@ -91,13 +93,17 @@ def _print(
         return
     lines = []
     if traffic is not None:
-        alone = None if asked is None else asked.by_fusion["none"]
+        alone = None if requested_point is None else requested_point.by_fusion["none"]
         lines += as_text(traffic, alone, shows_nest=options.nest)
     if options.sweep:
         lines += sweep_as_text(points)
     if any(map(_is_cut_short, points)):
-        line = lines[0] if asked is not None else f"{options.model}: the points found by then"
-        lines = [answers.cut_short(line), *lines[asked is not None :]]
+        line = (
+            lines[0]
+            if requested_point is not None
+            else f"{options.model}: the points found by then"
+        )
+        lines = [answers.cut_short(line), *lines[requested_point is not None :]]
     lines.append(answers.Detail(f"  time                {time_in_words(seconds)}"))
     print(answers.in_words(lines, options))
 
@@ -127,7 +133,7 @@ def _buffers(options: argparse.Namespace) -> list[int]:
 
 
 def _fusions(last: str) -> list[str]:
-    """Return the values of --fusion up to the one that is asked for."""
+    """Return the values of --fusion up to the one that is requested."""
     names = list(LONGEST)
     return names[: names.index(last) + 1]
 
@@ -141,11 +147,14 @@ def _network(options: argparse.Namespace) -> Network:
 
 
 def _plot(
-    path: str, points: Sequence[BufferPoint], asked: BufferPoint | None, options: argparse.Namespace
+    path: str,
+    points: Sequence[BufferPoint],
+    requested_point: BufferPoint | None,
+    options: argparse.Namespace,
 ) -> None:
     draw = loading.drawing("planners.traffic.command.picture")
     suffix = loading.suffix_of(path)
-    if options.sweep or asked is None:
+    if options.sweep or requested_point is None:
         picture = draw.sweep_picture(
             f"{options.model}: DRAM traffic over buffer",
             [point.buffer_bytes for point in points],
@@ -157,7 +166,7 @@ def _plot(
             suffix,
         )
     else:
-        traffic: NetworkTraffic = asked.by_fusion[options.fusion]
+        traffic: NetworkTraffic = requested_point.by_fusion[options.fusion]
         picture = draw.bars_picture(
             f"{options.model}: DRAM traffic with a buffer of {options.buffer} bytes",
             [

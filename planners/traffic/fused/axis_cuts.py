@@ -80,7 +80,7 @@ def computed_areas(group: FusedGroup) -> tuple[Boxes, ...]:
 def computes_all_written(group: FusedGroup) -> bool:
     """Whether every map written for outside layers is computed entirely: no stride leaves gaps."""
     areas = computed_areas(group) if group.written else ()
-    return all(areas[number] == group.layers[number - 1].whole for number in group.written)
+    return all(areas[number] == group.layers[number - 1].full_box for number in group.written)
 
 
 def weights_of(group: FusedGroup) -> tuple[int, ...]:
@@ -142,17 +142,19 @@ class OuterProfile(NamedTuple):
     computed: those of the new positions that this tile computes itself.
     """
 
-    old_kept: int
-    old_last: int
-    new_kept: int
-    new_last: int
-    computed: int
+    old_kept: int = 0
+    old_last: int = 0
+    new_kept: int = 0
+    new_last: int = 0
+    computed: int = 0
 
 
 class InnerProfile(NamedTuple):
     """Numbers of positions of one map in one tile along the inner axis.
 
-    all: positions that any tile of the axis needs.
+    A map whose halo is not cached has new and computed positions only.
+
+    needed_by_any: positions that any tile of the axis needs.
     from_here, later: positions that this or a later tile needs; that a later tile needs.
     before, up_to: positions computed by earlier tiles; by earlier tiles and this one.
     old: positions of `before` that are in `from_here`.
@@ -161,15 +163,15 @@ class InnerProfile(NamedTuple):
     computed: those of the new positions that this tile computes itself.
     """
 
-    all: int
-    from_here: int
-    later: int
-    before: int
-    up_to: int
-    old: int
-    kept: int
-    new: int
-    computed: int
+    needed_by_any: int = 0
+    from_here: int = 0
+    later: int = 0
+    before: int = 0
+    up_to: int = 0
+    old: int = 0
+    kept: int = 0
+    new: int = 0
+    computed: int = 0
 
 
 def outer_profiles(cut: AxisCut, number: int, halo: Halo) -> list[OuterProfile]:
@@ -177,7 +179,7 @@ def outer_profiles(cut: AxisCut, number: int, halo: Halo) -> list[OuterProfile]:
     needed, computed = cut.needed[number], cut.computed[number]
     if halo is not Halo.CACHED:
         return [
-            OuterProfile(0, 0, 0, positions.bit_count(), new.bit_count())
+            OuterProfile(new_last=positions.bit_count(), computed=new.bit_count())
             for positions, new in zip(needed, computed, strict=True)
         ]
     needed_from = _needed_from(needed)
@@ -202,7 +204,7 @@ def inner_profiles(cut: AxisCut, number: int, halo: Halo) -> list[InnerProfile]:
     needed, computed = cut.needed[number], cut.computed[number]
     if halo is not Halo.CACHED:
         return [
-            InnerProfile(0, 0, 0, 0, 0, 0, 0, positions.bit_count(), new.bit_count())
+            InnerProfile(new=positions.bit_count(), computed=new.bit_count())
             for positions, new in zip(needed, computed, strict=True)
         ]
     needed_from = _needed_from(needed)
@@ -211,7 +213,7 @@ def inner_profiles(cut: AxisCut, number: int, halo: Halo) -> list[InnerProfile]:
         up_to = before | new
         profiles.append(
             InnerProfile(
-                all=needed_from[0].bit_count(),
+                needed_by_any=needed_from[0].bit_count(),
                 from_here=needed_from[tile].bit_count(),
                 later=needed_from[tile + 1].bit_count(),
                 before=before.bit_count(),
@@ -248,7 +250,7 @@ def buffered_elements(outer: OuterProfile, inner: InnerProfile) -> BufferedEleme
     An outer position with a given lifetime is buffered along the entire inner axis, along the part
     that earlier inner tiles have produced, or along the part that inner tiles still need.
     """
-    old_kept, old_last = outer.old_kept * inner.all, outer.old_last
+    old_kept, old_last = outer.old_kept * inner.needed_by_any, outer.old_last
     new_kept, new_last = outer.new_kept, outer.new_last
     return BufferedElements(
         before=old_kept

@@ -96,16 +96,16 @@ def stage_traffic_bound(stage: TraversalStep) -> tuple[int, int]:
     if layer is None:
         return stage.minimum_reads + stage.output_bytes, 0
     needed = union(
-        (layer.rows.needed(rows), layer.columns.needed(columns)) for rows, columns in layer.whole
+        (layer.rows.needed(rows), layer.columns.needed(columns)) for rows, columns in layer.full_box
     )
     if INPUT in numbers:
-        needed = union([*needed, *layer.whole])
+        needed = union([*needed, *layer.full_box])
     sizes = dict(zip(numbers, layer.bytes_by_operand, strict=True))
     operand_bytes = layer.outputs * sum(
         size for number, size in sizes.items() if number not in (INPUT, ALIASED_OPERAND)
     )
     bound = stage.distinct_maps * count(needed) * stage.source_bytes
-    bound += layer.weights(layer.whole) * layer.weight_bytes
+    bound += layer.weights(layer.full_box) * layer.weight_bytes
     return bound + stage.output_bytes + operand_bytes, operand_bytes
 
 

@@ -25,8 +25,9 @@ from cnn2csdf.geometry import Places, ReceptiveField, places
 from csdf.errors import InvalidPlan, counted
 from planners.plan.regions import even_ends
 
-INPUT = 0  # number of an operand that is the input of the group, read once more
-ALIASED_OPERAND = -1  # number of an operand that shares elements with the input or another operand
+INPUT = 0  # operand number meaning: the group's input, read a second time
+# Operand number meaning: a tensor that shares elements with the input or another operand.
+ALIASED_OPERAND = -1
 
 Skip = tuple[int, int]  # (map, layer): the layer reads the map elementwise, outside its window
 
@@ -95,7 +96,7 @@ class FusedLayer:
         return self.live_kernels(outputs) * self.filters * self.channels // self.groups
 
     @property
-    def whole(self) -> Boxes:
+    def full_box(self) -> Boxes:
         """All rows and columns of the output, as one box."""
         return ((places(0, self.rows.outputs), places(0, self.columns.outputs)),)
 

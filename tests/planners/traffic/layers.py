@@ -6,7 +6,16 @@ from math import prod
 from csdf.errors import InvalidNetwork
 from planners.traffic.convolution import ConvolutionLoops, axes_of
 from planners.traffic.footprints import input_reads, used_weights
-from planners.traffic.nest import AXES, MOVES, Array, Halo, LoopNest, NestLoop, lengths, movers
+from planners.traffic.nest import (
+    AXES,
+    MOVES,
+    Array,
+    Halo,
+    LoopNest,
+    NestLoop,
+    arrays_moved_by,
+    lengths,
+)
 
 SLIDES = (None, NestLoop.ROWS, NestLoop.COLUMNS, NestLoop.KERNEL_ROWS, NestLoop.KERNEL_COLUMNS)
 
@@ -51,7 +60,7 @@ def nest_of(order, pairs, slides=None):
     """A nest with these tiles of each loop, in the outer and in the inner array that it moves."""
     tiles = [[1] * len(NestLoop) for _ in Array]
     for loop, pair in zip(NestLoop, pairs, strict=True):
-        for array, size in zip(movers(order, loop), pair, strict=True):
+        for array, size in zip(arrays_moved_by(order, loop), pair, strict=True):
             tiles[array][loop] = size
     return LoopNest(order=order, tiles=tuple(map(tuple, tiles)), slides=slides)
 
