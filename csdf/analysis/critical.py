@@ -72,7 +72,7 @@ def critical_circuit(graph: IndexedGraph, state: SteadyState) -> Circuit:
     largest = ranges.causes(
         graph, recorded.firings, time=state.time, begin=max(recorded.record, default=0)
     )
-    backend = compiler.backend(fits=largest <= compiler.SAFE)
+    backend = compiler.backend(fits=largest <= compiler.INT64_SUM_LIMIT)
     channels = range(len(graph.producer))
     columns = graph._asdict() | recorded._asdict()  # see `kernel.Causes`
     columns |= {

@@ -27,7 +27,7 @@ from csdf.time_limit import Budget, stop_of
 # Ports of firings between two looks at the clock and the keyboard, with compiled kernels and without.
 FUEL = 1_000_000
 PLAIN_FUEL = 5_000
-ITERATION_BITS = 20  # compiled code executes so many iterations, as a power of two, or more
+ITERATION_BITS = 20  # compiled code executes at least 2 ** ITERATION_BITS iterations
 
 
 class ExecutionWhy(Why):
@@ -58,7 +58,7 @@ class _Rings(NamedTuple):
 def fits(graph: IndexedGraph, firings: Sequence[int]) -> bool:
     """Whether 64 bits hold the tokens and times of very many iterations of this many firings."""
     time = ranges.iteration_time(graph, firings) << ITERATION_BITS
-    return max(time, ranges.execution(graph, firings)) <= compiler.SAFE
+    return max(time, ranges.execution(graph, firings)) <= compiler.INT64_SUM_LIMIT
 
 
 class Execution:
@@ -182,10 +182,12 @@ class Execution:
         """Carry out one more iteration; False if it gets stuck in a deadlock."""
         if (
             self._backend.is_compiled
-            and (self.iterations + 1) * self._iteration_time > compiler.SAFE
+            and (self.iterations + 1) * self._iteration_time > compiler.INT64_SUM_LIMIT
         ):
             raise NoRecurrence(
-                because(ExecutionWhy.TIMES, most=compiler.SAFE, iterations=self.iterations)
+                because(
+                    ExecutionWhy.TIMES, most=compiler.INT64_SUM_LIMIT, iterations=self.iterations
+                )
             )
         run = self._backend.kernel(self_timed.advance)
         self._actors.quota = self._backend.array(self._firings)

@@ -1,4 +1,4 @@
-"""Latency of an iteration: by its number, or by what depends on what, under self-timed execution."""
+"""Latency of an iteration under self-timed execution, to the same or to the dependent iteration."""
 
 from __future__ import annotations
 
@@ -82,7 +82,8 @@ def iteration_times(
     return [ends[n + distance] - starts[n] for n in sorted(starts) if n + distance in ends]
 
 
-TOKENS = 50_000  # that firings take between two looks at the stop: about a hundredth of a second
+# Tokens that firings consume between two checks of the stop: about a hundredth of a second.
+TOKENS = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +106,7 @@ class DependencyLatency(Shown):
 def dependency_latency(
     graph: Graph, source: str, sink: str, *, budget: Budget = None
 ) -> DependencyLatency:
-    """Return the latency between two actors, paired by what depends on what.
+    """Return the latency between two actors whose iterations are paired by dependency.
 
     Iteration n of the source is paired with iteration n + distance of the sink, the first that needs
     it; `latency` pairs iterations of the same number. Raises Deadlocked; CsdfError
@@ -119,14 +120,14 @@ def dependency_latency(
     repetitions = repetition_vector(graph)
     before = run.firings
     distance = before[sink] // repetitions[sink]
-    place = (distance + 1) * repetitions[sink]
+    needed_firings = (distance + 1) * repetitions[sink]
     run.exhaust(
         {name: count + most[name] for name, count in before.items()} | {source: repetitions[source]}
     )
-    if run.firings[sink] < place:
+    if run.firings[sink] < needed_firings:
         blocked = deadlock(graph, budget=stop)
         raise Deadlocked(f"graph {graph.name!r} deadlocks and has no latency: {blocked}")
-    minimal = max(end for end in run.ends[:place] if end is not None)
+    minimal = max(end for end in run.ends[:needed_firings] if end is not None)
     return DependencyLatency(
         source=source,
         sink=sink,
@@ -148,12 +149,13 @@ def dependency_distance(graph: Graph, source: str, sink: str, *, budget: Budget 
 def _without_source(
     graph: Graph, source: str, sink: str, stop: Stop
 ) -> tuple[_ReleasedRun, dict[str, int]]:
-    """Return what happens where the source never fires, and more firings than can."""
+    """Return the run in which the source never fires, and per actor a count that it cannot reach."""
     for name in (source, sink):
         graph.actor(name)
     repetitions = repetition_vector(graph)
     bounded = bound_channels(graph)
-    iterations = 2  # and as many as the tokens allow an actor to run ahead of another
+    # Two iterations, and those by which the initial tokens let an actor run ahead of another actor.
+    iterations = 2
     for channel in bounded.channels:
         phases = len(channel.production)
         moved = repetitions[channel.producer] // phases * sum(channel.production)
@@ -192,7 +194,7 @@ class _ReleasedRun:
         return dict(zip(self.graph.actor_names, self._run.firings, strict=True))
 
     def exhaust(self, most: dict[str, int]) -> None:
-        """Fire until nothing can, each actor at most so often in all."""
+        """Fire until no actor can fire; most: the largest number of firings of each actor in total."""
         self._run.most = [most[name] for name in self.graph.actor_names]
         self._run.exhaust(look=self._stop.look)
 

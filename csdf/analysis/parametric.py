@@ -4,8 +4,9 @@ Every cycle of the graph asks for a period that is linear in the parameters; the
 of these, so it is convex and piecewise linear. With one parameter, two cycles that are critical at both
 ends of an interval either are the whole truth between them, or meet where a third one is above both.
 With two, each cycle is a plane, the highest in its region. Where the period at every corner of every
-region is the region of its plane, no plane is missing: between the corners the period is at least its
-plane and, being convex, at most what the corners say, which is the plane again.
+region equals the height of its plane there, no plane is missing: within the region the period is at
+least the height of the plane and, being convex, at most the interpolation of the corners, which is
+the plane again.
 
 Source: Ghamarian, Geilen, Basten, Stuijk, Parametric throughput analysis of synchronous data flow
 graphs, DATE 2008 (divide and conquer); Eisner, Severance, JACM 23(4), 1976 (its number of steps).
@@ -84,7 +85,7 @@ class ParametricPeriod(Tabular):
 
     @property
     def name(self) -> str:
-        """Of the parameter."""
+        """The name of the parameter."""
         return self.parameter.name
 
     @property
@@ -189,10 +190,10 @@ def parametric_period(
     ends = [*(start for start, _ in pieces_of_line[1:]), pieces_end]
     segments = [
         LinearSegment(
-            start=start, end=stop, time=line.time, count=line.counts[0], tokens=line.tokens,
-            cycle=search.cycle(line),
+            start=start, end=end_of_piece, time=line.time, count=line.counts[0],
+            tokens=line.tokens, cycle=search.cycle(line),
         )
-        for (start, line), stop in zip(pieces_of_line, ends, strict=True)
+        for (start, line), end_of_piece in zip(pieces_of_line, ends, strict=True)
     ]  # fmt: skip
     return ParametricPeriod(
         parameter=parameter, segments=tuple(segments), evaluations=search.evaluations, reason=reason
@@ -299,7 +300,7 @@ class ParametricRegions(Tabular):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the parameters."""
+        """The names of the parameters."""
         return tuple(parameter.name for parameter in self.parameters)
 
     @property
@@ -425,9 +426,11 @@ def _part_above(corners: list[Point], plane: CycleLine, other: CycleLine) -> lis
 def _has_area(corners: Sequence[Point]) -> bool:
     """Whether the corners do not all lie on one line."""
     (x, y), *rest = corners
-    turned = [(px - x) * (later - y) - (two - y) * (last - x)
-              for (px, two), (last, later) in pairwise(rest)]  # fmt: skip
-    return any(turned)
+    # Cross products of neighbouring corners, seen from the first corner.
+    cross_products = [
+        (px - x) * (qy - y) - (py - y) * (qx - x) for (px, py), (qx, qy) in pairwise(rest)
+    ]
+    return any(cross_products)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -471,7 +474,8 @@ class LineSearch:
         self._stop = Stop() if stop is None else stop
         self.evaluations = 0
         self._nominal = [parameter.nominal for parameter in parameters]
-        self._weights = [  # that are not zero, by the place of the duration among all
+        # Nonzero weights of each parameter, by the position of the duration among all durations.
+        self._weights = [
             {
                 graph.numbers.duration_start[graph.number[actor]] + phase: weight
                 for actor, row in parameter.weights.items()
@@ -566,7 +570,7 @@ def added_time(
 ) -> Parameter:
     """Return the parameter x that adds weight * x to durations; its nominal value is 0.
 
-    weights: for each actor one for all of its phases, or one for each phase.
+    weights: for each actor, either one weight for all of its phases or a weight for each phase.
     Raises InvalidGraph for an unknown actor, CsdfError for weights that do not fit.
     """
     rows = {actor: _row(graph.actor(actor), row_weights) for actor, row_weights in weights.items()}

@@ -126,7 +126,7 @@ class PeriodicProblem:
         if nearby is not None:
             told = nearby.starts if isinstance(nearby.starts, list) else ()
             largest = max(largest, nearby.scale, max(told, default=0))
-        fits = largest <= compiler.SAFE and self._fits(copies, tokens)
+        fits = largest <= compiler.INT64_SUM_LIMIT and self._fits(copies, tokens)
         stop = stop_of(budget)
         # int64 first; where a sum overflows the kernel says so and Python integers repeat the
         # search.
@@ -237,7 +237,7 @@ class PeriodicProblem:
 
     def fits(self, copies: Sequence[int]) -> bool:
         """Whether 64 bits hold the constraints with this many copies, and the times."""
-        is_short = max(self.graph.duration) <= compiler.SAFE
+        is_short = max(self.graph.duration) <= compiler.INT64_SUM_LIMIT
         return is_short and self._fits(copies, self.graph.initial_tokens)
 
     def constraints(
@@ -249,7 +249,7 @@ class PeriodicProblem:
 
     def _fits(self, copies: Sequence[int], tokens: Sequence[int]) -> bool:
         """Whether 64 bits hold the constraints for this many initial tokens, times apart."""
-        if self.scale > compiler.SAFE or not all(map(int.__le__, copies, self.cycles)):
+        if self.scale > compiler.INT64_SUM_LIMIT or not all(map(int.__le__, copies, self.cycles)):
             return False
         self._step.adapt(copies)
         most = self._step.most_tokens
@@ -461,7 +461,7 @@ class _ConstraintSteps:
         self.tokens = [0] * len(self._moved)
         self.height = [0] * len(self._moved)
         self._most_tokens = [0] * len(self._moved)
-        self.most_tokens = compiler.SAFE
+        self.most_tokens = compiler.INT64_SUM_LIMIT
 
     def adapt(self, copies: Sequence[int]) -> None:
         """Count again where an end has other copies than before."""
@@ -477,7 +477,7 @@ class _ConstraintSteps:
             height = self._scale * step // self._unit[channel]
             self.tokens[channel], self.height[channel] = step, height
             self._most_tokens[channel] = ranges.expandable_tokens(made, taken, step, height)
-        self.most_tokens = min(self._most_tokens, default=compiler.SAFE)
+        self.most_tokens = min(self._most_tokens, default=compiler.INT64_SUM_LIMIT)
 
     def _channels_at(self, actors: Sequence[int]) -> Iterable[int]:
         """The channels that begin or end at one of the actors."""

@@ -16,8 +16,8 @@ class Statistics(Shown):
     """Figures of one graph; those of an iteration follow from the repetition vector.
 
     work: the durations of all firings of an iteration, in the units of the user.
-    tokens_moved, bytes_moved: by all channels in an iteration; bytes None where a token size is
-    unknown. initial_bytes: of all initial tokens, likewise.
+    tokens_moved, bytes_moved: by all channels in an iteration. initial_bytes: of all initial tokens.
+    Both numbers of bytes are None where a token size is unknown.
     """
 
     actors: int

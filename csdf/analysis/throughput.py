@@ -144,17 +144,18 @@ def _slowest_by_refinement(
 
 
 TRIAL_ITERATIONS = 64  # of an execution, before the periodic method goes on
-TRIAL_SHARE = 12  # an execution is tried once the periodic method did as much work as so many
-# After so many schedules, all firings of an iteration are expanded at once, if actors fire so often in
-# it at most, on average, and the schedule has so many firings at most. A random graph of 10,000 actors,
-# q 1 to 12, took 156 schedules and 14 s, and 0.75 s for all firings at once. Few graphs take four
-# schedules. Where actors fire hundreds of times, execution is quicker.
+# An execution is tried once the periodic method did as much work as this number of iterations.
+TRIAL_SHARE = 12
+# After FIRST_SCHEDULES schedules, all firings of an iteration are expanded at once, if an actor fires
+# at most MEAN_REPETITIONS times in it on average, and the schedule has at most LARGEST_FULL_SCHEDULE
+# firings. A random graph of 10,000 actors, q 1 to 12, took 156 schedules and 14 s; all firings at once
+# took 0.75 s. Few graphs take four schedules. Execution is quicker if actors fire hundreds of times.
 FIRST_SCHEDULES = 3
 MEAN_REPETITIONS = 12
 LARGEST_FULL_SCHEDULE = 1_000_000
 LARGE_SCHEDULE = 300_000  # or before it starts to need gigabytes: phases of all copies
-LONGEST_ITERATION = 500_000_000  # firings to execute before a state can recur: some minutes,
-LONGEST_PLAIN_ITERATION = 20_000_000  # or so many where 64 bits do not hold the numbers
+LONGEST_ITERATION = 500_000_000  # firings to execute before a state can recur: some minutes
+LONGEST_PLAIN_ITERATION = 20_000_000  # the limit where 64 bits do not hold the numbers
 
 
 class ComponentSearch:

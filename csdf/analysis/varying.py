@@ -17,8 +17,10 @@ from csdf.model.graph import Graph
 from csdf.model.indexed import IndexedGraph, indexed, is_ordered, part_of
 from csdf.time_limit import Budget, Stop, stop_of
 
-FULL = 20_000  # firings of an iteration that are all copied at once,
-FULL_SHARE = 8  # if they are no more than so many times the phases
+# All firings of an iteration are copied at once if they are at most FULL, and at most FULL_SHARE times
+# the number of phases.
+FULL = 20_000
+FULL_SHARE = 8
 
 
 class VaryingComponent:

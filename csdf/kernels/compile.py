@@ -1,10 +1,10 @@
 """The choice between compiled and plain kernels; no other module knows which are compiled.
 
-A kernel is a plain function over flat sequences of integers. A Backend runs it: PLAIN as it is, on
-lists of Python integers, which have no largest value; COMPILED as machine code that was made from
-the same text when the package was built, on arrays of 64 bits, and lies in the package `compiled`
-beside the text. Where there was no C compiler then, or where the environment variable CSDF_KERNELS is
-`plain`, there is only the first, and all is slower.
+A kernel is a plain function over flat sequences of integers. A Backend executes it: PLAIN interprets
+the function on lists of Python integers, which have no largest value; COMPILED calls machine code on
+arrays of 64-bit integers. The build compiles the same source text into the package `compiled`. Without
+a C compiler at build time, or where the environment variable CSDF_KERNELS is `plain`, only PLAIN is
+available, and all computations are slower.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-SAFE = 2**61  # no compiled kernel lets a sum pass it: two such sums still fit into 64 bits
-UNBOUNDED = 2**20_000  # the same for Python integers: a limit that nothing real reaches
+# Largest partial sum in a compiled kernel: two such sums still fit into a signed 64-bit integer.
+INT64_SUM_LIMIT = 2**61
+# Largest partial sum in a plain kernel: Python integers have no bound, and no graph reaches this one.
+UNBOUNDED = 2**20_000
 PROBE = "csdf.kernels.compiled.self_timed"  # one build makes the twins of all packages, or none
 
 
@@ -54,7 +56,7 @@ class Compiled(Plain):
     """Kernels as machine code, on arrays of 64 bits."""
 
     is_compiled = True
-    limit = SAFE
+    limit = INT64_SUM_LIMIT
     fuel = 5_000_000
 
     def kernel(self, function: Callable[..., Any]) -> Callable[..., Any]:

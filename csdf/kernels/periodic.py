@@ -14,11 +14,20 @@ time. The smallest period is then the largest ratio time / height over all cycle
 The token arithmetic: number the tokens of a channel by their position in the queue. A firing of the
 producer at copy n, phase p makes the tokens after n * U + before[p]; the consumer's firing needs
 those up to D, and those after D - v are new to it. Successive periods shift the producer against the
-consumer by multiples of g = gcd(U', V'), U' and V' being what all copies produce and consume. So
-each producer firing counts once for the largest shift x, a multiple of g, that puts its first token
-before D; the edge has height -x. A shift puts the first token at A + x; with y = D - 1 - x this
-reads y >= A, y = D - 1 modulo g, and the loop walks along y, or from one firing that makes new
-tokens to the next.
+consumer by multiples of g = gcd(U', V'), U' and V' being the tokens that all copies produce and
+consume. So each producer firing counts once, for the largest shift x, a multiple of g, that puts its
+first token, A before the shift, before D; the edge has height -x. With
+
+    shifted_position = D - 1 - x
+
+the condition A + x < D reads shifted_position >= A, and shifted_position = D - 1 modulo g. The loop
+visits the positions of this residue, or the firings that produce new tokens. The first token is new
+to the consumer's firing if shifted_position - A < v; else an earlier firing waits for it.
+
+Example: U' = 6 and V' = 4, so g = 2. A consumer firing needs the tokens up to D = 5, of which v = 1
+is new, token 4. For the producer firing with first token A = 0 the shift is x = 4, to token 4:
+shifted_position = 0, and 0 - 0 < 1, so there is an edge of height -4. For A = 1 it is x = 2, to
+token 3: shifted_position = 2, and 2 - 1 is not less than 1, so there is no edge.
 
 Source: Bodin, Munier-Kordon, Dupont de Dinechin, Optimal and fast throughput evaluation of CSDF,
 DAC 2016, section 3 (constraints); Cochet-Terrasson et al., Numerical computation of spectral
@@ -90,18 +99,23 @@ class Edges:
 class Policy:
     """The incoming edge that decides each node, and what is known from it. N nodes.
 
-    edge: (N,), in the end an optimal policy. value: (N,) start times times `denominator`, if OPTIMAL:
-    they satisfy value[v] >= value[u] + denominator * time(u) - numerator * height on every edge
-    u -> v, numerator / denominator being the ratio in lowest terms. cycle: (N,) the edges of the
-    critical cycle, each leaving the node that the next one enters; time, height, length: of it.
-    others: edges of further cycles while there is room, each cycle ended by -1, `reported` entries.
-    choice: (N,) the edge of each node counted from the first that enters it; in: the policy to begin
-    with, where the node has such an edge; out: the last policy. unit: of the values in the end; in: of
-    the values to begin with, 0 where neither these nor `choice` say anything.
-    work: edges looked at; stage: of a step, 0 to 2. order, mark: (N,) scratch, like what begins with
-    `seen`: the cycle at hand.
-    low_time / low_height: only further cycles with a larger ratio are reported. limit: no sum may
-    pass it.
+    | field | on entry | on return |
+    |---|---|---|
+    | choice (N,) | incoming edge per node, 0 the first; ignored if out of range | last policy |
+    | value (N,) | start times times `unit` | start times times `denominator`, if OPTIMAL |
+    | unit | factor of `value`; 0: `choice` and `value` are not set | factor of `value` |
+    | low_time / low_height | further cycles are reported above this ratio | unchanged |
+    | limit | largest sum that is allowed | unchanged |
+    | edge (N,) | - | incoming edge per node: an optimal policy, if OPTIMAL |
+    | cycle (N,) | - | edges of the critical cycle; each leaves the node that the next edge enters |
+    | time, height, length | - | of the critical cycle |
+    | others | - | edges of further cycles while there is room, each cycle ended by -1 |
+    | reported | - | entries of `others` |
+    | work | - | edges examined |
+
+    With numerator / denominator, the ratio in lowest terms, the values satisfy value[v] >= value[u]
+    + denominator * time(u) - numerator * height on every edge u -> v. stage: of an iteration, 0 to 2.
+    order, mark: (N,) scratch. seen_time, seen_height, seen_length: the cycle measured last.
     """
 
     def __init__(self, value, cycle, others, choice, blank):
@@ -201,29 +215,30 @@ def add_producers(layout, edges, count, channel, end, new):
     base = layout.production_start[channel]
     total = per_cycle * layout.copies[source]
     ordered = layout.is_ordered[channel]
-    y = end % g if ordered else 0
-    while y < total:
+    position = end % g if ordered else 0
+    while position < total:
         edges.steps += 1
-        repeat = y // per_cycle
-        phase = last_before(layout, base, phases, y - repeat * per_cycle)
+        repeat = position // per_cycle
+        phase = last_before(layout, base, phases, position - repeat * per_cycle)
         begin = repeat * per_cycle + layout.produced_before[base + phase]
         after = total
         if phase + 1 < phases:
             after = repeat * per_cycle + layout.produced_before[base + phase + 1]
         elif repeat + 1 < layout.copies[source]:
             after = (repeat + 1) * per_cycle
-        shifted = y if ordered else begin + (end - begin) % g
-        if shifted - begin < new:
+        shifted_position = position if ordered else begin + (end - begin) % g
+        if shifted_position - begin < new:
             if count < len(edges.source):
                 edges.source[count] = layout.node_start[source] + repeat * phases + phase
-                edges.height[count] = (shifted - end) // g * layout.step_height[channel]
+                edges.height[count] = (shifted_position - end) // g * layout.step_height[channel]
                 edges.channel[count] = channel
             count += 1
-        # The next y of the same residue modulo g beyond the tokens of this producer firing.
+        # The next position of the same residue modulo g after the tokens of this producer firing.
         if ordered:
-            y += (after - y + g - 1) // g * g
-        else:  # to the next firing that makes new tokens: most make none where phases are many
-            y = max(after, shifted - new + 1)
+            position += (after - position + g - 1) // g * g
+        else:
+            # To the next firing that produces new tokens: with many phases most firings produce none.
+            position = max(after, shifted_position - new + 1)
     return count
 
 
@@ -253,7 +268,7 @@ def maximum_cycle_ratio(edges, time, policy, fuel):
     if policy.work == 0 and policy.stage == 0:
         choose_first(edges, policy)
         if policy.unit > 0:
-            choose_told(edges, policy)
+            restore_policy(edges, policy)
     while left > 0:
         left -= edges.start[nodes]
         # Howard's policy iteration, in three stages that can be resumed: the cycles of the policy
@@ -308,18 +323,18 @@ def choose_first(edges, policy):
         policy.edge[node] = best
 
 
-def choose_told(edges, policy):
-    """Begin with the policy that was told; any will do, and one that was best nearby saves steps."""
+def restore_policy(edges, policy):
+    """Begin with the policy in `choice`: any policy is valid, a nearby optimum saves iterations."""
     for node in range(len(policy.edge)):
-        told = edges.start[node] + policy.choice[node]
-        if told < edges.start[node + 1]:
-            policy.edge[node] = told
+        edge = edges.start[node] + policy.choice[node]
+        if edge < edges.start[node + 1]:
+            policy.edge[node] = edge
 
 
 def begin_values(policy):
-    """Begin with zeros, or with values that were told, in the units of the ratio at hand.
+    """Begin with zeros, or with the values on entry, in the units of the present ratio.
 
-    Values only rise, so any will do; values that nearly fit are soon enough.
+    Values only rise, so any initial values are valid; those of a nearby solution need few iterations.
     """
     largest = 0
     for node in range(len(policy.value)):

@@ -1,13 +1,14 @@
 """The range of inputs of each kernel of graphs: within it the compiled form computes nothing too large.
 
 Every bound is made in Python integers from all that a kernel adds, multiplies and counts. Callers
-choose the compiled form only where it is at most SAFE (`compile.backend`); beyond, the plain form runs
-on integers without end. SAFE leaves two bits, so sums of up to three such numbers fit as well.
+choose the compiled form only where it is at most INT64_SUM_LIMIT (`compile.backend`); beyond, the
+plain form runs on unbounded integers. INT64_SUM_LIMIT leaves two bits, so sums of up to three such
+numbers fit as well.
 
-| kernel | what has to be at most SAFE |
+| kernel | what has to be at most INT64_SUM_LIMIT |
 |---|---|
-| periodic.expand | tokens of each channel, see `expandable_tokens`; then heights are at most SAFE |
-| periodic.maximum_cycle_ratio | each time, each height, the two parts of the lower bound, told values |
+| periodic.expand | tokens of each channel; `expandable_tokens` bounds the heights too |
+| periodic.maximum_cycle_ratio | each time, each height, the two parts of the lower bound, values on entry |
 | slack.rooms | `slack_sum` for all nodes in sequence; the kernel watches its values |
 | slack.better_cycle | `better_cycle` |
 | self_timed.begin, advance, pack_state | `execution`, and `iteration_time` of all iterations |
@@ -26,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from csdf.kernels.compile import SAFE
+from csdf.kernels.compile import INT64_SUM_LIMIT
 
 
 def expandable_tokens(made: int, taken: int, step: int, step_height: int) -> int:
@@ -37,9 +38,9 @@ def expandable_tokens(made: int, taken: int, step: int, step_height: int) -> int
     one by a step, which is no more than made. Shifts are divided by the step and multiplied by its
     height.
     """
-    # The largest shift that stays within SAFE when it is divided by the step and multiplied by its
-    # height.
-    farthest = min(SAFE, SAFE // step_height * step - 1)
+    # The largest shift that stays within INT64_SUM_LIMIT when it is divided by the step and multiplied
+    # by the height of the step.
+    farthest = min(INT64_SUM_LIMIT, INT64_SUM_LIMIT // step_height * step - 1)
     return max(-1, farthest - 3 * made - taken - 2)
 
 

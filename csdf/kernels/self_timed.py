@@ -29,8 +29,9 @@ WORD_BITS = 60  # of a word of recorded causes
 class Wiring:
     """The graph: what does not change. A actors, C channels.
 
-    phases, duration_start: (A,); duration: flat, time units. input_start: (A + 1,), input_channel:
-    flat; likewise the outputs, with the consumer of each. consumption, production: flat, tokens of
+    phases, duration_start: (A,); duration: flat, time units. input_start,
+    output_start: (A + 1,); input_channel, output_channel: flat, the channels of each actor; consumer:
+    flat, of each output channel. consumption, production: flat, tokens of
     each phase; those of a port begin at consumption_start and production_start, in the order of ports.
     """
 

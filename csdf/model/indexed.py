@@ -13,8 +13,9 @@ class IndexedGraph(NamedTuple):
     """A graph for kernels. A actors, C channels, in the order of the graph.
 
     The inputs of actor a are input_channel[input_start[a] : input_start[a + 1]], its outputs
-    likewise. The rates of channel c are production[production_start[c] + phase of its producer]
-    and consumption[consumption_start[c] + phase of its consumer].
+    output_channel[output_start[a] : output_start[a + 1]]. The rates of channel c are
+    production[production_start[c] + phase of its producer] and
+    consumption[consumption_start[c] + phase of its consumer].
     """
 
     actor_names: tuple[str, ...]

@@ -1,6 +1,6 @@
-"""Storage whose cost grows in steps, as memories of an FPGA do: the cheapest, and the front.
+"""The cheapest storage, and its Pareto front, where costs grow in steps as memories of an FPGA do.
 
-A capacity may be as large as it can be at the same cost, so only the ends of the steps are looked at.
+A capacity may be as large as it can be at the same cost, so only the ends of the steps are evaluated.
 Best first: the cheapest distribution is evaluated, and where it does not suffice, one of the capacities
 on the critical cycle has to be on a higher step. So what is found first is the cheapest. Its capacities
 are narrowed in the end, which no longer changes the cost. For a front one search goes on from point to
@@ -35,9 +35,8 @@ from csdf.search.variables import Distribution, SearchSpace, Variable, token_wei
 from csdf.status import Status, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 
-MemoryCost = Callable[
-    [int, int], int
-]  # of a depth and the bits of a word, never less for more depth
+# The cost of a memory of a depth and a word width in bits; it never decreases with the depth.
+MemoryCost = Callable[[int, int], int]
 
 
 def least_memory(
@@ -64,6 +63,7 @@ def least_memory(
     try:
         if not suffices(search.best_period):
             return search.smallest(Status.INFEASIBLE, search.refusal(suffices))
+        # A first sufficient distribution: the answer if the stop ends the search below.
         best = next(
             distribution for distribution in search.narrowing(suffices) if distribution is not None
         )
@@ -117,7 +117,7 @@ class MemorySearch(NamedSearch):
         return self._fixed_cost + self._steps.total(capacities)
 
     def run_ahead(self) -> None:
-        """Raise no least capacities: steps begin where they do."""
+        """Do nothing: the queue of cost steps was built from the least capacities already."""
 
     def next_point(
         self, is_sufficient: Sufficient, max_size: int | None = None
@@ -162,11 +162,12 @@ class MemorySearch(NamedSearch):
         return replace(self.timed_point(narrow), period=point.period)
 
 
-Price = Callable[[int, int], int]  # of a place and a capacity there; never less for more
+# The cost of a variable, by its index, at a capacity; it never decreases with the capacity.
+Price = Callable[[int, int], int]
 
 
 class StepSearch:
-    """The queue of distributions at the ends of their steps, by cost, and the cuts so far.
+    """Best-first search of distributions at the ends of their cost steps, with the cuts so far.
 
     A search that was ended goes on where it was when it is called again. A test of sufficiency may only
     become stricter from one call to the next. Storage may be slower from some capacity on: capacities
@@ -278,7 +279,7 @@ def address_luts(depth: int) -> int:
 
 
 def shift_luts(depth: int, bits: int) -> int:
-    """Return the LUTs of a shift register of this many words, whatever its depth."""
+    """Return the LUTs of a shift register, also for depths that FINN would put in block RAM."""
     return -(-depth // 32) * -(-padded(bits) // 2) + address_luts(max(1, depth))
 
 

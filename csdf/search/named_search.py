@@ -42,10 +42,14 @@ if TYPE_CHECKING:
 
 LOG = Log("csdf.search")
 
-ALONE = 30  # evaluations of a search before narrowing begins beside it,
-LONG_WORK = 1_000_000  # or fewer if they have so many firings;
-SHARE = 4  # then one evaluation of every so many is for narrowing
-PLANES_CHANNELS = 40  # at least; a search of fewer proves most answers before a linear program pays
+# Narrowing begins in addition to the search after ALONE evaluations, or after evaluations with
+# LONG_WORK firings in total. Then each SHARE-th evaluation is for narrowing.
+ALONE = 30
+LONG_WORK = 1_000_000
+SHARE = 4
+# Channels from which on cutting planes are used; a search of fewer channels proves most answers before
+# a linear program pays.
+PLANES_CHANNELS = 40
 # Channels from which on the first point of a front begins with planes; with 80 it takes longer.
 FRONT_CHANNELS = 150
 PLANES_WORK = 200_000  # of a search before cutting planes: that of loading SciPy, about

@@ -226,7 +226,7 @@ def _meetings(
             f"{start[-1] // 2} pairs of buffers conflict; the limit is {MOST_CONFLICTS // 2}"
         )
     times = {time: place for place, time in enumerate(sorted({*starts, *ends}))}
-    backend = compiler.backend(fits=ranges.overlaps(sizes) <= compiler.SAFE)
+    backend = compiler.backend(fits=ranges.overlaps(sizes) <= compiler.INT64_SUM_LIMIT)
     entries = [backend.blank(start[-1]) for _ in range(3)]
     columns = [times[time] for time in starts], [times[time] for time in ends], sizes
     backend.kernel(kernel.overlaps)(

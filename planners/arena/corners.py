@@ -42,7 +42,7 @@ class CornerSearch:
             size for start, size in zip(self._starts, blocks.size, strict=True) if start == 0
         )
         largest = ranges.placement_corners(blocks.size, self._capacity)
-        self._backend = compiler.backend(fits=largest <= compiler.SAFE)
+        self._backend = compiler.backend(fits=largest <= compiler.INT64_SUM_LIMIT)
         self._search = self._backend.kernel(kernel.search)
         self._twin = _twins(zip(self._starts, self._ends, blocks.size, strict=True))
         self._random, self._tries, self._most = Random(seed), 0, LEAST_TRY

@@ -27,7 +27,7 @@ class Greedy:
     def __init__(self, blocks: Blocks) -> None:
         self._blocks = blocks
         largest = ranges.lowest_fit(blocks.size, blocks.alignment, blocks.lowest)
-        self._backend = backend = compiler.backend(fits=largest <= compiler.SAFE)
+        self._backend = backend = compiler.backend(fits=largest <= compiler.INT64_SUM_LIMIT)
         self._place = backend.kernel(placement.lowest_fit)
         columns = blocks.neighbour_start, blocks.neighbour, blocks.rise, blocks.lift
         self._conflicts = backend.kernel(placement.Conflicts)(*map(backend.view, columns))

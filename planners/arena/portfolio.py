@@ -277,7 +277,7 @@ class ConnectedBlocks:
             ),
             ranges.placement_ejection(*lies, capacity, len(blocks)),
         )
-        backend = compiler.backend(fits=largest <= compiler.SAFE)
+        backend = compiler.backend(fits=largest <= compiler.INT64_SUM_LIMIT)
         if backend.is_compiled not in self._fields:
             field = Field(self.blocks, self._cliques, backend)
             self._fields = {backend.is_compiled: field}
@@ -472,7 +472,7 @@ class WideningSearch:
         )
         # Lost room counts by its reciprocal share of the remaining slack; `soft` avoids a division
         # by zero.
-        scale, soft = min(room << FINE, compiler.SAFE), max(1, room // SOFTNESS)
+        scale, soft = min(room << FINE, compiler.INT64_SUM_LIMIT), max(1, room // SOFTNESS)
         self._guide = backend.kernel(beam_kernel.Guide)(
             self._share,
             self._twin,

@@ -120,7 +120,7 @@ class WindowSearch:
             ranges.placement_ejection(part.size, part.alignment, height, len(part)),
             ranges.overlaps(part.size),
         )
-        field = Field(part, (), compiler.backend(fits=largest <= compiler.SAFE))
+        field = Field(part, (), compiler.backend(fits=largest <= compiler.INT64_SUM_LIMIT))
         return PushingSearch(field, lies, SEED + turn)
 
 

@@ -295,7 +295,7 @@ class Subgraph:
             frames, period.numerator, period.denominator, whole.longest, self._most_tokens
         )
         # Times are scaled by the denominator of the period, which may exceed 64 bits.
-        backend = compiler.backend(fits=largest <= compiler.SAFE)
+        backend = compiler.backend(fits=largest <= compiler.INT64_SUM_LIMIT)
         if backend is not self._backend or not self._fixed:
             self._backend = backend
             self._active, self._base, enabled, shift, self._events, gap, gap_at = (

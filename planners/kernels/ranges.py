@@ -1,10 +1,10 @@
 """The range of inputs of each kernel of plans: within it the compiled form computes nothing too large.
 
 Every bound is made in Python integers from all that a kernel adds, multiplies and counts. Callers
-choose the compiled form only where it is at most SAFE of csdf/kernels/compile.py; beyond, the plain
-form runs on integers without end.
+choose the compiled form only where it is at most INT64_SUM_LIMIT of csdf/kernels/compile.py; beyond,
+the plain form runs on unbounded integers.
 
-| kernel | what has to be at most SAFE |
+| kernel | what has to be at most INT64_SUM_LIMIT |
 |---|---|
 | placement.overlaps | `overlaps`: it copies sizes |
 | placement.lowest_fit, fit_by_time, put_by_time | `lowest_fit` |
@@ -29,16 +29,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from csdf.kernels.compile import SAFE
+from csdf.kernels.compile import INT64_SUM_LIMIT
 from planners.kernels.placement_ejection import FIXED_PRICE
 
 
 def number_type(largest: int) -> Any:
-    """Return the type, as numpy takes it, for arrays whose numbers and sums are at most so large.
+    """Return the type, as numpy takes it, for arrays whose numbers and sums are at most `largest`.
 
-    64 bits, or beyond SAFE Python's integers, which are slower and have no largest value.
+    64 bits up to INT64_SUM_LIMIT; above, Python's integers, which are slower and have no largest value.
     """
-    return "int64" if largest <= SAFE else object
+    return "int64" if largest <= INT64_SUM_LIMIT else object
 
 
 def overlaps(sizes: Sequence[int]) -> int:

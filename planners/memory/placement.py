@@ -379,7 +379,9 @@ class ExactPlacement:
         """Return the pieces for the backend whose integers hold all sums within the capacity."""
         blocks = self._blocks
         lies = blocks.size, blocks.alignment, blocks.lowest
-        backend = compiler.backend(fits=ranges.placement_search(*lies, capacity) <= compiler.SAFE)
+        backend = compiler.backend(
+            fits=ranges.placement_search(*lies, capacity) <= compiler.INT64_SUM_LIMIT
+        )
         if backend.is_compiled not in self._fields:
             self._fields[backend.is_compiled] = Field(blocks, self._cliques, backend)
         return self._fields[backend.is_compiled]

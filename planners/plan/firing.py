@@ -52,7 +52,9 @@ class StageFirings:
     numbers: array[int] | list[int] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        numbers_all = list(self.made) if self.most_rows > compiler.SAFE else array("q", self.made)
+        numbers_all = (
+            list(self.made) if self.most_rows > compiler.INT64_SUM_LIMIT else array("q", self.made)
+        )
         for reading in self.readings:
             numbers_all.extend(reading.upto)
             numbers_all.extend(reading.first)
@@ -95,7 +97,7 @@ class FiringGroup:
         self._stages = stages
         rows = max(stage.most_rows for stage in stages)
         largest = ranges.firing_rows(rows, row_bytes, strips)
-        self.backend = compiler.backend(fits=largest <= compiler.SAFE)
+        self.backend = compiler.backend(fits=largest <= compiler.INT64_SUM_LIMIT)
         self._maker = {stage.result: place for place, stage in enumerate(stages)}
         self.group = self._group()
         self.total = 0

@@ -263,7 +263,7 @@ class NestSearch:
     ) -> Iterator[tuple[int, LoopNest]]:
         """Better and better nests of a choice, with what they move: rows of the maps in blocks."""
         group, sizes = self._group, self._sizes
-        backend = compiler.backend(fits=self.most(room) <= compiler.SAFE)
+        backend = compiler.backend(fits=self.most(room) <= compiler.INT64_SUM_LIMIT)
         filters, channels = (
             backend.array(
                 number

@@ -97,7 +97,7 @@ def test_constraints_are_compiled_only_where_every_sum_of_tokens_fits():
     assert ranges.expandable_tokens(2**60, 2**60, 2**60, 1) == -1
     # A height of 2^40 for each of 2^30 steps passes it as well.
     assert ranges.expandable_tokens(1, 1, 1, 2**40) < 2**21
-    assert ranges.expandable_tokens(1, 1, 1, compiler.SAFE) == -1
+    assert ranges.expandable_tokens(1, 1, 1, compiler.INT64_SUM_LIMIT) == -1
 
 
 def test_a_latency_does_not_count_huge_tokens_one_by_one():

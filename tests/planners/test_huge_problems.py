@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from csdf.errors import GaveUp, InvalidGraph, UnreadableFile
-from csdf.kernels.compile import SAFE
+from csdf.kernels.compile import INT64_SUM_LIMIT
 from planners.arena.allocation import plan_arena
 from planners.arena.problem import Buffer, Problem
 from planners.fifo.event_graph import EventGraph
@@ -79,7 +79,7 @@ def layer(gap):
     )
 
 
-@pytest.mark.parametrize("gap", [5, 2**40, SAFE // 6000 - 1, 2**61, 2**63, 2**70])
+@pytest.mark.parametrize("gap", [5, 2**40, INT64_SUM_LIMIT // 6000 - 1, 2**61, 2**63, 2**70])
 def test_a_frame_takes_as_long_as_its_slowest_port(gap):
     # Two reads, `gap` cycles apart, also across frames.
     part = EventGraph(chain(layer(1), layer(gap))).restricted([0, 1], [2])
@@ -173,5 +173,5 @@ def test_one_window_along_an_axis_may_have_any_stride_and_dilation():
 
 
 def test_numbers_are_python_integers_beyond_the_range():
-    assert np.dtype(ranges.number_type(SAFE)) == np.int64
-    assert ranges.number_type(SAFE + 1) is object
+    assert np.dtype(ranges.number_type(INT64_SUM_LIMIT)) == np.int64
+    assert ranges.number_type(INT64_SUM_LIMIT + 1) is object

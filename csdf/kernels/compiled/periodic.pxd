@@ -37,8 +37,8 @@ cdef int64_t add_order(
 
 @cython.locals(
     source=int64_t, phases=int64_t, per_cycle=int64_t, g=int64_t, base=int64_t, total=int64_t,
-    ordered=int64_t, y=int64_t, repeat=int64_t, phase=int64_t, begin=int64_t, after=int64_t,
-    shifted=int64_t,
+    ordered=int64_t, position=int64_t, repeat=int64_t, phase=int64_t, begin=int64_t, after=int64_t,
+    shifted_position=int64_t,
 )
 cdef int64_t add_producers(
     ConstraintLayout layout, Edges edges, int64_t count, int64_t channel, int64_t end, int64_t new
@@ -60,8 +60,8 @@ cdef bint holds_products(Edges edges, int64_t[::1] time, Policy policy) noexcept
 @cython.locals(node=int64_t, best=int64_t, edge=int64_t)
 cdef void choose_first(Edges edges, Policy policy) noexcept
 
-@cython.locals(node=int64_t, told=int64_t)
-cdef void choose_told(Edges edges, Policy policy) noexcept
+@cython.locals(node=int64_t, edge=int64_t)
+cdef void restore_policy(Edges edges, Policy policy) noexcept
 
 @cython.locals(node=int64_t, largest=int64_t, keeps=cython.bint)
 cdef void begin_values(Policy policy) noexcept

@@ -282,7 +282,7 @@ class CallModel:
         spend: Spend = spend_nothing,
         limit: int | None = None,
     ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], int]:
-        backend = compiler.backend(fits=self._largest <= compiler.SAFE)
+        backend = compiler.backend(fits=self._largest <= compiler.INT64_SUM_LIMIT)
         if backend.is_compiled not in self._programs:
             columns = [backend.array(column) for column in self._columns]
             self._programs[backend.is_compiled] = backend.kernel(stage_times.Programs)(*columns)

@@ -82,7 +82,7 @@ def map_dims(dims: tuple[int, ...], layout: str) -> tuple[int, ...]:
 
 def compiled(function: Callable[..., Any], largest: int = 0) -> Callable[..., Any]:
     """Return the kernel as compiled code, if there is any. largest: number that it computes."""
-    return compiler.backend(fits=largest <= compiler.SAFE).kernel(function)
+    return compiler.backend(fits=largest <= compiler.INT64_SUM_LIMIT).kernel(function)
 
 
 def float_bytes(elements: int) -> int:
