@@ -28,7 +28,7 @@ def extension(name: str) -> ModuleType | None:
 
     Raises CsdfError where two packages define the operator, or where its module cannot be imported.
     """
-    points = entries.every(entries.OPERATORS)
+    points = entries.all_entries(entries.OPERATORS)
     return entries.loaded(points[name]) if name in points else None
 
 

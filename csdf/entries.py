@@ -1,11 +1,10 @@
 """Entry points of this project and of other packages: commands, sections, methods, operators.
 
 An entry point is a line in a project's pyproject.toml: a name and the module that it stands for.
-The lines of this project are read from the pyproject.toml beside its packages, where they lie in a
-checkout, or else from the metadata that an installer wrote next to them: both belong to the code
-that runs, whatever else is installed. Modules are imported when they are used, and the packages of
-others are looked through only where this project has no entry of that name, or where all are asked
-for.
+The lines of this project are read from the pyproject.toml of a checkout, or else from the metadata
+that an installer wrote next to the packages: both belong to the code that runs, whatever else is
+installed. Modules are imported on first use. Entries of other packages are read only if this project
+has no entry of that name, or if all entries are requested.
 """
 
 from __future__ import annotations
@@ -37,18 +36,18 @@ class Entry(NamedTuple):
     distribution: str
 
 
-def own(group: str) -> dict[str, Entry]:
+def own_entries(group: str) -> dict[str, Entry]:
     """Return the entries of this project by their names."""
     return {name: Entry(name, module, PROJECT) for name, module in _own_lines(group).items()}
 
 
-def every(group: str) -> dict[str, Entry]:
+def all_entries(group: str) -> dict[str, Entry]:
     """Return all entries by their names: those of this project, then those of others by name.
 
     An entry of this project cannot be replaced by another package. Raises CsdfError where two other
     packages offer one name.
     """
-    own_entries = own(group)
+    project_entries = own_entries(group)
     foreign: dict[str, Entry] = {}
     for entry in _others(group, tuple(sys.path)):
         before = foreign.setdefault(entry.name, entry)
@@ -57,7 +56,9 @@ def every(group: str) -> dict[str, Entry]:
                 f"{group}: {before.distribution} and {entry.distribution} both offer "
                 f"{entry.name!r}; uninstall one of them"
             )
-    return own_entries | {name: entry for name, entry in foreign.items() if name not in own_entries}
+    return project_entries | {
+        name: entry for name, entry in foreign.items() if name not in project_entries
+    }
 
 
 def loaded(entry: Entry) -> ModuleType:
@@ -77,7 +78,7 @@ def loaded(entry: Entry) -> ModuleType:
 
 def method(name: str) -> ModuleType:
     """Return the module of a method of another package. Raises CsdfError, naming those there are."""
-    methods = every(METHODS)
+    methods = all_entries(METHODS)
     if name not in methods:
         listed = ", ".join(methods) or "none is installed"
         raise CsdfError(f"there is no method {name!r}; methods of other packages: {listed}")
@@ -107,7 +108,7 @@ def _docstring(module: str) -> str:
 
 @cache
 def _own_lines(group: str) -> dict[str, str]:
-    """Names and modules, from the first place that says them."""
+    """Names and modules, from the checkout's pyproject.toml, else from the installed metadata."""
     for source in (_from_checkout, _from_installer):
         lines = source(group)
         if lines is not None:

@@ -20,9 +20,10 @@ from csdf.model.shown import as_json
 from csdf.time_limit import Stop
 
 SHOWN = 5  # actors in a message
-UNKNOWN = dict.fromkeys(
+# Keys of the answer, None unless the options ask for them.
+NOT_ASKED = dict.fromkeys(
     ("period", "min_period", "minimal", "max_release_delay", "jitter", "steady_jitter")
-)  # what is not asked for
+)
 
 
 def work(options: argparse.Namespace) -> int:
@@ -41,9 +42,9 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf latency",
-        "Time from the start of an iteration of one actor to the end of what answers it at another: "
-        "self-timed, in the static orders of a mapping, or behind a source of a given rate, then "
-        "with the jitter.",
+        "Time from the start of an iteration of one actor to the end of the sink firing that depends "
+        "on it: self-timed, in the static orders of a mapping, or behind a source of a given rate, "
+        "then with the jitter.",
         "csdf latency models/graphs/csdf_example.xml --source a --sink c",
         "csdf latency models/graphs/csdf_example.xml --source a --sink c --period 15",
         work=work,
@@ -83,7 +84,7 @@ def command_parser() -> argparse.ArgumentParser:
 
 
 def _only(graph: Graph, end: Literal["source", "sink"]) -> str:
-    """Return the only actor that reads from no other, or that no other reads from."""
+    """Return the only actor without inputs, or without outputs; self-loops do not count."""
     channels = [channel for channel in graph.channels if not channel.is_self_loop]
     inner = {channel.consumer if end == "source" else channel.producer for channel in channels}
     names = [actor.name for actor in graph.actors if actor.name not in inner]
@@ -126,40 +127,40 @@ def _answer(
     source, sink = options.source, options.sink
     period = options.period if options.throughput is None else 1 / options.throughput
     if period is not None:
-        behind = source_latency(
+        at_period = source_latency(
             graph, source, sink, period, platform=platform, mapping=mapping, budget=stop
         )
-        return UNKNOWN | behind.to_json()
+        return NOT_ASKED | at_period.to_json()
     if platform is not None and mapping is not None:
-        same, paired, distance = ordered_latency(
+        same_iteration, dependent, distance = ordered_latency(
             graph, platform, mapping, source, sink, budget=stop
         )
         row: dict[str, Any] = {
             "distance": int(distance),
-            "latency": same,
-            "dependency_latency": paired,
+            "latency": same_iteration,
+            "dependency_latency": dependent,
         }
     else:
-        free = dependency_latency(graph, source, sink, budget=stop)
+        self_timed = dependency_latency(graph, source, sink, budget=stop)
         time = latency(graph, source=source, sink=sink, budget=stop)
-        row = {"distance": free.distance, "latency": time, "minimal": free.minimal}
-        row["dependency_latency"] = free.self_timed
-    return UNKNOWN | {"source": source, "sink": sink} | as_json(row)
+        row = {"distance": self_timed.distance, "latency": time, "minimal": self_timed.minimal}
+        row["dependency_latency"] = self_timed.self_timed
+    return NOT_ASKED | {"source": source, "sink": sink} | as_json(row)
 
 
-def _is_too_fast(found: dict[str, Any]) -> bool:
-    return found["period"] is not None and found["latency"] is None
+def _is_too_fast(row: dict[str, Any]) -> bool:
+    return row["period"] is not None and row["latency"] is None
 
 
-def _lines(graph: Graph, found: dict[str, Any]) -> list[str]:
-    ends = f"from {found['source']} to {found['sink']}"
-    if _is_too_fast(found):
-        least = answers.number(Fraction(found["min_period"]))
-        why = f"inputs pile up behind a source of period {found['period']}"
+def _lines(graph: Graph, row: dict[str, Any]) -> list[str]:
+    ends = f"from {row['source']} to {row['sink']}"
+    if _is_too_fast(row):
+        least = answers.number(Fraction(row["min_period"]))
+        why = f"inputs pile up behind a source of period {row['period']}"
         return answers.table(
             f"{graph.name}: no latency {ends}: {why}", [("next", f"--period {least} or more")]
         )
-    number, jitter, steady = found["distance"], found["jitter"], found["steady_jitter"]
+    number, jitter, steady = row["distance"], row["jitter"], row["steady_jitter"]
     later = f"the iteration that needs it, {number} later" if number else "the same one needs it"
     after = "" if steady == jitter else f"; {steady} after the transient"
     notes = {
@@ -171,15 +172,15 @@ def _lines(graph: Graph, found: dict[str, Any]) -> list[str]:
     never = "none: iterations overtake one another for ever"
     rows = []
     for key, (name, note) in notes.items():
-        if found[key] is not None:
-            rows.append((name, f"{answers.number(Fraction(found[key])):<14} {note}"))
+        if row[key] is not None:
+            rows.append((name, f"{answers.number(Fraction(row[key])):<14} {note}"))
         elif "latency" in key:
             rows.append((name, never))
-    value = found["latency"]
+    value = row["latency"]
     words = never if value is None else f"{answers.number(Fraction(value))} time units"
     title = f"{graph.name}: latency {ends}: {words}, to the end of the same iteration"
     if value is not None:
         return answers.table(title, rows)
-    source, sink = found["source"], found["sink"]
+    source, sink = row["source"], row["sink"]
     then = f"capacities, so that {source!r} and {sink!r} keep pace, or --period: an even source"
     return answers.table(title.partition(", to the")[0], [*rows, ("next", then)])

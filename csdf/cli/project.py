@@ -23,18 +23,16 @@ from csdf.names import meant
 FILE = "csdf.toml"
 PYPROJECT = "pyproject.toml"
 MODELS, OUTPUT = "models", "output"
-PATHS = (
-    MODELS,
-    "platform",
-    "durations",
-)  # keys whose values may be files, from the project file on
+# Keys whose values may be files, relative to the folder of the project file.
+PATHS = (MODELS, "platform", "durations")
 KEYS = (
     *(MODELS, "platform", "ram", "flash", "reserve", "memory", "fps", "input", "output-memory"),
     *("element-bytes", "from", "until", "shape", "constant", "state", "hop", "durations"),
     *("order", "effort", "time-limit", "kernels", "name", "seed", OUTPUT),
 )
 SEARCH = ("input", "output-memory", "fps", "durations", "element-bytes", "memory", "hop")
-INSTEAD = {  # options of the command line, and the keys that they take the place of besides their own
+# For an option of the command line, the keys that it overrides in addition to its own key.
+KEYS_OVERRIDDEN_BY_OPTION = {
     "--ram": ("memory",),
     "--memory": ("ram", "hop", "fps", "durations", "input", "output-memory"),
     "--plan": SEARCH,  # a plan has its own
@@ -47,7 +45,7 @@ class Project:
 
     path: str
     text: str
-    header: str  # of the table; empty for that of the whole file
+    header: str  # of the table; empty for the table of the whole file
     table: Mapping[str, object]
 
     def refusal(self, key: str, words: str) -> UnreadableFile:
@@ -84,8 +82,8 @@ def nearest(folder: str = "") -> Project | None:
         own_file, shared = os.path.join(folder, FILE), os.path.join(folder, PYPROJECT)
         if os.path.exists(own_file):
             return _project(own_file)
-        if os.path.exists(shared) and (tool_table := _project(shared, "tool", "csdf")) is not None:
-            return tool_table
+        if os.path.exists(shared) and (project := _project(shared, "tool", "csdf")) is not None:
+            return project
         if os.path.realpath(folder or os.curdir) == os.path.realpath(
             os.path.join(folder, os.pardir)
         ):
@@ -115,8 +113,8 @@ def _project(path: str, *header: str) -> Project | None:
 def parsed(parser: Parser, words: Sequence[str]) -> argparse.Namespace:
     """Return the options of these words, and of the project file where they name no model.
 
-    They have `words`, which give the same options without the file. Raises UnreadableFile for a project
-    file that is wrong.
+    Their attribute `words` is a command line with the same options that needs no project file. Raises
+    UnreadableFile for a project file with errors.
     """
     required = [action for action in parser._actions if action.required]
     for action in required:
@@ -171,11 +169,12 @@ def _words(
 def _replaced(parser: Parser, words: Sequence[str]) -> Iterator[str]:
     """Yield the keys that options of the command line replace."""
     for word in words:
-        short = word[:2] if word[:1] == "-" != word[1:2] else word
-        action = parser._option_string_actions.get(short.partition("=")[0])
+        is_short = word.startswith("-") and not word.startswith("--")
+        option = word[:2] if is_short else word  # -oFILE: the option is -o
+        action = parser._option_string_actions.get(option.partition("=")[0])
         for name in action.option_strings if action is not None else ():
             yield name.removeprefix("--")
-            yield from INSTEAD.get(name, ())
+            yield from KEYS_OVERRIDDEN_BY_OPTION.get(name, ())
 
 
 def _checked(project: Project, parser: Parser, key: str, action: argparse.Action) -> Sequence[str]:

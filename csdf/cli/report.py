@@ -1,10 +1,8 @@
 """`csdf report`: an HTML page with the bottleneck, schedule, storage and memory of a graph.
 
-It states its origin: the command, the version, the files read, and the assumptions.
-
-It computes all findings within one budget.
-
-It draws as many iterations of the self-timed execution as a page can show.
+The page states its origin: the command, the version, the files read, and the assumptions. All findings
+are computed within one budget. The schedule shows as many iterations of the self-timed execution as fit
+on a page.
 """
 
 from __future__ import annotations
@@ -46,6 +44,15 @@ from csdf.units import size
 
 GRAPH_FORMAT = b'"csdf-graph"'  # what every graph in JSON says of itself
 SECONDS = 20.0  # of the clock, for all analyses of a graph
+# Shares of the seconds that are left when a part of the page begins.
+COMPARED_SHARE = 0.5  # the model of --compare
+PERIOD_SHARE = 0.4
+FASTER_SHARE = 0.1  # the period with one actor twice as fast
+SMALLEST_SHARE = 0.3  # the smallest storage
+FRONT_SHARE = 0.55  # the Pareto front of storage
+EXECUTION_SHARE = 0.6  # an execution in given capacities; of its own seconds:
+RECURRENCE_SHARE = 0.4  # the wait for a state that recurs
+STARTS_SHARE = 0.5  # the start times of the firings
 SUFFIXES = ("html", "htm")
 PLAIN_QUOTES = str.maketrans("“”", "''")  # as in what other commands print, in every encoding
 GRAPH = "graph"  # the kind of subject that csdf knows itself
@@ -57,32 +64,35 @@ def work(options: argparse.Namespace) -> int:
     stop = stop_after(options.time_limit)
     compared = None
     if options.compare is not None:
-        _, graph, around = _found(
-            argparse.Namespace(**{**vars(options), "model": options.compare}), stop.part(share=0.5)
+        _, findings, frame = _subject_with_findings(
+            argparse.Namespace(**{**vars(options), "model": options.compare}),
+            stop.part(share=COMPARED_SHARE),
         )
-        compared = Compared((options.compare, options.model), graph, around)
-    subject, graph, around = _found(options, stop)
+        compared = Compared((options.compare, options.model), findings, frame)
+    subject, findings, frame = _subject_with_findings(options, stop)
     origin = origin_of(
         "report", options.words, [options.model, options.compare], subject.files, subject.terms
     )
-    write_text(options.output, report_page(graph, around, origin, compared))
-    print(answers.one_text(around.said).translate(PLAIN_QUOTES))
+    write_text(options.output, report_page(findings, frame, origin, compared))
+    print(answers.one_text(frame.said).translate(PLAIN_QUOTES))
     remark("csdf report", f"wrote {options.output}")
-    if graph.result is None or around.is_unknown:
+    if findings.result is None or frame.is_unknown:
         return answers.UNKNOWN
-    return answers.NO if graph.blocked or around.is_no else answers.ANSWERED
+    return answers.NO if findings.blocked or frame.is_no else answers.ANSWERED
 
 
-def _found(options: argparse.Namespace, stop: Stop) -> tuple[Subject, GraphFindings, PageFrame]:
+def _subject_with_findings(
+    options: argparse.Namespace, stop: Stop
+) -> tuple[Subject, GraphFindings, PageFrame]:
     """The subject of a page, and all findings on it."""
     kind, subject = _subject(options, stop)
     if options.time_limit is None:
         stop = stop_after(SECONDS)  # for the analyses; the plan of a network counts its steps
     added = list(_added(kind, subject, stop))
-    graph = graph_findings(
+    findings = graph_findings(
         subject.graph, stop, unit=subject.unit, time=subject.time, smallest=subject.smallest
     )
-    return subject, graph, subject.surroundings(graph, added)
+    return subject, findings, subject.surroundings(findings, added)
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -130,8 +140,8 @@ def command_parser() -> argparse.ArgumentParser:
 
 
 def _readers() -> dict[str, ModuleType]:
-    """The modules that read what is not a graph, by the kind of it."""
-    subjects = entries.every(entries.REPORT_SUBJECTS)
+    """The modules that read subjects other than graphs, by the kind of subject."""
+    subjects = entries.all_entries(entries.REPORT_SUBJECTS)
     return {kind: entries.loaded(entry) for kind, entry in subjects.items()}
 
 
@@ -154,7 +164,7 @@ def _subject(options: argparse.Namespace, stop: Stop) -> tuple[str, Subject]:
 
 def _added(kind: str, subject: Subject, stop: Stop) -> Iterator[Contribution]:
     """Return the sections of other packages for subjects of this kind, in the order of their names."""
-    for name, entry in sorted(entries.every(entries.REPORT_SECTIONS).items()):
+    for name, entry in sorted(entries.all_entries(entries.REPORT_SECTIONS).items()):
         if name.startswith(f"{kind}."):
             contribution = entries.loaded(entry).contribution(subject, stop)
             if contribution is not None:
@@ -173,7 +183,7 @@ def graph_findings(
     time: str = "time units",
     smallest: SmallestStorage | None = None,
 ) -> GraphFindings:
-    """Return what was found out; smallest: the smallest storage where that is known already.
+    """Return the findings on a graph; smallest: the smallest storage where that is known already.
 
     Raises InconsistentGraph.
     """
@@ -182,7 +192,7 @@ def graph_findings(
     bounds: tuple[Fraction | None, Fraction | None] = (None, None)
     result, ended = None, None
     try:
-        with limited_part(stop, 0.4, f"the period of {graph.name}") as part:
+        with limited_part(stop, PERIOD_SHARE, f"the period of {graph.name}") as part:
             result = throughput(graph, budget=part)
     except GaveUp as end:
         bounds, ended = (end.low, end.high), end.reason
@@ -206,7 +216,7 @@ def _faster(graph: Graph, result: Throughput, stop: Stop) -> Iterator[FasterActo
     cycle = result.critical_cycle
     for name in cycle.actors[:MOST_FASTER] if cycle is not None else ():
         try:
-            with limited_part(stop, 0.1, f"{graph.name} with a faster {name}") as part:
+            with limited_part(stop, FASTER_SHARE, f"{graph.name} with a faster {name}") as part:
                 faster = throughput(_twice_as_fast(graph, name), budget=part)
         except GaveUp:
             return
@@ -225,23 +235,23 @@ def _twice_as_fast(graph: Graph, name: str) -> Graph:
     return replace(graph, actors=actors, time_unit=graph.time_unit / 2, origin=None)
 
 
-def _with_storage(found: GraphFindings, stop: Stop, left_out: dict[str, str]) -> GraphFindings:
-    """Add the smallest storage and the front if they are found."""
-    graph, choice = found.graph, SearchSpace(unit=found.unit)
+def _with_storage(findings: GraphFindings, stop: Stop, left_out: dict[str, str]) -> GraphFindings:
+    """Add the smallest storage and the front if they are findings."""
+    graph, choice = findings.graph, SearchSpace(unit=findings.unit)
     if len(graph.channels) > MOST_SEARCHED:
         channels = counted(len(graph.channels), "channel")
         reason = f"the storage of {channels} is searched by csdf buffers only"
         left_out |= {"smallest": f"smallest buffers: {reason}", "front": reason}
-        return found
-    smallest = found.smallest or _smallest(graph, choice, stop, left_out)
+        return findings
+    smallest = findings.smallest or _smallest(graph, choice, stop, left_out)
     front = None
-    if found.result is not None and not found.result.period:
+    if findings.result is not None and not findings.result.period:
         left_out["front"] = (
             f"nothing limits the unbounded graph, so that the front has no end: {why_unlimited(graph)}"
         )
     else:
         front = _front(graph, choice, stop, left_out)
-    return replace(found, smallest=smallest, front=front)
+    return replace(findings, smallest=smallest, front=front)
 
 
 def _smallest(
@@ -249,7 +259,7 @@ def _smallest(
 ) -> SmallestStorage | None:
     smallest, reason = None, ""
     try:
-        with limited_part(stop, 0.3, storage.in_words) as part:
+        with limited_part(stop, SMALLEST_SHARE, storage.in_words) as part:
             smallest = smallest_storage(graph, choice, budget=part)
     except GaveUp as end:
         reason = str(end)
@@ -263,25 +273,27 @@ def _front(
     graph: Graph, choice: SearchSpace, stop: Stop, left_out: dict[str, str]
 ) -> ParetoFront | None:
     try:
-        with limited_part(stop, 0.55, storage.in_words) as part:
+        with limited_part(stop, FRONT_SHARE, storage.in_words) as part:
             return pareto_front(graph, choice, budget=part)
     except GaveUp as end:
         left_out["front"] = str(end)
     return None
 
 
-def _runs(found: GraphFindings, stop: Stop, left_out: dict[str, str]) -> Iterator[FirstIterations]:
+def _runs(
+    findings: GraphFindings, stop: Stop, left_out: dict[str, str]
+) -> Iterator[FirstIterations]:
     """Executions in the capacities of the file, at full speed, and in the smallest buffers."""
-    reason = refusal(found.graph, found.repetitions)
+    reason = refusal(findings.graph, findings.repetitions)
     if reason is not None:
         left_out["schedule"] = reason
         return
-    for title, capacities in _distributions(found):
+    for title, capacities in _distributions(findings):
         try:
-            with limited_part(stop, 0.6, f"executing {found.graph.name}") as part:
+            with limited_part(stop, EXECUTION_SHARE, f"executing {findings.graph.name}") as part:
                 run = executed(
-                    found.graph,
-                    found.repetitions,
+                    findings.graph,
+                    findings.repetitions,
                     title=title,
                     capacities=capacities,
                     stop=part,
@@ -292,12 +304,12 @@ def _runs(found: GraphFindings, stop: Stop, left_out: dict[str, str]) -> Iterato
         yield run
 
 
-def _distributions(found: GraphFindings) -> Iterator[tuple[str, Mapping[str, int]]]:
-    """Capacities worth a look, each once, with what they are."""
-    front, smallest = found.front, found.smallest
+def _distributions(findings: GraphFindings) -> Iterator[tuple[str, Mapping[str, int]]]:
+    """Distinct storage distributions for the schedule, each with its title."""
+    front, smallest = findings.front, findings.smallest
     is_user_made = any(
         channel.capacity is not None and not channel.is_self_loop
-        for channel in found.graph.channels
+        for channel in findings.graph.channels
     )
     seen: list[tuple[dict[str, int], str]] = []
     has_front = front is not None and bool(front.points)
@@ -307,10 +319,10 @@ def _distributions(found: GraphFindings) -> Iterator[tuple[str, Mapping[str, int
     if front is not None and front.points:
         point = front.points[-1]
         what = "full speed" if front.is_complete else "fastest proved"
-        seen.append((dict(point.capacities), f"{what}, {size(point.size, found.unit)}"))
+        seen.append((dict(point.capacities), f"{what}, {size(point.size, findings.unit)}"))
     if smallest is not None and smallest.point is not None:
         point = smallest.point
-        seen.append((dict(point.capacities), f"smallest, {size(point.size, found.unit)}"))
+        seen.append((dict(point.capacities), f"smallest, {size(point.size, findings.unit)}"))
     for number, (capacities, title) in enumerate(seen):
         if capacities not in [earlier for earlier, _ in seen[:number]]:
             yield title, capacities
@@ -319,7 +331,7 @@ def _distributions(found: GraphFindings) -> Iterator[tuple[str, Mapping[str, int
 MOST_FIRINGS = 30_000  # of a run on the page
 MOST_ACTORS = 2000  # rows of a schedule
 MOST_ITERATIONS = 300  # iterations to wait for a state that recurs
-ITERATIONS = 4  # shown where none recurs
+ITERATIONS = 4  # shown where no state recurs
 
 
 def refusal(graph: Graph, repetitions: Mapping[str, int]) -> str | None:
@@ -349,10 +361,10 @@ def executed(
     """
     bounded = with_capacities(graph, capacities)
     numbers, firings = indexed(bound_channels(bounded)), list(repetitions.values())
-    recurrence = _recurrence(numbers, firings, stop)
-    wanted = ITERATIONS if recurrence is None else recurrence.transient + recurrence.iterations
+    steady = _recurrence(numbers, firings, stop)
+    wanted = ITERATIONS if steady is None else steady.transient + steady.iterations
     listed = min(wanted, MOST_FIRINGS // sum(firings))
-    part = stop.part(share=0.5, report=shown(f"executing {graph.name}"))
+    part = stop.part(share=STARTS_SHARE, report=shown(f"executing {graph.name}"))
     starts = first_starts(numbers, repetitions, listed, budget=part)
     run = FirstIterations(
         title=title,
@@ -360,16 +372,14 @@ def executed(
         repetitions=repetitions,
         starts=starts,
         iterations=listed,
-        transient=None if recurrence is None else recurrence.transient,
-        steady=None if recurrence is None else recurrence.iterations,
-        cycle=None if recurrence is None else recurrence.time,
+        transient=None if steady is None else steady.transient,
+        steady=None if steady is None else steady.iterations,
+        cycle=None if steady is None else steady.time,
         end=_last_end(bounded, starts),
     )
     if run.end > LARGEST_TIME:
         raise GaveUp(f"times pass {LARGEST_TIME}, the largest that a browser counts exactly")
-    return (
-        _continued(run) if recurrence is not None and listed == wanted and recurrence.time else run
-    )
+    return _continued(run) if steady is not None and listed == wanted and steady.time else run
 
 
 def _last_end(graph: Graph, starts: Mapping[str, tuple[int, ...]]) -> int:
@@ -402,7 +412,7 @@ def _endless(run: FirstIterations, name: str) -> Iterator[int]:
 def _recurrence(graph: IndexedGraph, firings: list[int], stop: Stop) -> SteadyState | None:
     """The steady part, or None where no state was seen again in time."""
     try:
-        part = stop.part(share=0.4, report=shown("waiting for a state to recur"))
+        part = stop.part(share=RECURRENCE_SHARE, report=shown("waiting for a state to recur"))
         return recurrence(graph, firings, limit=MOST_ITERATIONS, budget=part)
     except GaveUp:
         return None

@@ -13,8 +13,8 @@ from csdf.model.exact import MalformedText, natural, rational, shown
 Number = TypeVar("Number")
 
 LARGEST_PHASE_COUNT = 10**7
-MOST_KNOWN = 1000  # entries of a sequence, and short sequences, that are not parsed again
-SHORT = 100  # phases, and characters, of a sequence that is kept
+CACHE_ENTRIES = 1000  # of a cache of parsed sequences, and of parsed entries of a long sequence
+SHORT = 100  # phases, and characters, of a sequence that is cached
 
 
 def sequence_length(text: str) -> int:
@@ -51,9 +51,9 @@ def parse_rates(text: str, phases: int) -> tuple[int, ...]:
     return _short_rates(text, phases) if is_short else _cycle(text, phases, natural)
 
 
-@lru_cache(maxsize=MOST_KNOWN)
+@lru_cache(maxsize=CACHE_ENTRIES)
 def _short_rates(text: str, phases: int) -> tuple[int, ...]:
-    """The rates of an actor with few phases; the same few sequences all over a graph."""
+    """The rates of an actor with few phases, cached since few distinct texts occur in a graph."""
     return _cycle(text, phases, natural)
 
 
@@ -62,9 +62,9 @@ def parse_times(text: str, phases: int) -> tuple[int | Fraction, ...]:
     return _only_time(text) if phases == 1 else _cycle(text, phases, _parse_time)
 
 
-@lru_cache(maxsize=MOST_KNOWN)
+@lru_cache(maxsize=CACHE_ENTRIES)
 def _only_time(text: str) -> tuple[int | Fraction, ...]:
-    """The time of an actor with one phase; likewise."""
+    """The time of an actor with one phase, cached since few distinct texts occur in a graph."""
     return _cycle(text, 1, _parse_time)
 
 
@@ -77,13 +77,13 @@ def _cycle(text: str, phases: int, parse: Callable[[str], Number]) -> tuple[Numb
     if "," not in text and "*" not in text:
         return (parse(text),) * phases
     values: list[Number] = []
-    runs: dict[str, list[Number]] = {}  # long sequences repeat a few entries, most of them
+    runs: dict[str, list[Number]] = {}  # a cache: long sequences repeat few distinct entries
     for entry in text.split(","):
         run = runs.get(entry)
         if run is None:
             count, value = _run(entry)
             run = [parse(value)] * count
-            if len(runs) < MOST_KNOWN:
+            if len(runs) < CACHE_ENTRIES:
                 runs[entry] = run
         values.extend(run)
     return tuple(values) * (phases // len(values))

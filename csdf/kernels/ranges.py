@@ -8,7 +8,7 @@ numbers fit as well.
 | kernel | what has to be at most INT64_SUM_LIMIT |
 |---|---|
 | periodic.expand | tokens of each channel; `expandable_tokens` bounds the heights too |
-| periodic.maximum_cycle_ratio | each time, each height, the two parts of the lower bound, values on entry |
+| periodic.maximum_cycle_ratio | times, heights, the two parts of the lower bound, values on entry |
 | slack.rooms | `slack_sum` for all nodes in sequence; the kernel watches its values |
 | slack.better_cycle | `better_cycle` |
 | self_timed.begin, advance, pack_state | `execution`, and `iteration_time` of all iterations |

@@ -19,7 +19,8 @@ from fractions import Fraction
 from csdf.errors import InvalidGraph, counted
 from csdf.model.graph import Graph
 
-Names = Mapping[str, tuple[str, ...]]  # of the tokens on each channel, first in the queue first
+# Names of the tokens on each channel, in the order of the queue.
+TokenNames = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,14 +30,14 @@ class Scenario:
     graph: its capacities count. consumed, produced: names of the tokens on each channel before and
     after; a channel that is not listed holds `channel[0]`, `channel[1]` and so on, before and after. A
     token whose name is empty does not persist: it exists from the start and is discarded at the end.
-    firings: how often each actor fires; an actor that is not
-    listed fires as the repetition vector says. reward: the progress that the scenario makes.
+    firings: how often each actor fires; an actor that is not listed fires as the repetition vector
+    says. reward: the progress that the scenario makes.
     """
 
     name: str
     graph: Graph
-    consumed: Names = field(default_factory=dict)
-    produced: Names = field(default_factory=dict)
+    consumed: TokenNames = field(default_factory=dict)
+    produced: TokenNames = field(default_factory=dict)
     firings: Mapping[str, int] = field(default_factory=dict)
     reward: Fraction = Fraction(1)
 

@@ -101,7 +101,7 @@ def lines_at(home, monkeypatch):
     monkeypatch.setattr(entries, "HOME", home)
     entries._own_lines.cache_clear()
     try:
-        return entries.own(entries.COMMANDS)
+        return entries.own_entries(entries.COMMANDS)
     finally:
         monkeypatch.undo()
         entries._own_lines.cache_clear()

@@ -80,7 +80,7 @@ def test_help_and_refused_words_load_no_library_besides_that_of_python():
     assert (ended.returncode, ended.stderr) == (0, "")
     loaded = json.loads(ended.stdout)
     asked = {words.rpartition(" ")[0].replace(" ", ".") for words in loaded}
-    assert asked == {"", *entries.own(entries.COMMANDS)}
+    assert asked == {"", *entries.own_entries(entries.COMMANDS)}
     assert {words: found for words, found in loaded.items() if found} == {}
 
 

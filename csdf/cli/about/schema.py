@@ -69,7 +69,7 @@ def _text(name: str) -> str:
 def _homes() -> dict[str, Traversable]:
     """The file of each schema by its name; the schemas of this project come first."""
     schemas: dict[str, Traversable] = {}
-    for entry in entries.every(SCHEMAS).values():
+    for entry in entries.all_entries(SCHEMAS).values():
         for file in files(entry.module).iterdir():
             if file.name.endswith(SUFFIX):
                 schemas.setdefault(file.name.removesuffix(SUFFIX), file)

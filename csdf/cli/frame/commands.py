@@ -87,9 +87,9 @@ def program_of(name: str) -> str:
 
 def find(words: Sequence[str]) -> Found:
     """Return the command that the words begin with, of this project or of another package."""
-    match = _longest(entries.own(COMMANDS), words)
+    match = _longest(entries.own_entries(COMMANDS), words)
     is_ours = not match.is_group or not match.rest or match.rest[0].startswith("-")
-    return match if is_ours else _longest(entries.every(COMMANDS), words)
+    return match if is_ours else _longest(entries.all_entries(COMMANDS), words)
 
 
 def _longest(known: Mapping[str, Entry], words: Sequence[str]) -> Found:
@@ -106,7 +106,7 @@ def below(name: str, order: Sequence[str] = ()) -> dict[str, Entry]:
     head = f"{name}." if name else ""
     commands_known = {
         path.removeprefix(head): entry
-        for path, entry in entries.every(COMMANDS).items()
+        for path, entry in entries.all_entries(COMMANDS).items()
         if path.startswith(head) and "." not in path.removeprefix(head)
     }
     first = [word for word in order if word in commands_known]
