@@ -249,7 +249,7 @@ def _of(fits: Callable[[Any], bool]) -> Check:
 
 def _instance_check(name: str) -> Check:
     """Return the check of a class, by its name: the module that has it may not be loaded yet."""
-    return _of(lambda value: any(class_.__name__ == name for class_ in type(value).__mro__))
+    return _of(lambda value: any(base.__name__ == name for base in type(value).__mro__))
 
 
 def _mapping_check(key: Check, value: Check) -> Check:

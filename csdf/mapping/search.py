@@ -229,7 +229,7 @@ class _MappingSearch(ABC):
         binding = [0] * len(problem.actors)
         choices = [self.allowed(actor, cores) for actor in range(len(binding))]
         work = {a: min(problem.load(a, c) for c in choices[a]) for a in range(len(binding))}
-        for actor in sorted(work, key=lambda actor_: (-work[actor_], actor_)):
+        for actor in sorted(work, key=lambda a: (-work[a], a)):
             # List scheduling, longest processing time first, for heterogeneous processors.
             core = min(choices[actor], key=lambda c: (loads[c] + problem.load(actor, c), c))
             binding[actor] = core

@@ -396,11 +396,12 @@ class Rounds:
         distinct: dict[tuple[Hop, ...], None] = {}
         rounds = chain((hops,), self._from_rarest(hops), _simple(hops))
         # Parts of a critical cycle are cycles too, and often one of them has the stronger demand.
-        for number, round_ in enumerate(rounds):
-            if number % LONG == 0 or len(round_) > LONG:
+        for number, hops_of_round in enumerate(rounds):
+            if number % LONG == 0 or len(hops_of_round) > LONG:
                 stop.look()
-            distinct[tuple(round_)] = None  # most of a long cycle is one round, again and again
-        return tuple(dict.fromkeys(self._cycle(round_) for round_ in distinct))
+            # A long cycle mostly repeats one round.
+            distinct[tuple(hops_of_round)] = None
+        return tuple(dict.fromkeys(self._cycle(hops_of_round) for hops_of_round in distinct))
 
     def _from_rarest(self, hops: Sequence[Hop]) -> Iterator[Sequence[Hop]]:
         """Yield the parts of the cycle between firings of the actor that fires least often."""

@@ -77,7 +77,8 @@ class Symmetries:
             return mapped if self._structure.is_symmetry(mapped) else None
         # Individualisation: one node gets a colour of its own, then refinement starts again.
         node = doubtful[0]
-        alike = sorted(where[left[node]], key=lambda node_: node_ != node)  # itself, if it can stay
+        # The node itself is the first candidate, so nodes are mapped to themselves where possible.
+        alike = sorted(where[left[node]], key=lambda candidate: candidate != node)
         told_apart = _told_apart(left, node)
         # Backtracking over the candidates on the right; MOST_WORK bounds it.
         tries = (self._matched(told_apart, _told_apart(right, candidate)) for candidate in alike)

@@ -270,8 +270,8 @@ class InterruptsBetweenImports(AbstractContextManager["InterruptsBetweenImports"
     def _interrupt(self, _number: int, frame: FrameType | None) -> None:
         self._forget()
         self._count += 1
-        inside = (frame_ for frame_ in _frames(frame) if frame_ not in self._outside)
-        if not any(IMPORTING in frame_.f_code.co_filename for frame_ in inside):
+        inside = (caller for caller in _frames(frame) if caller not in self._outside)
+        if not any(IMPORTING in caller.f_code.co_filename for caller in inside):
             raise KeyboardInterrupt
         self._later = threading.Timer(SOON, os.kill, (os.getpid(), signal.SIGINT))
         self._later.daemon = True
