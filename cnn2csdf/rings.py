@@ -37,8 +37,8 @@ from csdf.errors import InvalidNetwork
 ROWS, CHANNELS = 1, 0  # axes of a feature map
 
 
-class StateWindow(NamedTuple):
-    """A window of rows, as names of layers.
+class StateRing(NamedTuple):
+    """A ring buffer of rows, as names of layers.
 
     previous: the rows of earlier frames.
     new: the rows of this frame.
@@ -52,7 +52,7 @@ class StateWindow(NamedTuple):
     following: str
 
 
-def rings_of(network: Network) -> dict[str, StateWindow]:
+def rings_of(network: Network) -> dict[str, StateRing]:
     """Return the variables of a network that are rings, by the layer of their window."""
     consumers, rings = network.consumers, {}
     for previous, following in network.variables:
@@ -69,7 +69,7 @@ def rings_of(network: Network) -> dict[str, StateWindow]:
             == 1
         ):
             names = previous.name, window.inputs[1], window.name, following.name
-            rings[window.name] = StateWindow(*names)
+            rings[window.name] = StateRing(*names)
     return rings
 
 
@@ -80,7 +80,7 @@ def with_rings(model: Model) -> Model:
     while (improved := _improved(model)) is not None:
         model = improved
     model = with_views(_with_sequences_by_rows(model))
-    while (improved := _streamed(model)) is not None:
+    while (improved := _with_one_accumulating_dense(model)) is not None:
         model = improved
     return _with_copies(model)
 
@@ -95,7 +95,7 @@ def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
     an unknown input or output, and for a pair of different shapes or types.
     """
     network = model.network
-    inputs = {input_.name: input_ for input_ in network.inputs}
+    inputs = {layer.name: layer for layer in network.inputs}
     outputs = {output.name: output for output in network.outputs}
     changed = {}
     for input_name, output_name in pairs.items():
@@ -152,6 +152,9 @@ def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
 def _with_stored_states(network: Network) -> Network:
     """The network with integers in place of variables that are quantised after each read.
 
+        before: state (float) -> quantise -> window (int8) -> dequantise -> next state (float)
+        after:  state (int8) -> window (int8) -> next state (int8)
+
     Calibrated scales may differ in their last bits: concatenated tensors get the scale of the
     window if that leaves their integers unchanged.
     """
@@ -197,10 +200,10 @@ def _with_stored_states(network: Network) -> Network:
                     inputs.append(source.name)
             new_layers[integers.name] = replace(integers, inputs=tuple(inputs))
     layers = [
-        replace(layer_, inputs=tuple(replaced_by.get(name, name) for name in layer_.inputs))
+        replace(new_layer, inputs=tuple(replaced_by.get(name, name) for name in new_layer.inputs))
         for layer in network.layers
-        for layer_ in (*conversions.get(layer.name, ()), new_layers.get(layer.name, layer))
-        if layer_.name not in replaced_by
+        for new_layer in (*conversions.get(layer.name, ()), new_layers.get(layer.name, layer))
+        if new_layer.name not in replaced_by
     ]
     used_names = {name for layer in layers for name in layer.inputs}
     remaining = [
@@ -233,6 +236,11 @@ def with_heads_as_columns(model: Model) -> Model:
 
     Files store heads x tokens x width. If a product of two tensors reads such a window, each row
     of its ring gets the order in which the layer before it computes a token: columns are heads.
+    With 4 heads, a window of 9 tokens and a width of 16:
+
+        before: window (4 x 9 x 16) = previous (4 x 8 x 16), new (4 x 1 x 16)
+        after:  rows (16 x 9 x 4) = previous (16 x 8 x 4), transposed new (16 x 1 x 4)
+                window (4 x 9 x 16) = transposed rows
     """
     network, consumers = model.network, model.network.consumers
     new_layers: dict[str, list[Layer]] = {}
@@ -266,7 +274,7 @@ def with_heads_as_columns(model: Model) -> Model:
             replace(following, inputs=(window_rows.name,), shape=window_shape)
         ]
     layers = tuple(
-        layer_ for layer in network.layers for layer_ in new_layers.get(layer.name, [layer])
+        new_layer for layer in network.layers for new_layer in new_layers.get(layer.name, [layer])
     )
     return replace(model, network=replace(network, layers=layers)) if new_layers else model
 
@@ -275,6 +283,9 @@ def _with_copies(model: Model) -> Model:
     """The model with a view before each output that would otherwise read a variable or window.
 
     The variable is overwritten for the next frame; the output needs elements of its own.
+
+        before: window -> output
+        after:  window -> view -> output
     """
     network = model.network
     rings = rings_of(network)
@@ -300,8 +311,17 @@ def _with_copies(model: Model) -> Model:
 def _improved(model: Model) -> Model | None:
     """The model after one rewrite of one variable; None if no variable can be improved.
 
-    The rewrites: drop a slice before a variable, drop rows that no reader needs, split a ring of
-    which each reader takes other channels.
+    The rewrites, with an example each:
+
+        drop a slice before a variable
+            before: window (5 rows) -> rows 1-4 -> next
+            after:  window (5 rows) -> next
+        drop the oldest rows that no reader needs, of a variable or of a ring
+            before: previous (4 rows) -> rows 1-3 -> reader
+            after:  previous (3 rows) -> reader
+        split a ring whose readers slice disjoint channels
+            before: window (8 channels) -> channels 0-3, channels 4-7
+            after:  two windows of 4 channels each
     """
     network = model.network
     consumers = network.consumers
@@ -335,7 +355,7 @@ def _improved(model: Model) -> Model | None:
 def _first_row(layer: Layer) -> int | None:
     """The first row of a slice of rows; None for any other layer."""
     cut = layer.operator.cut
-    if cut is None or (cut.axis, cut.step) != (1, 1) or not layer.shape.is_map or layer.epilogue:
+    if cut is None or (cut.axis, cut.step) != (ROWS, 1) or not layer.shape.is_map or layer.epilogue:
         return None
     return cut.start
 
@@ -369,14 +389,14 @@ def _are_parts(readers: Sequence[Layer]) -> bool:
     spans = []
     for reader in readers:
         cut = reader.operator.cut
-        if cut is None or (cut.axis, cut.step) != (0, 1) or reader.epilogue:
+        if cut is None or (cut.axis, cut.step) != (CHANNELS, 1) or reader.epilogue:
             return False
         spans.append((cut.start, cut.stop))
     spans.sort()
     return bool(spans) and all(span[1] <= following[0] for span, following in pairwise(spans))
 
 
-def _split(model: Model, ring: StateWindow, readers: Sequence[Layer]) -> Model:
+def _split(model: Model, ring: StateRing, readers: Sequence[Layer]) -> Model:
     """The model with a ring of its own for each reader, of the channels that the reader slices."""
     network, rings, next_layers = model.network, [], []
     weights = None if model.weights is None else dict(model.weights)
@@ -463,8 +483,11 @@ def _changed(model: Model, new_layers: Sequence[Layer]) -> Model:
 def with_views(model: Model) -> Model:
     """Return the model with moves that keep the order of memory replaced by views, or removed.
 
-    A view of an input becomes the input itself. A fully connected layer reads the tensor behind a
+    A view of an input becomes the input itself. A fully connected layer reads the tensor before a
     view, with the columns of its matrix permuted.
+
+        before: map (8 x 4 x 1) -> transpose (4 x 1 x 8) -> reshape (32) -> fully connected
+        after:  map (8 x 4 x 1) -> fully connected, its matrix with permuted columns
     """
     weights = None if model.weights is None else dict(model.weights)
     layers: dict[str, Layer] = {}
@@ -473,9 +496,7 @@ def with_views(model: Model) -> Model:
     # For a layer that changes nothing, the layer that it reads.
     replaced_by: dict[str, str] = {}
     for layer in model.network.layers:
-        layer = replace(
-            layer, inputs=tuple(replaced_by.get(input_, input_) for input_ in layer.inputs)
-        )
+        layer = replace(layer, inputs=tuple(replaced_by.get(name, name) for name in layer.inputs))
         if layer.operator.moves and layer.operator.is_elementwise and not layer.epilogue:
             source_layer = layers[layer.inputs[0]]
             if (source_layer.quantization, source_layer.element) == (
@@ -529,6 +550,9 @@ def _with_sequences_by_rows(model: Model) -> Model:
     """The model with stateful LSTMs that read and compute sequences as feature maps of one column.
 
     Such an LSTM executes row by row: a row is a time step.
+
+        before: steps (10 x 8) -> LSTM (10 x 16)
+        after:  steps (10 x 8) -> view (8 x 10 x 1) -> LSTM (16 x 10 x 1) -> view (10 x 16)
     """
     layers: list[Layer] = []
     for layer in model.network.layers:
@@ -594,22 +618,22 @@ def _without_unread_moves(model: Model) -> Model:
             index = layers.index(layer)
             layers[index] = replace(layer, operator=operator, shape=view.shape)
     remaining = [
-        replace(layer_, inputs=tuple(input_of.get(name, name) for name in layer_.inputs))
-        for layer_ in layers
-        if layer_.name not in input_of
+        replace(layer, inputs=tuple(input_of.get(name, name) for name in layer.inputs))
+        for layer in layers
+        if layer.name not in input_of
     ]
     return replace(model, network=Network(name=network.name, layers=tuple(remaining)))
 
 
-def _are_bytes(*quantizations: Quantization | None) -> bool:
-    """Whether all are int8 in fixed point."""
+def _are_int8_fixed_point(*quantizations: Quantization | None) -> bool:
+    """Whether all tensors are int8 in fixed-point arithmetic."""
     return all(
         types is not None and types.element is Element.INT8 and types.is_fixed_point
         for types in quantizations
     )
 
 
-def _streamed(model: Model) -> Model | None:
+def _with_one_accumulating_dense(model: Model) -> Model | None:
     """The model with one more fully connected layer that keeps accumulators instead of a window.
 
     Applies if the accumulators (4 bytes per unit) take fewer bytes than a row, and the rows begin
@@ -627,8 +651,8 @@ def _streamed(model: Model) -> Model | None:
             or type(layer.operator) is not op.FullyConnected
             or new.shape.rows > 1
             or types is None
-            or not _are_bytes(types, layer.quantization)
-            or not _are_bytes(layer.stored_as("matrix").quantization)
+            or not _are_int8_fixed_point(types, layer.quantization)
+            or not _are_int8_fixed_point(layer.stored_as("matrix").quantization)
             or (layer.stored_as("matrix").quantization or types).zero_point
             or state.begin != types.zero_point
             or 4 * layer.operator.units >= new.shape.row_elements
@@ -647,9 +671,9 @@ def _streamed(model: Model) -> Model | None:
             weights[layer.name] = arrays
         removed = (ring.previous, ring.window, ring.following)
         layers = tuple(
-            replace(layer_, operator=operator, inputs=(new.name,)) if layer_ is layer else layer_
-            for layer_ in network.layers
-            if layer_.name not in removed
+            replace(layer, operator=operator, inputs=(new.name,)) if original is layer else original
+            for original in network.layers
+            if original.name not in removed
         )
         return Model(network=Network(name=network.name, layers=layers), weights=weights)
     return None

@@ -25,7 +25,7 @@ SHOWN = 4  # layers that a refusal names
 
 
 class Sliding(NamedTuple):
-    """The rows of a tensor that are new in a hop; the layer that makes them."""
+    """The rows of a tensor that are new in a hop, and the layer that writes them."""
 
     layer: str
     new: int
@@ -57,22 +57,27 @@ def first_result(network: Network, hop: int) -> int:
 def _with_maps(model: Model) -> Model:
     """Return the model whose inputs are maps where they only get axes of size one to become maps."""
     network = model.network
-    consumers, instead = network.consumers, {}
+    consumers = network.consumers
+    # By the name of a map that only adds axes to an input, the input with the dims of that map.
+    replacement_inputs: dict[str, Layer] = {}
     for layer in network.inputs:
         readers = consumers[layer.name]
         maps = network.layer(readers[0]) if len(readers) == 1 else layer
-        sizes = [[size for size in layer_.shape.dims if size > 1] for layer_ in (layer, maps)]
+        sizes = [[size for size in shape.dims if size > 1] for shape in (layer.shape, maps.shape)]
         if maps.operator.keeps_order and maps.shape.is_map and sizes[0] == sizes[1]:
             operator = Input(dims=maps.shape.dims)
-            instead[maps.name] = replace(layer, operator=operator, shape=maps.shape)
-    instead_of = {instead_layer.name: instead_layer for instead_layer in instead.values()}
+            replacement_inputs[maps.name] = replace(layer, operator=operator, shape=maps.shape)
+    by_name = {replacement.name: replacement for replacement in replacement_inputs.values()}
     layers = tuple(
         replace(
-            instead_of.get(layer.name, layer),
-            inputs=tuple(instead[name].name if name in instead else name for name in layer.inputs),
+            by_name.get(layer.name, layer),
+            inputs=tuple(
+                replacement_inputs[name].name if name in replacement_inputs else name
+                for name in layer.inputs
+            ),
         )
         for layer in network.layers
-        if layer.name not in instead
+        if layer.name not in replacement_inputs
     )
     return replace(model, network=replace(network, layers=layers))
 
@@ -132,7 +137,7 @@ class _Streaming:
         self._sliding[layer.name] = Sliding(layer.name, self._hop)
 
     def _new_rows(self, layer: Layer) -> int | None:
-        """New rows of what a layer makes in a hop; None where it needs or makes all at once."""
+        """The number of rows that a layer computes in a hop; None if it needs or writes all rows."""
         if layer.is_output or not layer.shape.is_map or layer.shape.rows == 1:
             return None
         sliding_inputs = [self._sliding.get(name) for name in layer.inputs]
@@ -150,7 +155,8 @@ class _Streaming:
             stride = operator.sliding_window.stride[0]
         elif cut is not None:
             stride = cut.step if cut.axis == 1 else 1
-        elif not is_row_by_row or (len(dims) == 3 and dims[1] > 1):  # numbers for each row
+        elif not is_row_by_row or (len(dims) == 3 and dims[1] > 1):
+            # The constant operand differs from row to row, so rows do not repeat as the window slides.
             return None
         if any(self._network.layer(name).shape.rows < new for name in layer.inputs):
             return None
@@ -163,7 +169,7 @@ class _Streaming:
         return rows if rows < layer.shape.rows else None
 
     def _add_sliding(self, layer: Layer, new: int) -> None:
-        """Add the layer for its new rows, on the rows that these need."""
+        """Add a layer that computes only the new rows, from the input rows that they need."""
         operator, cut, inputs = layer.operator, layer.operator.cut, []
         for name in layer.inputs:
             first, end = 0, 0
@@ -192,7 +198,7 @@ class _Streaming:
         return self._rows(layer, 0, layer.shape.rows)
 
     def _rows(self, source: Layer, first: int, end: int) -> str:
-        """The layer that has some rows of the window of a tensor."""
+        """The layer that holds rows [first, end) of the window of a tensor."""
         new, height = self._sliding[source.name].new, source.shape.rows
         kept = height - new - first
         if kept <= 0:
@@ -219,7 +225,7 @@ class _Streaming:
         return self._layers[-1].name
 
     def _joined(self, source: Layer, kept: int) -> str:
-        """Add the ring that has some rows of frames before and those of this one."""
+        """Add the ring of the last `kept` rows of earlier frames and the new rows of this frame."""
         new = self._sliding[source.name].new
         variable = self._free(f"{source.name} kept")
         begin = 0 if source.quantization is None else source.quantization.zero_point
