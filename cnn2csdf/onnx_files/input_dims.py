@@ -22,7 +22,7 @@ STATE_AXES = 3  # layers or kinds of states, batch, elements
 
 def require_known_names(shapes: Mapping[str, Dims], inputs: Sequence[onnx.ValueInfoProto]) -> None:
     """Raise UnreadableFile for a shape of what is neither an input nor an open dim of one."""
-    names = [input_.name for input_ in inputs]
+    names = [value_info.name for value_info in inputs]
     open_dims = _named_dims(inputs)
     for name, dims in shapes.items():
         if name in names or (name in open_dims and len(dims) == 1):
@@ -40,7 +40,7 @@ def require_known_names(shapes: Mapping[str, Dims], inputs: Sequence[onnx.ValueI
 
 def _named_dims(inputs: Sequence[onnx.ValueInfoProto]) -> list[str]:
     """The names that the file gives to open dims, each once."""
-    dims = [dim for input_ in inputs for dim in input_.type.tensor_type.shape.dim]
+    dims = [dim for value_info in inputs for dim in value_info.type.tensor_type.shape.dim]
     return list(dict.fromkeys(dim.dim_param for dim in dims if dim.dim_param))
 
 

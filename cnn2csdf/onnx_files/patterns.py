@@ -174,7 +174,7 @@ def _is_tanh_of_cubic(tensor: str, source: str, context: Context) -> bool:
         return False
     if power.op_type == "Pow":
         return power.inputs[0] == source and context.scalar(power.inputs[1]) == 3
-    square = next((input_ for input_ in power.inputs if input_ != source), source)
+    square = next((name for name in power.inputs if name != source), source)
     of_square = context.behind(square, "Mul")
     return source in power.inputs and of_square is not None and set(of_square.inputs) == {source}
 

@@ -44,7 +44,7 @@ def read_plain_graph(path: str) -> PlainGraph:
                 )
                 for node in graph.node
             ),
-            inputs=tuple(input_.name for input_ in graph.input if input_.name not in parameters),
+            inputs=tuple(value.name for value in graph.input if value.name not in parameters),
             outputs=tuple(output.name for output in graph.output),
             parameters=parameters,
         )

@@ -174,14 +174,16 @@ def _network(
     graph, opsets = model.graph, opset_versions(model)
     folder = os.path.dirname(os.path.abspath(path))
     values = GraphValues(graph.initializer, folder=folder, opsets=opsets)
-    inputs = [input_ for input_ in graph.input if not values.is_static(input_.name)]
+    inputs = [value_info for value_info in graph.input if not values.is_static(value_info.name)]
     require_known_names(shapes, inputs)
-    fixed = [input_ for input_ in inputs if input_.name in constants]
-    values.add_constants({input_.name: constant_input(input_, constants) for input_ in fixed})
-    for name in constants.keys() - {input_.name for input_ in fixed}:
-        listed = ", ".join(repr(input_.name) for input_ in inputs) or "none"
+    fixed = [value_info for value_info in inputs if value_info.name in constants]
+    values.add_constants(
+        {value_info.name: constant_input(value_info, constants) for value_info in fixed}
+    )
+    for name in constants.keys() - {value_info.name for value_info in fixed}:
+        listed = ", ".join(repr(value_info.name) for value_info in inputs) or "none"
         raise UnreadableFile(f"there is no input {name!r} to be a constant; inputs: {listed}")
-    inputs = [input_ for input_ in inputs if input_.name not in constants]
+    inputs = [value_info for value_info in inputs if value_info.name not in constants]
     outputs = [output.name for output in graph.output]
     names_given = {value_info.name for value_info in (*graph.input, *graph.initializer)}
     opened = [
@@ -193,19 +195,21 @@ def _network(
     if not inputs:
         raise UnreadableFile("the graph has no input")
     read = {name for node in nodes for name in node.inputs} | set(outputs)
-    used = [input_ for input_ in inputs if input_.name in read]
+    used = [value_info for value_info in inputs if value_info.name in read]
     if not used:
         raise UnreadableFile("no output depends on an input")
     sequences = {node.inputs[0] for node in nodes if node.op_type in products.KINDS}
     dims = inputs_dims(used, shapes, sequences)
-    for input_ in used:
-        values.add_input(input_.name, input_.type.tensor_type.elem_type, dims[input_.name])
+    for value_info in used:
+        values.add_input(
+            value_info.name, value_info.type.tensor_type.elem_type, dims[value_info.name]
+        )
     nodes_known, lost = learned(nodes, values, opsets)
     layers, read = layer_nodes(nodes_known, outputs, values, finds_patterns=not lost)
     name = os.path.basename(path).removesuffix(".onnx") or "network"
     assembly = OnnxAssembly(values, name, with_weights=with_weights, read=read)
-    for input_ in used:
-        assembly.add_input(input_.name)
+    for value_info in used:
+        assembly.add_input(value_info.name)
     add_layers(assembly, layers, read)
     for name in outputs:
         if not assembly.has(name):

@@ -76,13 +76,13 @@ def _given(session: Any, network: Network, frame: Mapping[str, Array]) -> dict[s
         match layer.operator:
             case Input(file_dims=tuple(file_dims)):
                 frame[layer.name] = as_it_lies(frame[layer.name]).reshape(file_dims)
-    for input_ in session.get_inputs():
-        name = input_.type.removeprefix("tensor(").removesuffix(")")
+    for argument in session.get_inputs():
+        name = argument.type.removeprefix("tensor(").removesuffix(")")
         dtype = np.dtype({"float": "float32", "double": "float64"}.get(name, name))
-        dims = [size if isinstance(size, int) else 1 for size in input_.shape]
-        feeds[input_.name] = (
-            frame[input_.name][None].astype(dtype)
-            if input_.name in frame
+        dims = [size if isinstance(size, int) else 1 for size in argument.shape]
+        feeds[argument.name] = (
+            frame[argument.name][None].astype(dtype)
+            if argument.name in frame
             else np.zeros(dims, dtype)
         )
     return feeds

@@ -71,7 +71,7 @@ class OnnxAssembly:
         InvalidNetwork where the last shape is not what the onnx package says.
         """
         inputs = (self.dynamic(node, 0),) if inputs is None else inputs
-        if inputs and all(input_ in self._raised for input_ in inputs):
+        if inputs and all(tensor in self._raised for tensor in inputs):
             lines = [on_lines(step) for step in steps]
             steps_left = [step for step in lines if step is not None]
             if len(steps_left) == len(steps):

@@ -1,8 +1,9 @@
 """Layers of a network under construction, from the nodes of a TensorFlow Lite graph.
 
-Tensors there are (1, height, width, channels); the layers have (channels, height, width). A tensor
-of another rank only loses its batch of one, and so does one of four axes that is no map: an operand
-of a batch product of matrices, and all tensors behind and before it that no window reads.
+Tensors of the file are (1, height, width, channels); tensors of layers are (channels, height, width).
+Two other kinds of tensors only lose their batch of one: tensors of another rank, and four-axis tensors
+that are no maps. The latter are the operands of a batch matrix product, and all tensors connected to
+them that no window reads.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from cnn2csdf.readers.tflite.model_file import Dims, Tensor, TfliteGraph, Tflite
 from cnn2csdf.shape import Shape
 from csdf.errors import UnreadableFile, UnsupportedOperator
 
-FUSED = {  # ActivationFunctionType: what is fused behind an operator
+FUSED = {  # by ActivationFunctionType, the activation fused into an operator
     0: (),
     1: (op.Activation(function="relu"),),
     2: (op.Activation(function="clip", parameters=(-1.0, 1.0)),),
@@ -31,10 +32,10 @@ TANH = 4
 
 
 QUANTIZED = (Element.INT8, Element.INT16, Element.UINT8, Element.INT32)
-AT_ENDS = (Element.INT32,)  # what other integers are made of, or made into
-ENDS = ("QUANTIZE", "DEQUANTIZE")
+CONVERSION_ONLY = (Element.INT32,)  # allowed only in QUANTIZE and DEQUANTIZE
+CONVERSIONS = ("QUANTIZE", "DEQUANTIZE")
 MATRICES = "BATCH_MATMUL"
-WITH_ANY_AXES = frozenset(  # kinds that work along axes of the file, wherever they lie in a layer
+WITH_ANY_AXES = frozenset(  # kinds whose axes are translated to those of the layer, in any order
     {
         "ABS", "ADD", "ADD_N", "BROADCAST_TO", "CAST", "CEIL", "CONCATENATION", "COS",
         "CUMSUM", "DEQUANTIZE", "DIV", "ELU", "EQUAL", "EXP", "FLOOR", "FLOOR_DIV",
@@ -73,12 +74,12 @@ class TfliteAssembly:
         self._matrices = _batches_of_matrices(graph)
 
     def is_map(self, number: int) -> bool:
-        """Whether a layer has the channels of that tensor in front."""
+        """Whether a layer stores that tensor channels first."""
         dims = self.graph.tensors[number].dims
         return len(dims) == 4 and dims[0] == 1 and number not in self._matrices
 
     def works_on_maps(self, node: TfliteNode) -> bool:
-        """Whether a node sees the channels of tensors with four axes in front."""
+        """Whether a node reads four-axis tensors channels first."""
         tensors = (*node.inputs, *node.outputs)
         wide = [
             tensor
@@ -90,7 +91,7 @@ class TfliteAssembly:
         return node.kind != MATRICES and not (is_free and not all(map(self.is_map, dynamic)))
 
     def axes(self, node: TfliteNode, dims: Dims) -> tuple[int, ...]:
-        """Return the axes of a tensor of the file, in the order in which a node sees them."""
+        """Return the axes of a tensor of the file, in the order in which a node reads them."""
         return layer_axes(dims, is_map=len(dims) == 4 and self.works_on_maps(node))
 
     def frame_dims(self, number: int) -> Dims:
@@ -98,7 +99,7 @@ class TfliteAssembly:
         return frame_dims(self.graph.tensors[number].dims, is_map=self.is_map(number))
 
     def add_inputs(self) -> None:
-        """Add the layers where frames come in."""
+        """Add the input layers."""
         for number in self.graph.inputs:
             tensor = self.graph.tensors[number]
             if len(tensor.dims) > 1 and tensor.dims[0] != 1:
@@ -114,7 +115,7 @@ class TfliteAssembly:
             )
 
     def read_variable(self, node: TfliteNode) -> None:
-        """Let what a variable holds be read; add what it held before the frame, the first time."""
+        """Let a node read a variable; the first read adds the layer of its value before the frame."""
         name = self._variable(node)
         tensor, initial = self.output(node), self.graph.initial[name]
         quantization = quantization_of(tensor)
@@ -143,7 +144,7 @@ class TfliteAssembly:
         self._layers[node.outputs[0]] = self._variables[name]
 
     def assign_variable(self, node: TfliteNode) -> None:
-        """Let a variable hold another tensor from here on."""
+        """Assign a tensor to a variable; later reads return this tensor."""
         name = self._variable(node)
         self._require_alike(node, name, self.tensor(node, 1))
         self._variables[name] = self.source(node, 1)
@@ -153,7 +154,7 @@ class TfliteAssembly:
         return self._layers[node.outputs[0]]
 
     def state_before(self, node: TfliteNode, index: int, dims: Dims) -> str:
-        """Add what a variable tensor of real numbers holds before the frame: zeros at first."""
+        """Add the layer of a floating-point variable's value before the frame: zeros at first."""
         name = self.tensor(node, index).name or f"{node} state {index}"
         operator = op.Previous(dims=dims, variable=name, begin=0)
         layer = self.builder.add(operator, name=self.builder.free_name(name))
@@ -186,10 +187,10 @@ class TfliteAssembly:
     def _require_alike(self, node: TfliteNode, name: str, tensor: Tensor) -> None:
         """Raise UnsupportedOperator unless a tensor is stored as the first value of a variable."""
         initial = self.graph.initial[name]
-        tensor_ends, wanted = (
-            (state.dims, state.element, quantization_of(state)) for state in (tensor, initial)
+        stored_as, initially_stored_as = (
+            (value.dims, value.element, quantization_of(value)) for value in (tensor, initial)
         )
-        if tensor_ends != wanted:
+        if stored_as != initially_stored_as:
             raise refusal(
                 node,
                 f"variable {name!r} begins as {initial.name!r} with other sizes, type or scale than "
@@ -197,7 +198,7 @@ class TfliteAssembly:
             )
 
     def add_variables(self) -> None:
-        """Add the layers that take what variables hold behind the frame."""
+        """Add the layers that store the variables for the next frame."""
         layers_before = [
             layer.name
             for layer in self.builder.network().layers
@@ -215,7 +216,7 @@ class TfliteAssembly:
             )
 
     def add_outputs(self) -> None:
-        """Add the layers where results go out."""
+        """Add the output layers."""
         for number in self.graph.outputs:
             if number not in self._layers:
                 name = self.graph.tensors[number].name
@@ -373,7 +374,7 @@ class TfliteAssembly:
         return name
 
     def prepared(self, node: TfliteNode, source: str, *steps: op.Operator) -> str:
-        """Return the layer behind steps that only move what a layer writes, before the node."""
+        """Return the last layer of steps that move the elements of a layer before the node."""
         layer = self.builder.layer(source)
         for step in steps:
             if step == op.Reshape(dims=self.builder.shape(source).dims):
@@ -391,16 +392,15 @@ class TfliteAssembly:
         return self.builder.layer(layer).quantization
 
     def _require_types(self, node: TfliteNode, found: Sequence[Quantization | None]) -> None:
-        """Raise UnsupportedOperator where a node computes integers that others only store."""
-        if node.kind in ENDS:
+        """Raise UnsupportedOperator if a node computes integers that only conversions may read."""
+        if node.kind in CONVERSIONS:
             return
         for quantization in found:
-            if quantization is not None and quantization.element in AT_ENDS:
+            if quantization is not None and quantization.element in CONVERSION_ONLY:
                 raise refusal(
                     node,
-                    f"quantised {quantization.element.value}; int8 and int16 are "
-                    "supported, as converters "
-                    "of TensorFlow 2 write",
+                    f"quantised {quantization.element.value}; int8 and int16 are supported, as "
+                    "converters of TensorFlow 2 write",
                 )
             if (
                 quantization is not None

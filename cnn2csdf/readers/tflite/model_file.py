@@ -223,9 +223,11 @@ def graphs_of(content: bytes) -> list[TfliteGraph]:
 def _graph(
     record: Record, buffers: Sequence[NDArray[np.generic]], kinds: Sequence[str]
 ) -> TfliteGraph:
-    nodes = tuple(_node(number, record_, kinds) for number, record_ in enumerate(record.records(3)))
+    nodes = tuple(
+        _node(number, operator, kinds) for number, operator in enumerate(record.records(3))
+    )
     graph = TfliteGraph(
-        tensors=tuple(_tensor(record_, buffers) for record_ in record.records(0)),
+        tensors=tuple(_tensor(tensor, buffers) for tensor in record.records(0)),
         nodes=nodes,
         inputs=record.integers(1),
         outputs=record.integers(2),
