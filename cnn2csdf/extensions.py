@@ -69,4 +69,4 @@ def output_dims(operator: Operator, inputs: Sequence[tuple[int, ...]]) -> tuple[
     """Return the dims of the output, with the batch of one that the inputs have."""
     shapes = [Shape(dims=dims[1:] if len(dims) > 1 else dims) for dims in inputs]
     dims = operator.output_dims(shapes)
-    return (1, *dims) if any(len(input_) > 1 for input_ in inputs) else dims
+    return (1, *dims) if any(len(input_dims) > 1 for input_dims in inputs) else dims

@@ -190,12 +190,12 @@ def _behind(shape: Shape, operators: Sequence[op.Operator]) -> dict[tuple[str, s
 
 def _combined(shape: Shape, inputs: Sequence[Shape]) -> Counts:
     """The loops over two tensors: along whole rows, or place by place where one repeats."""
-    repeats = any(input_.elements < shape.elements for input_ in inputs)
+    repeats = any(source.elements < shape.elements for source in inputs)
     places = shape.height * shape.width if shape.is_map else 1
     runs = places if repeats else shape.rows if shape.is_map else 1
     fours, rest = divmod(shape.elements // runs, WORDS)
     return {
-        "read": sum(input_.elements for input_ in inputs),
+        "read": sum(source.elements for source in inputs),
         "written": shape.elements,
         "places": places,
         "places apart": repeats * places,
@@ -208,7 +208,7 @@ def _moved(layer: Layer, inputs: Sequence[Shape]) -> Counts:
     """Elements that any other kernel reads and writes, and its places."""
     shape = layer.shape
     return {
-        "read": sum(input_.elements for input_ in inputs),
+        "read": sum(source.elements for source in inputs),
         "written": shape.elements,
         "places": shape.height * shape.width if shape.is_map else 1,
     }

@@ -1,4 +1,4 @@
-"""The work of a firing: some rows of the output of a layer, from rows of its inputs."""
+"""The part of an output that one firing computes: output rows, from rows of the inputs."""
 
 from __future__ import annotations
 
@@ -96,7 +96,10 @@ class KeptState(NamedTuple):
 
 
 class OutputRows(NamedTuple):
-    """Rows [begin, end) of an output, with all that it takes to compute them."""
+    """A part of an output: rows [begin, end), with the inputs and weights from which to compute them.
+
+    Parameters of this type are named `part`.
+    """
 
     inputs: Sequence[RowReader]
     weights: Mapping[str, Array]  # by role
@@ -119,7 +122,7 @@ def whole_tensor(reader: RowReader) -> Array:
 
 
 def same_rows(part: OutputRows) -> Array:
-    """Return the rows of the only input that stand where the output's do."""
+    """Return the rows of the only input with the same indices as the output rows of the part."""
     return part.inputs[0].rows(part.begin, part.end)
 
 

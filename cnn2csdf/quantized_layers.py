@@ -107,16 +107,16 @@ def with_integers(model: Model) -> Model:
     moved = {layer.name: first for first, chain in merged.items() for layer in chain[1:]}
     weights = None if model.weights is None else dict(model.weights)
     layers = []
-    for layer_ in model.network.layers:
-        if layer_.name in moved:
+    for original in model.network.layers:
+        if original.name in moved:
             continue
-        layer = layer_
-        if layer_.name in merged:
-            layer = _merged(model.network, merged[layer_.name])
+        layer = original
+        if original.name in merged:
+            layer = _merged(model.network, merged[original.name])
             if weights is not None:
-                weights[layer_.name] = _stored_arrays(layer, weights.get(layer_.name, {})) | {
+                weights[original.name] = _stored_arrays(layer, weights.get(original.name, {})) | {
                     f"{place}.{role}": array
-                    for place, moved_layer in enumerate(merged[layer_.name][1:])
+                    for place, moved_layer in enumerate(merged[original.name][1:])
                     for role, array in weights.pop(moved_layer.name, {}).items()
                 }
             # A bias is added to sums, and has no scale of its own.
@@ -126,17 +126,19 @@ def with_integers(model: Model) -> Model:
                     [_real(stored) if stored.role == "bias" else stored for stored in layer.stored]
                 ),
             )
-        elif layer_.operator.index_limit is not None and _is_of_bytes(layer_.stored_as("table")):
+        elif original.operator.index_limit is not None and _is_of_bytes(
+            original.stored_as("table")
+        ):
             # Rows are looked up as integers, and made real behind.
-            types = layer_.stored_as("table").quantization
+            types = original.stored_as("table").quantization
             assert types is not None
-            name = f"{layer_.name} integers"
-            layers.append(replace(layer_, name=name, element=types.element, quantization=types))
+            name = f"{original.name} integers"
+            layers.append(replace(original, name=name, element=types.element, quantization=types))
             if weights is not None:
-                weights[name] = _stored_arrays(layer_, weights.pop(layer_.name))
-            layer = replace(layer_, operator=op.Conversion(), inputs=(name,), stored=())
+                weights[name] = _stored_arrays(original, weights.pop(original.name))
+            layer = replace(original, operator=op.Conversion(), inputs=(name,), stored=())
         else:
-            layer = replace(layer_, stored=tuple(map(_real, layer_.stored)))
+            layer = replace(original, stored=tuple(map(_real, original.stored)))
         inputs = tuple(moved.get(name, name) for name in layer.inputs)
         layers.append(replace(layer, inputs=inputs))
     network = _without_unread(Network(name=model.network.name, layers=tuple(layers)))
@@ -224,7 +226,7 @@ def goes_by_table(layer: Layer) -> bool:
         return False
     is_activation = isinstance(operator, op.Activation)
     is_unusual = not is_activation and operator.elementwise_function not in FUNCTIONS_OF_PAIRS
-    return is_unusual or any(not operator_.is_limit for operator_ in layer.epilogue)
+    return is_unusual or any(not function.is_limit for function in layer.epilogue)
 
 
 def _is_made_real(network: Network, layer: Layer) -> bool:

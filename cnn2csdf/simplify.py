@@ -315,8 +315,8 @@ def _folded_arrays(before: Layer, layer: Layer, role: str) -> tuple[Stored, ...]
     """Shared with another layer only where that folds the same arrays."""
     roles = (role, "bias") if before.stored_as("bias").name else (role,)
     behind = layer.operator.trained((before.shape,))
-    names = [before.stored_as(role_).name for role_ in roles]
-    names += [layer.stored_as(role_).name for role_ in behind]
+    names = [before.stored_as(trained_role).name for trained_role in roles]
+    names += [layer.stored_as(trained_role).name for trained_role in behind]
     joined = None if None in names else " ".join(map(repr, names))
     element = before.stored_as(role).element
     return tuple(
@@ -340,7 +340,7 @@ def _without(model: Model, dropped: Mapping[str, str], weights: Weights | None =
         instead = dropped.get(layer.name, layer.name)
         place[layer.name] = place.get(instead, instead)
     left = tuple(
-        replace(layer, inputs=tuple(place[input_] for input_ in layer.inputs))
+        replace(layer, inputs=tuple(place[name] for name in layer.inputs))
         for layer in model.network.layers
         if layer.name not in dropped
     )

@@ -129,7 +129,7 @@ class TokenRewriter:
         name, weights, stored: instead of those of the layer of the file.
         is_move: the new layer only moves a result, so it has no epilogue and no weights.
         """
-        shapes = [self.layers[input_].shape for input_ in inputs]
+        shapes = [self.layers[source].shape for source in inputs]
         new_layer = replace(
             layer,
             name=name or layer.name,
@@ -155,7 +155,7 @@ class TokenRewriter:
 
     def put_unchanged(self, layer: Layer) -> None:
         """Add a layer in the dims of the file."""
-        self.put(layer, layer.operator, [self.in_file_dims(input_) for input_ in layer.inputs])
+        self.put(layer, layer.operator, [self.in_file_dims(source) for source in layer.inputs])
         dims = layer.shape.dims
         if layer.shape.is_map:
             self.mapped[layer.name] = MappedTensor(layer.name, identity_map(dims))

@@ -250,9 +250,9 @@ class AttentionProduct(Operator):
         return replace(self, groups=1)
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
-        if len(inputs) != 2 or not all(input_.is_map for input_ in inputs):
+        if len(inputs) != 2 or not all(shape.is_map for shape in inputs):
             raise InvalidNetwork(f"{self.in_words()} of {len(inputs)} tensors, or of no maps")
-        left, right = (self._width(input_) for input_ in inputs)
+        left, right = (self._width(shape) for shape in inputs)
         keys, rest = divmod(inputs[1].rows, self.groups)
         meets = left == right if self.gives == "scores" else inputs[0].channels == keys
         columns = inputs[0].width == self.heads or self.gives == "scores"
@@ -290,7 +290,7 @@ class AttentionProduct(Operator):
     ) -> Array:
         """Products of both, group by group and head by head."""
         left, right = (self._by_heads(tensor) for tensor in tensors)
-        tokens, keys = (input_.shape.rows // self.groups for input_ in part.inputs)
+        tokens, keys = (reader.shape.rows // self.groups for reader in part.inputs)
         products, first = [], part.begin // tokens
         for group in range(first, (part.end - 1) // tokens + 1):
             begin, end = max(group * tokens, part.begin), min((group + 1) * tokens, part.end)

@@ -76,7 +76,7 @@ class Recurrence(Operator):
         if not shape.is_map:
             raise InvalidNetwork(f"a recurrence needs frames x sequences x elements, found {shape}")
         state = (self.directions, shape.dims[1], self.units)
-        if [input_.dims for input_ in inputs[1:]] != [state] * len(self.given):
+        if [state_shape.dims for state_shape in inputs[1:]] != [state] * len(self.given):
             raise InvalidNetwork(f"a recurrence with states of {inputs[1:]}, expected {state}")
         return (shape.dims[0], *state) if self.gives == "all" else state
 

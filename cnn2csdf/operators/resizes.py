@@ -169,12 +169,14 @@ class Resize(Operator):
     coordinates: how an output place is found in the input: "asymmetric", "half pixel",
     "pytorch half pixel", "align corners"; or, for "nearest", "asymmetric by ratio", "half pixel by
     ratio" or "align corners by ratio", as TensorFlow Lite rounds them.
-    rounding, for "nearest": "floor", "ceil", "prefer floor", "prefer ceil" or "ceil where smaller"
-    (floor where larger); for "linear" integers: "in 1024ths" or "single precision" shares, as
-    TensorFlow Lite computes those of int8 and of uint8. scales: vertical and horizontal, where they
-    are not just the output size over the input size; floats, since single precision is what finds the
-    nearest place. cubic: the coefficient of cubic interpolation; skips_outside: whether places beyond
-    the ends weigh nothing in it.
+    rounding: for "nearest", how a coordinate is rounded: "floor", "ceil", "ceil where smaller" (floor
+    where the output is larger), or to the nearest with ties up ("half up", "prefer ceil") or down
+    ("prefer floor"); for the latter two a coordinate within TIE of a half is a tie. For "linear"
+    integers, the arithmetic of the shares: "in 1024ths" (int8) or "single precision" (uint8), as
+    TensorFlow Lite computes them.
+    scales: vertical and horizontal, where they differ from the output size over the input size;
+    floats, since the nearest position is found in single precision. cubic: the coefficient of cubic
+    interpolation; skips_outside: whether positions beyond the ends have weight 0 in it.
     """
 
     by_pixels = True
@@ -289,7 +291,7 @@ class Resize(Operator):
         return lambda row: (int(first[row]), int(last[row]) + 1)
 
     def computed(self, part: OutputRows) -> Array:
-        """Return the rows of the part: rows mixed of two or four, then columns likewise."""
+        """Return the rows of the part: interpolated along rows, then along columns."""
         down, across = self.axes(part.inputs[0].shape)
         rows, columns = np.arange(part.begin, part.end), np.arange(self.size[1])
         result: Array
@@ -329,7 +331,7 @@ Places = NDArray[np.int64]
 Reals = NDArray[np.float32]
 
 HALF = np.float32(0.5)
-TIE = np.float32(1e-6)  # how far from a half a coordinate still counts as one
+TIE = np.float32(1e-6)  # a coordinate closer than this to a half is a tie
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,19 +354,20 @@ class ResizedAxis:
         return clipped
 
     def neighbours(self, places: Places) -> tuple[Places, Places, Reals]:
-        """Return the input places before and behind output places, and how far from the first.
+        """Return the input positions before and after output positions, and the distance to the first.
 
-        Clipped to the first and the last place.
+        Positions are clipped to the first and the last of the input.
         """
-        above, below = self._exact(places)
-        above = np.clip(above, 0, (self.length - 1) * below)
-        before, behind = above // below, -(-above // below)
-        return before, behind, ((above - before * below) / below).astype(np.float32)
+        numerators, denominator = self._exact(places)
+        numerators = np.clip(numerators, 0, (self.length - 1) * denominator)
+        before, after = numerators // denominator, -(-numerators // denominator)
+        shares = (numerators - before * denominator) / denominator
+        return before, after, shares.astype(np.float32)
 
     def single_neighbours(self, places: Places) -> tuple[Places, Places, Reals]:
-        """Return the input places before and after, and how far from the first.
+        """Return the input positions before and after, and the distance to the first.
 
-        In single precision, as TensorFlow Lite computes them.
+        Distances are in single precision, as TensorFlow Lite computes them.
         """
         step = np.float32(self.length) / np.float32(self.size)
         if self.coordinates == "align corners" and self.size > 1:
@@ -376,7 +379,7 @@ class ResizedAxis:
         return np.minimum(before, self.length - 1), after, real_places - before.astype(np.float32)
 
     def binary_neighbours(self, places: Places) -> tuple[Places, Places, Places]:
-        """Return the input places before and behind, and how far from the first in 1024ths.
+        """Return the input positions before and after, and the distance to the first in 1024ths.
 
         The step from place to place is rounded to 1024ths, as TensorFlow Lite Micro rounds it.
         """
@@ -388,9 +391,9 @@ class ResizedAxis:
         if self.coordinates == "half pixel":
             scaled_places = scaled_places + step // 2 - 2**9
         before = np.maximum(scaled_places // 2**10, 0)
-        behind = np.clip(-(-scaled_places // 2**10), 0, self.length - 1)
+        after = np.clip(-(-scaled_places // 2**10), 0, self.length - 1)
         before = np.minimum(before, self.length - 1)
-        return before, behind, scaled_places - 2**10 * before
+        return before, after, scaled_places - 2**10 * before
 
     def cubic_neighbours(
         self, places: Places, coefficient: float, *, skips_outside: bool
@@ -401,9 +404,9 @@ class ResizedAxis:
         Source: Keys, Cubic Convolution Interpolation for Digital Image Processing, IEEE Trans.
         ASSP 29(6), 1981, equation 8.
         """
-        above, below = self._exact(places)
-        first = above // below
-        beyond = ((above - first * below) / below)[:, None]
+        numerators, denominator = self._exact(places)
+        first = numerators // denominator
+        beyond = ((numerators - first * denominator) / denominator)[:, None]
         taps = np.arange(-1, 3)
         weights = _cubic(np.abs(beyond - taps), coefficient)
         around = first[:, None] + taps
@@ -422,7 +425,8 @@ class ResizedAxis:
                 return places * np.float32(0)
             case "half pixel" | "pytorch half pixel":
                 return (places + HALF) / scale - HALF
-            case "asymmetric by ratio":  # this and the next two as TensorFlow Lite
+            # The three coordinates "by ratio" are rounded as TensorFlow Lite rounds them.
+            case "asymmetric by ratio":
                 return places * (np.float32(self.length) / np.float32(self.size))
             case "half pixel by ratio":
                 return (places + HALF) * (np.float32(self.length) / np.float32(self.size))
@@ -463,7 +467,7 @@ class ResizedAxis:
 
 
 def _cubic(distance: NDArray[np.float64], a: float) -> NDArray[np.float64]:
-    """The weight of a place that far away."""
+    """The weight of an input position at this distance."""
     near = ((a + 2) * distance - (a + 3)) * distance * distance + 1
     far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
     return np.where(distance <= 1, near, np.where(distance < 2, far, 0.0))

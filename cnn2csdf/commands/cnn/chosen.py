@@ -109,10 +109,10 @@ def _paired_names(network: Network, pairs: Sequence[tuple[str, str]]) -> list[tu
             pairs_matched.append((state_input, taken))
             continue
         pattern = re.compile(f"{re.escape(before)}(.*){re.escape(behind)}")
-        matches = [pattern.fullmatch(input_.name) for input_ in network.inputs]
+        matches = [pattern.fullmatch(layer.name) for layer in network.inputs]
         names_matched = [(match[0], taken.replace("*", match[1], 1)) for match in matches if match]
         if not names_matched:
-            listed = ", ".join(repr(input_.name) for input_ in network.inputs)
+            listed = ", ".join(repr(layer.name) for layer in network.inputs)
             raise InvalidNetwork(f"state {state_input!r}: no input has such a name, only {listed}")
         pairs_matched += names_matched
     return pairs_matched

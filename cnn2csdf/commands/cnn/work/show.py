@@ -112,7 +112,7 @@ def _as_json(
     parameters = sum(array.elements for array in stored_arrays(network))
     return {
         "network": network.name,
-        "inputs": [stored_as(input_).to_json() for input_ in network.inputs],
+        "inputs": [stored_as(layer).to_json() for layer in network.inputs],
         "outputs": [stored_as(output).to_json() for output in network.outputs],
         "layers": rows,
         "parameters": parameters,
