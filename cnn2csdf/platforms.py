@@ -245,7 +245,7 @@ def _flash(mebibytes: int, rate: Fraction, *, has_dma: bool = True) -> BoardMemo
 
 
 def _board(megahertz: int, macs: int, *memories: BoardMemory) -> Platform:
-    """A board whose core does so many multiply-accumulates a cycle, and moves 4 bytes a cycle."""
+    """A board whose core does `macs` multiply-accumulates a cycle, and moves 4 bytes a cycle."""
     hertz = megahertz * 10**6
     return Platform(
         operations_per_second=Fraction(2 * macs * hertz),

@@ -332,8 +332,8 @@ def _single(array: np.ndarray) -> Array:
 def _without(model: Model, dropped: Mapping[str, str], weights: Weights | None = None) -> Model:
     """The model without some layers; their readers read other layers instead.
 
-    dropped: layer: the one to read in its place, which may be dropped as well. weights: to be used
-    instead of the model's own.
+    dropped: for a dropped layer, the layer to read in its place, which may be dropped too. weights:
+    replace those of the model.
     """
     place: dict[str, str] = {}
     for layer in model.network.layers:

@@ -21,9 +21,9 @@ EXPANSION_LIMIT = 2_000_000  # most firings that are written out as actors
 def hsdf(graph: Graph) -> Graph:
     """Return the graph with one actor for each firing of an iteration, and all rates one.
 
-    Actor `a` becomes `a#0`, `a#1`, ...; capacities become channels first. The period is the same.
-    Where the phases of an actor may overlap, each firing is preceded by `a#i.start`, an actor without
-    duration that keeps the starts in order.
+    Actor `a` becomes `a#0`, `a#1`, ...; capacities become channels first. The expansion preserves
+    the period. Where the phases of an actor may overlap, each firing is preceded by `a#i.start`, an
+    actor without duration that keeps the starts in order.
     Raises InconsistentGraph; CsdfError beyond two million firings.
     Source: Lee, Messerschmitt, IEEE Trans. Computers C-36(1), 1987; for CSDF Bilsen et al. 1996.
     """
@@ -170,7 +170,7 @@ def merge_parallel_channels(graph: Graph) -> Graph:
     """Return the graph without channels that another one always makes superfluous.
 
     Of unbounded channels with the same ends and proportional rates only the one with the fewest
-    tokens, in proportion, can ever delay a firing. The behaviour of all actors is the same.
+    tokens, in proportion, can ever delay a firing. The start times of all actors are preserved.
     """
     tightest: dict[tuple[object, ...], tuple[int, str]] = {}
     for channel in graph.channels:

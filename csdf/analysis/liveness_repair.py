@@ -45,7 +45,7 @@ def added_tokens(
 class WaitingPath:
     """The path from the first unfinished actor to the actors that it waits for, up to a repetition.
 
-    The path is kept between searches, up to its first actor that no longer waits for the same.
+    The path is kept between searches, up to its first actor that no longer waits for the same actor.
     """
 
     def __init__(self, run: IterationRun) -> None:

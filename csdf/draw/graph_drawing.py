@@ -349,9 +349,10 @@ SWEEPS = 8  # over all layers, in each direction
 MOST_BENDS = 6000  # places where edges pass a layer; beyond them edges are drawn straight
 LONGEST_LINE = 6  # layers that are never folded
 BEND_HEIGHT = 0.35  # rows between edges that pass a layer
-LINE_GAP = 1.2  # rows between two lines, and
-LANE = 0.12  # more for each edge that leads from one to the next,
-MOST_LANES = 10  # up to so many
+# Rows between two lines: LINE_GAP, and LANE for each of at most MOST_LANES edges between them.
+LINE_GAP = 1.2
+LANE = 0.12
+MOST_LANES = 10
 LINE_BELOW = 0.5  # rows from the last actors of a line to its first lane
 SIDE = 0.36  # columns from the outermost actors to the first edge beside them,
 SIDE_WIDTH = 0.07  # and to the last

@@ -22,7 +22,7 @@ MODULI = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12)  # by whose remainders a formula ma
 # Degrees of numerator and denominator, simple ones first. With more of them most sequences of some
 # dozens of numbers would have a formula, of as many coefficients as there are numbers.
 DEGREES = ((0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (1, 1), (2, 1))
-SHARE = 2  # a formula has at most one coefficient or end for every so many values
+SHARE = 2  # values per coefficient or end of a formula, at least
 Polynomial = tuple[Fraction, ...]  # coefficients, that of the constant first
 
 
@@ -136,8 +136,8 @@ def piecewise(
 ) -> Formula | None:
     """Return the simplest piecewise rational function through all values that are known.
 
-    Simple is what has few coefficients and ends; None where that is more than half of the values, so
-    that a list would say it as well. numbers: in equal steps.
+    The simplest formula has the fewest coefficients and ends; None if these are more than half of the
+    values, since a list is as short. numbers: in equal steps.
     """
     best: list[FormulaPiece] | None = None
     most = sum(value is not None for value in values) // SHARE

@@ -64,9 +64,9 @@ def parse_sdf3(
     """Return the graph of an SDF3 text of the type sdf or csdf.
 
     Rational times are scaled to integers; the graph's time unit says by how much. Where several
-    processors are the default of an actor the last one counts, as in SDF3, and SuspiciousFile is
-    issued as a warning; likewise where a list of phases is shorter than others of its actor, and
-    repeats. Actor.processors is empty where there is no choice.
+    processors are the default of an actor the last one counts, as in SDF3; where a list of phases is
+    shorter than other lists of its actor, it repeats. Both issue SuspiciousFile as a warning.
+    Actor.processors is empty where there is no choice.
     assume_zero_times: an actor without an execution time takes no time, instead of an error.
     buffer_sizes: None takes the capacities and release rates that csdf.io.sdf3.writer has written in
     <storage>; True also takes the sz of <bufferSize> as a capacity; False reads as SDF3 does, where no
