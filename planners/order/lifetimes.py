@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from csdf.arguments import public
 from csdf.names import free_name
-from planners.arena.problem import Buffer, Problem
+from planners.arena.problem import Buffer, Pair, Problem
 from planners.order.problem import OrderProblem
 
 
@@ -21,19 +21,8 @@ def tensor_lifetimes(graph: OrderProblem, order: Sequence[str]) -> Problem:
     steps = {step.name: step for step in graph.steps}
     end = max(1, len(order))
     starts = {tensor: place[step.name] for step in graph.steps for tensor in step.writes}
-    last_read: dict[str, int] = {}
-    for name in order:
-        last_read |= dict.fromkeys(steps[name].reads, place[name])
+    last_read = _last_reads(graph, order)
     kept = {*graph.outputs, *(tensor for tensor in graph.inputs if tensor not in last_read)}
-    pairs = []
-    for name in order:
-        dying = [
-            tensor
-            for tensor in steps[name].overwrites
-            if last_read[tensor] == place[name] and tensor not in kept
-        ]
-        if dying:
-            pairs.append((steps[name].writes[0], dying[0]))
     buffers = [
         Buffer(
             name=tensor,
@@ -54,4 +43,29 @@ def tensor_lifetimes(graph: OrderProblem, order: Sequence[str]) -> Problem:
                     end=place[name] + 1,
                 )
             )
-    return Problem(name=graph.name, buffers=tuple(buffers), in_place=tuple(pairs))
+    pairs = tuple(choices[0] for choices in pairs_in_place(graph, order))
+    return Problem(name=graph.name, buffers=tuple(buffers), in_place=pairs)
+
+
+def pairs_in_place(graph: OrderProblem, order: Sequence[str]) -> list[list[Pair]]:
+    """Return for each step in place the pairs of its result and a tensor that may lie below it.
+
+    Such a tensor is one that the step may overwrite, and that no later step reads.
+    """
+    steps = {step.name: step for step in graph.steps}
+    last_read = _last_reads(graph, order)
+    rows = [
+        [
+            (steps[name].writes[0], tensor)
+            for tensor in steps[name].overwrites
+            if last_read[tensor] == place and tensor not in graph.outputs
+        ]
+        for place, name in enumerate(order)
+    ]
+    return [row for row in rows if row]
+
+
+def _last_reads(graph: OrderProblem, order: Sequence[str]) -> dict[str, int]:
+    """Return the place in the order of the last step that reads each tensor."""
+    steps = {step.name: step for step in graph.steps}
+    return {tensor: place for place, name in enumerate(order) for tensor in steps[name].reads}

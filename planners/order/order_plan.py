@@ -18,6 +18,7 @@ class OrderWhy(Why):
     NO_STEP = "there is no step"
     TIMED = "the search of all orders within the positions came to its end"
     SELECTED = "the search of all alternatives came to its end"
+    PRICE = "no order takes fewer than {bound} bytes; not all were searched for a lower price"
     STATES = "no more states are stored; no order takes fewer than {bound} bytes"
     ENDED = "{end}; no order takes fewer than {bound} bytes"
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, islice, product
 from typing import Any, NamedTuple
 
 from csdf.arguments import public
+from csdf.errors import InvalidGraph
 from csdf.status import Reason, Status, Why, because
 from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
 from planners.arena.allocation import plan_arena
 from planners.arena.problem import MemoryPlan, Pair, Problem
-from planners.order.lifetimes import tensor_lifetimes
+from planners.order.lifetimes import pairs_in_place, tensor_lifetimes
 from planners.order.order_plan import OrderPlan
-from planners.order.problem import OrderProblem, ReusePrice
+from planners.order.problem import OrderProblem, ReusePrice, peak_of
 from planners.order.search import EFFORT, plan_order, simple_orders
 from planners.order.timed import MICROSECONDS, DownSets, in_windows, windows_of
 
@@ -23,6 +24,7 @@ MOST_ARENAS = 400
 # Orders that are enumerated. Where a graph has more, the answer has the lower bound of live bytes.
 MOST_ORDERS = 5000
 MOST_STEPS = 40
+MOST_IN_PLACE = 64  # choices in an order of the tensors that steps overwrite
 EFFORT_OF_AN_ARENA = 0.5  # processor seconds, counted as work
 
 
@@ -31,6 +33,8 @@ class ReuseWhy(Why):
 
     BOUND = "no order takes fewer than {bound} bytes"
     EXHAUSTED = "the search of all orders and pairs came to its end"
+    PRICE = "no order takes fewer than {bound} bytes; not all were searched for a lower price"
+    OTHER = "chosen for its arena; no order takes fewer than {bound} bytes"
     NOT_ALL = "not all orders and pairs were searched; no order takes fewer than {bound} bytes"
     ENDED = "{end}; no order takes fewer than {bound} bytes"
 
@@ -74,8 +78,12 @@ def plan_reuse(
     is paid, such as that of a synchronisation. The alternatives of steps are those of the least peak.
     All orders are searched where they are few; else the order of least peak, and simple ones.
     budget: a stop, seconds, or a text such as "60s"; by default 20 seconds of effort.
-    Raises InvalidGraph as plan_order does.
+    Raises InvalidGraph as plan_order does, and for a price limit below 0.
     """
+    if price_limit is not None and price_limit < 0:
+        raise InvalidGraph(
+            f"graph {graph.name!r}: a price limit of {price_limit}; expected at least 0"
+        )
     stop = Stop(effort=EFFORT) if budget is None else stop_of(budget)
     free = plan_order(graph, price_limit=price_limit, budget=stop.part(share=0.5))
     search = _ReuseSearch(free, None if price_limit is None else price_limit - free.price)
@@ -87,14 +95,17 @@ def plan_reuse(
     best = search.best or search.without_reuse()
     bound = free.lower_bound
     status, reason = Status.OPTIMAL, because(ReuseWhy.BOUND, bound=bound)
-    if best.value[0] > bound and search.is_complete and end is None and not free.alternatives:
+    is_all = search.is_complete and end is None
+    if best.value[0] > bound and is_all and not free.alternatives:
         bound, reason = best.value[0], because(ReuseWhy.EXHAUSTED)
     elif best.value[0] > bound:
         status, reason = Status.FEASIBLE, because(ReuseWhy.NOT_ALL, bound=bound)
         if end is not None:
             reason = because(ReuseWhy.ENDED, end=end, bound=bound)
+    elif not _is_of_least_price(free, best, is_all=is_all):
+        status, reason = Status.FEASIBLE, because(ReuseWhy.PRICE, bound=bound)
     return PricedOrder(
-        order=replace(free, order=best.order),
+        order=_in_order(free, best.order),
         problem=best.problem,
         arena=best.arena,
         paid=best.paid,
@@ -103,6 +114,22 @@ def plan_reuse(
         status=status,
         reason=reason,
     )
+
+
+def _is_of_least_price(free: OrderPlan, best: _Candidate, *, is_all: bool) -> bool:
+    """Whether no arena of as few bytes has a lower price. is_all: no order and pair is left."""
+    if free.alternatives:
+        return not best.value[1] and free.status == Status.OPTIMAL
+    return is_all or not best.value[1]
+
+
+def _in_order(free: OrderPlan, order: tuple[str, ...]) -> OrderPlan:
+    """Return the plan with this order and its peak, which may be above the least one."""
+    peak = peak_of(free.problem, order)
+    if peak == free.peak:
+        return replace(free, order=order)
+    reason = because(ReuseWhy.OTHER, bound=free.lower_bound)
+    return replace(free, order=order, peak=peak, status=Status.FEASIBLE, reason=reason)
 
 
 class _Candidate(NamedTuple):
@@ -121,6 +148,7 @@ class _ReuseSearch:
     def __init__(self, free: OrderPlan, limit: int | None) -> None:
         self._free, self._graph, self._limit = free, free.problem, limit
         self._prices = [pair for pair in self._graph.reuse_prices if pair.price]
+        # Live tensors and pairs in place are all that an arena depends on.
         self._seen: set[tuple[frozenset[Pair], tuple[Pair, ...]]] = set()
         self.best: _Candidate | None = None
         self.is_complete = True
@@ -167,12 +195,18 @@ class _ReuseSearch:
         ]
 
     def _search(self, order: tuple[str, ...], stop: Stop) -> None:
-        """Branch and bound over pairs in an order: a pair that shares bytes is kept apart, or paid."""
+        """Search an order with each choice of the tensors that steps overwrite."""
         problem = tensor_lifetimes(self._graph, order)
-        key = _conflicts(problem)
-        if key in self._seen:
-            return
-        self._seen.add(key)
+        live_together = _live_together(problem)
+        choices = product(*pairs_in_place(self._graph, order))
+        for in_place in islice(choices, MOST_IN_PLACE):
+            if (live_together, in_place) not in self._seen:
+                self._seen.add((live_together, in_place))
+                self._search_pairs(order, replace(problem, in_place=in_place), stop)
+        self.is_complete &= next(choices, None) is None
+
+    def _search_pairs(self, order: tuple[str, ...], problem: Problem, stop: Stop) -> None:
+        """Branch and bound over pairs in an order: a pair that shares bytes is kept apart, or paid."""
         pairs = self._reusable(problem)
         arenas: dict[frozenset[ReusePrice], MemoryPlan] = {}
         waiting: list[tuple[frozenset[ReusePrice], frozenset[ReusePrice]]] = [
@@ -194,7 +228,7 @@ class _ReuseSearch:
                 continue
             shared = [pair for pair in pairs if pair not in apart and _share(arena, pair)]
             price = sum(pair.price for pair in shared)
-            self._offer(order, arena, shared, price)
+            self._offer(order, problem, arena, shared, price)
             undecided = [pair for pair in shared if pair not in paid]
             if not undecided:
                 self.is_complete &= arena.status == Status.OPTIMAL
@@ -205,13 +239,17 @@ class _ReuseSearch:
             waiting.append((apart | {pair}, paid))
 
     def _offer(
-        self, order: tuple[str, ...], arena: MemoryPlan, shared: list[ReusePrice], price: int
+        self,
+        order: tuple[str, ...],
+        problem: Problem,
+        arena: MemoryPlan,
+        shared: list[ReusePrice],
+        price: int,
     ) -> None:
         if self._limit is not None and price > self._limit:
             return
         value = arena.peak, price
         if self.best is None or value < self.best.value:
-            problem = tensor_lifetimes(self._graph, order)
             unpaid = [pair for pair in self._reusable(problem) if pair not in shared]
             problem = _apart(problem, unpaid)
             self.best = _Candidate(
@@ -239,23 +277,20 @@ class _ReuseSearch:
         yield from following(0, sets.live_at_start, [])
 
 
-def _conflicts(problem: Problem) -> tuple[frozenset[Pair], tuple[Pair, ...]]:
-    """Return what an arena depends on: the pairs that are live together, and those in place."""
+def _live_together(problem: Problem) -> frozenset[Pair]:
+    """Return the pairs of buffers that are live at a common time."""
     pairs = combinations((buffer for buffer in problem.buffers if buffer.takes_bytes), 2)
-    return (
-        frozenset(
-            (first.name, second.name)
-            for first, second in pairs
-            if first.start < second.end and second.start < first.end
-        ),
-        problem.in_place,
+    return frozenset(
+        (first.name, second.name)
+        for first, second in pairs
+        if first.start < second.end and second.start < first.end
     )
 
 
 def _apart(problem: Problem, pairs: Collection[ReusePrice]) -> Problem:
     """Return the problem in which these pairs share no byte."""
     names = {frozenset(pair[:2]) for pair in pairs}
-    live_together = {frozenset(pair) for pair in _conflicts(problem)[0]}
+    live_together = set(map(frozenset, _live_together(problem)))
     return replace(
         problem,
         conflicts=tuple(

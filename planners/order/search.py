@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from csdf.arguments import public
-from csdf.errors import InternalError, InvalidGraph
+from csdf.errors import GaveUp, InternalError, InvalidGraph
 from csdf.status import Reason, Status, because
 from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
 from planners.order.bounded import (
@@ -60,7 +60,8 @@ def plan_order(
     Steps at positions are searched by planners.order.timed; alternatives of steps by
     planners.order.selections, with the lowest price among those of least peak, at most `price_limit`.
 
-    Raises InvalidGraph if no order keeps the positions, or no selection the price limit.
+    Raises InvalidGraph if no order keeps the positions, or no selection the price limit; GaveUp if the
+    search ends before a selection is tried.
 
     Sources: Ahn et al., Ordering chaos: memory-aware scheduling of irregularly wired neural networks
     for edge devices, MLSys 2020 (dynamic programming over down-sets); Liu, SIAM J. Algebraic Discrete
@@ -128,11 +129,15 @@ def _with_alternatives(problem: OrderProblem, price_limit: int | None, stop: Sto
         end = reason_of(error)
     best = search.best
     if best is None:
+        if end is not None:
+            raise GaveUp(end)
         raise InvalidGraph(
             f"graph {problem.name!r}: no order of any alternatives has each step within its positions"
         )
     bound = search.lower_bound
     reason = because(OrderWhy.SELECTED)
+    if not search.is_complete:
+        reason = because(OrderWhy.PRICE, bound=bound)
     if bound < best.peak:
         reason = because(OrderWhy.STATES, bound=bound)
         if end is not None:
@@ -145,7 +150,7 @@ def _with_alternatives(problem: OrderProblem, price_limit: int | None, stop: Sto
         peak=best.peak,
         lower_bound=bound,
         file_peak=search.file_peak,
-        status=Status.OPTIMAL if bound >= best.peak else Status.FEASIBLE,
+        status=Status.OPTIMAL if search.is_complete else Status.FEASIBLE,
         reason=reason,
         alternatives=dict(zip(names, best.selection, strict=True)),
         price=best.price,

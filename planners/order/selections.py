@@ -60,9 +60,11 @@ class SelectionSearch:
         self._limit = price_limit
         self._steps = [step for step in problem.steps if step.alternatives]
         self._waiting: list[_Part] = []
-        self._unproved: list[int] = []
+        self._unproved: list[tuple[int, int]] = []  # bounds and prices of single selections
         self._parts = 0
         self._end: Reason | None = None  # of the search of the last part
+        # Bound and price of the part that is being split; Ctrl-C may end the search at any line.
+        self._split: tuple[tuple[int, int], ...] = ()
         self.best: SelectedOrder | None = None
         least = sum(min(option.price for option in step.alternatives) for step in self._steps)
         if price_limit is not None and least > price_limit:
@@ -74,20 +76,33 @@ class SelectionSearch:
     @property
     def lower_bound(self) -> int:
         """Bytes that no selection is below."""
-        bounds = [*self._unproved, *(part.bound for part in self._waiting)]
+        bounds = [bound for bound, _ in self._remaining()]
         return min(bounds if self.best is None else [*bounds, self.best.peak])
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing that remains can contain a selection of a lower peak, or of a lower price."""
+        return self.best is not None and all(pair >= self.best[:2] for pair in self._remaining())
+
+    def _remaining(self) -> list[tuple[int, int]]:
+        """Bytes and price that no selection is below which was not searched to its end."""
+        return [*self._unproved, *self._split, *(part[:2] for part in self._waiting)]
 
     def run(self, stop: Stop) -> None:
         """Split parts until none can contain a better selection."""
+        self._split = ((0, 0),)  # all selections
         self._enter(tuple(tuple(range(len(step.alternatives))) for step in self._steps), 0)
+        self._split = ()
         while self._waiting:
             part = self._waiting[0]
             if self.best is not None and part.bound > self.best.peak:
                 return
             stop.end_whole(self._end)
             stop.look(Progress(lower_bound=part.bound))
+            self._split = (part[:2],)
             heappop(self._waiting)
             if self.best is not None and part[:2] >= self.best[:2]:
+                self._split = ()
                 continue
             place = max(
                 (place for place, numbers in enumerate(part.allowed) if len(numbers) > 1),
@@ -96,6 +111,7 @@ class SelectionSearch:
             for number in part.allowed[place]:
                 allowed = (*part.allowed[:place], (number,), *part.allowed[place + 1 :])
                 self._enter(allowed, part.bound)
+            self._split = ()
 
     def _enter(self, allowed: Allowed, bound: int) -> None:
         """Bound a part, offer selections of it, and store it where it can contain a better one."""
@@ -111,9 +127,9 @@ class SelectionSearch:
         bound = max(bound, plan.lower_bound)
         if all(len(numbers) == 1 for numbers in allowed):
             selection = tuple(number for (number,) in allowed)
-            self._offer(SelectedOrder(plan.peak, price, plan.order, selection))
             if plan.gap:
-                self._unproved.append(bound)
+                self._unproved.append((bound, price))
+            self._offer(SelectedOrder(plan.peak, price, plan.order, selection))
             return
         for selection in self._simple(allowed):
             self._offer_order(plan.order, selection)

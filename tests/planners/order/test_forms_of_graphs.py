@@ -1,18 +1,22 @@
 """Orders of graphs with scratch, positions and alternatives, against all orders and selections."""
 
+import random
 from dataclasses import replace
+from itertools import combinations, pairwise
 
 import pytest
 
-from csdf.errors import InvalidGraph
+from csdf.errors import GaveUp, InvalidGraph
 from csdf.status import Status
 from csdf.time_limit import Stop
 from planners.arena.allocation import plan_arena
 from planners.arena.checker import check_plan
 from planners.order.lifetimes import tensor_lifetimes
+from planners.order.order_plan import OrderWhy
 from planners.order.problem import OrderProblem, ReusePrice, Step, StepAlternative, peak_of
-from planners.order.reuse import plan_reuse
+from planners.order.reuse import ReuseWhy, plan_reuse
 from planners.order.search import plan_order
+from planners.order.selections import SelectionSearch
 from tests.planners.order.graphs import (
     least_arena_and_price,
     least_peak,
@@ -203,3 +207,134 @@ def test_a_search_without_effort_answers_for_each_form():
         plan = plan_order(with_alternatives(form(3), 3), budget=Stop(steps=0))
         assert plan.status in (Status.FEASIBLE, Status.OPTIMAL)
         assert plan.lower_bound <= plan.peak == peak_of(plan.problem, plan.order)
+
+
+def test_a_step_overwrites_the_tensor_that_costs_nothing():
+    steps = (
+        Step(name="A", reads=("i",), writes=("a",)),
+        Step(name="B", reads=("i",), writes=("b",)),
+        Step(name="C", reads=("a", "b"), writes=("c",), overwrites=("a", "b")),
+    )
+    problem = OrderProblem(
+        name="sum",
+        sizes={"i": 1, "a": 10, "b": 10, "c": 10},
+        steps=steps,
+        outputs=("c",),
+        reuse_prices=(ReusePrice("a", "c", 5),),
+    )
+    for limit in (None, 0):
+        plan = plan_reuse(problem, price_limit=limit)
+        assert (plan.arena.peak, plan.price, plan.status) == (21, 0, Status.OPTIMAL)
+        assert plan.arena.offsets["b"] == plan.arena.offsets["c"]
+
+
+def test_an_order_chosen_for_its_arena_has_its_own_peak():
+    rows = [("i", "a", 0), ("i", "b", 0), ("a", "c", 0), ("c", "d", 0), ("a", "e", 3)]
+    prices = (ReusePrice("i", "b", 1), ReusePrice("i", "d", 3), ReusePrice("a", "d", 1))
+    problem = OrderProblem(
+        name="arena first",
+        sizes={"i": 4, "a": 8, "b": 4, "c": 2, "d": 8, "e": 3},
+        steps=tuple(
+            Step(name=f"to {result}", reads=(read,), writes=(result,), scratch=scratch)
+            for read, result, scratch in rows
+        ),
+        outputs=("e",),
+        reuse_prices=prices,
+    )
+    plan = plan_reuse(problem, price_limit=0)
+    assert plan.status == Status.OPTIMAL
+    assert plan.order.peak == peak_of(problem, plan.order.order) > plan.order.lower_bound
+    assert plan.order.status == Status.FEASIBLE
+    assert plan.order.reason.has(ReuseWhy.OTHER)
+
+
+def test_a_price_limit_below_nothing_is_refused():
+    with pytest.raises(InvalidGraph, match="a price limit of -1; expected at least 0"):
+        plan_reuse(small_graph_without_pairs(1), price_limit=-1)
+
+
+def chain_at_prices(seed):
+    """Eight steps in a row, the last with a result of 60 bytes, and prices of many pairs."""
+    choose = random.Random(seed)
+    names = ["i", *(f"a{k}" for k in range(7)), "big"]
+    sizes = {name: choose.randrange(5, 15) for name in names} | {"i": 1, "big": 60}
+    pairs = [pair for pair in combinations(names[1:-1], 2) if choose.random() < 0.7]
+    return OrderProblem(
+        name="chain",
+        sizes=sizes,
+        steps=tuple(Step(name=f"to {b}", reads=(a,), writes=(b,)) for a, b in pairwise(names)),
+        outputs=("big",),
+        reuse_prices=tuple(ReusePrice(*pair, choose.randrange(1, 9)) for pair in pairs),
+    )
+
+
+def test_a_price_that_is_not_proved_least_is_not_called_optimal():
+    unproved = 0
+    for seed in range(3):
+        problem = chain_at_prices(seed)
+        full = plan_reuse(problem)
+        plan = plan_reuse(problem, budget=Stop(steps=2))
+        assert full.status == Status.OPTIMAL
+        assert plan.arena.peak == full.arena.peak == plan.lower_bound
+        assert plan.status != Status.OPTIMAL or plan.price == full.price
+        unproved += plan.reason.has(ReuseWhy.PRICE) and plan.price > full.price
+    assert unproved
+
+
+def test_alternatives_that_were_not_all_tried_have_no_least_price():
+    problem = with_alternatives(random_problem(52, 4), 52)
+    full, plan = plan_order(problem), plan_order(problem, budget=Stop(steps=1))
+    assert (plan.peak, full.status) == (full.peak, Status.OPTIMAL)
+    assert plan.price > full.price
+    assert plan.status == Status.FEASIBLE
+    assert plan.reason.has(OrderWhy.PRICE)
+
+
+def test_ctrl_c_while_alternatives_are_split_claims_no_more_than_was_searched(monkeypatch):
+    problem = recomputed_chain()
+    full, enter = plan_order(problem), SelectionSearch._enter
+    ended = 0
+    for count in range(20):
+        parts = iter(range(count))
+
+        def interrupted(search, *arguments, parts=parts):
+            if next(parts, None) is None:
+                raise KeyboardInterrupt
+            enter(search, *arguments)
+
+        monkeypatch.setattr(SelectionSearch, "_enter", interrupted)
+        try:
+            plan = plan_order(problem)
+        except GaveUp:
+            continue
+        ended += plan.status == Status.FEASIBLE
+        assert plan.lower_bound <= full.peak <= plan.peak
+        if plan.status == Status.OPTIMAL:
+            assert (plan.peak, plan.price) == (full.peak, full.price)
+    assert ended
+
+
+def recomputed_chain():
+    """Four steps in a row with three alternatives each."""
+    choose = random.Random(3)
+    names = [f"t{k}" for k in range(5)]
+    steps = tuple(
+        Step(
+            name=f"to {result}",
+            reads=(read,),
+            writes=(result,),
+            alternatives=tuple(
+                StepAlternative(
+                    reads=(read,),
+                    sizes={result: choose.randrange(5, 60)},
+                    scratch=choose.randrange(60),
+                    price=choose.randrange(9),
+                )
+                for _ in range(3)
+            ),
+        )
+        for read, result in pairwise(names)
+    )
+    return OrderProblem(
+        name="chain", sizes=dict.fromkeys(names, 5), steps=steps, outputs=(names[-1],)
+    )
