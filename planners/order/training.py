@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from csdf.arguments import public
 from csdf.errors import InvalidGraph
+from csdf.names import meant
 from planners.order.problem import OrderProblem, Step, StepAlternative
 
 MOST_ALTERNATIVES = 64  # of a backward step
@@ -40,7 +41,8 @@ def training_graph(
     step. most_recomputed: the number of forward steps in a row that a backward step may repeat instead
     of reading an activation; each repeats at its price, by default 1. Repeated steps have one input.
 
-    Raises InvalidGraph where a forward step writes several tensors or has alternatives.
+    Raises InvalidGraph where a forward step writes several tensors or has alternatives, or where
+    `saved` or `prices` name a step or a tensor that the forward graph does not have.
     """
     return _Training(forward, saved or {}, prices or {}, most_recomputed).graph()
 
@@ -61,6 +63,7 @@ class _Training:
                     f"graph {forward.name!r}: step {step.name!r} writes {len(step.writes)} tensors and "
                     f"has {len(step.alternatives)} alternatives; expected one tensor and no alternative"
                 )
+        _require_names(forward, saved, prices)
         self._forward, self._saved, self._prices = forward, saved, prices
         self._most = most_recomputed
         self._writer = {step.writes[0]: step for step in forward.steps}
@@ -71,7 +74,7 @@ class _Training:
         """Return the graph."""
         order = self._forward.named(self._forward.numbered.topological)
         steps = {step.name: step for step in self._forward.steps}
-        outputs = [tensor for tensor in self._forward.outputs if tensor in self._writer]
+        outputs = [t for t in dict.fromkeys(self._forward.outputs) if t in self._writer]
         backward = [self._loss(tensor) for tensor in outputs]
         for name in reversed(order):
             step = steps[name]
@@ -154,6 +157,24 @@ class _Training:
             if step is None or len(step.reads) != 1:
                 return
             price += self._prices.get(step.name, 1)
-            scratch = max(scratch, self._sizes[at] + after)
+            # A result is live while its step runs, and while the next one reads it.
+            scratch = max(scratch, self._sizes[at] + max(step.scratch, after))
             yield _Source(step.reads, scratch, price)
-            after, at = self._sizes[at], step.reads[0]
+            after, at = self._sizes[at] + step.scratch, step.reads[0]
+
+
+def _require_names(
+    forward: OrderProblem, saved: Mapping[str, Sequence[str]], prices: Mapping[str, int]
+) -> None:
+    """Raise InvalidGraph for a step or a tensor that the forward graph does not have."""
+    steps = [step.name for step in forward.steps]
+    named = [("saved", "step", name, steps) for name in saved]
+    named += [("prices", "step", name, steps) for name in prices]
+    tensors = (tensor for row in saved.values() for tensor in row)
+    named += [("saved", "tensor", tensor, list(forward.sizes)) for tensor in tensors]
+    for argument, kind, name, names in named:
+        if name not in names:
+            raise InvalidGraph(
+                f"graph {forward.name!r}: {argument} names {kind} {name!r}, which the graph does not "
+                f"have{meant(name, names) or f'; expected a {kind} of it'}"
+            )

@@ -1,5 +1,7 @@
 """Training graphs, whose peaks are counted by hand or by all orders and alternatives."""
 
+from dataclasses import replace
+
 import pytest
 
 from csdf.errors import InvalidGraph
@@ -66,3 +68,34 @@ def test_a_step_that_writes_several_tensors_is_refused():
     graph = OrderProblem(name="wrong", sizes=sizes, steps=(several,), outputs=())
     with pytest.raises(InvalidGraph, match="expected one tensor and no alternative"):
         training_graph(graph)
+
+
+def test_repeated_steps_need_the_scratch_of_each_of_them():
+    forward = chain(3)
+    steps = [
+        replace(step, scratch=scratch)
+        for step, scratch in zip(forward.steps, (5, 100, 0), strict=True)
+    ]
+    training = training_graph(replace(forward, steps=tuple(steps)), most_recomputed=2)
+    (last,) = (step for step in training.steps if step.name == "f2 backward")
+    # f1 again: its result of 10 and its scratch of 100. f0 and f1 again: the result of f0 too.
+    assert [option.scratch for option in last.alternatives] == [0, 110, 120]
+
+
+def test_an_output_named_twice_has_one_loss():
+    forward = chain(2)
+    twice = training_graph(replace(forward, outputs=forward.outputs * 2))
+    assert twice.steps == training_graph(forward).steps
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"saved": {"convolve": ("x0",)}}, "saved names step 'convolve', which the graph does not"),
+        ({"saved": {"f1": ("y",)}}, "saved names tensor 'y', which the graph does not have"),
+        ({"prices": {"f11": 3}}, "prices names step 'f11', .*did you mean 'f1'"),
+    ],
+)
+def test_names_that_the_forward_graph_does_not_have_are_refused(options, text):
+    with pytest.raises(InvalidGraph, match=text):
+        training_graph(chain(2), **options)
