@@ -44,7 +44,24 @@ def read_graph(
     Raises UnreadableFile.
     """
     content = files.read_bytes(path, most)
-    name = os.fspath(path)
+    return graph_of_content(
+        content,
+        os.fspath(path),
+        assume_zero_times=assume_zero_times,
+        buffer_sizes=buffer_sizes,
+        most=most,
+    )
+
+
+def graph_of_content(
+    content: bytes,
+    name: str,
+    *,
+    assume_zero_times: bool = False,
+    buffer_sizes: bool | None = None,
+    most: int = files.LARGEST_FILE_BYTES,
+) -> Graph:
+    """Return the graph of a file that was read. name: of the file; the options as of `read_graph`."""
     _refuse_graphml(name, content)
     suffix = _format_of(name, content)
     module, function = READERS[suffix]

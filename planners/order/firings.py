@@ -10,6 +10,7 @@ from csdf.analysis.consistency import repetition_vector
 from csdf.arguments import public
 from csdf.errors import CsdfError
 from csdf.model.graph import Channel, Graph, space_channel
+from csdf.names import free_name
 from planners.order.problem import OrderProblem, Step
 
 MOST_FIRINGS = 2000  # of an iteration; a search of 1,000 steps takes 12 s
@@ -25,7 +26,8 @@ def firing_graph(graph: Graph) -> OrderProblem:
     from its start. Tokens of one channel with the same producing, consuming and releasing firing are
     one tensor; a token without a size has 1 byte. Initial tokens are live from the start, and as many
     to the end. The firings of an actor keep their sequence; a channel with a capacity also keeps its
-    producer waiting. An order by file is a flat single appearance schedule, where there is one.
+    producer waiting. Where the file lists actors in topological order, an order by file is a flat
+    single appearance schedule, if there is one.
 
     Raises InconsistentGraph, InvalidGraph for a deadlock, CsdfError for more than 2,000 firings.
     """
@@ -52,7 +54,7 @@ def firing_graph(graph: Graph) -> OrderProblem:
     for channel, size in _channels(graph):
         counts = _tokens(channel, repetitions)
         for number, ((producer, consumer, releasing), count) in enumerate(counts.items()):
-            tensor = f"{channel.name} {number}"
+            tensor = free_name(f"{channel.name} {number}", sizes)
             sizes[tensor] = count * size
             if producer is not None:
                 writes[_firing(channel.producer, producer)].append(tensor)

@@ -149,6 +149,18 @@ def test_firings_of_a_dataflow_graph_are_ordered(answer, run, tmp_path):
     assert "cycle" in run("plan", "arena", deadlocked, "--order")[2]
 
 
+@pytest.mark.parametrize("suffix", ["xml", "json"])
+def test_a_dataflow_graph_on_standard_input_is_ordered(answer, monkeypatch, tmp_path, suffix):
+    actors = tuple(Actor(name=name, durations=(1,)) for name in "ab")
+    channel = Channel(name="c", producer="a", consumer="b", production=(2,), consumption=(1,))
+    path = tmp_path / f"pair.{suffix}"
+    write_graph(path, Graph(name="pair", actors=actors, channels=(channel,)))
+    from_file = answer("plan", "arena", path, "--order")[1]["order"]
+    with path.open() as file:
+        monkeypatch.setattr("sys.stdin", file)
+        assert answer("plan", "arena", "-", "--order")[1]["order"] == from_file
+
+
 def test_a_network_and_buffers_are_no_graph_of_tensors(run, tmp_path):
     path = tmp_path / "small.csv"
     path.write_text("id,lower,upper,size\na,0,2,4\n")

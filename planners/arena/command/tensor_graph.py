@@ -10,7 +10,7 @@ from csdf.cli import answers
 from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError, InvalidGraph, UnreadableFile
 from csdf.io.files import read_bytes
-from csdf.io.graph_files import read_graph
+from csdf.io.graph_files import graph_of_content
 from csdf.io.json_value import JsonValue
 from csdf.units import bytes_in_words
 from planners.arena.problem import Problem
@@ -73,7 +73,7 @@ def _read(options: argparse.Namespace) -> OrderProblem:
     """Return the graph of tensors of a file, or the firings of a dataflow graph."""
     path = options.model
     content = read_bytes(path)
-    is_dataflow = PurePath(path).suffix.lower() in DATAFLOW
+    is_dataflow = PurePath(path).suffix.lower() in DATAFLOW or content.lstrip()[:1] == b"<"
     try:
         text = "" if is_dataflow else content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -81,7 +81,7 @@ def _read(options: argparse.Namespace) -> OrderProblem:
     if is_dataflow or (text.lstrip()[:1] == "{" and "actors" in JsonValue.parse(text, path).value):
         if options.in_place:
             raise CsdfError(f"--in-place is for a graph of tensors; {path} has actors")
-        return firing_graph(read_graph(path))
+        return firing_graph(graph_of_content(content, str(path)))
     return parse_tensor_graph(
         text, path, elementwise_in_place=options.in_place, title=PurePath(path).stem
     )

@@ -152,6 +152,25 @@ def test_a_window_holds_its_tokens_until_they_are_released():
     assert (plan.order, plan.peak) == (("a 1", "b 1", "b 2"), 10)
 
 
+@pytest.mark.parametrize("name", ["c space", "d"])
+def test_channels_whose_names_collide_with_those_of_spaces_keep_their_bytes(name):
+    actors = tuple(Actor(name=actor, durations=(1,)) for actor in "ab")
+    bounded, wide = (
+        Channel(
+            name=channel,
+            producer="a",
+            consumer="b",
+            production=(1,),
+            consumption=(1,),
+            capacity=capacity,
+            token_size=size,
+        )
+        for channel, capacity, size in (("c", 1, 1), (name, None, 50))
+    )
+    plan = plan_order(firing_graph(Graph(name="pair", actors=actors, channels=(bounded, wide))))
+    assert (plan.order, plan.peak) == (("a 1", "b 1"), 51)
+
+
 def test_the_example_of_the_repository_needs_fewer_bytes_than_a_flat_schedule():
     plan = plan_order(firing_graph(read_graph("models/graphs/csdf_example.xml")))
     assert plan.peak == plan.lower_bound < plan.file_peak
