@@ -14,6 +14,7 @@ from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import throughput
 from csdf.errors import UnreadableFile
 from csdf.io.graph_files import read_graph
+from csdf.io.preesm import flattening
 from csdf.io.preesm.flattening import value_of
 from csdf.io.preesm.reader import parse_pi
 from csdf.model.exact import MalformedText
@@ -227,6 +228,14 @@ def test_an_expression_without_a_value_is_refused(text, complaint):
         (lambda: pair(node("d", "delay", expr="1"), node("s", ports="out o 1"),
                       fifo("s.o", "d.set")), "has a setter or getter, and no fifo"),
         (lambda: anew(2, fifo("s.o", "d.set"), setter="out o 2"), "delay 'd' has two setters"),
+        (lambda: parsed(node("d", "delay", expr="1", level="local"),
+                        node("a", ports="out o 2, in i 3"),
+                        fifo("a.o", "a.i", '<data key="delay">d</data>')),
+         "an iteration puts 2 tokens into this fifo, and takes 3; expected as many"),
+        (lambda: parsed(node("p", "param", "in i 1", expr="1"), node("a", ports="out o 1"),
+                        fifo("a.o", "p.i")), "'p' of the kind 'param' moves no tokens"),
+        (lambda: parsed(node("p", "param", "out o 1", expr="1"), node("b", ports="in i 1"),
+                        fifo("p.o", "b.i")), "'p' of the kind 'param' moves no tokens"),
     ],
 )  # fmt: skip
 def test_what_is_not_read_is_refused_by_its_name(make, complaint):
@@ -321,6 +330,42 @@ def test_firings_take_the_tokens_that_a_queue_of_one_iteration_gives_them(seed):
             (channel.consumer, k, (channel.producer, of)) for k, of in zip(taken, made, strict=True)
         ]
     assert sorted(passed) == sorted(expected)
+
+
+def many_anew(count):
+    return parsed(
+        *(
+            part.replace("#", str(number))
+            for number in range(count)
+            for part in (
+                node("a#", ports="out o 1"),
+                node("b#", ports="in i 1"),
+                node("d#", "delay", expr="1", level="local"),
+                fifo("a#.o", "b#.i", '<data key="delay">d#</data>'),
+            )
+        )
+    )
+
+
+def test_rates_are_computed_in_proportion_to_the_delays_that_start_anew(monkeypatch):
+    calls = []
+
+    def counted(*arguments):
+        calls.append(arguments)
+        return value_of(*arguments)
+
+    monkeypatch.setattr(flattening, "value_of", counted)
+    many_anew(10)
+    few = len(calls)
+    many_anew(40)
+    assert len(calls) - few == 4 * few
+
+
+def test_delays_that_start_anew_with_many_firings_together_are_refused(monkeypatch):
+    monkeypatch.setattr(flattening, "MOST_MOVES", 10)
+    many_anew(5)
+    with pytest.raises(UnreadableFile, match="start anew fire more than 10 times in all"):
+        many_anew(6)
 
 
 def test_a_delay_within_an_actor_starts_anew_with_each_of_its_firings(tmp_path):

@@ -28,7 +28,8 @@ from csdf.model.exact import shown
 
 SPECIAL = ("broadcast", "fork", "join", "roundbuffer")
 INTERFACES = {"src": "output", "snk": "input"}  # as seen from inside the graph
-KINDS = ("actor", *SPECIAL, *INTERFACES, "param", "delay", "cfg_in_iface", "cfg_out_iface")
+WITH_TOKENS = ("actor", *SPECIAL, *INTERFACES)
+KINDS = (*WITH_TOKENS, "param", "delay", "cfg_in_iface", "cfg_out_iface")
 SETS = "cfg_output"
 IGNORED_PORTS = ("cfg_input", SETS)
 
@@ -237,6 +238,12 @@ class _GraphReader:
         """Return the node and the port at an end of a fifo."""
         node = self._known(element, end)
         port = self._attribute(element, f"{end}port", "a fifo")
+        if node.kind not in WITH_TOKENS:
+            raise self._refusal(
+                element,
+                f"{shown(node.name)} of the kind {shown(node.kind)} moves no tokens; expected an "
+                "actor or an interface",
+            )
         if port not in node.ports or node.ports[port].direction != direction:
             raise self._refusal(
                 element, f"{shown(node.name)} has no {direction} port {shown(port)}"

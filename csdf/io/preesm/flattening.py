@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import zip_longest
 from math import ceil, floor, gcd, isqrt, lcm
 
@@ -34,6 +35,7 @@ MOST_ACTORS = 100_000
 MOST_LEVELS = 20
 MOST_GRAPHS = 10_000
 MOST_PHASES = 100_000  # firings in an iteration of an actor at a delay that starts anew
+MOST_MOVES = 2_000_000  # of firings at all such delays together
 
 End = tuple[str, str]  # an actor, or an actor that stands for a graph, and its port
 
@@ -88,6 +90,7 @@ class Flattening:
         self._ends: set[tuple[str, str, str]] = set()  # source or target, node, port
         self._files: dict[str, PiGraph] = {}
         self._graphs = 0
+        self._moves = 0
         self._add(document, {}, (), 0)
 
     def paths(self) -> Iterator[Path]:
@@ -188,9 +191,18 @@ class Flattening:
         above: tuple[str, ...],
     ) -> dict[str, list[tuple[int, int]]]:
         """Return the places in the queue of an iteration that each firing of each end moves."""
-        firings = level.firings()
+        firings = level.firings
         tokens = level.natural(fifo.delay or "0", delay.name, delay.line, "delay")
-        produced = firings.get(fifo.source[0], 1) * level.rate(*fifo.source)
+        produced, consumed = (
+            firings.get(node, 1) * level.rate(node, port)
+            for node, port in (fifo.source, fifo.target)
+        )
+        if produced != consumed:
+            raise level.graph.refusal(
+                fifo.line,
+                f"an iteration puts {counted(produced, 'token')} into this fifo, and takes {consumed}; "
+                "expected as many",
+            )
         places = {}
         for role, end in ends.items():
             if end is None:
@@ -204,6 +216,10 @@ class Flattening:
             if not 1 <= count <= MOST_PHASES:
                 told = f"{told} {shown(end[0])} fires {count} times; expected 1 to {MOST_PHASES}"
                 raise level.graph.refusal(delay.line, told)
+            self._moves += count
+            if self._moves > MOST_MOVES:
+                told = f"actors at delays that start anew fire more than {MOST_MOVES} times in all"
+                raise level.graph.refusal(delay.line, f"{told}; expected at most so many")
             if role in ("setter", "getter") and rate * count != tokens:
                 told = f"{told} {shown(end[0])} moves {counted(rate * count, 'token')} then"
                 raise level.graph.refusal(delay.line, f"{told}; expected its {tokens}")
@@ -441,8 +457,9 @@ class FlattenedGraph:
         what = f"port {shown(port)} of {shown(node)}"
         return self.natural(port_of_node.rate, node, port_of_node.line, what)
 
+    @cached_property
     def firings(self) -> dict[str, int]:
-        """Return how often each node fires in an iteration of this graph, a delay with a setter once.
+        """How often each node fires in an iteration of this graph, a delay with a setter once.
 
         An interface fires once; without one the firings are the least integers of each connected part.
         """
