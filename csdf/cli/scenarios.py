@@ -8,12 +8,12 @@ from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency
-from csdf.errors import CsdfError, GaveUp
+from csdf.errors import CsdfError, GaveUp, InvalidGraph
 from csdf.scenarios.expected import ExpectedThroughput, expected_throughput
 from csdf.scenarios.files import read_scenarios
 from csdf.scenarios.model import ScenarioGraph
 from csdf.scenarios.throughput import ScenarioThroughput, StuckScenario, scenario_throughput
-from csdf.status import Reason
+from csdf.status import Reason, told
 from csdf.time_limit import ENDS, Stop, reason_of
 
 SHOWN = 24  # most scenarios of the critical sequence that are listed
@@ -54,6 +54,8 @@ def _expected(graph: ScenarioGraph, stop: Stop) -> tuple[ExpectedThroughput | No
         return expected_throughput(graph, budget=stop), None
     except ENDS as end:
         return None, reason_of(end)
+    except InvalidGraph as error:  # runs that end, of which the worst case is known all the same
+        return None, told(str(error))
 
 
 def command_parser() -> argparse.ArgumentParser:

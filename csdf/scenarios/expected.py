@@ -34,7 +34,7 @@ MOST_NODES = 20_000
 class ExpectedWhy(Why):
     """Why no expected throughput was computed."""
 
-    TOO_MANY = "the times of tokens still differ after {nodes} of them; the chain may have no end"
+    TOO_MANY = "the chain of states and times has more than {nodes} nodes, and may have no end"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

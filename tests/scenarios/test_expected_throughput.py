@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 import sympy
 
+from csdf.cli.answers import UNKNOWN
 from csdf.cli.main import main
 from csdf.errors import GaveUp, InvalidGraph
 from csdf.generation import GraphShape, random_graph
@@ -202,6 +203,22 @@ def test_runs_that_end_have_no_expected_throughput():
         expected_throughput(drawn([slow, quick], [(0, 1), (0, 0)]))
 
 
+def test_the_worst_case_of_runs_that_may_end_is_printed(tmp_path, capsys):
+    path = tmp_path / "ends.json"
+    document = {
+        "format": "csdf-scenarios", "version": 2, "name": "ends",
+        "scenarios": [{"name": "s", "graph": alone("s", 3).to_json()}],
+        "states": [{"name": name, "scenario": "s"} for name in "pq"],
+        "transitions": [["p", "p"], ["p", "q"]],
+        "initial": "p", "probabilities": ["1/2"] * 2,
+    }  # fmt: skip
+    path.write_text(json.dumps(document))
+    assert main(["scenarios", str(path)]) == UNKNOWN
+    output, remarks = capsys.readouterr()
+    assert "worst-case period 3" in output
+    assert "no expected period: scenario graph 'ends': no state follows 'q'" in remarks
+
+
 def test_a_chain_without_an_end_is_given_up(monkeypatch):
     # Each actor has a token; now one of them is slow, now the other, and the third scenario
     # exchanges the tokens: their distance is a random walk.
@@ -222,5 +239,5 @@ def test_a_chain_without_an_end_is_given_up(monkeypatch):
     scenarios = [pair("p", 1, 0, same), pair("q", 0, 1, same), pair("r", 0, 0, swapped)]
     third = (Fraction(1, 3),) * 3
     monkeypatch.setattr(expected, "MOST_NODES", 500)  # for a quick test
-    with pytest.raises(GaveUp, match="500 of them"):
+    with pytest.raises(GaveUp, match="500 nodes"):
         expected_throughput(drawn(scenarios, [third] * 3))
