@@ -48,6 +48,8 @@ def block_diagram(blocks: Sequence[Block], label: str) -> Html:
     readers: dict[int, list[int]] = {}
     for number, block in enumerate(shown):
         for source in block.sources:
+            if source >= len(shown):
+                continue  # left out, as a later block
             readers.setdefault(source, []).append(number)
     lanes = lanes_of(readers)
     step = min(LANE, LANES / max(1, len(set(lanes.values()))))

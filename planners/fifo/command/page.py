@@ -159,8 +159,7 @@ def _deadlocks(found: Study) -> Iterator[Section]:
     for title, depths in (("The depths of the file", found.given), ("Depth 2", found.shallow)):
         if depths is None or depths.cycle is None or depths.cycle.period is not None:
             continue
-        verb = "may deadlock" if depths.cycle.is_bound else "deadlock"
-        verb = verb if title.startswith("The") or depths.cycle.is_bound else "deadlocks"
+        verb = "may deadlock" if depths.cycle.is_bound else "deadlocks"
         said = "Each of these layers waits for the next, the last one for the first:"
         steps = [element("li", step) for step in waits(found.design, depths)]
         parts = [element("p", said), element("ol", steps)]

@@ -1,11 +1,13 @@
 """Block diagrams: lanes of results, texts that fit, names that look like markup."""
 
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
 import pytest
 from lxml import html
 
+from csdf.draw.report import diagram
 from csdf.draw.report.diagram import BOX_WIDTH, Block, block_diagram, lanes_of
 
 
@@ -68,3 +70,14 @@ def test_long_texts_are_shortened_and_markup_is_text():
     for row in (18, 36):
         letters = "".join(drawn.xpath(f"//g/text[@y='{row}']/text()"))
         assert len(letters) * 6.9 < BOX_WIDTH  # pixels of a letter on average
+
+
+def test_no_arrow_leaves_the_picture_where_blocks_are_left_out(monkeypatch):
+    monkeypatch.setattr(diagram, "MOST_BLOCKS", 4)
+    blocks = chain(9)
+    blocks[2] = replace(blocks[2], sources=(1, 7))
+    drawn = html.fromstring(block_diagram(blocks, "blocks"))
+    kept = html.fromstring(block_diagram(chain(4), "blocks"))
+    lines, kept_lines = ([p.get("d") for p in svg.xpath("//path")] for svg in (drawn, kept))
+    assert lines == kept_lines
+    assert "The last 5 of 9 blocks are left out." in drawn.text_content()
