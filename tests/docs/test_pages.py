@@ -130,8 +130,8 @@ def test_every_code_block_of_a_page_is_tested(page):
 
 def test_the_main_job_and_the_tests_are_a_command_each():
     commands = [command for command, _ in STEPS]
-    assert commands[0] == "pip install '.[cnn]' && csdf cnn convert keyword_spotting -o model.onnx"
-    assert commands[1] == "csdf fit model.onnx --ram 18kB --platform cortex-m4"
+    assert commands[0] == "pip install '.[cnn]' && python models/networks/make_int8.py model.onnx"
+    assert commands[1] == "csdf fit model.onnx --ram 8kB --platform cortex-m4"
     assert "pip install -e '.[test]' && pytest" in commands
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
         "optional-dependencies"
