@@ -153,8 +153,8 @@ class Window:
     """How a kernel moves over the rows and columns of its input.
 
     padding: top, left, bottom, right; a negative one crops. overhang: rows below and columns to the
-    right of the padding that the last windows may cover (ceil mode); they hold nothing and count
-    nothing.
+    right of the padding that the last windows may cover (ceil mode);
+    they hold nothing and count nothing.
     """
 
     kernel: Pair
@@ -232,8 +232,8 @@ class ReceptiveField:
     """The inputs that each output of a layer depends on along one axis, between two lengths.
 
     padding: places before the first; those behind the last follow from the lengths. Sets of places
-    rather than ranges are the bits of integers: a stride above the kernel leaves gaps that no window
-    covers.
+    rather than ranges are the bits of integers:
+    a stride above the kernel leaves gaps that no window covers.
     """
 
     inputs: int

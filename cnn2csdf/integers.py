@@ -24,10 +24,10 @@ Integers = NDArray[np.int64]
 
 LARGEST = 2**31 - 1
 HALF = 2**30
-MOST_EXPONENT = 30  # of a multiplier whose sums are rounded once: a shift of at least one bit
-LEAST_EXPONENT = (
-    -15
-)  # of such a multiplier with 16-bit results: 2 ** 31 times 31 bits is below 2 ** 63
+# Exponents of a multiplier whose sums are rounded once. The largest shifts by at least one bit; the
+# smallest, of 16-bit results, keeps 2 ** 31 times 31 bits below 2 ** 63.
+MOST_EXPONENT = 30
+LEAST_EXPONENT = -15
 
 
 def multiplier(real: float) -> tuple[int, int]:

@@ -42,8 +42,8 @@ def lower(
     carries. durations: by default every phase takes one time unit. element_bytes: of all tensors;
     by default each has elements of its own type.
 
-    Of a network that keeps a state an iteration is a frame, in which each layer fires once; see
-    frame_graph.
+    Of a network that keeps a state an iteration is a frame,
+    in which each layer fires once; see frame_graph.
 
     Raises InvalidNetwork where durations do not fit the phases, and for too many parts.
     """

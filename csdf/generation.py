@@ -226,7 +226,7 @@ def made_live(random: Random, graph: Graph) -> Graph:
 
 GRAIN = 2**20  # steps of a number drawn evenly from 0 to 1
 ROUNDING = Fraction(1, 6)  # variance that rounding up or down by chance adds, on average
-DEVIATIONS = 3  # from the mean to either end of the bell
+DEVIATIONS = 3  # standard deviations from the mean to either end of the distribution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -334,8 +334,8 @@ def now_and_then(
 
 SOON = 0.1  # seconds until the next look at what must not be left half done
 LOADING = "<frozen importlib"  # file of code that imports
-LEAVING = (__file__, contextlib.__file__)  # of code that leaves a block,
-NEAR = 5  # not more frames away from where the alarm finds the work
+LEAVING = (__file__, contextlib.__file__)  # files of code that leaves a block
+NEAR = 5  # frames from the interrupted one up to code that leaves a block, at most
 
 
 class OutOfTime(KeyboardInterrupt):

@@ -25,9 +25,9 @@ from cnn2csdf.integers import (
     stored,
 )
 
-# Room for fractions while operands are added.
+# Fraction bits while operands are added, and while a difference is squared.
 SUM_BITS = {Element.INT8: 20, Element.UINT8: 20, Element.INT16: 15}
-SQUARED_BITS = 7  # the same while a difference is squared
+SQUARED_BITS = 7
 
 Operands = Sequence[Array]
 Types = Sequence[Quantization]

@@ -33,7 +33,7 @@ from cnn2csdf.integers import (
     stored,
 )
 
-WHOLE_BITS = 4  # before the point of what sigmoid and tanh take
+WHOLE_BITS = 4  # integer bits of the fixed-point arguments of sigmoid and tanh
 LEAST, LARGEST_SHORT = -(2**15), 2**15 - 1
 
 Function = Callable[..., Array]
@@ -133,7 +133,8 @@ def _hyperbolic_tangent(values: Array, given: Quantization, result: Quantization
         return _short_tanh(_short_scaled(whole, given.scale, EXACT_SHIFTS["tanh"])).astype(np.int16)
     scaled, radius = _scaled(whole, given)
     # Tanh x as fractions of 2 ** 31; x has four bits before the point.
-    powers = exponential(-np.abs(scaled), 5)  # the same bits with a bit more before the point: 2 x
+    # Read with five integer bits instead of four, the same 32 bits are 2 x.
+    powers = exponential(-np.abs(scaled), 5)
     hyperbolic = _exponentials_saturated((_twice_reciprocal(powers) - 2**29) * 4)
     return _saturated(
         divided_by_power(
@@ -196,7 +197,7 @@ def _hard_swish(values: Array, given: Quantization, result: Quantization) -> Arr
     return stored(divided_by_power(shortened, max(-shift, 0)), result)
 
 
-ROOT_BITS = 20  # by which an inverse root is shifted, so that it has bits behind the point
+ROOT_BITS = 20  # fraction bits of an inverse square root
 
 
 @lru_cache(maxsize=1024)  # the integers of a table of 8 bits are asked for again by each table
@@ -261,7 +262,7 @@ EXPONENTIALS = (  # e ** -(1/4, 1/2, 1, 2, ...) as fractions of 2**31
     720401,
     242,
 )
-DIFFERENCE_BITS = 5  # before the point of what a softmax takes to the exponential
+DIFFERENCE_BITS = 5  # integer bits of the fixed-point exponents of a softmax
 
 
 def exponential(values: Integers, whole_bits: int = DIFFERENCE_BITS) -> Integers:
@@ -329,7 +330,8 @@ def softmax_of(values: Integers, scale: float, axis: Any, bits: int = 8) -> Inte
 
 
 STEPS = 512  # of a table over all 16-bit integers
-EXACT_SHIFTS = {"sigmoid": range(1), "tanh": range(2)}  # in which scales are powers of two
+# Exact shifts of `curve_steps` for scales that are powers of two, by function.
+EXACT_SHIFTS = {"sigmoid": range(1), "tanh": range(2)}
 LAST = 255  # of the table of the sigmoid: all above is one
 
 

@@ -22,7 +22,7 @@ from cnn2csdf.dtypes import Quantization
 from cnn2csdf.integers import Integers, quantized, stored
 
 POWER_BITS = 24  # of the largest power in a table: all are exact in single precision
-POWERS = 256  # how far an 8-bit integer lies below the largest one
+POWERS = 256  # differences of an 8-bit integer from the largest one: 0 to 255
 
 
 def averaged(sums: Integers, counts: ArrayLike, given: Quantization, result: Quantization) -> Array:

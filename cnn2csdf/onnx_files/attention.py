@@ -13,7 +13,7 @@ from cnn2csdf.onnx_files.graph_values import GraphValues
 from cnn2csdf.onnx_files.nodes import OnnxNode, node_of, unsupported
 
 OPSET = {"": 23}
-LEAST = -1e30  # for the score of a key that a query may not meet; two of them have room
+LEAST = -1e30  # the score of a masked key; the sum of two is still a single-precision number
 HEADS = ("q_num_heads", "kv_num_heads", "kv_num_heads")
 
 

@@ -19,7 +19,7 @@ from csdf.errors import UnreadableFile, UnsupportedOperator, counted
 class OnnxNode:
     """An operator and the names of the tensors it reads and writes; "" is an input left out."""
 
-    name: str  # that of its first output, if it has none
+    name: str  # of the node in the file, or else of its first output
     op_type: str
     domain: str
     opset: int

@@ -13,8 +13,8 @@ from cnn2csdf.shape import Dims, Shape
 class Previous(Input):
     """The numbers that a variable holds when a frame begins.
 
-    begin: each number of the first frame, as it is stored; None where they differ: then they are
-    parameters.
+    begin: each number of the first frame, as it is stored;
+    None where they differ: then they are parameters.
     """
 
     is_state = True

@@ -80,8 +80,8 @@ def capacity_steps(
     most: steps after which the function ends incomplete; where nothing else limits the graph there is
     no last one. Raises InconsistentGraph; InvalidGraph for an unknown channel; CsdfError for a
     self-loop; Deadlocked whatever the capacity is; GaveUp where the budget, a stop or
-    seconds, ends the function before its first step; later it returns the steps until then, as after
-    Ctrl-C.
+    seconds, ends the function before its first step;
+    later it returns the steps until then, as after Ctrl-C.
     """
     stop = stop_of(budget)
     bounded = graph.channel(channel)

@@ -170,8 +170,8 @@ def parametric_period(
     end = max(parameter.nominal, least) + 1
     slope = search.last_slope()
     last = search.line(end)
-    # The period is convex and ends with the largest slope: doubling finds a value in the last
-    # segment.
+    # The period is convex and ends with the largest slope:
+    # doubling finds a value in the last segment.
     while last.slopes[0] != slope:
         end = least + 2 * (end - least)
         last = search.line(end)

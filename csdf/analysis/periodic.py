@@ -128,8 +128,8 @@ class PeriodicProblem:
             largest = max(largest, nearby.scale, max(told, default=0))
         fits = largest <= compiler.INT64_SUM_LIMIT and self._fits(copies, tokens)
         stop = stop_of(budget)
-        # int64 first; where a sum overflows the kernel says so and Python integers repeat the
-        # search.
+        # int64 first; where a sum overflows the kernel says so
+        # and Python integers repeat the search.
         for backend in dict.fromkeys((compiler.backend(fits=fits), compiler.PLAIN)):
             has_others = durations is not None  # the graph's own may be too large for the backend
             layout = self._layout(copies, backend, unit_times=unit_times or has_others)
@@ -330,8 +330,8 @@ class PeriodicProblem:
         """Copies with which a cycle through these actors is exact."""
         distinct = set(actors)
         shared = gcd(*(self.cycles[actor] for actor in distinct))
-        # A cycle through actors with a common divisor of their cycle counts repeats that often in
-        # an iteration.
+        # A cycle through actors with a common divisor of their cycle
+        # counts repeats that often in an iteration.
         return {actor: self.cycles[actor] // shared for actor in distinct}
 
     def is_exact(self, copies: Sequence[int], circuit: Circuit) -> bool:

@@ -135,8 +135,8 @@ def _slowest_by_refinement(
         )
         if candidate.period is not None:
             return candidate
-        # Lazy maximum: a component whose upper bound is below the largest known period is never
-        # solved exactly.
+        # Lazy maximum: a component whose upper bound is below the
+        # largest known period is never solved exactly.
         candidate.refine(may_execute=may_execute)
         if candidate.is_stuck:
             return candidate
@@ -153,7 +153,8 @@ TRIAL_SHARE = 12
 FIRST_SCHEDULES = 3
 MEAN_REPETITIONS = 12
 LARGEST_FULL_SCHEDULE = 1_000_000
-LARGE_SCHEDULE = 300_000  # or before it starts to need gigabytes: phases of all copies
+# Phases of all copies from which on an execution is tried too, before a schedule needs gigabytes.
+LARGE_SCHEDULE = 300_000
 LONGEST_ITERATION = 500_000_000  # firings to execute before a state can recur: some minutes
 LONGEST_PLAIN_ITERATION = 20_000_000  # the limit where 64 bits do not hold the numbers
 

@@ -29,22 +29,21 @@ from csdf.time_limit import Stop
 from csdf.units import time_in_words
 
 SECONDS = 20.0  # for an answer
-INITIAL = re.compile(
-    r"""\b(?:rate|time)\s*=\s*["'][^"'<]*;"""
-)  # phases that the reader has gone through
+# Initial phases of a rate or a time, which the reader has executed.
+INITIAL = re.compile(r"""\b(?:rate|time)\s*=\s*["'][^"'<]*;""")
 QUESTION_WORDS = {
     "repetitions": "vector",
     "throughput": "throughput",
     "mcm": "MCM",
     "front": "front",
 }
-MARKS = {
+MARKS = {  # of verdicts, in LaTeX
     AGREES: "=",
     ABOVE: r"$\geq$",
     DIFFERS: r"$\neq$",
     NO_ANSWER: "--",
     NOT_ASKED: "",
-}  # in LaTeX
+}
 
 
 def command_parser() -> argparse.ArgumentParser:

@@ -43,9 +43,8 @@ class Parser(argparse.ArgumentParser):
     color: bool  # whether later versions of Python colour the help
     work: Callable[[argparse.Namespace], int] | str | None
     check: Callable[[argparse.Namespace], None] | None
-    project_result: (
-        str  # its file or folder below the output folder of a project; empty: reads none
-    )
+    # The result of the command in the output folder of a project; empty: it reads no project file.
+    project_result: str
 
     def error(self, message: str) -> NoReturn:
         """Refuse the words in one line, which names the help; the exit code is 2."""

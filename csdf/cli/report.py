@@ -42,7 +42,7 @@ from csdf.search.variables import SearchSpace
 from csdf.time_limit import Stop
 from csdf.units import size
 
-GRAPH_FORMAT = b'"csdf-graph"'  # what every graph in JSON says of itself
+GRAPH_FORMAT = b'"csdf-graph"'  # the format name in every JSON graph
 SECONDS = 20.0  # of the clock, for all analyses of a graph
 # Shares of the seconds that are left when a part of the page begins.
 COMPARED_SHARE = 0.5  # the model of --compare

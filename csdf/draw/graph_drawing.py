@@ -354,8 +354,8 @@ LINE_GAP = 1.2
 LANE = 0.12
 MOST_LANES = 10
 LINE_BELOW = 0.5  # rows from the last actors of a line to its first lane
-SIDE = 0.36  # columns from the outermost actors to the first edge beside them,
-SIDE_WIDTH = 0.07  # and to the last
+SIDE = 0.36  # columns from the outermost actors to the nearest edge around them
+SIDE_WIDTH = 0.07  # columns from the nearest to the farthest of these edges
 
 Place = tuple[float, float]
 
@@ -661,8 +661,8 @@ def _spread(layer: Sequence[int], wished: Sequence[float], heights: Sequence[flo
     return [first + distance for first, distance in zip(firsts, below, strict=True)]
 
 
-MOST_ACTORS = 320  # that are drawn all
-EXCERPT = 120  # actors of a larger graph
+MOST_ACTORS = 320  # of a graph that is drawn completely
+EXCERPT = 120  # actors drawn of a larger graph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,8 +75,8 @@ def step(causes, walker):
     word = causes.causes[causes.cause_start[actor] + firing // per_word]
     cause = (word >> firing % per_word * bits) & ((1 << bits) - 1)
     walker.channel = -1
-    # Cause 0 is the start of the actor's own previous firing: no time passes between the two
-    # starts.
+    # Cause 0 is the start of the actor's own previous firing:
+    # no time passes between the two starts.
     if cause == 0:
         source = firing - 1
     else:

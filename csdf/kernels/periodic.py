@@ -184,8 +184,8 @@ def expand(layout, initial_tokens, edges, fuel):
             new = end - (layout.consumed_upto[at - 1] if phase else 0)
             end += copy * layout.consumed[channel] - initial_tokens[channel] - 1
             edges.steps += 1
-            # A phase that consumes nothing adds no constraint: earlier firings wait for the same
-            # tokens.
+            # A phase that consumes nothing adds no constraint:
+            # earlier firings wait for the same tokens.
             if new > 0:
                 count = add_producers(layout, edges, count, channel, end, new)
     edges.number = count
@@ -316,8 +316,8 @@ def choose_first(edges, policy):
     for node in range(len(policy.edge)):
         best = edges.start[node]
         for edge in range(edges.start[node] + 1, edges.start[node + 1]):
-            # A small height makes the ratio of a cycle large, so this policy begins near the
-            # maximum.
+            # A small height makes the ratio of a cycle large,
+            # so this policy begins near the maximum.
             if best == edges.start[node] or edges.height[edge] < edges.height[best]:
                 best = edge
         policy.edge[node] = best

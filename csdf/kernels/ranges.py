@@ -35,8 +35,8 @@ def expandable_tokens(made: int, taken: int, step: int, step_height: int) -> int
 
     made, taken: by all copies of its producer and of its consumer; step, step_height: see Layout. The
     walk begins at most tokens + taken before the first token, or made after it, and passes the last
-    one by a step, which is no more than made. Shifts are divided by the step and multiplied by its
-    height.
+    one by a step, which is no more than made.
+    Shifts are divided by the step and multiplied by its height.
     """
     # The largest shift that stays within INT64_SUM_LIMIT when it is divided by the step and multiplied
     # by the height of the step.

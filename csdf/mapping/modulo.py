@@ -12,7 +12,7 @@ from csdf.mapping.model import Mapping, StaticOrder
 from csdf.mapping.problem import MappingProblem, iteration_order
 
 EJECTIONS = 20  # how often a firing may lose its place, on average, before the period is given up
-MOST_STEPS = 10_000  # beyond one for each firing
+MOST_STEPS = 10_000  # in addition to one step for each firing
 # Firings of one prefix. Each is executed without times to check the order, in about 2 s altogether.
 MOST_PREFIX = 200_000
 

@@ -30,7 +30,7 @@ from csdf.model.shown import Shown
 from csdf.parameters.graph import ParametricChannel, ParametricGraph, Terms
 
 MOST_DIVIDED = 12  # terms of a greatest common divisor that are compared with one another
-MOST_CONDITIONS = 4  # that are looked at together, for a contradiction between them
+MOST_CONDITIONS = 4  # conditions that are checked together for a contradiction
 PLAIN: Mapping[str, Any] = {"+": add, "-": sub, "*": mul, "/": truediv, "**": pow}
 Values = Mapping[str, Fraction]
 

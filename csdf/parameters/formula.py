@@ -18,7 +18,8 @@ from csdf.errors import CsdfError
 from csdf.model.shown import Shown
 
 MOST_FITTED = 500  # values through which a formula is laid; the work grows faster than they do
-MODULI = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12)  # by whose remainders a formula may differ
+# A formula may have a case for each remainder modulo one of these numbers.
+MODULI = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12)
 # Degrees of numerator and denominator, simple ones first. With more of them most sequences of some
 # dozens of numbers would have a formula, of as many coefficients as there are numbers.
 DEGREES = ((0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (1, 1), (2, 1))

@@ -39,8 +39,8 @@ class MaxPlusMatrix:
     token in the queue of a channel, `channel (space)[0]` the first free position of one with a
     capacity; `actor (order)` is the start of the latest firing of an actor whose firings may overtake.
     eigenvalue: the largest cycle mean; None where the matrix has no cycle. eigenvector: A x = x +
-    eigenvalue; tokens with minus infinity are missing. critical: the tokens of a critical cycle, in
-    order.
+    eigenvalue; tokens with minus infinity are missing.
+    critical: the tokens of a critical cycle, in order.
     """
 
     rows: Mapping[str, Vector]

@@ -40,8 +40,8 @@ def live_blocks(graph: Graph, together: Sequence[Collection[str]] = ()) -> list[
         """The part of the graph with these channels and actors, in the graph's own order."""
         names = {end for channel in block for end in (channel.producer, channel.consumer)}
         names.update(others)
-        # A self-loop limits its actor wherever the actor occurs, so every component of it gets a
-        # copy.
+        # A self-loop limits its actor wherever the actor occurs,
+        # so every component of it gets a copy.
         kept = [*block, *(loop for name in names for loop in loops.get(name, ()))]
         return replace(
             graph,

@@ -81,8 +81,8 @@ class CuttingPlanes:
         """
         self._is_sufficient, self._best = is_sufficient, None
         self._cycles.tighten(is_sufficient)
-        # Kelley's method needs a first sufficient point; its failed evaluations are the first
-        # constraints.
+        # Kelley's method needs a first sufficient point;
+        # its failed evaluations are the first constraints.
         for _ in self._grow(start or self._least):
             yield Bounds(self._bound, self._best)
         for _ in range(ROUNDS):

@@ -95,8 +95,8 @@ class Exploration:
                 entry = (cost - negative_size, negative_size, capacities, self._news)
                 heapq.heappush(self._queue, entry)
                 continue
-            # Invariant: every sufficient distribution that is not yet returned costs at least the
-            # head's bound.
+            # Invariant: every sufficient distribution that is not yet
+            # returned costs at least the head's bound.
             self.lower_bound = max(self.lower_bound, bound)
             if cut is None:
                 evaluation = self.evaluate(capacities)

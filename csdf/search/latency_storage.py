@@ -145,8 +145,8 @@ class _Evaluator:
 
     def _evaluated(self, capacities: tuple[int | None, ...]) -> PeriodEvaluation:
         evaluation = self._inner.evaluate(capacities)
-        # The period comes first: paths have a finite length only in a graph that keeps pace with
-        # the source.
+        # The period comes first: paths have a finite length only
+        # in a graph that keeps pace with the source.
         if evaluation.period is None or evaluation.period > self._period:
             return PeriodEvaluation(None, evaluation.holding)
         # A late path plays the part of the critical cycle: space on it has to grow.
@@ -311,8 +311,8 @@ class ReleasePaths:
             is_waiting[node] = False
             firing, layer = divmod(node, layers)
             for after, length, distance, channel in out_of[firing]:
-                # The last layer stands for all later iterations, in which starts repeat with the
-                # period.
+                # The last layer stands for all later iterations,
+                # in which starts repeat with the period.
                 later = after * layers + min(layer + distance, layers - 1)
                 # Bellman-Ford with a queue. It ends: lengths are less the periods gone by, and no
                 # cycle has a positive length, since the graph sustains the period.

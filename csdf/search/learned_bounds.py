@@ -67,8 +67,8 @@ class Cuts:
         self._steps = list(steps)
         self._weights = list(weights)
         self._cuts: list[InsufficientRegion] = []
-        # The kernel visits cuts with few limits first: they leave the dual ascent the fewest
-        # choices.
+        # The kernel visits cuts with few limits first:
+        # they leave the dual ascent the fewest choices.
         self._order: list[tuple[int, int]] = []  # number of limits, number of the cut
         self._dearest = max((0, *weights))  # no bound is more, with tokens that cost at least 1
         self._backend = compiler.backend(fits=True)

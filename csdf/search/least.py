@@ -93,8 +93,8 @@ def narrowing(
         yield None
         for place in evaluation.holding:
             variable = variables[place]
-            # Doubling reaches sufficient capacities in few evaluations; the reduction takes the
-            # surplus back.
+            # Doubling reaches sufficient capacities in few evaluations;
+            # the reduction takes the surplus back.
             grown = max(1, (capacities[place] - variable.least) // variable.step)
             capacities[place] += grown * variable.step
     yield tuple(capacities)

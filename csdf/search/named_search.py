@@ -106,7 +106,8 @@ class NamedSearch:
         self.points: list[ParetoPoint] = []
         self._only_live = only_live
         self._start: Distribution | None = None  # live capacities
-        self._run: SequentialRun | None = None  # that found them, until a bound is made of it
+        # The run that found the live capacities, until a bound is computed from it.
+        self._run: SequentialRun | None = None
         self._floor = 0  # no live capacities have a smaller size
         self._narrowing: Iterator[Distribution | None] | None = None
         self._narrowed: Distribution | None = None
@@ -139,8 +140,8 @@ class NamedSearch:
         if is_large and self._asked is not None and self.evaluations >= self._asked.planes_after:
             self._planes = self._planes or self._cutting_planes()
             self._step_planes(self._planes, self._asked)
-        # Decomposition takes the cuts as evidence of independence, so it waits until there are
-        # enough.
+        # Decomposition takes the cuts as evidence of independence,
+        # so it waits until there are enough.
         if self.evaluations >= PATIENCE and self._may_part:
             self._may_part = False
             self._symmetries = Symmetries(self.bare, self._variables)
@@ -148,8 +149,8 @@ class NamedSearch:
             if len(parts) > 1 or self._symmetries.generators:
                 raise _Impatient
         is_much = self.evaluations * self._evaluator.firings >= MUCH_WORK
-        # Bounds by markings load SciPy and solve linear programs; small searches end before that
-        # pays.
+        # Bounds by markings load SciPy and solve linear programs;
+        # small searches end before that pays.
         if self._run is not None and is_much and not self.points:
             self._bound_by_markings(self._run)
         # Interleaving: an early stop finds a sufficient distribution that is already narrowed.
@@ -285,7 +286,7 @@ class NamedSearch:
         planes_after = self.evaluations + self._patience_for_planes()
         self._asked = _Asked(is_sufficient, limit, planes_after)
         if self.points:
-            self._narrowed = None  # it suffices for the points before
+            self._narrowed = None  # sufficient only for earlier points
         while True:
             try:
                 return self._exploration.cheapest(is_sufficient, limit)

@@ -141,8 +141,10 @@ def with_searched_spaces(graph: Graph, channels: Sequence[Channel]) -> IndexedGr
     return indexed(replace(graph, channels=graph.channels + spaces))
 
 
-FIRINGS = 1_000_000  # of one channel's two actors, before a weaker bound has to do;
-ALL_FIRINGS = 3_000_000  # for all channels of a graph together, a few seconds
+FIRINGS = 1_000_000  # of the two actors of a channel; beyond, a weaker bound is used
+ALL_FIRINGS = (
+    3_000_000  # of the actors of all channels, a few seconds; beyond, a weaker bound is used
+)
 
 
 def capacity_step(channel: Channel) -> int:

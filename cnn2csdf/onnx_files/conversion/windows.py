@@ -182,7 +182,8 @@ ROUNDINGS = {
     "floor": "floor",
     "ceil": "ceil",
 }
-SHRINKING = "ceil where smaller"  # before opset 11, where one axis shrinks and one grows
+# Rounding before opset 11 if one axis shrinks and the other axis grows.
+SHRINKING = "ceil where smaller"
 
 
 def resize(node: OnnxNode, assembly: OnnxAssembly) -> None:

@@ -57,8 +57,8 @@ class _NotExactError(Exception):
 class _Blocks:
     """Blocks of pixels along the axes behind the batch.
 
-    ends: elements before and after each axis: padding of SPACE_TO_BATCH_ND, or crops of
-    BATCH_TO_SPACE_ND.
+    ends: elements before and after each axis: padding of SPACE_TO_BATCH_ND,
+    or crops of BATCH_TO_SPACE_ND.
     """
 
     sizes: tuple[int, ...]

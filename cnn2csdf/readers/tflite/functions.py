@@ -225,7 +225,7 @@ def running_sum(node: TfliteNode, assembly: TfliteAssembly) -> None:
     assembly.add(node, operator, sources=[assembly.source(node, 0)])
 
 
-SMALLEST_LENGTH = 1e-6  # that vectors are divided by
+SMALLEST_LENGTH = 1e-6  # lower bound on the norm by which a vector is divided
 
 
 def unit_length(node: TfliteNode, assembly: TfliteAssembly) -> None:

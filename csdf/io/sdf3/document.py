@@ -18,7 +18,7 @@ from csdf.errors import UnreadableFile
 from csdf.model.exact import MalformedText, rational, shown
 
 KINDS = ("sdf", "csdf")
-MOST_LINES = 65535  # in 16 bits
+MOST_LINES = 65535  # line numbers of the parser have 16 bits
 Element = Any  # of lxml or of the standard library: both have a tag, a text, children and get()
 
 # Patterns are compiled where they are used: most files need two of them, and one takes 0.2 ms.

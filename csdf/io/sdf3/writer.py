@@ -129,8 +129,8 @@ class Sdf3Patch:
 
         unwritten: the graph before capacities became reverse channels. Such a channel names the channel
         whose space it is. Others say their capacity, which is also their <bufferSize>, and release
-        rates that have no capacity yet. SDF3 and Kiter look for elements by name, and pass over this
-        one.
+        rates that have no capacity yet. SDF3 and Kiter look for elements by name,
+        and pass over this one.
         """
         self._set_name(graph.name)
         self._remove_channels_not_in(graph)

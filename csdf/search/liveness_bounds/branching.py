@@ -47,10 +47,10 @@ from csdf.search.liveness_bounds.windows import (
 from csdf.search.variables import Distribution, Variable, size_of
 
 FIRST_ROUNDS = 40  # of demands, in the box of all capacities
-ROUNDS = 4  # in a part of it
+ROUNDS = 4  # of demands, in a part of that box
 NEW_MOMENTS = 3  # of one round
 MOST_DEMANDS = 150  # of a box
-MOST_PARTS = 200  # that are looked at
+MOST_PARTS = 200  # boxes of the search tree that are bounded
 
 Near = Callable[[Sequence[float]], tuple[Distribution | None, Sequence[Moment]]]
 
@@ -136,8 +136,8 @@ class Branching:
         firings, variables, look = self._firings, self._variables, self._look
         places = _named(part.demands)
         box = live_part(firings, variables, part.box, self._size, places, look=look)
-        # Bound tightening: a smaller box has fewer markings, so that the same moments give stronger
-        # demands.
+        # Bound tightening: a smaller box has fewer markings,
+        # so that the same moments give stronger demands.
         if box is not None and part.demands:
             box = self._programs.part(box, part.demands, self._size)
         if box is None:
@@ -150,8 +150,8 @@ class Branching:
             return None
         near = tuple(relaxed.columns[: len(self._variables)])
         moments = (*part.moments, *self._lacking(near, part.moments))
-        # Benders' cuts: each moment is a subproblem whose dual prices are a demand on the
-        # capacities.
+        # Benders' cuts: each moment is a subproblem whose dual
+        # prices are a demand on the capacities.
         new = self._new_demands(box, moments, near)
         if new is None:
             return None

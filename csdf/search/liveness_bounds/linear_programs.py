@@ -96,8 +96,8 @@ def solved(program: LinearProgram, seconds: float, look: Callable[[], None]) -> 
     dual = priced(program, program.limits, seconds, look)
     if dual is None:
         return None
-    # Slightly smaller prices keep reduced costs of basic columns nonnegative despite rounding
-    # errors.
+    # Slightly smaller prices keep reduced costs of basic
+    # columns nonnegative despite rounding errors.
     prices = [int(price * (1 - ROUNDING) * SCALE) for price in dual.prices]
     bound = priced_bound(program, prices, SCALE)
     return None if bound is None else Relaxed(lower_bound=bound, columns=dual.columns)

@@ -37,11 +37,12 @@ if TYPE_CHECKING:
     from csdf.search.liveness_bounds.branching import Branching
 
 
-TRIES = 30  # exchanges before the first linear program,
-MORE_TRIES = 6  # and in every round of demands
-LONGEST = 15  # seconds of a linear program where there is a budget, and at most
-SHARE = 0.5  # of what is left of it
-NEAR = 1e-6  # above a whole number that a solver means
+TRIES = 30  # exchanges before the first linear program
+MORE_TRIES = 6  # exchanges in every round of demands
+# With a budget, a linear program takes at most LONGEST seconds, and SHARE of the seconds left.
+LONGEST = 15
+SHARE = 0.5
+NEAR = 1e-6  # a solver's value this close below an integer counts as the integer
 
 
 def live_bounds(
@@ -167,8 +168,8 @@ class _LiveBoundSearch:
 
         low, high, stride = -1, (live[place] - start) // step, 1
         while high - low > 1:
-            # Galloping downwards: after one exchange a capacity is usually within a few steps of
-            # its minimum.
+            # Galloping downwards: after one exchange a capacity is
+            # usually within a few steps of its minimum.
             tried = max(high - stride, (low + high) // 2)
             if self._firings.is_live(with_steps(tried)):
                 high, stride = tried, 2 * stride
@@ -178,7 +179,7 @@ class _LiveBoundSearch:
 
 
 KEPT = (0, 50, 80, 90)  # per cent of what a channel has above its least capacity
-MOST_CHANNELS = 3  # that give up space at once
+MOST_CHANNELS = 3  # channels whose capacities are reduced together
 
 Regrown = Callable[[Sequence[int]], Distribution | None]
 

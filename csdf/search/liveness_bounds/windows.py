@@ -146,8 +146,8 @@ class IterationFirings:
                 starts = fewest[actor] + (actor == moment.actor)
                 needed = bisect_left(channel.made, channel.taken[starts] - channel.there(room))
                 if needed > fewest[channel.producer]:
-                    # The actor of the moment has fired exactly this often; a demand for more is a
-                    # contradiction.
+                    # The actor of the moment has fired exactly this often;
+                    # a demand for more is a contradiction.
                     if channel.producer == moment.actor or needed > self.each[channel.producer]:
                         return None
                     fewest[channel.producer] = needed
