@@ -194,7 +194,7 @@ def require_in_c(plan: StreamingPlan, inputs: Collection[str]) -> None:
     if copied_weights and not any(group.order for group in plan.groups):
         raise InvalidPlan("no C code for weights that are copied, without an order of firings")
     if plan.memories and any(
-        buffer.stays and plan.memory_of(buffer) not in (None, plan.memories[0])
+        buffer.persists and plan.memory_of(buffer) not in (None, plan.memories[0])
         for buffer in plan.buffers
     ):
         raise InvalidPlan(

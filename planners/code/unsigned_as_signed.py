@@ -69,7 +69,8 @@ def can_change_in_place(
     fixed = [
         buffer
         for buffer in plan.buffers
-        if buffer.stays or (buffer.begin <= last < buffer.end and buffer.tensor in further_results)
+        if buffer.persists
+        or (buffer.begin <= last < buffer.end and buffer.tensor in further_results)
     ]
     return bool(places) and not any(
         _overlap(place, buffer)

@@ -198,7 +198,9 @@ ALIGNMENT = 4  # bytes: of what networks keep, beside one another
 
 def _top(plan: StreamingPlan) -> int:
     """Return the end of the last buffer that is retained between frames."""
-    return max((buffer.offset + buffer.size for buffer in plan.buffers if buffer.stays), default=0)
+    return max(
+        (buffer.offset + buffer.size for buffer in plan.buffers if buffer.persists), default=0
+    )
 
 
 def _moved(plan: StreamingPlan, base: int, passing: int) -> StreamingPlan:
@@ -206,7 +208,8 @@ def _moved(plan: StreamingPlan, base: int, passing: int) -> StreamingPlan:
     shift = passing - _top(plan)
     buffers = tuple(
         replace(
-            buffer, offset=buffer.offset + (base if buffer.stays else shift if buffer.size else 0)
+            buffer,
+            offset=buffer.offset + (base if buffer.persists else shift if buffer.size else 0),
         )
         for buffer in plan.buffers
     )

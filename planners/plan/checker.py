@@ -157,7 +157,7 @@ class _Checked:
         for layer in self._works.values():
             if bytes_kept(self._network, layer):
                 wanted[layer.name] = Kind.STATE
-        counts = Counter((b.tensor, b.kind) for b in self._plan.buffers if b.stays)
+        counts = Counter((b.tensor, b.kind) for b in self._plan.buffers if b.persists)
         for name, kind in wanted.items():
             if counts[name, kind] != 1:
                 raise InvalidPlan(
@@ -165,7 +165,7 @@ class _Checked:
                     "expected one"
                 )
         for buffer in self._plan.buffers:
-            if not buffer.stays:
+            if not buffer.persists:
                 continue
             if wanted.get(buffer.tensor) is not buffer.kind:
                 raise InvalidPlan(f"buffer {buffer.name!r} stays, but {buffer.tensor!r} does not")
@@ -770,7 +770,7 @@ def require_apart(plans: Sequence[StreamingPlan]) -> None:
     """
     for plan, another in permutations(plans, 2):
         for kept, taken in product(plan.buffers, another.buffers):
-            if kept.stays and taken.size and taken.kind is not Kind.EXTERNAL:
+            if kept.persists and taken.size and taken.kind is not Kind.EXTERNAL:
                 begin = max(kept.offset, taken.offset)
                 if begin < min(kept.offset + kept.size, taken.offset + taken.size):
                     raise InvalidPlan(

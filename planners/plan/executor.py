@@ -222,7 +222,7 @@ class PlanMachine:
         self.computing = computing
         stays = np.zeros(self.plan.all_bytes, bool)
         for buffer in self.plan.buffers:
-            if buffer.stays or buffer.kind is Kind.RESIDENT:
+            if buffer.persists or buffer.kind is Kind.RESIDENT:
                 stays[buffer.offset : buffer.offset + buffer.size] = True
         self.arena.held[~stays[: len(self.arena.held)]] = NOTHING
         self.arena.memory[: len(stays)][~stays] = POISON

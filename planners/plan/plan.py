@@ -214,8 +214,8 @@ class StreamBuffer:
         return self.kind in (Kind.WHOLE, Kind.EXTERNAL, Kind.KEPT)
 
     @property
-    def stays(self) -> bool:
-        """Whether it holds its bytes from frame to frame."""
+    def persists(self) -> bool:
+        """Whether the buffer holds its bytes from frame to frame."""
         return self.kind in (Kind.KEPT, Kind.STATE)
 
     @property
@@ -432,7 +432,7 @@ class StreamingPlan(Viewed):
     @property
     def kept_bytes(self) -> int:
         """Bytes of the arena that are retained from frame to frame."""
-        return sum(buffer.size for buffer in self.buffers if buffer.stays)
+        return sum(buffer.size for buffer in self.buffers if buffer.persists)
 
     @property
     def all_bytes(self) -> int:

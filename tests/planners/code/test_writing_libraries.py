@@ -103,7 +103,7 @@ def test_a_plan_of_a_stream_that_counts_other_bytes_is_refused_for_these_bytes()
     network = builder.network()
     model = as_stream(Model(network=network, weights=random_weights(network, 0)), 1)
     plan = fit(model, element_bytes=2, searched=()).methods[0].plan
-    assert any(one.stays and one.offset % 4 for one in plan.buffers)
+    assert any(one.persists and one.offset % 4 for one in plan.buffers)
     with pytest.raises(InvalidPlan, match=r"counts 2 bytes .* computed in 4; plan with that many"):
         library(model, plan)
 

@@ -97,7 +97,7 @@ def test_the_checker_finds_rows_that_are_overwritten(name):
 def test_a_variable_without_a_buffer_is_refused_by_name(name):
     network = model_of(name).network
     plan = stateful_plan(network).plan
-    first = next(one for one in plan.buffers if one.stays)
+    first = next(one for one in plan.buffers if one.persists)
     left = tuple(one for one in plan.buffers if one is not first)
     with pytest.raises(InvalidPlan, match="stays from frame to frame in 0 buffers; expected one"):
         fit_of(network, replace(plan, buffers=left))
