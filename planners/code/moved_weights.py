@@ -15,8 +15,10 @@ from planners.code.c_text import NULL, Tables
 from planners.code.parts import as_real, comment
 from planners.plan.plan import Kind, StreamBuffer, StreamingPlan
 
+# Upper bounds on a 32-bit core, in bytes of the stack: C structures `stage`, `layer` and `movable`.
 STAGE_BYTES, LAYER_BYTES, NUMBERS_BYTES = 48, 44, 120
-FIELDS = {  # of the address, in what begins a structure of that kind
+# For each parameter structure, the structure at its begin, whose C member `weights` is the address.
+ADDRESS_MEMBER = {
     "convolution": "convolution",
     "matrix": "matrix",
     **{as_real(kind): as_real(kind) for kind in ("convolution", "matrix")},
@@ -65,7 +67,7 @@ class MovedWeights:
                 f"&layers[{layer.number}]" if is_read else NULL,
                 *(symbol if home is None else NULL, 0 if home is None else _slots(home, unit)),
                 *(_slots(buffer, unit), buffer.size, f"sizeof({kind})"),
-                f"offsetof({FIELDS[kind]}, weights)",
+                f"offsetof({ADDRESS_MEMBER[kind]}, weights)",
                 *(-1 if is_resident else buffer.begin, layer.group),
             )
             self.lines.append(f"{{{', '.join(map(str, fields))}}}, /* {comment(buffer.name)} */")
@@ -101,7 +103,7 @@ def _found(buffer: StreamBuffer, layer: PlacedLayer, tables: Tables) -> tuple[st
     """The parameter type of a layer, and the symbol of its weights in flash."""
     kind, text = tables.structures.get(layer.parameters, ("", ""))
     symbols = [symbol for symbol in re.findall(r"\w+", text) if symbol in tables.arrays]
-    if kind not in FIELDS or not symbols:
+    if kind not in ADDRESS_MEMBER or not symbols:
         raise InvalidPlan(f"no C code for {buffer.tensor!r} with weights that are moved")
     size = tables.arrays[symbols[0]].nbytes
     if size != buffer.size:

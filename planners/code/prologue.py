@@ -87,8 +87,8 @@ typedef slot element;
 #define TURNS {len(schedule.order.turns)}
 #define DUPLICATES {schedule.duplicates}
 #define GIVE_COPIES(run) {"give_copies(run)" if schedule.duplicates else "((void)0)"}
-#define JOINTS {schedule.joints}
-#define JOINT_TABLE {"joints" if schedule.joints else "NULL"}
+#define JOINTS {schedule.state_rings}
+#define JOINT_TABLE {"joints" if schedule.state_rings else "NULL"}
 {self._joins()}
 #define VARIABLES {variables}
 #define OLDEST(state) {"(state)->oldest" if variables else "NULL"}
@@ -167,7 +167,7 @@ typedef slot element;
         kinds = {"JOIN": named}
         if self._schedule.calls.has_reals:
             kinds["JOIN_OF_REALS"] = as_real(named)
-        is_used = self._schedule.joints or self._schedule.write_buffers
+        is_used = self._schedule.state_rings or self._schedule.write_buffers
         text = "\n".join(
             f"#define {macro}(run, tensor, view) "
             + (f"{function}(run, tensor, view)" if is_used else "((void)0)")

@@ -185,8 +185,8 @@ class Schedule:
         ]
 
     @property
-    def joints(self) -> int:
-        """The number of rings of state."""
+    def state_rings(self) -> int:
+        """The number of rings of state; C calls them joints."""
         return len(self._rings)
 
     def _variable_rows(self) -> list[str]:
@@ -476,7 +476,7 @@ class Schedule:
             raise InvalidPlan(f"stage {running.result!r} fires more than {MOST_ROWS} times")
         fields = (
             *(stage.mode, running.planned.stage.rows, len(running.targets)),
-            *(self._first_row(stage), self._accumulators(stage), layers, sources),
+            *(self._first_row(stage), self._accumulators_or_tiling(stage), layers, sources),
             *(0 if running.is_streamed_input else len(running.layers), len(stage.sources)),
             f"&tensors[{self._numbers[running.result]}]",
         )
@@ -592,7 +592,7 @@ class Schedule:
             return 0
         return stage.running.needs[stage.sources[0]][0][0]
 
-    def _accumulators(self, stage: PlacedStage) -> int:
+    def _accumulators_or_tiling(self, stage: PlacedStage) -> int:
         """The offset of a stage's accumulators; of a stage in tiles, the number of its tiling.
 
         With channel blocks, the accumulators follow the strips of the stage.

@@ -321,7 +321,7 @@ class _SourceWriter:
             wanted |= {"beginning", "variable", "joint"}
             kept = ["begin_kept", "save_kept", "restore_kept"]
             kept += ["take_rows_over"] if self.network.variables else []
-            wanted |= {"join_rows"} if self.schedule.joints else set()
+            wanted |= {"join_rows"} if self.schedule.state_rings else set()
         copies = ["give_copies"] if self.schedule.duplicates else []
         tiles = ["as_tile", "work_tiles"] if self.schedule.has_tiles else []
         wanted.update(tiles)
@@ -360,7 +360,7 @@ class _SourceWriter:
             return frozenset()
         more = {"as_tile"} if self.schedule.has_tiles else set()
         more |= {"in_block"} if self.schedule.write_buffers else set()
-        return frozenset(wanted | more | ({"join_rows"} if self.schedule.joints else set()))
+        return frozenset(wanted | more | ({"join_rows"} if self.schedule.state_rings else set()))
 
     def _elements(self) -> str:
         """The elements of the arena, as headers of kernels are named."""

@@ -69,11 +69,13 @@ def _words(node: FinnNode, channels: str = "NumChannels", fold: str = "PE") -> i
 def _pointwise(node: FinnNode, options: TimingOptions) -> Cluster:
     """A word out for each word in, at all outputs."""
     words, lanes = _words(node), node.whole("PE")
-    taken = bits_out = lanes * node.bits("inputDataType")
+    bits_in = bits_out = lanes * node.bits("inputDataType")
     if node.has("outputDataType"):
         bits_out = lanes * node.bits("outputDataType")
     starts = counting(words)
-    return _loop(node, options, words, [(starts, taken)], [(starts, bits_out)] * len(node.outputs))
+    return _loop(
+        node, options, words, [(starts, bits_in)], [(starts, bits_out)] * len(node.outputs)
+    )
 
 
 def _add(node: FinnNode, options: TimingOptions) -> Cluster:
@@ -83,9 +85,11 @@ def _add(node: FinnNode, options: TimingOptions) -> Cluster:
     kinds = [str(node["inputDataType"])] * len(node.inputs)
     if node.has("inputDataTypes"):
         kinds = [str(kind) for kind in node["inputDataTypes"]]
-    taken = [node.type_bits(kind) for kind in kinds]
-    bits_out = node.bits("outputDataType") if node.has("outputDataType") else max(taken) + 1
-    reads = [(starts, lanes * bits) for bits in taken]
+    bits_of_inputs = [node.type_bits(kind) for kind in kinds]
+    bits_out = (
+        node.bits("outputDataType") if node.has("outputDataType") else max(bits_of_inputs) + 1
+    )
+    reads = [(starts, lanes * bits) for bits in bits_of_inputs]
     return _loop(node, options, len(starts), reads, [(starts, lanes * bits_out)])
 
 
@@ -100,20 +104,20 @@ def _elementwise(node: FinnNode, options: TimingOptions) -> Cluster:
         elements_stated = prod(node.wholes(f"{side}_shape"))
         if elements_stated not in (prod(shape), 0) and prod(shape) % elements_stated:
             raise node.refusal(f"a {side}_shape of {elements_stated} elements for {prod(shape)}")
-        taken = max(1, elements_stated // lanes)
-        reads.append((counting(taken) * (words // taken), lanes * node.bits(f"{side}_dtype")))
+        words_in = max(1, elements_stated // lanes)
+        reads.append((counting(words_in) * (words // words_in), lanes * node.bits(f"{side}_dtype")))
     writes = [(counting(words), lanes * node.bits("out_dtype"))]
     return _loop(node, options, words, reads, writes)
 
 
 def _pool(node: FinnNode, options: TimingOptions) -> Cluster:
     folds = node.divided(node.whole("Channels"), "PE", "Channels")
-    made = node.whole("BatchSize") * prod(node.wholes("OutImgDims", 2)) * folds
+    output_words = node.whole("BatchSize") * prod(node.wholes("OutImgDims", 2)) * folds
     kernel, lanes = prod(node.wholes("KernelSize", 2)), node.whole("PE")
-    steps = counting(made * kernel)
-    taken, bits_out = lanes * node.bits("InputDataType"), lanes * node.bits("OutputDataType")
+    steps = counting(output_words * kernel)
+    bits_in, bits_out = lanes * node.bits("InputDataType"), lanes * node.bits("OutputDataType")
     return _loop(
-        node, options, len(steps), [(steps, taken)], [(steps[kernel - 1 :: kernel], bits_out)]
+        node, options, len(steps), [(steps, bits_in)], [(steps[kernel - 1 :: kernel], bits_out)]
     )
 
 
@@ -148,19 +152,23 @@ def _max_pool(node: FinnNode, options: TimingOptions) -> Cluster:
     """For each row of output all rows that it covers are read, then it is written."""
     image, pool = node.wholes("ImgDim", 2), node.wholes("PoolDim", 2)
     lanes, folds = node.whole("PE"), node.divided(node.whole("NumChannels"), "PE", "NumChannels")
-    made = [
+    output_pixels = [
         (size + window - 1) // window if node["CeilMode"] else size // window
         for size, window in zip(image, pool, strict=True)
     ]
-    reading, writing, total = pool[0] * image[1] * folds, made[1] * folds, prod(image) * folds
-    require_few(max(made[0] * (reading + writing), total))
-    rows = counting(made[0])[:, None] * (reading + writing)
+    reading, writing, total = (
+        pool[0] * image[1] * folds,
+        output_pixels[1] * folds,
+        prod(image) * folds,
+    )
+    require_few(max(output_pixels[0] * (reading + writing), total))
+    rows = counting(output_pixels[0])[:, None] * (reading + writing)
     reads = np.ravel(rows + counting(reading))[:total]
     writes = np.ravel(rows + reading + counting(writing))
     bits = lanes * node.bits("dataType" if node.has("dataType") else "inputDataType")
     # Rows below the last whole window are read and dropped at the end of the frame.
     left = max(0, total - len(reads))
-    end = made[0] * (reading + writing)
+    end = output_pixels[0] * (reading + writing)
     reads = np.concatenate((reads, end + counting(left)))
     return _loop(node, options, end + left, [(reads, bits)], [(writes, bits)])
 
@@ -224,10 +232,10 @@ def _lookup(node: FinnNode, options: TimingOptions) -> Cluster:
     if str(node["mem_mode"]) in ("external", "external_decoupled"):
         raise node.refusal("embeddings in external memory; their delay is not in the model")
     starts = counting(prod(node.wholes("InputShape")))
-    taken = node.bits("InputType" if node.has("InputType") else "inputDataType")
+    bits_in = node.bits("InputType" if node.has("InputType") else "inputDataType")
     kind = "EmbeddingType" if node.has("EmbeddingType") else "outputDataType"
     bits_out = node.whole("EmbeddingDim") * node.bits(kind)
-    return _loop(node, options, len(starts), [(starts, taken)], [(starts, bits_out)])
+    return _loop(node, options, len(starts), [(starts, bits_in)], [(starts, bits_out)])
 
 
 def _matrix_unit(node: FinnNode, options: TimingOptions) -> Cluster:
@@ -246,18 +254,18 @@ def _matrix_unit(node: FinnNode, options: TimingOptions) -> Cluster:
         vectors = node.vectors
     synapse, neuron = folds
     require_few(vectors * synapse * neuron)
-    taken = simd * (lanes if is_vvau else 1) * node.bits("inputDataType")
+    bits_in = simd * (lanes if is_vvau else 1) * node.bits("inputDataType")
     bits_out = lanes * node.bits("outputDataType")
     if node.style == "rtl":
         weight, element = node.bits("weightDataType"), node.bits("inputDataType")
         core = options.core(simd, weight, element, is_vvau=is_vvau)
-        cluster = rtl.matrix_vector(vectors, folds, core, bits=(taken, bits_out))
+        cluster = rtl.matrix_vector(vectors, folds, core, bits=(bits_in, bits_out))
         return replace(cluster, assumed=(f"pipeline {core}",))
     steps = counting(vectors * synapse * neuron)
     # Input vectors are read in the first neuron fold and replayed in the others.
     reads = steps[steps % (synapse * neuron) < synapse]
     writes = steps[synapse - 1 :: synapse]
-    return _loop(node, options, len(steps), [(reads, taken)], [(writes, bits_out)])
+    return _loop(node, options, len(steps), [(reads, bits_in)], [(writes, bits_out)])
 
 
 def _thresholding(node: FinnNode, options: TimingOptions) -> Cluster:
@@ -329,18 +337,18 @@ def converter_cluster(
     node: FinnNode, options: TimingOptions, total: int, widths: tuple[int, int]
 ) -> Cluster:
     """Return a width converter for this many bits of a frame."""
-    taken, bits_out = widths
-    read, written = total // taken, total // bits_out
+    bits_in, bits_out = widths
+    read, written = total // bits_in, total // bits_out
     require_few(max(read, written))
-    if node.is_rtl and bits_out % taken == 0 and bits_out > taken:
-        return rtl.widening(read, bits_out // taken, bits=taken)
-    if node.is_rtl and taken % bits_out == 0 and taken > bits_out:
-        return rtl.narrowing(read, taken // bits_out, bits=taken)
+    if node.is_rtl and bits_out % bits_in == 0 and bits_out > bits_in:
+        return rtl.widening(read, bits_out // bits_in, bits=bits_in)
+    if node.is_rtl and bits_in % bits_out == 0 and bits_in > bits_out:
+        return rtl.narrowing(read, bits_in // bits_out, bits=bits_in)
     if read == written:
         return rtl.pipeline(read, 1, 2, bits=widths)
     # Bits are taken as soon as they are needed, as two converters through a common width take them.
-    step = gcd(taken, bits_out)
-    begin = counting(read) * (taken // step)
+    step = gcd(bits_in, bits_out)
+    begin = counting(read) * (bits_in // step)
     end = (counting(written) + 1) * (bits_out // step)
     reads, writes = counting(read), counting(written)
     if read >= written:
@@ -349,7 +357,7 @@ def converter_cluster(
     else:
         reads = np.searchsorted(end, begin, side="right")
     return _loop(
-        node, options, max(read, written), [(reads.astype(np.int64), taken)],
+        node, options, max(read, written), [(reads.astype(np.int64), bits_in)],
         [(writes.astype(np.int64), bits_out)],
     )  # fmt: skip
 
@@ -383,7 +391,7 @@ class SlidingWindow:
 
     axes: tuple[Axis, Axis]
     image: tuple[int, ...]
-    made: tuple[int, ...]
+    output_pixels: tuple[int, ...]
     folds: int
     is_depthwise: bool
     is_parallel: bool
@@ -401,7 +409,9 @@ class SlidingWindow:
     @property
     def written(self) -> int:
         """Words written in a frame."""
-        return prod(self.made) * self.folds * (1 if self.is_parallel else prod(self.kernel))
+        return (
+            prod(self.output_pixels) * self.folds * (1 if self.is_parallel else prod(self.kernel))
+        )
 
     @property
     def span(self) -> int:
@@ -423,8 +433,8 @@ class SlidingWindow:
         down, across = (
             min(axis.stride, size) for axis, size in zip(self.axes, self.image, strict=True)
         )
-        rows = counting(self.made[0]) * down * self.image[1]
-        return np.ravel(rows[:, None] + counting(self.made[1]) * across) * self.folds
+        rows = counting(self.output_pixels[0]) * down * self.image[1]
+        return np.ravel(rows[:, None] + counting(self.output_pixels[1]) * across) * self.folds
 
     def last_words(self) -> Numbers:
         """Return the word that completes each window, for each fold of it."""
@@ -456,19 +466,19 @@ class SlidingWindow:
 
 def window_of(node: FinnNode) -> SlidingWindow:
     """Return the window of a ConvolutionInputGenerator."""
-    image, made = node.wholes("IFMDim", 2), node.wholes("OFMDim", 2)
+    image, output_pixels = node.wholes("IFMDim", 2), node.wholes("OFMDim", 2)
     kernel, stride = node.wholes("ConvKernelDim", 2), node.wholes("Stride", 2)
     axes = [
         Axis(*triple) for triple in zip(kernel, stride, node.wholes("Dilation", 2), strict=True)
     ]
-    for axis, size, windows in zip(axes, image, made, strict=True):
+    for axis, size, windows in zip(axes, image, output_pixels, strict=True):
         _, reach = axis.covered((0, windows))
         if reach > size:
             raise node.refusal(f"windows reach to {reach} of {size} pixels along an axis")
     return SlidingWindow(
         axes=(axes[0], axes[1]),
         image=image,
-        made=made,
+        output_pixels=output_pixels,
         folds=node.divided(node.whole("IFMChannels"), "SIMD", "IFMChannels"),
         is_depthwise=bool(node["depthwise"]),
         is_parallel=bool(node["parallel_window"]) or prod(kernel) == 1,

@@ -24,7 +24,7 @@ from planners.code.graph.program import WrittenGraph, write_graph_program
 from planners.code.library import write_folder
 from planners.code.packaging import Package, command_of, source_of
 
-SEARCH = 0.5  # of the time, for the smallest buffers
+BUFFER_SEARCH_SHARE = 0.5  # part of the time for the search for the smallest buffers
 SHOWN = 300  # characters of a schedule
 ORDER_NOT_TRIED = "the demand-driven order, which may use less memory, was not tried"
 
@@ -112,7 +112,7 @@ def _mapped(graph: Graph, options: argparse.Namespace, stop: Stop) -> int:
 def _with_smallest(graph: Graph, stop: Stop) -> Graph:
     """Return the graph with the smallest deadlock-free capacities found within the budget."""
     storage = smallest_storage(
-        graph, SearchSpace(), budget=stop.part(share=SEARCH, report=shown(_so_far))
+        graph, SearchSpace(), budget=stop.part(share=BUFFER_SEARCH_SHARE, report=shown(_so_far))
     )
     if storage.point is None:
         return graph  # it deadlocks, which the schedule will tell
@@ -132,11 +132,11 @@ def _so_far(progress: Progress) -> str:
 def _lines(planned: PlannedGraph, written: WrittenGraph, folder: str) -> list[str]:
     words = in_words(planned.schedule)
     short = words if len(words) <= SHOWN else f"{words[:SHOWN]} ..."
-    apart = sum(ring.size for ring in planned.rings)
+    unshared_bytes = sum(ring.size for ring in planned.rings)
     way = "fixed" if planned.is_static else "in part decided at run time"
     return [
-        f"{planned.graph.name}: {planned.arena_bytes} B of RAM for channels ({apart} B without "
-        f"sharing), at most {written.state_bytes} B of state; "
+        f"{planned.graph.name}: {planned.arena_bytes} B of RAM for channels "
+        f"({unshared_bytes} B without sharing), at most {written.state_bytes} B of state; "
         f"{answers.counted(planned.firings, 'firing')} per iteration",
         f"  order    {way}: {short}",
         *(() if planned.reason is None else [f"  INCOMPLETE: {planned.reason}; {ORDER_NOT_TRIED}"]),
