@@ -87,7 +87,7 @@ class OpenChoices:
             tensors.setdefault(key, []).append((edge, stay))
         self._tensors = list(tensors.values())
         self._rows: dict[tuple[int, Choices], tuple[int, ...]] = {}
-        self._begun = [bits | 1 << layer for layer, bits in enumerate(model.waiting)]
+        self._begun = [bits | 1 << layer for layer, bits in enumerate(model.awaiting)]
         self.genes = [
             {model.table.part_rows(layer, gene): gene for gene in genes}
             for layer in range(len(model.table.layers))
@@ -221,7 +221,7 @@ def begun_before_end(
                     changed.append((layer_before, forced))
         ahead.append(fired)
         for layer_before in fired:
-            ended |= model.begun[layer_before] | 1 << layer_before
+            ended |= model.awaited[layer_before] | 1 << layer_before
         begun.append(ended)
     return begun
 

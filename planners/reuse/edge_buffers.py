@@ -5,10 +5,16 @@ from one partition to a later one, is stored whole. Where the two partitions are
 once for each stage from the one to the other: a double buffer, (1) written by the earlier partition,
 (2) read by the later one.
 
-What the published sharing of these buffers takes for granted: when both partitions have finished their
-frames, (1) is copied to (2), for if the two changed places, what shares bytes with one of them within
-its partition would meet the other partition there; and no other network runs between the frames of a
-pipeline that is not drained, for what it shares with (2) would be overwritten.
+In frame n of a pipeline of partitions P and Q, for an edge from P to Q:
+
+    partition   buffer (1)                  buffer (2)
+    P           writes frame n              -
+    Q           -                           reads frame n - 1
+    both end    copied to (2)               frame n replaces frame n - 1
+
+The published sharing of these buffers requires this copy: if (1) and (2) were swapped instead, other
+buffers of P that share bytes with (1) would overwrite bytes that Q uses. It also requires that no other
+network runs between the frames of a pipeline that is not drained: it might overwrite (2).
 Source: Minakova and Stefanov, TODAES 28(1), 2022, section 3 and Table 6.1 of the thesis.
 
 Algorithm 8: edges come in their order. An edge may go to any buffer in which nothing is in use together

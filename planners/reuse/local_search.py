@@ -1,22 +1,19 @@
 """Local search for the Pareto front of memory and periods of networks that share one memory.
 
-Takes an evaluator of chromosomes (one gene per layer: executed whole, or in parts of so many
-rows); gives an archive of nondominated points. Small problems are enumerated. For others four
+The evaluator is of chromosomes, with one gene for each layer: executed whole, or in parts of a number
+of rows. The result is an archive of nondominated points. Small problems are enumerated. For others four
 steps follow:
 
-1. Seeds: the exact front of live bytes (planners.reuse.load_front), and the smallest chromosome
-of each
+1. Seeds: the exact front of live bytes (planners.reuse.load_front), and the smallest chromosome of each
    network on its own.
-2. Hill climbing for memory alone. A sweep changes each gene once and accepts changes that need no
-more
+2. Hill climbing for memory alone. A sweep changes each gene once and accepts changes that need no more
    memory: with several buffers of the largest size, no single change gains. Genes with the largest
    possible gain come first. A sweep without gain is followed by changes of several genes.
-3. Descent from all layers whole: again and again the run of layers that saves the most memory per
+3. Descent from all layers whole. Each step changes the run of layers that saves the most memory per
    time lost.
-4. Threshold accepting until the evaluations, or the time, are spent. Each walk has its own
-weights of the
-   objectives, begins at a point of the front, and accepts any neighbour that is worse by at most a
-   threshold, which falls to zero. Source: Dueck and Scheuer, Threshold accepting, Journal of
+4. Threshold accepting until the evaluations, or the time, are spent. Each walk has its own weights of
+   the objectives and begins at a point of the front. It accepts any neighbour that is worse by at most
+   a threshold, which falls to zero. Source: Dueck and Scheuer, Threshold accepting, Journal of
    Computational Physics 90(1), 1990, the algorithm of section 2.
 
 Networks that run one after the other are first climbed one by one: together, the largest hides
@@ -67,11 +64,11 @@ from planners.reuse.problem import (
 ENUMERATED = 1024  # chromosomes up to which a problem is enumerated
 IDLE_ROUNDS = 25  # rounds without a new chromosome after which the search ends
 CLIMBS = 3  # each kind of climb gets at most this fraction (1/3) of limited evaluations
-UNLIMITED = 20  # evaluations per gene if their number is not limited
+EVALUATIONS_PER_GENE = 20  # if the number of evaluations is not limited
 FEW = 3  # maximum number of unrelated genes that change together
 IDLE = 4  # sweeps without gain after which a climb ends
 WHOLE_OF = 8  # one of this many layers is whole at the start of a repeated climb
-AGAIN_IDLE = 1  # the same as IDLE for repeated climbs: another start pays more
+AGAIN_IDLE = 1  # IDLE of repeated climbs: another start pays more
 IDLE_CLIMBS = 25  # consecutive climbs without a new chromosome after which climbing ends
 WIDTHS = (1, 2, 4, 8)  # lengths of the runs that a descent tries
 MOST_WIDE = 12  # maximum length of a run that is changed together
@@ -228,7 +225,7 @@ class LocalSearch:
         genes = self._problem.free_genes
         end = self._executor.evaluations
         # Without a limit the effort grows with the problem, not with the clock.
-        end += self._executor.share(CLIMBS) or UNLIMITED * len(genes)
+        end += self._executor.share(CLIMBS) or EVALUATIONS_PER_GENE * len(genes)
 
         def memory(chromosome: Chromosome) -> Number:
             if self._executor.evaluations >= end:
@@ -296,9 +293,9 @@ class LocalSearch:
                     neighbour(self._problem, free, walk.chromosome, self._random) for walk in walks
                 ]
                 with closing(self._executor.scores(neighbours, stop)) as scores:
-                    for walk, chromosome, score in zip(walks, neighbours, scores, strict=True):
-                        evaluated.append(Point(chromosome=chromosome, score=score))
-                        walk.offer(chromosome, score, threshold)
+                    for walk, chromosome, new_score in zip(walks, neighbours, scores, strict=True):
+                        evaluated.append(Point(chromosome=chromosome, score=new_score))
+                        walk.offer(chromosome, new_score, threshold)
         finally:
             self.archive.add(evaluated)
 
@@ -540,13 +537,13 @@ class _Climbs:
         self._calls_left = 0  # calls
 
     def climb_each(self, most: int | None) -> None:
-        """Climb each network once; most: calls for each, None for UNLIMITED calls per gene.
+        """Climb each network once; most: calls for each, None for EVALUATIONS_PER_GENE calls per gene.
 
         Unused calls remain for `climb_largest`.
         """
         unused = 0
         for member, genes in enumerate(self._genes):
-            self._calls_left = UNLIMITED * len(genes) if most is None else most
+            self._calls_left = EVALUATIONS_PER_GENE * len(genes) if most is None else most
             self.best = self._climbed(member, self.best)
             unused += self._calls_left
         self._calls_left = unused
@@ -570,9 +567,9 @@ class _Climbs:
                     # A new start near "all by parts", where memory is small.
                     is_whole = self._random.randrange(WHOLE_OF) == 0
                     start[gene] = self._problem.alleles[gene][0 if is_whole else 1]
-                climbed = self._climbed(largest, tuple(start), most_idle=AGAIN_IDLE)
-                if self._least(largest, climbed) < self._least(largest, self.best):
-                    self.best = climbed
+                top = self._climbed(largest, tuple(start), most_idle=AGAIN_IDLE)
+                if self._least(largest, top) < self._least(largest, self.best):
+                    self.best = top
                 idle = 0 if self._calls_left < before else idle + 1
 
     def _climbed(self, member: int, start: Chromosome, *, most_idle: int = IDLE) -> Chromosome:

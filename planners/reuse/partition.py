@@ -7,9 +7,8 @@ that differs in one gene costs the one block and the one segment.
 The schedule on one processor: it passes over the layers in their order again and again, and fires each
 that has its input and room for its output, once a pass. A layer that is executed whole fires in one of
 the passes; layers that are executed row by row alternate. This is how the published tool executes a
-CSDF graph; here buffers are bounded, and a pass that fires nothing would be a deadlock, which
-capacities without
-deadlock exclude: in a graph of this kind the order of firings never decides whether it gets stuck.
+CSDF graph. Here buffers are bounded, and a pass without a firing would be a deadlock. Deadlock-free
+capacities exclude it: in a graph of this kind the order of firings never decides whether it deadlocks.
 Source: Minakova and Stefanov, TODAES 28(1), 2022, section 4, Algorithm 10.
 """
 
@@ -127,10 +126,14 @@ class PartitionState(NamedTuple):
 
 
 class PartitionModel:
-    """The layers of a partition, for any rows of their parts.
+    """The layers of a partition, for any number of rows of their parts.
 
-    above, below: for each layer, as bits, its ancestors, and its descendants. begun,
-    waiting: layers that its first firing waits for, and layers whose first firing waits for it.
+    `rows` of a layer is everywhere the number of rows of one part: a layer of 24 rows in parts of 8 has
+    three phases, and a layer that is executed whole has all its rows in one part.
+
+    above, below: for each layer, as bits, its ancestors, and its descendants.
+    awaited: for each layer, as bits, the layers that its first firing waits for.
+    awaiting: for each layer, as bits, the layers whose first firing waits for it.
     separators: layers that fire after all before them have begun, and before any after them does.
     """
 
@@ -150,7 +153,7 @@ class PartitionModel:
         self.blocks = blocks_of(layers, self.table.edges)
         self.above, self.below = _reached(layers, self.table.edges)
         # Not all edges: a first row may lie in the padding, or come from another input.
-        self.begun, self.waiting = _reached(
+        self.awaited, self.awaiting = _reached(
             layers,
             [
                 edge
@@ -163,7 +166,7 @@ class PartitionModel:
             layer
             for layer in range(layers)
             if self.above[layer] == (1 << layer) - 1
-            and self.waiting[layer] == everything >> layer + 1 << layer + 1
+            and self.awaiting[layer] == everything >> layer + 1 << layer + 1
         )
         self._is_separator = [layer in self.separators for layer in range(layers)]
         self._inputs: list[list[tuple[int, int]]] = [[] for _ in partition.layers]
