@@ -128,7 +128,7 @@ def _front(places: Iterable[tuple[int, int]], across: str) -> str:
     memory, times = [list(column) for column in zip(*places, strict=True)] or ([], [])
     draw = import_module("planners.fusion.command.picture")  # with Matplotlib, slow to import
     line = draw.PlottedPoints("front", memory, [time / 10**6 for time in times], "steps")
-    return svg(draw.lines_picture, "front", [line], across=across, up="time (ms)", is_front=True)
+    return svg(draw.lines_picture, "front", [line], across=across, up="time (ms)", log_x=True)
 
 
 @html.register

@@ -307,20 +307,24 @@ class _RowGroups:
         stages: list[Stage] = []
         for first in reversed(range(upto)):
             stages = [*row_stages(course, first, first + 1), *stages]
-            begun, going = (self._cost(first, entry) for entry in (WHOLE, 1))
+            cost_at_group_start, cost_inside_group = (
+                self._cost(first, entry) for entry in (WHOLE, 1)
+            )
             batch = 0 if first + 1 == upto else table.row_bytes(course.at(first + 1))
             scratch_of_group, _ = row_scratch(course, course.between(first, first + 1), self._terms)
             scratch = max(scratch, scratch_of_group)
             nanoseconds += self._time[first]
-            work += begun.work
-            pool = max(passing, begun.passing, begun.last + batch)
+            work += cost_at_group_start.work
+            pool = max(passing, cost_at_group_start.passing, cost_at_group_start.last + batch)
             beside = table.tensor_bytes(course.at(first)) + result + scratch
-            memory = beside + lines + begun.lines + -(-pool // self._unit) * self._unit
+            memory = (
+                beside + lines + cost_at_group_start.lines + -(-pool // self._unit) * self._unit
+            )
             group = group_of(course, first, upto, GroupMode.ROWS)
             time = nanoseconds + self._times.interleaving(stages)
             yield GroupOption(memory, TimeAndWork(time, work), group)
-            lines += going.lines
-            passing = max(passing, going.passing, going.last + batch)
+            lines += cost_inside_group.lines
+            passing = max(passing, cost_inside_group.passing, cost_inside_group.last + batch)
 
     def _cost(self, section: int, entry: int) -> MoveCost:
         """The cost of a section. entry: WHOLE for a whole input in memory, else rows per firing."""

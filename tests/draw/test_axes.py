@@ -57,8 +57,8 @@ def test_the_legend_of_a_sweep_stands_outside_the_lines():
     assert texts[-2:] == ["layer by layer", "lower bound"]
 
 
-@pytest.mark.parametrize(("is_front", "across"), [(True, "arena, log scale"), (False, "arena")])
-def test_only_a_logarithmic_axis_says_so(is_front, across):
+@pytest.mark.parametrize(("log_x", "across"), [(True, "arena, log scale"), (False, "arena")])
+def test_only_a_logarithmic_axis_says_so(log_x, across):
     lines = [PlottedPoints("found", [1, 10], [3, 2])]
-    picture = lines_picture("n", lines, across="arena", up="ms", is_front=is_front, suffix="svg")
+    picture = lines_picture("n", lines, across="arena", up="ms", log_x=log_x, suffix="svg")
     assert across in texts_of(picture)

@@ -36,14 +36,14 @@ def lines_picture(
     scale: float = 1.0,
     ticks: Sequence[str] = (),
     marks: Mapping[str, float | None] | None = None,
-    is_front: bool = False,
+    log_x: bool = False,
     suffix: str,
 ) -> str | bytes:
     """Return the picture in the format of that suffix.
 
     scale: what the unit of the horizontal axis is in units of x. ticks: names for x = 0, 1, ... .
-    marks: vertical lines. is_front: sizes across that differ by factors, and times that differ by
-    little. Raises UnwritableFile for another format.
+    marks: vertical lines. log_x: logarithmic x axis; y need not start at 0. Raises
+    UnwritableFile for another format.
     """
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     axes = figure.add_subplot()
@@ -57,16 +57,16 @@ def lines_picture(
             axes.axvline(place / scale, color="#777", linewidth=1.1, linestyle=style, label=label)
     if ticks:
         axes.set_xticks(range(len(ticks)), named_ticks(ticks), fontsize=8)
-    axes.set_xlabel(f"{across}, log scale" if is_front else across)
+    axes.set_xlabel(f"{across}, log scale" if log_x else across)
     axes.set_ylabel(up)
-    _scale(axes, [value for line in lines for value in line.y], is_front=is_front)
+    _scale(axes, [value for line in lines for value in line.y], log_x=log_x)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8)
     return rendered(figure, title, suffix)
 
 
-def _scale(axes: Axes, values: Sequence[float], *, is_front: bool) -> None:
-    if not is_front:
+def _scale(axes: Axes, values: Sequence[float], *, log_x: bool) -> None:
+    if not log_x:
         axes.set_ylim(0, max(values, default=1) * 1.08)
         return
     log_across(axes)

@@ -226,7 +226,7 @@ def _plot(path: str, answer: FusionAnswer, name: str, limit: int | None) -> None
         up="predicted time (ms)",
         scale=size,
         marks={"limit": limit, "plan": None if answer.plan is None else answer.plan.memory},
-        is_front=True,
+        log_x=True,
         suffix=loading.suffix_of(path),
     )
     output.write("csdf plan fusion", path, picture)
