@@ -98,7 +98,7 @@ class Attempt:
         return outcome
 
 
-class ConnectedBlocks:
+class PartSearch:
     """The searches for a plan of blocks that conflicts connect, with the best plan and the lower bound.
 
     Each call of `step` is a turn of one search. Turn t of a part that is searched exactly, by the first
@@ -290,7 +290,7 @@ class Portfolio:
     def __init__(self, blocks: Blocks, offsets: Sequence[int]) -> None:
         self._blocks = blocks
         self.parts = [
-            ConnectedBlocks(
+            PartSearch(
                 blocks if len(numbers) == len(blocks) else blocks.part(numbers),
                 numbers,
                 [offsets[number] for number in numbers],

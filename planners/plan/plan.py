@@ -62,11 +62,13 @@ _BUFFER_HEAD = "     offset      size   groups  rows  kind              tensor"
 
 
 class Span(NamedTuple):
-    """The layers between two separators that are recomputed, by the tensors before and after them.
+    """Layers of which a plan computes copies, in one of three kinds.
 
-    by_heads: the heads of attention run in sequence, each with copies of the layers that produce its
-    queries, keys and values. layers: the layers that are computed in tiles of columns, `tiles` of
-    them; then source is one of the tensors that these layers read. Empty for the other spans.
+    - Recomputed (the defaults): all layers after the tensor `source`, up to the tensor `result`.
+    - by_heads: between these tensors the heads of attention run in sequence, each with copies of the
+      layers that produce its queries, keys and values.
+    - layers, tiles: these layers are computed in this number of column tiles; `source` is a tensor
+      that they read, `result` the tensor of the last layer.
     """
 
     source: str
