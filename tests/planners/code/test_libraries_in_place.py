@@ -24,7 +24,9 @@ REALS, INTEGERS = range(7), range(100, 105)
 @pytest.fixture(autouse=True)
 def everywhere(monkeypatch):
     """Plans in which every tensor that may lies in another, whether that helps or not."""
-    monkeypatch.setattr(making, "worth_it", lambda aliases, lives, sizes: dict(aliases))
+    monkeypatch.setattr(
+        making, "without_costly_aliases", lambda aliases, lives, sizes: dict(aliases)
+    )
     monkeypatch.setattr(rings, "pays", lambda ring, apart: True)
     monkeypatch.setattr(making, "_tried", eager_alone)
 

@@ -13,7 +13,7 @@ from cnn2csdf.quantized_layers import StoredAs
 from planners.code.c_text import TYPES
 from planners.code.library import library
 from planners.code.machines import CORTEX_M0PLUS, CORTEX_M4
-from planners.code.ports import LibraryPort, Ports
+from planners.code.ports import LibraryPort, LibraryPorts
 from planners.memory.fit import fit
 from tests.planners.code.calibrated import integer_model
 from tests.planners.code.compiling import COMPILER, FLAGS, needs_compiler
@@ -88,7 +88,7 @@ def both_forms(name, element, scale, zero, *, halves_to_even):
     """C of the same ports in floats and in integers, each with its own names of functions."""
     texts = []
     for letter, in_integers in (("f", False), ("n", True)):
-        ports = Ports(
+        ports = LibraryPorts(
             library=f"{letter}_{name}",
             inputs=[port("x", element, scale, zero)],
             outputs=[port("y", element, scale, zero)],

@@ -18,7 +18,7 @@ from planners.memory import making as rings
 from planners.memory.making import plan_of
 from planners.memory.moves import GroupMove, GroupWay
 from planners.plan import executor
-from planners.plan.aliases import aliases_of, most_bytes, worth_it
+from planners.plan.aliases import aliases_of, most_bytes, without_costly_aliases
 from planners.plan.carried_out import require_carried_out
 from planners.plan.executor import PlanMachine
 from planners.plan.plan import Alias, Kind, Stage
@@ -141,9 +141,9 @@ def test_hosts_whose_long_life_costs_more_than_the_copy_are_left_out():
     aliases = {name: Alias(name, "host", 0, 0, 0) for name in ("skip", "up")}
     assert most_bytes(aliases, lives, sizes) == 8 + 13
     assert most_bytes({}, lives, sizes) == 4 + 13
-    assert worth_it(aliases, lives, sizes) == {}
+    assert without_costly_aliases(aliases, lives, sizes) == {}
     small = {**sizes, "wide": 1}  # by themselves both and the host are alive: 16
-    assert worth_it(aliases, lives, small) == aliases
+    assert without_costly_aliases(aliases, lives, small) == aliases
 
 
 def eager_alone(*given):
@@ -154,7 +154,9 @@ def eager_alone(*given):
 @pytest.fixture
 def everywhere(monkeypatch):
     """Plans in which every tensor that may lies in another, whether that helps or not."""
-    monkeypatch.setattr(making, "worth_it", lambda aliases, lives, sizes: dict(aliases))
+    monkeypatch.setattr(
+        making, "without_costly_aliases", lambda aliases, lives, sizes: dict(aliases)
+    )
     monkeypatch.setattr(rings, "pays", lambda ring, apart: True)
     monkeypatch.setattr(making, "_tried", eager_alone)
 
