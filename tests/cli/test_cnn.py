@@ -384,7 +384,7 @@ def test_operators_says_which_types_are_read_and_which_c_computes(run):
     assert rows["ADD"][:2] == ["f32 i8 i16", "f32 i8 i16"]
     assert rows["ABS"][:2] == ["f32 i8 i16", "f32 i8"]
     assert rows["TFLite_Detection_PostProcess"][1] == "f32"
-    assert rows["SVDF"][:2] == ["i8", "i8"]
+    assert rows["SVDF"][:2] == ["f32 i8", "f32 i8"]
     assert rows["COS"] == ["f32", "f32"]
 
 
