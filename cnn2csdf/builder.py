@@ -14,7 +14,7 @@ from csdf.names import free_name
 class NetworkBuilder:
     """Collects layers; `network()` returns the frozen network.
 
-    Every method returns the name of the layer it added, to be given as input to later ones.
+    Every method returns the name of the layer that it added, an input name for later layers.
     """
 
     def __init__(self, name: str = "network") -> None:
@@ -29,11 +29,11 @@ class NetworkBuilder:
         element: Element = Element.FLOAT32,
         quantization: Quantization | None = None,
     ) -> str:
-        """Add a place where frames come in; dims without the batch."""
+        """Add an input layer; dims without the batch."""
         return self.add(Input(dims=dims), name=name, element=element, quantization=quantization)
 
     def output(self, source: str, name: str = "output") -> str:
-        """Add a place where a result goes out."""
+        """Add an output layer."""
         return self.add(Output(), source, name=name, quantization=self._layers[source].quantization)
 
     def add(
@@ -48,7 +48,7 @@ class NetworkBuilder:
     ) -> str:
         """Add a layer. Raises InvalidNetwork, naming it, where its inputs do not fit.
 
-        element: of what it writes; by default the element of its first input.
+        element: type of its output; by default that of its first input.
         """
         free = self.free_name(type(operator).__name__.lower() if name is None else name)
         missing = [source for source in inputs if source not in self._layers]
@@ -77,15 +77,15 @@ class NetworkBuilder:
         return self._layers[name]
 
     def quantize(self, name: str, quantization: Quantization) -> None:
-        """Say how what a layer writes is quantised."""
+        """Set the quantisation of the output of a layer."""
         self._layers[name] = replace(self._layers[name], quantization=quantization)
 
     def shape(self, name: str) -> Shape:
-        """Return the shape of what a layer writes."""
+        """Return the shape of the output of a layer."""
         return self._layers[name].shape
 
     def free_name(self, wanted: str) -> str:
-        """Return the name, with a number after it where it is taken."""
+        """Return the name, with a number appended if the name exists."""
         return free_name(wanted, self._layers)
 
     def network(self) -> Network:

@@ -1,7 +1,7 @@
-"""Windows over the rows and columns of a map: how many there are, and which places each covers.
+"""Windows over the rows and columns of a map: their number, and the positions that each covers.
 
-One rule for both axes: the window at output place o covers the input places o * stride - before up
-to its extent further on. Places before the first and behind the last are padding.
+One rule for both axes: the window at output position o covers the input positions from
+o * stride - before to o * stride - before + extent - 1. Positions outside the input are padding.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ Places = int  # a set of places: bit k for place k
 
 
 class Overlap(Enum):
-    """The place where the rows that neighbouring windows share are kept.
+    """The channel that stores the rows that neighbouring windows share.
 
-    WINDOW: in the channel, which releases a row when it was last needed. SELF_LOOP: in a channel of
-    the layer to itself, as in Minakova and Stefanov, Buffer Sizes Reduction for Memory-efficient
+    WINDOW: the input channel, which releases a row after its last use. SELF_LOOP: a channel of the
+    layer to itself, as in Minakova and Stefanov, Buffer Sizes Reduction for Memory-efficient
     CNN Inference, SAMOS 2020; while a phase runs, those rows are counted twice.
     """
 
@@ -31,7 +31,7 @@ class Overlap(Enum):
 
 
 class PaddedInterval(NamedTuple):
-    """Places first to upto along an axis; only those from 0 to limit hold anything."""
+    """Positions [first, upto) along an axis; only positions [0, limit) hold elements."""
 
     first: int
     upto: int
@@ -39,12 +39,12 @@ class PaddedInterval(NamedTuple):
 
     @property
     def places(self) -> int:
-        """How many places it covers."""
+        """The number of positions covered."""
         return self.upto - self.first
 
     @property
     def held(self) -> Range:
-        """The places that hold something."""
+        """The positions that hold elements."""
         return (min(max(self.first, 0), self.limit), min(max(self.upto, 0), self.limit))
 
 
@@ -73,7 +73,7 @@ class Region(NamedTuple):
 class Axis(NamedTuple):
     """A window along its rows or its columns.
 
-    before, after: padding; a negative one crops. overhang: places behind the padding that the last
+    before, after: padding; negative padding crops. overhang: positions after the padding that the last
     windows may cover.
     """
 
@@ -90,7 +90,7 @@ class Axis(NamedTuple):
         return self.dilation * (self.kernel - 1) + 1
 
     def span(self, length: int) -> int:
-        """Return the places that windows over an input of that length may cover."""
+        """Return the positions that windows over an input of that length may cover."""
         return length + self.before + self.after + self.overhang
 
     def outputs(self, length: int) -> int:
@@ -98,7 +98,7 @@ class Axis(NamedTuple):
         return (self.span(length) - self.extent) // self.stride + 1
 
     def covered(self, outputs: Range) -> Range:
-        """Return the places from the first to the last that some outputs cover, padding too."""
+        """Return the range of positions that outputs cover, padding included."""
         first, upto = outputs
         return (
             first * self.stride - self.before,
@@ -106,15 +106,15 @@ class Axis(NamedTuple):
         )
 
     def read(self, outputs: Range, length: int) -> PaddedInterval:
-        """Return what some outputs cover, and how much of it an input of that length holds."""
+        """Return the range that outputs cover, and its part within an input of that length."""
         return PaddedInterval(*self.covered(outputs), limit=min(length, length + self.after))
 
     def scattered(self, length: int) -> int:
-        """Return the places that windows going out from this many inputs reach, less the padding."""
+        """Return the length that scattering windows of `length` inputs reach, less the padding."""
         return (length - 1) * self.stride + self.extent - self.before - self.after
 
     def scattering(self, outputs: Range) -> Range:
-        """Return the inputs whose windows, going out from them, reach some of the outputs."""
+        """Return the inputs whose scattering windows reach at least one of the outputs."""
         first, upto = outputs
         return (
             -((self.extent - 1 - first - self.before) // self.stride),
@@ -128,9 +128,9 @@ class Axis(NamedTuple):
         return (large, small) if extra_first else (small, large)
 
     def scatters_all(self, inputs: int, outputs: int) -> bool:
-        """Return whether each input place, and each tap, adds to some output place.
+        """Return whether each input position, and each tap, adds to an output position.
 
-        Of a window that scatters: input `place` adds to place * stride + tap * dilation - before.
+        In a scattering window, input `place` adds to place * stride + tap * dilation - before.
         """
         pairs = [
             (place, tap)
@@ -152,9 +152,9 @@ class Axis(NamedTuple):
 class Window:
     """How a kernel moves over the rows and columns of its input.
 
-    padding: top, left, bottom, right; a negative one crops. overhang: rows below and columns to the
-    right of the padding that the last windows may cover (ceil mode);
-    they hold nothing and count nothing.
+    padding: top, left, bottom, right; negative padding crops. overhang: rows below and columns to the
+    right of the padding that the last windows may cover (ceil mode); they hold no elements, and
+    averages do not count them.
     """
 
     kernel: Pair
@@ -231,9 +231,9 @@ class Window:
 class ReceptiveField:
     """The inputs that each output of a layer depends on along one axis, between two lengths.
 
-    padding: places before the first; those behind the last follow from the lengths. Sets of places
-    rather than ranges are the bits of integers:
-    a stride above the kernel leaves gaps that no window covers.
+    padding: positions before the first; the padding after the last follows from the lengths. Sets of
+    positions are bits of integers, since a stride above the kernel size leaves gaps that no window
+    covers and ranges cannot describe.
     """
 
     inputs: int
@@ -248,7 +248,7 @@ class ReceptiveField:
             raise InvalidNetwork(f"{self}: lengths, kernel, stride and dilation are at least 1")
 
     def reading(self, tap: int) -> Range:
-        """Return the outputs for which a kernel place lies on the input; the others see padding."""
+        """Return the outputs for which a kernel position is within the input, not in the padding."""
         before = self.padding - tap * self.dilation
         first = min(max(0, -(-before // self.stride)), self.outputs)
         upto = min(-(-(self.inputs + before) // self.stride), self.outputs)
@@ -256,12 +256,12 @@ class ReceptiveField:
 
     @property
     def live(self) -> tuple[int, ...]:
-        """The kernel places that lie on the input for some output; the others see padding alone."""
+        """The kernel positions that read the input for an output; all others read only padding."""
         reading = map(self.reading, range(self.kernel))
         return tuple(tap for tap, (first, upto) in enumerate(reading) if first < upto)
 
     def live_kernel(self, outputs: Places) -> Places:
-        """Return the kernel places that lie on the input for some of these outputs."""
+        """Return the kernel positions that read the input for at least one of these outputs."""
         taps = 0
         for tap in range(self.kernel):
             if outputs & places(*self.reading(tap)):
@@ -269,7 +269,7 @@ class ReceptiveField:
         return taps
 
     def needed(self, outputs: Places) -> Places:
-        """Return the input places that these outputs need."""
+        """Return the input positions that these outputs need."""
         if not outputs:
             return 0
         first, upto = (outputs & -outputs).bit_length() - 1, outputs.bit_length()
@@ -293,7 +293,7 @@ def places(first: int, upto: int) -> Places:
 
 
 def window_places(window: Window, height: int, width: int) -> Pair:
-    """Return rows and columns of what a window over a map writes. Raises InvalidNetwork if none."""
+    """Return rows and columns of the output of windows over a map. Raises InvalidNetwork if none."""
     places = (window.rows.outputs(height), window.columns.outputs(width))
     if min(places) < 1:
         raise InvalidNetwork(
@@ -306,7 +306,7 @@ def window_places(window: Window, height: int, width: int) -> Pair:
 def same_padding(
     size: Pair, window: Window, *, extra_first: bool = False
 ) -> tuple[int, int, int, int]:
-    """Return top, left, bottom, right such that the output has ceil(size / stride) places.
+    """Return top, left, bottom, right such that the output has ceil(size / stride) positions.
 
     An odd amount has its extra row or column at the end, or at the start where `extra_first`
     (SAME_UPPER and SAME_LOWER of ONNX).
@@ -317,7 +317,7 @@ def same_padding(
 
 
 def ceil_overhang(size: Pair, window: Window) -> Pair:
-    """Return the overhang with which no place is lost to rounding down (ceil mode).
+    """Return the overhang with which no position is lost to rounding down (ceil mode).
 
     A window that would start beyond the input and its leading padding is left out, as in ONNX,
     PyTorch and Caffe.

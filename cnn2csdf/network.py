@@ -18,7 +18,7 @@ from csdf.model.shown import Shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """An operator with where its inputs come from and the shape of what it writes.
+    """An operator with the names of its inputs and the shape of its output.
 
     epilogue: operators fused after it, each applied to the output of the one before; all of them
     work on one element or one column of elements at a time. element: of its output; stored: how
@@ -43,7 +43,7 @@ class Layer:
 
     @property
     def element_bytes(self) -> int:
-        """Bytes of one element of what it writes."""
+        """Bytes of one element of the output."""
         return self.element.bytes
 
     @property
@@ -66,7 +66,7 @@ class Layer:
         return next((stored for stored in self.stored if stored.role == role), Stored(role=role))
 
     def to_json(self) -> dict[str, Any]:
-        """Return what it is called, does, reads and writes, as a JSON value."""
+        """Return the layer as a JSON value: name, operator, inputs and output."""
         return {
             "layer": self.name,
             "operator": describe(self.operator, self.epilogue),
@@ -80,7 +80,7 @@ class Layer:
 class Connection:
     """An input of a layer: the consumer reads what the producer writes.
 
-    index: which of the consumer's inputs it is, counted from 0.
+    index: of this input among the inputs of the consumer, from 0.
     """
 
     producer: str
@@ -120,7 +120,7 @@ class Network(Shown):
         return self._layers[name]
 
     def input_shapes(self, layer: Layer) -> tuple[Shape, ...]:
-        """Shapes of what the layer reads."""
+        """Shapes of the inputs of a layer."""
         return tuple(self._layers[source].shape for source in layer.inputs)
 
     @property
@@ -181,7 +181,7 @@ class Network(Shown):
 
     @property
     def keeps_state(self) -> bool:
-        """Whether a frame depends on those before it."""
+        """Whether a frame depends on earlier frames."""
         return any(
             layer.operator.is_state or layer.operator.kept(self.input_shapes(layer))
             for layer in self.layers

@@ -1,7 +1,7 @@
 """Layers between integers: they dequantise, compute, and quantise the result.
 
-Files often say so in three steps. As one layer, nothing but integers is kept in buffers, and the
-numbers of convolutions and fully connected layers are summed as integers.
+Files often contain three nodes for such a layer. Merged into one layer, buffers hold only integers, and
+convolutions and fully connected layers have integer accumulators.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def stored_at_run_time(network: Network) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredAs:
-    """How an input or output of a network lies in memory, for who fills or reads it."""
+    """Memory layout of an input or output of a network, for the caller that fills or reads it."""
 
     name: str
     element: Element
@@ -74,7 +74,7 @@ class StoredAs:
 
 
 def stored_as(layer: Layer) -> StoredAs:
-    """Return how the tensor of an input or output lies in memory: maps as rows of pixels."""
+    """Return the memory layout of the tensor of an input or output: maps are rows of pixels."""
     shape = layer.shape
     return StoredAs(
         name=layer.name,
@@ -86,7 +86,7 @@ def stored_as(layer: Layer) -> StoredAs:
 
 
 def stores_integers(network: Network) -> bool:
-    """Whether any tensor is kept as integers that stand for real numbers."""
+    """Whether any tensor is stored as quantised integers."""
     is_quantised = any(layer.quantization is not None for layer in network.layers)
     return is_quantised or bool(stored_at_run_time(network))
 
@@ -94,9 +94,9 @@ def stores_integers(network: Network) -> bool:
 def with_integers(model: Model) -> Model:
     """Return the model where layers between integers read and write them.
 
-    A layer whose inputs were all made real from integers, and whose output, limited or not, is only
-    stored as integers again. What was made real for others too stays, and so does a layer that
-    nothing computes between such integers: it is one of real numbers, as in ONNX Runtime.
+    A layer is merged with its conversions if all its inputs are dequantised, and its output, clipped or
+    not, is only quantised again. A dequantisation with further readers stays. So does a layer without
+    an integer form: it computes in floating point, as in ONNX Runtime.
     """
     consumers = model.network.consumers
     merged = {
@@ -148,7 +148,7 @@ def with_integers(model: Model) -> Model:
 def _behind(
     network: Network, consumers: Mapping[str, Sequence[str]], layer: Layer
 ) -> tuple[Layer, ...]:
-    """Return the layers merged into a layer: limits, and what stores its result; often none."""
+    """Return the layers after a layer that are merged into it: limits and its quantisation."""
     if layer.operator.converts or layer.is_end or layer.quantization is not None:
         return ()
     if not all(_is_made_real(network, network.layer(name)) for name in layer.inputs):
@@ -179,7 +179,7 @@ def _behind(
 def _has_integer_form(
     layer: Layer, given: Sequence[Quantization | None], result: Quantization
 ) -> bool:
-    """Whether a layer is computed between integers; those of 16 bits have no tables of functions."""
+    """Whether a layer has an integer form; 16-bit layers have no lookup tables."""
     is_alike = set(given) == {result}
     is_short = any(
         types_of_source is not None and types_of_source.element.bytes > 1
@@ -215,12 +215,12 @@ def _has_integer_form(
 
 
 def is_of_one_element(layer: Layer) -> bool:
-    """Whether one function of one element computes each element of the result."""
+    """Whether the layer is an elementwise function of one operand."""
     return layer.operator.is_scalar_function and len(layer.inputs) == 1
 
 
 def goes_by_table(layer: Layer) -> bool:
-    """Whether integers come from functions of one element in real numbers: of many, or unusual ones."""
+    """Whether a lookup table of real-valued elementwise functions computes the integers."""
     result, operator = layer.quantization, layer.operator
     if result is None or result.is_fixed_point or not is_of_one_element(layer):
         return False
@@ -277,7 +277,7 @@ def _is_summed(layer: Layer) -> bool:
 
 
 def _stored_arrays(layer: Layer, arrays: Mapping[str, Array]) -> dict[str, Array]:
-    """The integers that real weights were made from."""
+    """The integers that were dequantised to the weights."""
     arrays_stored = dict(arrays)
     axis = layer.operator.bias_axis or 0
     for stored in layer.stored:
@@ -293,7 +293,7 @@ def _stored_arrays(layer: Layer, arrays: Mapping[str, Array]) -> dict[str, Array
 
 
 def _without_unread(network: Network) -> Network:
-    """The network without what made integers real for layers that read integers now."""
+    """The network without dequantisations that no layer reads any more."""
     consumers = network.consumers
     return replace(
         network,

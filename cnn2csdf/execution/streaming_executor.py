@@ -1,8 +1,8 @@
-"""A run row by row: the firings of a schedule, in ring buffers of exactly the given capacities.
+"""Row-by-row executor: the firings of a schedule, in ring buffers of exactly the given capacities.
 
-The run is the checker of rates, schedule and capacities. It takes from the graph how many rows each
-phase consumes, writes and releases, computes the rows that a phase writes, and refuses every access
-to a row that does not exist. It shares no row arithmetic with what made the graph.
+The executor checks rates, schedule and capacities. The graph tells how many rows each phase consumes,
+writes and releases; the executor computes the rows that a phase writes, and rejects every access to a
+row that does not exist. It shares no row arithmetic with the conversion to the graph.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ Frame = Mapping[str, Array]  # name of an input or output layer: its tensor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowByRowRun:
-    """The outputs of a run row by row, and the space that it took.
+    """The outputs of a row-by-row run, and its use of the channels.
 
-    outputs: for each frame, by output layer. peaks: most tokens that each channel held or had
-    claimed; capacities: those of the graph. largest_size: most tokens in all channels at one time.
+    outputs: for each frame, by output layer. peaks: the maximum of stored and claimed tokens of each
+    channel; capacities: those of the graph. largest_size: the maximum of tokens in all channels.
     """
 
     outputs: tuple[dict[str, Array], ...]
@@ -118,7 +118,7 @@ class _NetworkRun:
         self._size = self._largest_size = self._firings = 0  # sizes in tokens
 
     def start_all(self, firings: Sequence[Firing]) -> None:
-        """Start firings of one moment, in whatever order they can."""
+        """Start the firings of one moment, in any order that their tokens allow."""
         waiting = list(firings)
         while waiting:
             later = []
@@ -213,7 +213,7 @@ class RunningLayer:
     ) -> None:
         """Connect a layer to the buffers of its channels.
 
-        frames: what an input layer reads, or where an output layer writes, for each frame.
+        frames: the tensors that an input layer reads, or that an output layer writes, by frame.
         """
         self.name = wired.layer.name
         self.written = 0  # rows
@@ -336,9 +336,8 @@ class RingBuffer:
     ) -> None:
         """Make a buffer for the rows of a tensor. Raises ExecutionError if it could hold none.
 
-        array_type: of its elements, where it makes the storage itself.
-        storage: where its elements lie, one for each token of the capacity; it may be a part of a
-        larger array that others use too. By default it has an array of its own.
+        array_type: of the elements of a new array. storage: an array with an element for each token of
+        the capacity, perhaps a view of a larger array that other buffers share; by default a new array.
         """
         if channel.capacity is None:
             raise ExecutionError(f"channel {channel.name!r} has no capacity; a buffer needs one")
@@ -412,7 +411,7 @@ class RingBuffer:
         return self.consumed
 
     def read(self, first: int, upto: int) -> Array:
-        """Return rows [first, upto): a view, or a copy where they lie around the end of the ring.
+        """Return rows [first, upto): a view, or a copy if the rows wrap around the end of the ring.
 
         Raises ExecutionError for a row that is not written yet, or released.
         """
@@ -441,14 +440,14 @@ class RingBuffer:
         self.released += rows
 
     def lack_of_rows(self, rows: int) -> str:
-        """Say what a firing that consumes this many rows finds."""
+        """Describe the rows that a firing finds which consumes this number of rows."""
         return (
             f"channel {self.name!r} holds {self._described(self.written - self.consumed)}, "
             f"{self._described(rows)} are needed"
         )
 
     def lack_of_space(self, rows: int) -> str:
-        """Say what a firing that writes this many rows finds."""
+        """Describe the space that a firing finds which writes this number of rows."""
         free = self.capacity - self.occupied
         return (
             f"channel {self.name!r} has space for {self._described(free)}, "

@@ -73,7 +73,7 @@ class Broadcast(Operator):
     __slots__ = ()
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
-        """Return the row of the same number, or the only one."""
+        """Return the row of the same number, or the only row."""
         if not output.is_map:
             return None
         return same_row if inputs[index].rows == output.rows else only_row
@@ -244,7 +244,7 @@ class Reduction(Operator):
 
     @property
     def writes_by_pixels(self) -> bool:
-        """Whether results are written apart: no, in one piece."""
+        """Whether results are written pixel by pixel; a reduction writes them in one piece."""
         return False
 
     def accumulates_rows(self, source: Shape, output: Shape) -> bool:
@@ -255,7 +255,7 @@ class Reduction(Operator):
             raise InvalidNetwork(f"there is no reduction {self.function!r}")
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
-        """Return the dims without the axes, or with size one there."""
+        """Return the dims without the reduced axes, or with size one along them."""
         kept = [
             (1 if axis in self.axes else size)
             for axis, size in enumerate(only_input(self, inputs).dims)
@@ -304,7 +304,7 @@ class Reduction(Operator):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice(Broadcast):
-    """For each place the second operand where the first is not zero, the third where it is.
+    """At each position the second operand if the first is not zero, else the third.
 
     constants: operands that are parameters.
     """
@@ -354,7 +354,7 @@ class AlongOneAxis(Operator):
         return (*dims[: self.axis], self.size_of(inputs[0]), *dims[self.axis + 1 :])
 
     def size_of(self, source: Shape) -> int:
-        """Return the size of the axis behind the operator."""
+        """Return the size of the axis in the output."""
         return source.dims[self.axis]
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
@@ -369,7 +369,7 @@ class AlongOneAxis(Operator):
 class ExtremePlace(AlongOneAxis):
     """The index along an axis of the largest or the smallest element; the axis stays, with size one.
 
-    takes_last: which of several that are equal, the last one or the first.
+    takes_last: of equal elements, whether the last or the first index is returned.
     """
 
     depends_on_all = True
@@ -399,9 +399,9 @@ class ExtremePlace(AlongOneAxis):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking(AlongOneAxis):
-    """The `count` largest or smallest elements along an axis in their order, or their places.
+    """The `count` largest or smallest elements along an axis, sorted, or their indices.
 
-    Of elements that are equal the one at the lower place comes first.
+    Equal elements are sorted by their indices.
     """
 
     depends_on_all = True
@@ -429,9 +429,9 @@ class Ranking(AlongOneAxis):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningSum(AlongOneAxis):
-    """At each place the sum of the elements up to there along an axis.
+    """At each position the sum of the elements up to this position along an axis.
 
-    is_exclusive: without the element itself. is_reversed: counted from the end.
+    is_exclusive: without the element at the position. is_reversed: sums begin at the end.
     """
 
     depends_on_all = True

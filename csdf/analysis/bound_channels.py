@@ -1,6 +1,7 @@
 """Capacities and limits on auto-concurrency, written as channels of the graph.
 
-It represents limits on auto-concurrency (overlapping firings of one actor) as self-loops.
+A capacity becomes a reverse channel whose tokens are the free space. A limit on auto-concurrency, the
+overlapping firings of an actor, becomes a self-loop with as many tokens as firings may overlap.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def bound_channels(graph: Graph, *, with_self_loops: bool = False) -> Graph:
     """Return the graph with each capacity as a reverse channel, and no capacities.
 
     The reverse channel of `c` is named "c (space)". Self-loops stay unbounded unless
-    `with_self_loops`: one that holds a single token would need a capacity of two, because space and
+    `with_self_loops`: a self-loop with a single token would need a capacity of two, because space and
     token overlap.
     """
     if all(channel.capacity is None and channel.release is None for channel in graph.channels):
@@ -43,7 +44,7 @@ def bound_channels(graph: Graph, *, with_self_loops: bool = False) -> Graph:
 
 @public
 def with_capacities(graph: Graph, capacities: Mapping[str, int]) -> Graph:
-    """Return the graph with the given channels bounded; the others keep what they had.
+    """Return the graph with these capacities; other channels retain theirs.
 
     Raises InvalidGraph for an unknown channel, or a capacity below the initial tokens.
     """
@@ -60,9 +61,9 @@ def with_capacities(graph: Graph, capacities: Mapping[str, int]) -> Graph:
 def limit_concurrency(graph: Graph, limits: Mapping[str, int]) -> Graph:
     """Return the graph in which each named actor has at most this many firings at once.
 
-    A limit is a self-loop with that many tokens; each firing holds one; it is named
-    "<actor> (limit)", numbered where that is taken. Raises InvalidGraph for an unknown actor or a
-    limit below one.
+    A limit is a self-loop with that many tokens, of which each firing holds one. Its name is
+    "<actor> (limit)", numbered if that name exists. Raises InvalidGraph for an unknown actor or a
+    limit below 1.
     """
     taken = {channel.name for channel in graph.channels}
     loops = []
@@ -79,9 +80,9 @@ SHOWN = 6  # most actors that are named in one sentence
 
 @public
 def without_auto_concurrency(graph: Graph, limits: Mapping[str, int] | None = None) -> Graph:
-    """Return the graph in which one firing of an actor at a time goes on.
+    """Return the graph in which firings of the same actor do not overlap.
 
-    Each actor without such a self-loop gets one with one token, called "<actor> (limit)".
+    Each actor without such a limit gets a self-loop with one token, named "<actor> (limit)".
     limits: actors with another limit of overlapping firings. Raises InvalidGraph for an
     unknown actor or a limit below one.
     """
@@ -92,7 +93,7 @@ def without_auto_concurrency(graph: Graph, limits: Mapping[str, int] | None = No
 
 
 def is_single_firing_loop(channel: Channel) -> bool:
-    """Whether the channel is a self-loop of one token that every firing takes and returns."""
+    """Whether the channel is a self-loop of one token that every firing consumes and produces."""
     rates = {*channel.production, *channel.consumption}
     return channel.is_self_loop and channel.initial_tokens == 1 and rates == {1}
 
@@ -119,9 +120,9 @@ def why_unlimited(graph: Graph) -> str:
 
 
 def overlapping_actor(graph: Graph, repetitions: Mapping[str, int], period: Fraction) -> str | None:
-    """Return the actor whose firings overlap most: one at a time they take longer than the period.
+    """Return the actor whose firings overlap most: in sequence they take longer than the period.
 
-    Only actors without a self-loop are looked at. None where one firing of each at a time might do.
+    Only actors without a self-loop count. None if the period allows firings of each in sequence.
     """
     work = {
         name: Fraction(repetitions[name], len(durations)) * sum(durations) * graph.time_unit

@@ -75,7 +75,7 @@ class VaryingComponent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Critical:
-    """The reason for a period: a cycle of firings in one component, or nothing at all.
+    """A period and the cycle of firings in a component that causes it, if any.
 
     period: in the units of the user, None for a deadlock. time: of the firings of the circuit.
     """
@@ -89,8 +89,8 @@ class Critical:
 class VaryingGraph:
     """A graph whose durations and tokens are chosen again and again; capacities are channels.
 
-    Durations are in the units of the user; each has a place among those of all phases, actor by actor.
-    Channels of `numbers` are those of the graph and, behind each bounded one, its space.
+    Durations are in the units of the user; their indices count the phases of all actors, actor by
+    actor. Channels of `numbers` are those of the graph, each bounded channel followed by its space.
     """
 
     def __init__(self, graph: Graph, budget: Budget = None) -> None:
@@ -106,15 +106,15 @@ class VaryingGraph:
 
     @cached_property
     def as_given(self) -> Critical:
-        """The period with the durations and tokens of the graph, and what sets it."""
+        """The period with the durations and tokens of the graph, and the critical cycle."""
         return self.critical({})
 
     def critical(
         self, longer: Mapping[int, Fraction], tokens: Sequence[int] | None = None
     ) -> Critical:
-        """Return the exact period and one cycle that sets it.
+        """Return the exact period and a critical cycle.
 
-        longer: what is added to durations, by their places; negative where they are shorter.
+        longer: times added to durations, by their indices; negative times shorten durations.
         """
         scale = lcm(*((time / self.time_unit).denominator for time in longer.values()))
         times = [time * scale for time in self.numbers.duration]
@@ -124,7 +124,7 @@ class VaryingGraph:
         return self._critical(times, held, self.time_unit / scale, self.components)
 
     def only(self, durations: Mapping[int, Fraction]) -> Critical:
-        """Return the period, and what sets it, where all other durations are zero."""
+        """Return the period and a critical cycle if all other durations are zero."""
         scale = lcm(*(time.denominator for time in durations.values()))
         times = [0] * len(self.numbers.duration)
         for place, time in durations.items():
@@ -133,7 +133,7 @@ class VaryingGraph:
         return self._critical(times, held, Fraction(1, scale), self.components)
 
     def with_more_tokens(self, channel: int, more: int) -> Critical:
-        """Return the exact period, and what sets it, with more tokens on one channel."""
+        """Return the exact period and a critical cycle with more tokens on a channel."""
         tokens = list(self.numbers.initial_tokens)
         tokens[channel] += more
         changed = self.numbers._replace(initial_tokens=tokens)
@@ -175,7 +175,7 @@ class VaryingGraph:
         return named_cycle(self.numbers, critical.component, critical.circuit, critical.time)
 
     def places(self, critical: Critical) -> list[int]:
-        """Return of each firing on the cycle whose time counts where its duration stands."""
+        """Return the index of the duration of each firing on the cycle whose time counts."""
         component, circuit = critical.component, critical.circuit
         if component is None or circuit is None:
             return []

@@ -24,7 +24,7 @@ NO_REPLACING = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV
 
 
 def read_bytes(path: str | os.PathLike[str], most: int = LARGEST_FILE_BYTES) -> bytes:
-    """Return what the file holds; "-" is standard input.
+    """Return the bytes of a file; "-" is standard input.
 
     Raises UnreadableFile for a folder, a forbidden file, and beyond `most` bytes; MissingFile where
     there is none.
@@ -47,10 +47,10 @@ def read_bytes(path: str | os.PathLike[str], most: int = LARGEST_FILE_BYTES) -> 
 
 
 def read_found(path: str | os.PathLike[str], most: int = LARGEST_FILE_BYTES) -> bytes:
-    """Return what a file holds that its user did not name: of a project's folder, or beside a file.
+    """Return the bytes of a file that no command line names: in a project's folder, or beside a file.
 
-    Nobody may ever write into a pipe there, and a device may never end. Raises UnreadableFile for
-    these, and as `read_bytes` does.
+    A pipe there may have no writer, and a device may have no end: both raise UnreadableFile. Other
+    errors are those of `read_bytes`.
     """
     require_plain(path)
     return read_bytes(path, most)
@@ -65,7 +65,7 @@ def require_plain(path: str | os.PathLike[str]) -> None:
 
 
 def decoded(content: bytes, name: str) -> str:
-    """Return what a file holds as text. Raises UnreadableFile unless it is UTF-8."""
+    """Return the bytes of a file as text. Raises UnreadableFile unless they are UTF-8."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -74,7 +74,7 @@ def decoded(content: bytes, name: str) -> str:
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """Return what a file of text in UTF-8 holds; raises what `read_bytes` and `decoded` raise."""
+    """Return the text of a file in UTF-8; raises as `read_bytes` and `decoded` do."""
     return decoded(read_bytes(path), os.fspath(path))
 
 
@@ -114,7 +114,7 @@ def write_text(path: str | os.PathLike[str], text: str | bytes) -> None:
 
 
 def append_text(path: str | os.PathLike[str], text: str) -> None:
-    """Put the text, as UTF-8, behind what the file holds. Raises UnwritableFile."""
+    """Append the text to a file, as UTF-8. Raises UnwritableFile."""
     require_writable(path)
     try:
         with open(path, "ab") as file:
@@ -126,8 +126,8 @@ def append_text(path: str | os.PathLike[str], text: str) -> None:
 def write_texts(texts: Mapping[str, str | bytes]) -> None:
     """Write files by their paths, each as `write_text` does: all of them, or none.
 
-    Folders that lack are made. Where a file cannot be written, or Ctrl-C comes, older files get back
-    what they held, and new ones and their folders are removed. Raises UnwritableFile.
+    Missing folders are created. If a file cannot be written, or at Ctrl-C, older files are restored,
+    and new files and their folders are removed. Raises UnwritableFile.
     """
     older: dict[str, bytes | None] = {}
     made: list[str] = []
@@ -160,7 +160,7 @@ def _content(path: str) -> bytes | None:
 
 
 def _missing_folders(folder: str) -> list[str]:
-    """The folder and those around it that are missing, the outermost first."""
+    """The missing folders on the path to a folder, the outermost first."""
     missing: list[str] = []
     while folder and not os.path.exists(folder):
         missing.insert(0, folder)
@@ -169,7 +169,7 @@ def _missing_folders(folder: str) -> list[str]:
 
 
 def require_writable(path: str | os.PathLike[str]) -> None:
-    """Raise UnwritableFile for what can never become a file; before work, it saves the work."""
+    """Raise UnwritableFile before a computation if its result cannot be written to this path."""
     if _is_stream(path):
         return
     if not os.fspath(path):
@@ -194,7 +194,7 @@ def require_writable(path: str | os.PathLike[str]) -> None:
 
 
 def require_folder(path: str | os.PathLike[str]) -> None:
-    """Raise UnwritableFile for what can never become a folder with files; before work, too."""
+    """Raise UnwritableFile before a computation if its files cannot be written to this folder."""
     name = os.fspath(path)
     if not name:
         raise UnwritableFile("the name of the folder to write into is empty")
@@ -213,9 +213,9 @@ def require_folder(path: str | os.PathLike[str]) -> None:
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:
-    """Return the end of the name behind its last dot, with the dot, in small letters; or nothing.
+    """Return the suffix of a name in small letters, with the dot; empty if there is no suffix.
 
-    As pathlib has it, which takes long to import.
+    The same suffix as that of pathlib, whose import takes long.
     """
     name = os.path.basename(os.fspath(path).rstrip(os.sep))
     dot = name.rfind(".")
@@ -223,7 +223,7 @@ def suffix_of(path: str | os.PathLike[str]) -> str:
 
 
 def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
-    """Whether two paths lead to one file that exists."""
+    """Whether two paths lead to the same existing file."""
     try:
         return os.path.isfile(one) and os.path.samefile(one, other)
     except (OSError, ValueError):
@@ -231,7 +231,7 @@ def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> 
 
 
 def make_folder(path: str | os.PathLike[str]) -> None:
-    """Make a folder, and the folders that it lies in. Raises UnwritableFile."""
+    """Create a folder and its missing parents. Raises UnwritableFile."""
     try:
         os.makedirs(path, exist_ok=True)
     except FileExistsError:
@@ -273,7 +273,7 @@ def _write(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def _replace(target: str, content: bytes, older: os.stat_result | None) -> None:
-    """Write a file of a name of its own beside the target, then give it the name of the target."""
+    """Write a temporary file beside the target, then rename it to the target."""
     folder, name = os.path.split(target)
     temporary = os.path.join(folder, f".{name[:32]}.{os.urandom(8).hex()}.part")
     mode = 0o666 if older is None else 0o600  # less than what it gets at the end
@@ -301,7 +301,7 @@ def _make_alike(temporary: str, target: str, older: os.stat_result) -> None:
 
 
 def _overwrite(target: str, content: bytes) -> None:
-    """Write into the file itself; what it held is put back if that cannot be ended."""
+    """Overwrite the file in place; restore its content if writing fails."""
     with open(target, "r+b") as file:
         older = file.read()
         try:

@@ -1,7 +1,7 @@
-"""The least cost of meeting every demand: sums of capacities that cycles have to have.
+"""Lower bound on the cost of all demands, which are least sums of capacities on cycles.
 
-Demands that share a variable may be met together, so only demands that share none are added up, the
-dearest first.
+One capacity may serve several demands, so only the costs of demands without a common variable are
+added, the most expensive demand first.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 class Demands:
     """The demands, V variables each. R demands have room.
 
-    weights: (V,) what a token of each variable costs. factors: (R * V,) flat, 0 where a demand says
-    nothing of the variable. least: (R,) the sum that is demanded; unit: (R,) the sum changes in
-    multiples of it. missing: (R,) what sums lack, 0 or less where nothing is lacking; cost: (R,) what
-    that costs at least. used: (V,) whether a demand that was added up names the variable. first: the
-    dearest demand, or -1; lacking: what its sum lacks.
+    weights: (V,) cost of a token of each variable. factors: (R * V,) flat, 0 for variables that are not
+    in a demand. least: (R,) smallest sum that meets the demand; unit: (R,) the sum changes in
+    multiples of this number. missing: (R,) shortfall of the sum, at most 0 if the demand is met;
+    cost: (R,) lower bound on the cost of the shortfall. used: (V,) whether a demand that was added
+    has the variable. first: the most expensive demand, or -1; lacking: its shortfall.
     """
 
     def __init__(self, weights, factors, least, unit, blank):
@@ -49,7 +49,7 @@ def meeting_cost(demands, capacities, count):
 
 
 def find_missing(demands, capacities, demand):
-    """Write what the sum of a demand lacks, and what that costs at least."""
+    """Write the shortfall of a demand, and a lower bound on the cost of the shortfall."""
     variables = len(capacities)
     row = demand * variables
     missing = demands.least[demand]

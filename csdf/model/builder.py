@@ -37,7 +37,7 @@ class GraphBuilder:
     ) -> GraphBuilder:
         """Add an actor with the duration of each of its phases.
 
-        overlap: False adds a self-loop with one token, so that only one firing goes on at a time.
+        overlap: False adds a self-loop with one token, so that firings do not overlap.
         """
         if name in self._times:
             raise InvalidGraph(f"two actors are named {name!r}")
@@ -94,9 +94,9 @@ class GraphBuilder:
         return self
 
     def graph(self) -> Graph:
-        """Return the graph. Raises InvalidGraph naming what is wrong.
+        """Return the graph. Raises InvalidGraph, which names the error.
 
-        Issues the warning Suspicious where a list of some phases is shorter than others of its actor.
+        Issues the warning Suspicious if a list of phases is shorter than other lists of its actor.
         """
         for name, lengths in self._lengths.items():
             remark = short_sequences(name, lengths)

@@ -1,14 +1,13 @@
 """Infeasible boxes (cuts) and linear bounds by critical cycles, learned in a storage search.
 
-A cut says that one of some capacities has to be larger. A cycle of dependencies exists in every
-distribution: a consumer waits for the tokens that it takes, a producer for the space that it fills.
-Tokens and capacities only say how many firings ago the one is that it waits for. Counted in iterations,
-behind what a firing makes or takes, that is never more than the tokens on the channel, divided by the
-tokens that pass it in an iteration. Going round the cycle one comes back to an earlier firing of the
-same actor, by a whole number of its firings. So a period is at least the time of the cycle divided by
-the largest such number that the tokens on it allow, and a period that is asked for demands a sum of
-capacities. One such demand stands for all corners of a trade-off along a path, where each cut excludes
-only one.
+A cut states that at least one capacity of a set has to be larger. A cycle of dependencies exists in
+every distribution: a consumer waits for the tokens that it consumes, a producer for the space that it
+fills. Tokens and capacities determine how many firings earlier the awaited firing is. In iterations,
+this distance is at most the number of tokens on the channel divided by the tokens that pass the channel
+in an iteration. Around the cycle, the distances add up to a whole number of firings of the first actor.
+So the period is at least the time of the cycle divided by the largest such number that the tokens on it
+allow, and a required period demands a sum of capacities. One demand covers all corners of a trade-off
+along a path; a cut excludes a single corner.
 
 Source: Reiter, Scheduling parallel computations, Journal of the ACM 15(4), 1968 (cycles of marked
 graphs). Ours is the count of firings where rates differ: rounding to whole ones makes a demand larger.
@@ -40,11 +39,11 @@ MOST_TURNS = 1 << 60  # firings that a demand counts at most
 
 
 class InsufficientRegion(NamedTuple):
-    """A region without any sufficient distribution: each of these capacities at most so large.
+    """A region without any sufficient distribution: each of its variables is at most its limit.
 
-    limits: from the position of a variable to the largest capacity in the region; a variable that is
-    not in it may have any. Every sufficient distribution exceeds at least one limit. deep: positions
-    with the least capacity in the region, where more is slower by itself.
+    limits: from the position of a variable to the largest capacity in the region; a variable without
+    a limit may have any capacity. Every sufficient distribution exceeds at least one limit. deep:
+    positions with the smallest capacity in the region, from which on storage is slower by itself.
     """
 
     limits: Mapping[int, int]
@@ -81,7 +80,7 @@ class Cuts:
         return iter(self._cuts)
 
     def add(self, cut: InsufficientRegion) -> None:
-        """Take note of one more region."""
+        """Add a region."""
         number = len(self._cuts)
         self._cuts.append(cut)
         LOG.debug("cut %d: one of the variables above %s", number + 1, cut.limits)
@@ -97,9 +96,9 @@ class Cuts:
             self._table = None
 
     def bound(self, capacities: Sequence[int]) -> tuple[int, InsufficientRegion | None]:
-        """Return what it costs at least to leave all cuts that hold here, and one of them.
+        """Return a lower bound on the cost of leaving all cuts that hold here, and one of these cuts.
 
-        A dual ascent in integers, demands with the fewest limits first; the first one is returned.
+        A dual ascent in integers over the cuts, with the fewest limits first; the first is returned.
         """
         if not self._cuts:
             return 0, None
@@ -167,9 +166,9 @@ class _CutTable:
 class Cycle(NamedTuple):
     """A cycle of dependencies between actors of one phase.
 
-    time: of its firings, in sequence. tokens: on it, in iterations, without the capacities
-    that are searched; shares: pairs of the position of a variable and what a token of its capacity
-    adds to them. firings: of each of its actors in an iteration, without repetition.
+    time: of its firings, in sequence. tokens: on the cycle, in iterations, without the capacities
+    that are searched. shares: pairs of the position of a variable and the tokens, in iterations, that
+    a token of its capacity adds. firings: of each of its actors in an iteration, without repetition.
     """
 
     time: int
@@ -185,14 +184,14 @@ class Cycle(NamedTuple):
 
     @property
     def places(self) -> set[int]:
-        """Positions of the variables that lie on it."""
+        """Positions of the variables on the cycle."""
         return {place for place, _ in self.shares}
 
 
 class Demand(NamedTuple):
-    """A sum of capacities, each times its factor, that is at least `least`.
+    """A linear constraint: the sum of capacities, each times its factor, is at least `least`.
 
-    unit: the sum changes in multiples of it. row: where the table has it.
+    unit: the sum changes in multiples of this number. row: index of the demand in the table.
     """
 
     terms: tuple[tuple[int, int], ...]  # position, factor
@@ -202,7 +201,7 @@ class Demand(NamedTuple):
 
 
 class Cycles:
-    """The cycles met so far, and what they demand for the periods that are searched.
+    """The cycles of dependencies found so far, and their demands for the periods that are searched.
 
     steps: distance between useful capacities of each variable; weights: what one token costs.
     """
@@ -227,7 +226,7 @@ class Cycles:
         return iter(self._turns)
 
     def demands(self) -> Iterator[Demand]:
-        """Yield what the cycles demand for the periods that are searched."""
+        """Yield the demands of the cycles for the periods that are searched."""
         yield from self._rows
 
     def add(self, cycle: Cycle) -> None:
@@ -238,7 +237,7 @@ class Cycles:
                 self._demand(cycle, self._is_sufficient)
 
     def tighten(self, is_sufficient: Sufficient) -> None:
-        """Let the cycles demand what this test demands; it is no less strict than the last one."""
+        """Update the demands to a test of sufficiency at least as strict as the last test."""
         self._is_sufficient = is_sufficient
         for cycle in self._turns:
             self._demand(cycle, is_sufficient)
@@ -263,7 +262,7 @@ class Cycles:
             self._take(Demand(terms, least, unit, row))
 
     def _take(self, demand: Demand) -> None:
-        """Replace a weaker demand, or add this one."""
+        """Add a demand, or replace a weaker demand by it."""
         self._demands[demand.terms] = demand
         self._rows[demand.row : demand.row + 1] = [demand]
         self.changes += 1
@@ -282,9 +281,9 @@ class Cycles:
             self._backend, self._table = compiler.PLAIN, None
 
     def bound(self, capacities: Sequence[int]) -> tuple[int, InsufficientRegion | None]:
-        """Return what it costs at least to meet all demands, and a cut of the dearest one.
+        """Return a lower bound on the cost of all demands, and a cut of the most expensive demand.
 
-        The cut contains these capacities, and all of it is too small for that demand.
+        The cut contains these capacities; no distribution in the cut meets that demand.
         """
         if not self._rows:
             return 0, None
@@ -334,14 +333,14 @@ class _Table:
         return True
 
     def meeting_cost(self, capacities: Sequence[int]) -> tuple[int, int, int]:
-        """Return the bound, the row of the dearest demand, and what that lacks, or 0."""
+        """Return the bound, the row of the most expensive demand, and its shortfall, or 0."""
         total = self._run(self._table, self._backend.array(capacities), self._count)
         first = self._table.first
         return int(total), first, self._table.lacking if first >= 0 else 0
 
 
 def _least_turns(time: int, least: int, is_sufficient: Sufficient) -> int:
-    """The least number, from `least` on, by which the time may be divided to be sufficient."""
+    """The smallest integer from `least` on by which the time gives a sufficient period."""
 
     def suffices(turns: int) -> bool:
         return is_sufficient(Fraction(time, turns))
@@ -366,8 +365,8 @@ Hop = tuple[int, int]  # an actor, and the channel from it to the next one
 class Rounds:
     """The cycles within critical cycles of one graph, in terms of the variables.
 
-    A critical cycle may pass an actor several times. From one time to the next it is a cycle as well,
-    and often it is the shorter one that says what the capacities have to be.
+    A critical cycle may pass an actor several times. Each part between two such passes is a cycle too,
+    and often this shorter cycle has the stronger demand.
     cycles: of each actor in an iteration. spaces: by channel, the variable whose space it is, and the
     tokens that lie in its channel at first. is_timed: whether durations count.
     """
@@ -404,7 +403,7 @@ class Rounds:
         return tuple(dict.fromkeys(self._cycle(hops_of_round) for hops_of_round in distinct))
 
     def _from_rarest(self, hops: Sequence[Hop]) -> Iterator[Sequence[Hop]]:
-        """Yield the parts of the cycle between firings of the actor that fires least often."""
+        """Yield the parts of the cycle between firings of the actor with the fewest firings."""
         rarest = min((actor for actor, _ in hops), key=self._cycles.__getitem__)
         first, *later = (place for place, (actor, _) in enumerate(hops) if actor == rarest)
         turned = [*hops[first:], *hops[:first]]
@@ -430,7 +429,7 @@ class Rounds:
 
 
 def _simple(hops: Sequence[Hop]) -> Iterator[Sequence[Hop]]:
-    """Yield the cycles that pass no actor twice, that this one consists of."""
+    """Yield the simple cycles of which a cycle consists: none passes an actor twice."""
     path: list[Hop] = []
     place: dict[int, int] = {}
     for hop in hops:

@@ -1,9 +1,9 @@
 """Bounds on firing counts at the start of one firing, for any firing order; tightening of boxes.
 
-The tokens that the firing needs were produced before it, firings that need its tokens come after it,
-and no channel holds more than its largest capacity. So each actor has fired at least some number of
-times, and at most some number. Where the two bounds of an actor contradict each other, no order of
-firings reaches this one: the capacities are too small.
+The tokens that the firing needs were produced before it, firings that need its tokens follow it, and
+no channel holds more than its largest capacity. So the number of earlier firings of each actor has a
+lower and an upper bound. If the two bounds of an actor contradict each other, no order of firings
+reaches this firing: the capacities are too small.
 
 A box holds a lower and an upper bound of each capacity. Live capacities below a given size are never
 lost. If the upper bounds deadlock, every point of the box does. If they deadlock with one capacity at
@@ -39,7 +39,7 @@ class Moment(NamedTuple):
 class Counted(NamedTuple):
     """A channel between two actors. made, taken: tokens after each number of firings.
 
-    variable: of a space that is searched; None if the initial tokens are what they are.
+    variable: position of the searched capacity of a space; None if the initial tokens are fixed.
     """
 
     producer: int
@@ -55,7 +55,7 @@ class Counted(NamedTuple):
 
 
 class FiringWindow(NamedTuple):
-    """Firings of each actor: at least, and at most, by the moment."""
+    """Lower and upper bounds on the firings of each actor by the moment."""
 
     fewest: Sequence[int]
     most: Sequence[int]
@@ -125,7 +125,7 @@ class IterationFirings:
         return done == self.each
 
     def window(self, moment: Moment, room: Sequence[int]) -> FiringWindow | None:
-        """Return how often each actor may have fired by the moment; None if it never comes.
+        """Return the bounds on the firings of each actor by the moment; None if no order reaches it.
 
         room: the largest capacity of each variable.
         """
@@ -177,17 +177,17 @@ ANY = 1 << 40  # tokens, more than an iteration of moderate size has
 
 
 class CapacityBox(NamedTuple):
-    """The capacities of at least `least` and at most `most`."""
+    """The distributions with capacities from `least` to `most`."""
 
     least: tuple[int, ...]
     most: tuple[int, ...]
 
     def raised(self, place: int, least: int) -> CapacityBox:
-        """Return the part of the box with at least so much at one position."""
+        """Return the part of the box with a capacity of at least this value at a position."""
         return CapacityBox((*self.least[:place], least, *self.least[place + 1 :]), self.most)
 
     def lowered(self, place: int, most: int) -> CapacityBox:
-        """Return the part of the box with at most so much at one position."""
+        """Return the part of the box with a capacity of at most this value at a position."""
         return CapacityBox(self.least, (*self.most[:place], most, *self.most[place + 1 :]))
 
 
@@ -218,8 +218,8 @@ def live_part(
 ) -> CapacityBox | None:
     """Return a box with all live capacities of this one up to a size; None if there are none.
 
-    The capacities at these positions are raised to the least that is live with all others at their
-    most. look: called between runs; may end the work by raising.
+    The capacities at these positions are raised to the smallest that are live while all other
+    capacities have their upper bounds. look: called between runs; may raise to end the search.
     """
     smaller = affordable(variables, box, size)
     # Liveness is monotonic in the capacities: where the upper corner deadlocks, the whole box does.
@@ -235,7 +235,7 @@ def live_part(
 def _least(
     firings: IterationFirings, variables: Sequence[Variable], box: CapacityBox, place: int
 ) -> int:
-    """The least of one capacity that is live if all the others are at their most."""
+    """The smallest live value of a capacity while all other capacities have their upper bounds."""
     start, step = box.least[place], variables[place].step
 
     def is_enough(steps: int) -> bool:
