@@ -1,4 +1,4 @@
-"""Factors and tables with which quantised layers rescale integers, beside parameters."""
+"""Flash bytes of parameters, and of factors and tables that requantise integers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """ONNX operators that are read as a composition of others: one-hot, sums of powers, and functions.
 
-Of the standard, an operator may be a function: its schema has the nodes that it stands for. The other
-compositions follow the texts of the operators.
+The standard defines some operators as functions: their schemas contain the nodes. Other compositions
+follow the specifications of the operators.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ FUNCTIONS = ("GroupNormalization", "MeanVarianceNormalization", "RMSNormalizatio
 
 
 def composition(node: OnnxNode, values: GraphValues) -> list[OnnxNode] | None:
-    """Return the nodes that a node stands for, in running order; None for a node as it is.
+    """Return the nodes that replace a node, in execution order; None for a node that stays.
 
-    Constants of the composition become known. Raises UnsupportedOperator for a form of an operator
+    Constants of the composition are recorded. Raises UnsupportedOperator for a form of an operator
     that no composition covers.
     """
     if node.domain:
@@ -40,14 +40,14 @@ def composition(node: OnnxNode, values: GraphValues) -> list[OnnxNode] | None:
 
 
 class _Composition:
-    """The nodes of one operator; tensors between them are called after its output."""
+    """The nodes of one operator; the names of tensors between them begin with its output."""
 
     def __init__(self, node: OnnxNode, values: GraphValues) -> None:
         self.node, self.values = node, values
         self.nodes: list[OnnxNode] = []
 
     def add(self, op_type: str, *inputs: str, output: str = "", **attributes: Any) -> str:
-        """Add a node, and return the name of what it writes."""
+        """Add a node, and return the name of its output."""
         name = output or f"{self.node.name}/{op_type} {len(self.nodes)}"
         proto = helper.make_node(op_type, inputs, [name], name=name, **attributes)
         self.nodes.append(node_of(proto, OPSET))

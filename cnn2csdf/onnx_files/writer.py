@@ -1,6 +1,6 @@
-"""Writing a network as an ONNX model: the nodes of each operator, with a batch of one in front.
+"""Writing a network as an ONNX model: the nodes of each operator, with a batch of one as first axis.
 
-Every tensor of the layers is written as float: truth values and whole numbers are cast around the
+Every tensor of the layers is written as float; truth values and integers are cast before and after the
 nodes that need them.
 """
 
@@ -35,10 +35,10 @@ IR_VERSION = 9
 def onnx_bytes(model: Model) -> bytes:
     """Return the network with its weights as an ONNX model of opset 20; the batch is one.
 
-    Nodes are called as their layers, inputs and outputs as theirs. A layer that takes several nodes
-    (fused operators, operators ONNX lacks) has them called after it. The same model gives the same
-    bytes. Raises InvalidNetwork for a model without weights, a quantised one, one too large for a
-    file, and an operator ONNX cannot express.
+    Nodes, inputs and outputs have the names of their layers. If a layer needs several nodes (fused
+    operators, operators that ONNX lacks), their names begin with its name. The same model gives the
+    same bytes. Raises InvalidNetwork for a model without weights, a quantised model, a model too large
+    for a file, and an operator that ONNX cannot express.
     """
     if model.weights is None:
         raise InvalidNetwork("a network without weights cannot be written as ONNX")
@@ -89,7 +89,7 @@ def onnx_bytes(model: Model) -> bytes:
 
 
 def _file_dims(layer: Layer) -> Dims:
-    """The dims in which an input comes or an output goes."""
+    """The dims of an input or output in the file."""
     file_dims = layer.operator.file_dims if isinstance(layer.operator, op.Input) else None
     return file_dims or layer.shape.dims
 
@@ -100,7 +100,7 @@ NOTHING = np.empty(0)  # of an input left out
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenNode:
-    """A node of the nodes that a layer becomes; each reads what the node before it wrote.
+    """A node of the chain that replaces a layer; each reads the output of the node before it.
 
     constants: read behind the tensors; None is an input left out. reads: which inputs of the layer
     it reads as well; by default the first node reads all, a later one none. order: which of all
@@ -162,7 +162,7 @@ class _Drawing:
         self._shared: dict[tuple[str, tuple[int, ...]], str] = {}  # stored name, dims: constant
 
     def _free_name(self, wanted: str) -> str:
-        """Return the name, with a number after it where it is taken; from now on it is."""
+        """Reserve and return the name, with a number appended if the name exists."""
         name = free_name(wanted, self._names)
         self._names.add(name)
         return name
@@ -375,7 +375,7 @@ def _elementwise(operator: op.Elementwise, operands: _Operands) -> Nodes:
 
 
 def _choice(operator: op.Choice, operands: _Operands) -> Nodes:
-    """The condition is cast to a truth value; a trained one is one already."""
+    """The condition is cast to a truth value; a trained condition is a truth value already."""
     places = [place for place, _ in operator.constants]
     arrays_given = [
         (constant_role(place), operands.weights[constant_role(place)]) for place in places
@@ -508,7 +508,7 @@ def _padding(
 
 
 def _convolution(operator: op.Convolution, operands: _Operands) -> Nodes:
-    """Rows of an overhang are zero, as those of padding are."""
+    """Rows of an overhang are zero, like the rows of the padding."""
     attributes = _attributes(_overhang_as_padding(operator.window))
     convolution = node("Conv", *operands.trained(), **attributes, group=operator.groups)
     return [*_crop(operator.window), convolution]
@@ -543,7 +543,7 @@ def _pooling(operator: op.Pooling, operands: _Operands) -> Nodes:
 
 
 def _crop(window: op.Window) -> Nodes:
-    """A node that cuts off what negative padding leaves out."""
+    """A node that crops by the negative padding."""
     top, left, bottom, right = (min(amount, 0) for amount in window.padding)
     return [_padding((top, left, bottom, right))] if min(window.padding) < 0 else []
 
@@ -638,7 +638,7 @@ def _turned(*order: int) -> WrittenNode:
 
 
 def _seen_as(source: Shape, dims: Sequence[int]) -> Nodes:
-    """The elements of a tensor, a map place by place, under other dims."""
+    """The elements of a tensor in memory order, a map pixel by pixel, with other dims."""
     nodes = [_turned(*TO_PLACES)] if source.is_map else []
     if len(dims) != 3:
         return [*nodes, _reshaped(dims)]

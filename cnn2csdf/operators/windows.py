@@ -86,8 +86,8 @@ class WindowsOfChannels(WindowedOperator):
 class Convolution(WindowOfRows):
     """Filters that slide over the feature maps; depthwise where groups equals the channels.
 
-    block: of one that is a product of matrices in the file, how many products of real numbers its
-    runtime sums at once; integers in single precision are rounded as such products are.
+    block: for a convolution that is a matrix product in the file, the number of floating-point products
+    that its runtime sums in a block; integers in single precision are rounded in the same blocks.
     """
 
     bias_axis = 0
@@ -172,7 +172,7 @@ class Convolution(WindowOfRows):
         part: OutputRows,
         types: tuple[Quantization, Quantization, Quantization],
     ) -> Array:
-        """The product of what each window sees, place by place, with the kernel as a matrix."""
+        """The product of the elements of each window with the kernel as a matrix."""
         places, taps = (part.rows, part.shape.width), prod(self.window.kernel)
         seen = unfolded(cells, self.window, *places).reshape(-1, taps, prod(places))
         matrix = weights["kernel"].reshape(self.filters, -1, taps).swapaxes(1, 2)
@@ -182,7 +182,7 @@ class Convolution(WindowOfRows):
         return product.T.reshape(self.filters, *places)
 
     def summed(self, cells: Array, weights: Mapping[str, Array], part: OutputRows) -> Array:
-        """Return the products of what the windows see with the kernel, plus the bias."""
+        """Return the products of the windows with the kernel, plus the bias."""
         seen = unfolded(cells, self.window, part.rows, part.shape.width)
         places = (part.rows, part.shape.width)
         sums: Any = 0
@@ -483,7 +483,7 @@ def window_cells(window: Window, part: OutputRows, *, fill: float, dtype: str = 
 
 
 def unfolded(cells: Array, window: Window, rows: int, columns: int) -> Array:
-    """Return a view (channels, kernel rows, kernel columns, rows, columns) of what windows see."""
+    """Return a view (channels, kernel rows, kernel columns, rows, columns) of the windows."""
     channel, *places = cells.strides
     counts = (*window.kernel, rows, columns)
     # A step to a second place that does not exist may exceed 64 bits.

@@ -38,10 +38,10 @@ class BufferWhy(Why):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeastBuffers(Shown):
-    """The least buffers of a mapping for a required period, or what is known about them.
+    """The smallest buffers of a mapping for a required period, or bounds on their size.
 
-    mapping: the given one with these buffers; found: its throughput; both None where no buffers are
-    known, or none suffice. size: of all buffers together, in `unit`. status: `optimal` where no
+    mapping: the input mapping with these buffers; found: its throughput; both None where no
+    sufficient buffers are known. size: the sum of all buffers, in `unit`. status: `optimal` where no
     smaller size suffices for this binding and these orders; the size is at least `lower_bound`.
     """
 
@@ -70,12 +70,12 @@ def min_buffers(
     unit: str = "tokens",
     budget: Budget = None,
 ) -> LeastBuffers:
-    """Return the least buffers with which a mapping has at most the given period.
+    """Return the smallest buffers with which a mapping has at most the given period.
 
     A channel within a processor has one buffer, a channel over a connection one on each side. The
-    buffers of the mapping, and the capacities of the graph, count for nothing; self-loops have no
+    buffers of the mapping, and the capacities of the graph, are ignored; self-loops have no
     buffer. Slices count with response times. period: None for no deadlock. unit: of the size, tokens,
-    bytes or bits. budget: a stop, or seconds; where it ends the search the least found until then is
+    bytes or bits. budget: a stop, or seconds; if it ends the search, the smallest buffers so far are
     returned, with the bound. Raises InvalidMapping, InconsistentGraph, CsdfError.
     Source: Stuijk et al., DAC 2007 (binding-aware graph); the search is the one of `smallest_storage`.
     """

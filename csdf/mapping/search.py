@@ -1,8 +1,8 @@
 """Mapping search: bindings by load and local moves, static orders by iterative modulo scheduling.
 
-For the smallest period, or for the fewest processors that reach a required one. Each schedule that
-is found is checked by `mapped_throughput`. What it leaves open a constraint program decides, for small
-graphs and where OR-Tools is installed.
+The objective is the smallest period, or the fewest processors that reach a required period. Each
+schedule is checked by `mapped_throughput`. For small graphs, and if OR-Tools is installed, a constraint
+program decides the cases that remain open.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class BestMapping(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FewestProcessors(Shown):
-    """The fewest processors for a required period, or what is known about them.
+    """The fewest processors for a required period, or bounds on their number.
 
     mapping, found: onto `count` processors of the platform, and its throughput; None where no mapping
     is fast enough, or none is known. status: `optimal` where no fewer suffice in static orders of one
@@ -220,7 +220,7 @@ class _MappingSearch(ABC):
         return starts is not None and self.keep(binding, starts, period)
 
     def by_load(self, cores: Collection[int]) -> tuple[int, ...]:
-        """Bind the actors with the most work first, each where it ends the earliest.
+        """Bind the actors by decreasing times, each to the processor that finishes it earliest.
 
         cores: processors that may be used, on which each actor can run somewhere.
         """
@@ -237,14 +237,14 @@ class _MappingSearch(ABC):
         return tuple(binding)
 
     def largest_load(self, binding: Sequence[int]) -> Fraction:
-        """Return how long the busiest processor works in one iteration."""
+        """Return the load of the busiest processor: the time of its firings in one iteration."""
         loads = [0] * len(self.problem.platform.cores)
         for actor, core in enumerate(binding):
             loads[core] += self.problem.load(actor, core)
         return Fraction(max(loads))
 
     def neighbour(self, binding: Sequence[int], cores: Collection[int]) -> tuple[int, ...]:
-        """Return the binding with one actor moved to another of these processors, or two exchanged."""
+        """Return a neighbouring binding: an actor moved to another processor, or two exchanged."""
         neighbour = list(binding)
         first, second = (self.random.randrange(len(neighbour)) for _ in range(2))
         first_cores, its = (self.allowed(actor, cores) for actor in (first, second))
@@ -292,7 +292,7 @@ class _LeastPeriod(_MappingSearch):
         )
 
     def improve(self) -> None:
-        """Have an answer at once; then try bindings by load, and ones that differ from the best."""
+        """Find a first answer; then try bindings by load, and neighbours of the best binding."""
         first = self.by_load(self.cores)
         least = FIRST * max(self.bound, self.largest_load(first))
         if not least or not self.schedule(first, least):
@@ -309,7 +309,7 @@ class _LeastPeriod(_MappingSearch):
         return self.period is None or self.period > self.bound
 
     def _try(self, binding: tuple[int, ...]) -> bool:
-        """Schedule a binding for the least period that works; return whether it is a new best."""
+        """Schedule a binding for its smallest period; return whether it improves the best answer."""
         load = self.largest_load(binding)
         if self.period is not None and load >= self.period:
             return False
@@ -318,7 +318,7 @@ class _LeastPeriod(_MappingSearch):
         )
 
     def _periods(self, least: Fraction) -> Iterator[Fraction]:
-        """Yield periods from the least one on, ever further apart, below the best so far."""
+        """Yield periods from the lower bound to the best period so far, at growing distances."""
         most = self.period
         step = Fraction(1, 64)
         period = least = least or Fraction(1)
@@ -363,7 +363,7 @@ class _LeastPeriod(_MappingSearch):
         return True
 
     def prove(self) -> None:
-        """Look for the next smaller period that a cycle can have, until there is none.
+        """Search for the next smaller period that a cycle can have, until none is feasible.
 
         A cycle's time is a sum of durations of firings that it visits once, and a period is at least
         the load shared by all processors, so that a cycle spans few iterations.
@@ -453,7 +453,7 @@ class _Fewest(_MappingSearch):
                 pass
 
     def _without_one(self) -> Iterator[list[int]]:
-        """Yield the processors of the best mapping without one of them, as long as these may do."""
+        """Yield the processors of the best mapping without one of them, while these may suffice."""
         if self.best is None:
             raise AssertionError("a mapping was found")
         names = [core.name for core in self.problem.platform.cores]

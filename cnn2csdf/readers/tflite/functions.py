@@ -73,7 +73,7 @@ def choice(node: TfliteNode, assembly: TfliteAssembly) -> None:
 def _operands(
     node: TfliteNode, assembly: TfliteAssembly, count: int
 ) -> tuple[list[str], dict[int, Array]]:
-    """Return the layers of the operands, and constant operands by their place.
+    """Return the layers of the operands, and constant operands by their index.
 
     An operand with fewer axes than the result gets axes of size one in front where its axes would
     otherwise not be aligned.
@@ -186,7 +186,7 @@ def reduction(node: TfliteNode, assembly: TfliteAssembly, *, function: str) -> N
 
 
 def extreme_place(node: TfliteNode, assembly: TfliteAssembly, *, function: str) -> None:
-    """Add where along an axis the largest or smallest element is; the axis goes."""
+    """Add the index of the largest or smallest element along an axis, which is dropped."""
     dims = assembly.tensor(node, 0).dims
     axes = assembly.integers(node, 1)
     if len(axes) != 1:
@@ -198,7 +198,7 @@ def extreme_place(node: TfliteNode, assembly: TfliteAssembly, *, function: str) 
 
 
 def cast(node: TfliteNode, assembly: TfliteAssembly) -> None:
-    """Add a change of type; what is not quantised is computed in single precision anyway."""
+    """Add a change of type; tensors without quantisation are in single precision already."""
     source, result = assembly.tensor(node, 0), assembly.output(node)
     if source.quantization() is not None or result.quantization() is not None:
         raise refusal(node, "a cast of quantised integers")
@@ -213,7 +213,7 @@ def cast(node: TfliteNode, assembly: TfliteAssembly) -> None:
 
 
 def running_sum(node: TfliteNode, assembly: TfliteAssembly) -> None:
-    """Add sums of all elements up to each place along a constant axis."""
+    """Add cumulative sums of the elements along a constant axis."""
     dims, axes = assembly.tensor(node, 0).dims, assembly.integers(node, 1)
     if len(axes) != 1:
         raise UnreadableFile(f"{node}: {len(axes)} axes; expected one")
@@ -247,7 +247,7 @@ def unit_length(node: TfliteNode, assembly: TfliteAssembly) -> None:
 
 
 def largest(node: TfliteNode, assembly: TfliteAssembly) -> None:
-    """Add the largest elements along the last axis in their order, and their places."""
+    """Add the largest elements along the last axis, sorted, and their indices."""
     counts, dims = assembly.integers(node, 1), assembly.tensor(node, 0).dims
     if assembly.tensor(node, 0).quantization() is not None or len(counts) != 1:
         raise refusal(node, f"{len(counts)} counts, or quantised integers")

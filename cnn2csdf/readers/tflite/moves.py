@@ -132,7 +132,7 @@ def unpack(node: TfliteNode, assembly: TfliteAssembly) -> None:
 
 
 def reverse(node: TfliteNode, assembly: TfliteAssembly) -> None:
-    """Add a choice of places along each axis in the reverse order."""
+    """Add a selection of the positions along each axis in reverse order."""
     dims, axes = assembly.tensor(node, 0).dims, assembly.integers(node, 1)
     sizes = assembly.shape(node, 0).dims
     steps = []
@@ -168,7 +168,7 @@ def embedding(
 
 
 def one_hot(node: TfliteNode, assembly: TfliteAssembly) -> None:
-    """Add a one where a number of the frame is the place along a new last axis, zeros elsewhere."""
+    """Add a one-hot encoding along a new last axis: 1 at the index, 0 elsewhere."""
     depths, dims = assembly.integers(node, 1), assembly.tensor(node, 0).dims
     arrays = [assembly.constant(node, index).reshape(-1) for index in (2, 3)]
     if len(depths) != 1 or any(len(array) != 1 for array in arrays):
@@ -193,7 +193,7 @@ def one_hot(node: TfliteNode, assembly: TfliteAssembly) -> None:
 
 
 def gather(node: TfliteNode, assembly: TfliteAssembly) -> None:
-    """Add a choice of places along an axis, or rows of a constant table that the frame numbers."""
+    """Add a selection of positions along an axis, or of rows of a constant table by index."""
     if assembly.tensor(node, 0).is_constant and assembly.is_dynamic(node, 1):
         if options_of(node).integer(0, "i") or options_of(node).integer(1, "i"):
             raise refusal(node, "a choice in a constant along another axis than the first")
@@ -293,7 +293,7 @@ def _add_repeats(
 
 
 def transpose(node: TfliteNode, assembly: TfliteAssembly) -> None:
-    """Add a transposition that leaves a batch of one where it is."""
+    """Add a transposition; the batch of one stays the first axis."""
     order, dims = assembly.integers(node, 1), assembly.tensor(node, 0).dims
     result = assembly.output(node).dims
     is_order = sorted(order) == list(range(len(dims))) and len(dims) > 1
@@ -356,8 +356,8 @@ def slices(node: TfliteNode, assembly: TfliteAssembly) -> None:
 def strided_slice(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a slice along each axis that is read in part; axes of one index may then be dropped.
 
-    An ellipsis stands for axes that are taken whole, and new axes of one element are those of the
-    result. A step backwards is a choice of places.
+    An ellipsis stands for complete axes, and new axes of one element belong to the result. A negative
+    step is a selection of positions.
     """
     options, dims = options_of(node), assembly.tensor(node, 0).dims
     begins, ends, steps = (assembly.integers(node, index) for index in (1, 2, 3))
