@@ -9,16 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from cnn2csdf.network import Network
-from cnn2csdf.parameters import network_multiply_accumulates
 from cnn2csdf.platforms import NANOSECONDS, BoardMemory, Core, Platform
 from csdf.model.shown import Tabular
 from csdf.status import Ended, Reason, Status, Why
 from csdf.units import bytes_in_words, needed_bytes_in_words, rounded_integer
 from planners.plan.plan import StreamingPlan
-from planners.plan.ram import RamBeside, state_bytes
+
+if TYPE_CHECKING:  # or the help of a command would load the operators of networks
+    from planners.plan.ram import RamBeside
 
 RESIDENT = "resident"  # the input is stored whole in the arena before the first layer
 ROWS = "rows"  # the input comes row by row
@@ -138,29 +138,6 @@ class FitMethod:
     def with_state(self) -> int:
         """Bytes of arena and execution state."""
         return self.ram_bytes + self.state_bytes
-
-
-def method_of(
-    name: str,
-    plan: StreamingPlan,
-    network: Network,
-    nanoseconds: int | None,
-    *,
-    counts_state: bool,
-) -> FitMethod:
-    """Return a plan with its figures as a FitMethod.
-
-    counts_state: whether the execution state of the plan counts as RAM.
-    """
-    return FitMethod(
-        name=name,
-        plan=plan,
-        mac_ratio=Fraction(
-            plan.multiply_accumulates, max(network_multiply_accumulates(network), 1)
-        ),
-        nanoseconds=nanoseconds,
-        state_bytes=state_bytes(plan, network) if counts_state else 0,
-    )
 
 
 class Hop(NamedTuple):

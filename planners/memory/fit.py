@@ -51,7 +51,6 @@ from planners.memory.answer import (
     FitMethod,
     FitWhy,
     SlowTraffic,
-    method_of,
 )
 from planners.memory.memories import InMemories, planned_in_memories
 from planners.memory.memory_plans import in_fast_memory
@@ -64,7 +63,7 @@ from planners.memory.orders import (
 )
 from planners.memory.plain_plans import ends_of, layer_by_layer
 from planners.memory.request import FitRequest, fit_request, plan_times
-from planners.memory.search import WIDTHS, Finding
+from planners.memory.search import WIDTHS, Finding, method_of
 from planners.memory.stages import StageTable
 from planners.memory.stateful import stateful_plan
 from planners.plan.carried_out import require_carried_out

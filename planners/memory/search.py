@@ -15,8 +15,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
 
-from cnn2csdf.parameters import multiply_accumulates
+from cnn2csdf.network import Network
+from cnn2csdf.parameters import multiply_accumulates, network_multiply_accumulates
 from csdf.errors import counted
 from csdf.log import Log
 from csdf.status import Reason
@@ -32,7 +34,6 @@ from planners.memory.answer import (
     TWICE,
     WHOLE_LAYERS,
     FitMethod,
-    method_of,
 )
 from planners.memory.labels import ALL, ANY_WORK, OtherGroups, front
 from planners.memory.line_buffers import least_lead, pace_of
@@ -53,6 +54,7 @@ from planners.memory.stage_orders import StageOrders
 from planners.memory.stages import StageTable
 from planners.memory.times import PlanTimes
 from planners.plan.plan import Span, Stage, StreamingPlan
+from planners.plan.ram import state_bytes
 from planners.plan.rematerialisation import (
     LONGEST_SPAN,
     TIMES_LONGER,
@@ -69,6 +71,29 @@ PARTS_OF_GAP = 4  # arenas that are tried between what is counted and what is ta
 MOST_CAPS = 12  # arenas that are tried after a search
 PLAN_EFFORT = 100  # of a plan: microseconds of a usual machine for each of its stages
 WIDTHS = (12, 100, ALL)  # limits on the labels of a state, for successive searches
+
+
+def method_of(
+    name: str,
+    plan: StreamingPlan,
+    network: Network,
+    nanoseconds: int | None,
+    *,
+    counts_state: bool,
+) -> FitMethod:
+    """Return a plan with its figures as a FitMethod.
+
+    counts_state: whether the execution state of the plan counts as RAM.
+    """
+    return FitMethod(
+        name=name,
+        plan=plan,
+        mac_ratio=Fraction(
+            plan.multiply_accumulates, max(network_multiply_accumulates(network), 1)
+        ),
+        nanoseconds=nanoseconds,
+        state_bytes=state_bytes(plan, network) if counts_state else 0,
+    )
 
 
 class Finding:

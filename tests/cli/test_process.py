@@ -57,12 +57,12 @@ sys.exit(code)
 
 WORDS_WITHOUT_WORK = """
 import contextlib, io, json, sys
-from csdf.entries import COMMANDS, own
+from csdf.entries import COMMANDS, own_entries
 from csdf.cli.main import main
 known = sys.stdlib_module_names | {name.partition(".")[0] for name in sys.modules}
 known |= {"cnn2csdf", "planners"}
 loaded = {}
-for words in ([], *(name.split(".") for name in own(COMMANDS))):
+for words in ([], *(name.split(".") for name in own_entries(COMMANDS))):
     for wrong in ("--help", "--no-such-option"):
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             with contextlib.suppress(SystemExit):
