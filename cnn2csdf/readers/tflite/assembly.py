@@ -71,6 +71,7 @@ class TfliteAssembly:
         self.weights: dict[str, dict[str, Array]] = {}
         self._layers: dict[int, str] = {}  # number of a tensor: the layer that writes it
         self._variables: dict[str, str] = {}  # the layer whose output a variable holds
+        self._kept: set[int] = set()  # variable tensors that are the state of a node
         self._matrices = _batches_of_matrices(graph)
 
     def is_map(self, number: int) -> bool:
@@ -153,11 +154,19 @@ class TfliteAssembly:
         """Return the layer that writes the output of a node."""
         return self._layers[node.outputs[0]]
 
+    def keep_state(self, node: TfliteNode, index: int) -> None:
+        """Let a variable tensor be a state. Raises UnsupportedOperator if it is the state of others."""
+        if node.inputs[index] in self._kept:
+            name = self.tensor(node, index).name
+            raise refusal(node, f"the state {name!r} (input {index}) is that of another input too")
+        self._kept.add(node.inputs[index])
+
     def state_before(self, node: TfliteNode, index: int, dims: Dims) -> str:
         """Add the layer of a floating-point variable's value before the frame: zeros at first."""
-        name = self.tensor(node, index).name or f"{node} state {index}"
-        operator = op.Previous(dims=dims, variable=name, begin=0)
-        layer = self.builder.add(operator, name=self.builder.free_name(name))
+        name = self.builder.free_name(self.tensor(node, index).name or f"{node} state {index}")
+        if name in self.graph.initial:  # a variable of another tensor
+            name = self.builder.free_name(f"{name} state")
+        layer = self.builder.add(op.Previous(dims=dims, variable=name, begin=0), name=name)
         self._variables[name] = layer
         return layer
 
@@ -255,11 +264,9 @@ class TfliteAssembly:
 
     def map_shape(self, node: TfliteNode, index: int) -> Shape:
         """Return the shape of an input that must be a stack of feature maps."""
-        if len(self.tensor(node, index).dims) != 4:
-            raise refusal(
-                node,
-                f"works on 1 x height x width x channels, found {self.tensor(node, index).dims}",
-            )
+        dims = self.tensor(node, index).dims
+        if len(dims) != 4 or dims[0] != 1:
+            raise refusal(node, f"works on 1 x height x width x channels, found {dims}")
         return self.shape(node, index)
 
     def source(self, node: TfliteNode, index: int) -> str:

@@ -53,18 +53,19 @@ def lstm(node: TfliteNode, assembly: TfliteAssembly) -> None:
         _require(node, assembly, FIRST_MATRIX + place, (units, dims[2]), gate)
         _require(node, assembly, FIRST_RECURRENT + place, (units, units), gate)
         _require(node, assembly, FIRST_BIAS + place, (units,), gate)
-    if is_kept(node, assembly, HIDDEN) != is_kept(node, assembly, CELL):
-        raise refusal(
-            node, "one of hidden state and cells stays from invocation to invocation only"
-        )
-    has_integers = assembly.tensor(node, FIRST_MATRIX).quantization() is not None
+    keeps = _keeps_states(node, assembly, HIDDEN, CELL)
+    has_integers = any(
+        assembly.tensor(node, first + place).quantization() is not None
+        for first in (FIRST_MATRIX, FIRST_RECURRENT)
+        for place in range(len(CELL_GATES))
+    )
     if quantization_of(assembly.tensor(node, 0)) is None and has_integers:
         add_hybrid_lstm(
             node,
             assembly,
             units,
             firsts=(FIRST_MATRIX, FIRST_RECURRENT, FIRST_BIAS),
-            states=(HIDDEN, CELL) if is_kept(node, assembly, HIDDEN) else None,
+            states=(HIDDEN, CELL) if keeps else None,
         )
     elif quantization_of(assembly.tensor(node, 0)) is None:
         # As the LSTM of ONNX: gates one behind another, a sequence of its own as second axis.
@@ -85,7 +86,7 @@ def lstm(node: TfliteNode, assembly: TfliteAssembly) -> None:
         ]
         limit = options_of(node).real(1)
         states = []
-        if is_kept(node, assembly, HIDDEN):
+        if keeps:
             states = [assembly.state_before(node, i, (1, 1, units)) for i in (HIDDEN, CELL)]
         operator = op.Recurrence(
             kind="lstm",
@@ -104,12 +105,22 @@ def lstm(node: TfliteNode, assembly: TfliteAssembly) -> None:
             assembly.state_after(hidden, op.Reshape(dims=(1, 1, units)), [output])
             assembly.state_after(cells, replace(operator, gives="cell"), sources, trained)
     else:
-        _add_quantized(node, assembly, units)
+        _add_quantized(node, assembly, units, keeps=keeps)
 
 
-def is_kept(node: TfliteNode, assembly: TfliteAssembly, index: int) -> bool:
-    """Whether a state stays from invocation to invocation: it is a variable tensor."""
-    return assembly.has(node, index) and assembly.tensor(node, index).is_variable
+def _keeps_states(node: TfliteNode, assembly: TfliteAssembly, *indices: int) -> bool:
+    """Whether states stay from invocation to invocation: they are variable tensors.
+
+    Raises UnsupportedOperator where some of them do, or where a tensor is the state of another input.
+    """
+    kept = [index for index in indices if assembly.tensor(node, index).is_variable]
+    if kept and len(kept) < len(indices):
+        raise refusal(
+            node, "one of hidden state and cells stays from invocation to invocation only"
+        )
+    for index in kept:
+        assembly.keep_state(node, index)
+    return bool(kept)
 
 
 def _require_at_rest(node: TfliteNode, assembly: TfliteAssembly, index: int) -> None:
@@ -131,7 +142,7 @@ def _require(
         )
 
 
-def _add_quantized(node: TfliteNode, assembly: TfliteAssembly, units: int) -> None:
+def _add_quantized(node: TfliteNode, assembly: TfliteAssembly, units: int, *, keeps: bool) -> None:
     cell = quantization_of(assembly.tensor(node, CELL))
     if cell is None or cell.element.value != "int16" or log2(cell.scale) % 1:
         raise refusal(node, "cells that are not int16 with a power of two as scale")
@@ -149,7 +160,7 @@ def _add_quantized(node: TfliteNode, assembly: TfliteAssembly, units: int) -> No
         units=units,
         cell_scale=cell.scale,
         clip=int(min(clip / cell.scale, 2**15 - 1)) if clip > 0 else None,
-        keeps=hidden.zero_point if is_kept(node, assembly, HIDDEN) else None,
+        keeps=hidden.zero_point if keeps else None,
     )
     trained = []
     for place, gate in enumerate(CELL_GATES):
@@ -184,8 +195,9 @@ def svdf(node: TfliteNode, assembly: TfliteAssembly) -> None:
         raise UnreadableFile(
             f"{node}: {len(matrix)} filters of rank {rank}, {len(filters)} in time"
         )
+    keeps = _keeps_states(node, assembly, SVDF_STATE)
     if quantization_of(assembly.tensor(node, 0)) is None and state is None:
-        kept = SVDF_STATE if is_kept(node, assembly, SVDF_STATE) else None
+        kept = SVDF_STATE if keeps else None
         add_real_svdf(node, assembly, rank, kept, fused_behind(node, 1))
         return
     if quantization_of(assembly.tensor(node, 0)) is None or state is None:
@@ -198,7 +210,7 @@ def svdf(node: TfliteNode, assembly: TfliteAssembly) -> None:
         rank=rank,
         places=filters.shape[1],
         state=state,
-        keeps=is_kept(node, assembly, SVDF_STATE),
+        keeps=keeps,
     )
     bias = assembly.constant(node, 3)
     if bias.shape != (units,):

@@ -17,6 +17,7 @@ from cnn2csdf.dtypes import Element, Stored
 from cnn2csdf.operators.recurrences import CELL_GATES
 from cnn2csdf.readers.tflite.assembly import TfliteAssembly, Trained, refusal
 from cnn2csdf.readers.tflite.model_file import TfliteNode
+from cnn2csdf.readers.tflite.options import is_hybrid, require_scales
 from csdf.errors import UnreadableFile
 
 LONGEST = 64  # frames of a sequence, each of about 20 layers
@@ -137,7 +138,7 @@ def _gates(node: TfliteNode, assembly: TfliteAssembly, first: int) -> Trained:
         types = assembly.tensor(node, first + place).quantization()
         array = assembly.constant(node, first + place)
         if types is None or types.element is not Element.INT8 or types.zero_point:
-            raise refusal(node, "weights of which only some are int8 with a zero point of 0")
+            raise refusal(node, "weights that are not all int8 with a zero point of 0")
         arrays.append(array)
         rows = types.scales if len(types.scales) > 1 else types.scales * len(array)
         if len(rows) != len(array):
@@ -177,6 +178,8 @@ def add_real_svdf(
     """
     steps, source = _RecurrentLayers(node=node, assembly=assembly), assembly.source(node, 0)
     matrix = assembly.trained(node, 1, "matrix", assembly.constant(node, 1))
+    is_hybrid(node, assembly)  # refuses other integers than int8, and a zero point
+    require_scales(node, matrix, len(matrix.array))
     times = _real(assembly, node, 2)
     filters, places = times.shape
     units = filters // rank
