@@ -102,10 +102,14 @@ def _section(graph: TfliteGraph, split: TfliteNode) -> _Section:
     Raises _NotExactError where the section writes a result of the graph, or reads other batches.
     """
     tensors, inner, joins = set(split.outputs), [], []
+    if len(tensors) != 1:
+        raise _NotExactError
     for node in graph.nodes:
         if tensors.isdisjoint(node.inputs):
             continue
         if node.kind == JOIN:
+            if node.inputs[0] not in tensors or not tensors.isdisjoint(node.inputs[1:]):
+                raise _NotExactError
             joins.append(node)
         else:
             inner.append(node)
@@ -203,7 +207,8 @@ def _axes_of_blocks(
 ) -> dict[int, tuple[int, ...]]:
     """Return the axis of each block in each tensor of the section.
 
-    Raises _NotExactError for an operator that does not compute each pixel, or each window, alone.
+    Raises _NotExactError for an operator that does not compute each pixel, or each window, alone:
+    one that broadcasts along an axis of blocks, or whose constants differ along such an axis.
     """
     axes = {section.split.outputs[0]: tuple(range(1, 1 + len(blocks.sizes)))}
     for node in section.inner:
@@ -214,13 +219,19 @@ def _axes_of_blocks(
         ]
         if any(axes[number] != positions for number in inside) or len(node.outputs) != 1:
             raise _NotExactError
+        if not all(tensor.is_constant for tensor in outside):
+            raise _NotExactError
+        if node.kind not in POINTWISE and inside != [node.inputs[0]]:
+            raise _NotExactError
         if node.kind in RESHAPES:
             positions = _reshaped_axes(graph, node, positions)
         elif node.kind in CONVOLUTIONS:
             _require_step_of_one(graph, node)
-        elif node.kind not in POINTWISE or any(prod(tensor.dims[:-1]) > 1 for tensor in outside):
+        elif node.kind in POINTWISE:
+            _require_like_sizes(graph, inside, positions, outside)
+        else:
             raise _NotExactError
-        if not all(tensor.is_constant for tensor in outside):
+        if max(positions) >= len(graph.tensors[node.outputs[0]].dims):
             raise _NotExactError
         axes[node.outputs[0]] = positions
     if any(join.inputs[0] not in axes for join in section.joins):
@@ -230,8 +241,29 @@ def _axes_of_blocks(
     return axes
 
 
+def _require_like_sizes(
+    graph: TfliteGraph, inside: list[int], positions: tuple[int, ...], constants: list[Tensor]
+) -> None:
+    """Raise _NotExactError for tensors that a function of single elements broadcasts over pixels.
+
+    Constants may differ along the last axis where it is no axis of blocks.
+    """
+    sizes = {
+        (len(dims), *(dims[axis] for axis in positions))
+        for dims in (graph.tensors[number].dims for number in inside)
+    }
+    rank = len(graph.tensors[inside[0]].dims)
+    alike = (
+        constant.dims if rank - 1 in positions else constant.dims[:-1] for constant in constants
+    )
+    if len(sizes) > 1 or any(prod(dims) > 1 for dims in alike):
+        raise _NotExactError
+
+
 def _require_step_of_one(graph: TfliteGraph, node: TfliteNode) -> None:
     """Raise _NotExactError for strides, and for an input that each phase quantises by its range."""
+    if len(node.inputs) < 2 or node.inputs[1] < 0:
+        raise _NotExactError
     source, weights = (graph.tensors[number] for number in node.inputs[:2])
     is_hybrid = source.quantization() is None and weights.quantization() is not None
     strides = () if node.options is None else tuple(node.options.integer(f, "i") for f in (1, 2))
@@ -248,7 +280,7 @@ def _reshaped_axes(
     sizes = [
         [dims[axis] for axis in kept] for dims, kept in zip((before, after), wide, strict=True)
     ]
-    is_alike = sizes[0] == sizes[1] and before[0] == after[0]
+    is_alike = sizes[0] == sizes[1] and before[:1] == after[:1]
     if not is_alike or not set(positions) <= set(wide[0]):
         raise _NotExactError
     return tuple(wide[1][wide[0].index(axis)] for axis in positions)
@@ -291,7 +323,8 @@ def _copied(graph: TfliteGraph, section: _Section) -> Form:
     split, joins = section.split, section.joins
     _blocks_of(graph, split)
     phases = graph.tensors[split.outputs[0]].dims[0]
-    is_closed = all(
+    is_frame = graph.tensors[split.inputs[0]].dims[0] == 1
+    is_closed = is_frame and all(
         number in section.tensors or number < 0 or graph.tensors[number].is_constant
         for node in section.inner
         for number in node.inputs

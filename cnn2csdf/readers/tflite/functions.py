@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from math import inf, prod
+from math import inf, isfinite, prod
 
 import numpy as np
 
@@ -146,6 +146,8 @@ def softmax(node: TfliteNode, assembly: TfliteAssembly, *, is_logarithm: bool = 
     """Add a softmax over the last axis, which is the channel axis of feature maps."""
     dims, source = assembly.tensor(node, 0).dims, assembly.source(node, 0)
     beta = 1.0 if is_logarithm else options_of(node).real(0)
+    if not isfinite(beta):
+        raise refusal(node, f"beta is {beta}, expected a finite number")
     if beta != 1.0:
         if assembly.tensor(node, 0).quantization() is not None:
             raise refusal(node, f"beta is {beta}, expected 1 for quantised integers")
@@ -170,7 +172,10 @@ def reduction(node: TfliteNode, assembly: TfliteAssembly, *, function: str) -> N
     """Add a mean, sum or extreme over some axes; where an axis goes, the rest may change places."""
     tensor = assembly.tensor(node, 0)
     rank, keeps = len(tensor.dims), bool(options_of(node).integer(0, "b"))
-    gone = {axis % rank for axis in assembly.integers(node, 1) if -rank <= axis < rank}
+    listed = assembly.integers(node, 1)
+    if any(not -rank <= axis < rank for axis in listed):
+        raise refusal(node, f"axes {listed} of a tensor with {rank} axes")
+    gone = {axis % rank for axis in listed}
     wide = gone - {0} if rank > 1 and tensor.dims[0] == 1 else gone
     axes = tuple(sorted(our_axis(node, assembly, tensor.dims, axis) for axis in wide))
     steps: list[op.Operator] = [op.Reduction(function=function, axes=axes, keeps=keeps)]

@@ -360,8 +360,10 @@ def strided_slice(node: TfliteNode, assembly: TfliteAssembly) -> None:
     step is a selection of positions.
     """
     options, dims = options_of(node), assembly.tensor(node, 0).dims
+    if options.integer(5, "b"):
+        raise refusal(node, "the option offset: ends that count from begins")
     begins, ends, steps = (assembly.integers(node, index) for index in (1, 2, 3))
-    begin_mask, end_mask, ellipsis, new_axes, dropped = (options.integer(n, "i") for n in range(5))
+    begin_mask, end_mask, ellipsis, new_axes, dropped = (options.integer(n, "I") for n in range(5))
     if not len(begins) == len(ends) == len(steps) or 0 in steps or ellipsis.bit_count() > 1:
         raise refusal(node, f"a slice by {steps} of a tensor with {len(dims)} axes")
     listed = [place for place in range(len(begins)) if not (ellipsis | new_axes) >> place & 1]
@@ -383,8 +385,11 @@ def strided_slice(node: TfliteNode, assembly: TfliteAssembly) -> None:
         end = None if end_mask >> position & 1 else ends[position]
         step = steps[position]
         if dropped >> position & 1:  # one place, and the axis goes
-            begin, step = begins[position] % size, 1
-            end = begin + 1
+            place = slice(begin, None, step).indices(size)[0]
+            if not 0 <= place < size:
+                raise refusal(node, f"place {begins[position]} of an axis of {size}")
+            spans.append((place, place + 1, 1))
+            continue
         spans.append(slice(begin, end, step).indices(size))
     _add_slices(node, assembly, spans, keeps_axes=not new_axes | dropped)
 

@@ -34,7 +34,8 @@ def in_words(obstacles: Sequence[Obstacle], graph: TfliteGraph) -> str:
             for kind, numbers in sorted(kinds.items())
         )
         clauses.append(f"operators that are not supported: {listed}")
-    clauses += [obstacle.message for obstacle in obstacles if obstacle.message is not None]
+    messages = [obstacle.message for obstacle in obstacles if obstacle.message is not None]
+    clauses += dict.fromkeys(messages)  # copies of a node have the same
     total = sum(_macs(graph, node) for node in graph.nodes)
     missed = sum(_macs(graph, obstacle.node) for obstacle in obstacles)
     if len(graph.nodes) > len(obstacles) and total:

@@ -271,3 +271,118 @@ def test_bytes_of_batches_that_are_damaged_never_end_in_a_traceback():
         messages.append(refusal_of(bytes(content)))
     assert any(messages)
     assert not any("\n" in message for message in messages)
+
+
+BLOCKS = [
+    constant("blocks", np.array([2, 2], np.int32)),
+    constant("ends", np.zeros((2, 2), np.int32)),
+]
+STEPS = [(0, "b", 1), (1, "i", 1), (2, "i", 1), (4, "i", 1), (5, "i", 1)]
+MAP, PHASES = (1, 8, 8, 1), (4, 4, 4, 1)
+
+
+def kernel(side):
+    return [constant("w", np.ones((1, side, side, 1), "f4")), constant("b", np.ones(1, "f4"))]
+
+
+def section(tensors, nodes, end, *, map_dims=MAP, phases=PHASES):
+    """Nodes between phases of a map: tensors 0 to 4 are x, blocks, ends, phases and y."""
+    ends = [Tensor("x", map_dims), *BLOCKS, Tensor("phases", phases), Tensor("y", map_dims)]
+    split, join = Node("SPACE_TO_BATCH_ND", [0, 1, 2], [3]), Node("BATCH_TO_SPACE_ND", end, [4])
+    return tflite_bytes([*ends, *tensors], [split, *nodes, join], [0], [4])
+
+
+def by_phase(frame, function):
+    """A function of each phase of blocks of two by two pixels of a map."""
+    result = np.zeros_like(frame)
+    for row, column in np.ndindex(2, 2):
+        result[row::2, column::2] = function(frame[row::2, column::2])
+    return result
+
+
+def test_a_sum_with_one_pixel_of_each_phase_is_read():
+    tensors = [*kernel(4), Tensor("sums", (4, 1, 1, 1)), Tensor("added", PHASES)]
+    nodes = [Node("CONV_2D", [3, 5, 6], [7], STEPS), Node("ADD", [3, 7], [8], [(0, "b", 0)])]
+    frame = np.arange(64, dtype=np.float32).reshape(MAP)
+    result = run(section(tensors, nodes, [8, 1, 2]), frame)
+    expected = by_phase(frame[0, :, :, 0], lambda phase: phase + phase.sum() + 1)
+    assert np.array_equal(result[:, :, 0], expected)
+
+
+@pytest.mark.parametrize("kind", ["ADD", "MUL"])
+def test_constants_along_the_columns_of_phases_are_read(kind):
+    row = np.array([1, 2, 4, 8], np.float32)
+    flat, wide = (4, 4, 4), constant("wide", np.array(PHASES, np.int32))
+    narrow = constant("narrow", np.array(flat, np.int32))
+    tensors = [*kernel(1), wide, narrow, constant("row", row), Tensor("maps", PHASES),
+               Tensor("sums", PHASES), Tensor("flat", flat), Tensor("result", flat)]  # fmt: skip
+    nodes = [
+        Node("RESHAPE", [3, 7], [10]),
+        Node("CONV_2D", [10, 5, 6], [11], STEPS),
+        Node("RESHAPE", [11, 8], [12]),
+        Node(kind, [12, 9], [13], [(0, "b", 0)]),
+    ]
+    content = section(tensors, nodes, [13, 1, 2], map_dims=(1, 8, 8), phases=flat)
+    frame = np.arange(64, dtype=np.float32).reshape(1, 8, 8)
+    combined = {"ADD": np.add, "MUL": np.multiply}[kind]
+    expected = by_phase(frame[0], lambda phase: combined(phase + 1, row))
+    assert np.array_equal(run(content, frame), expected)
+
+
+def test_phases_of_two_maps_are_read():
+    tensors = [
+        Tensor("x", (1, 8, 4, 2)),
+        constant("two", np.array([2, 4, 4, 2], np.int32)),
+        Tensor("maps", (2, 4, 4, 2)),
+        *BLOCKS,
+        *[Tensor(name, (8, 2, 2, 2)) for name in ("phases", "positive")],
+        Tensor("joined", (2, 4, 4, 2)),
+        constant("one", np.array([1, 8, 4, 2], np.int32)),
+        Tensor("y", (1, 8, 4, 2)),
+    ]
+    nodes = [
+        Node("RESHAPE", [0, 1], [2]),
+        Node("SPACE_TO_BATCH_ND", [2, 3, 4], [5]),
+        Node("RELU", [5], [6]),
+        Node("BATCH_TO_SPACE_ND", [6, 3, 4], [7]),
+        Node("RESHAPE", [7, 8], [9]),
+    ]
+    frame = np.random.default_rng(0).standard_normal((1, 8, 4, 2)).astype(np.float32)
+    assert np.array_equal(run(tflite_bytes(tensors, nodes, [0], [9]), frame), frame[0].clip(0))
+
+
+def odd_sections():
+    """Files of sections that do not fit, by what is wrong."""
+    conv, last = Node("CONV_2D", [3, 5, 6], [7], STEPS), [8, 1, 2]
+    for dims in ((4,), (4, 4), ()):
+        tensors = [*kernel(1), Tensor("sums", PHASES), Tensor("odd", dims), Tensor("r", PHASES)]
+        for kind in ("RELU", "RESHAPE"):
+            yield f"{kind} to {dims}", section(tensors, [conv, Node(kind, [7], [8])], last)
+            nodes = [conv, Node(kind, [7], [8]), Node(kind, [8], [9])]
+            yield f"{kind} by {dims}", section(tensors, nodes, [9, 1, 2])
+    tensors = [*kernel(1), Tensor("sums", PHASES), Tensor("positive", PHASES)]
+    relu = Node("RELU", [7], [8])
+    ends = constant("c", np.zeros(PHASES, np.float32))
+    yield "the section as blocks", section([*tensors, ends], [conv, relu], [9, 8, 2])
+    operands = {"of phases alone": [3], "without a kernel": [3, -1, 6], "by phases": [9, 3, 6]}
+    for what, inputs in operands.items():
+        node = Node("CONV_2D", inputs, [7], STEPS)
+        yield f"a convolution {what}", section([*tensors, ends], [node, relu], last)
+    yield "a reshape of nothing", section(tensors, [conv, Node("RESHAPE", [-1, 7], [8])], last)
+
+
+ODD_SECTIONS = dict(odd_sections())
+
+
+@pytest.mark.parametrize("what", ODD_SECTIONS)
+def test_an_odd_section_between_phases_ends_in_a_line(what):
+    message = refusal_of(ODD_SECTIONS[what])
+    assert "operator" in message
+    assert "\n" not in message
+
+
+def test_a_refusal_of_all_phases_is_said_once():
+    batch = constant("c", np.ones((4, 1, 1, 1), np.float32))
+    nodes = [Node("MUL", [3, 5], [6], [(0, "b", 0)])]
+    message = refusal_of(section([batch, Tensor("product", PHASES)], nodes, [6, 1, 2]))
+    assert message.count("a constant of (4, 1, 1, 1)") == 1

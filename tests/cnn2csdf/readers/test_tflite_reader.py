@@ -191,6 +191,13 @@ def test_a_quantised_network_is_not_written_as_onnx():
         writer.onnx_bytes(model)
 
 
+def strided(begins, ends, options, dims=(1, 4)):
+    """A slice of a tensor with two axes; dims: of the result."""
+    names = {"begins": begins, "ends": ends, "steps": (1, 1)}
+    limits = [constant(name, np.array(values, np.int32)) for name, values in names.items()]
+    return one_node("STRIDED_SLICE", [Tensor("x", (1, 4)), *limits], Tensor("y", dims), options)
+
+
 BAD = {
     "nothing": (b"", UnreadableFile, "is empty"),
     "text": (b"not a model at all", UnreadableFile, "is not a TensorFlow Lite model"),
@@ -235,6 +242,36 @@ BAD = {
         UnsupportedOperator,
         r"uint8 for an input of float32 \(hybrid\)",
     ),
+    "a mean over an axis beyond the rank": (
+        one_node(
+            "MEAN",
+            [Tensor("x", (1, 4, 2)), constant("axes", np.array([7], np.int32))],
+            Tensor("y", (1, 4, 2)),
+            [(0, "b", 0)],
+        ),
+        UnsupportedOperator,
+        r"axes \(7,\) of a tensor with 3 axes",
+    ),
+    "a softmax without a number": (
+        one_node("SOFTMAX", [Tensor("x", (1, 4))], Tensor("y", (1, 4)), [(0, "f", float("nan"))]),
+        UnsupportedOperator,
+        "beta is nan, expected a finite number",
+    ),
+    "a slice with all bits of the ellipsis": (
+        strided((0, 0), (1, 2), [(2, "i", -1)]),
+        UnsupportedOperator,
+        "a slice by",
+    ),
+    "a slice with an offset": (
+        strided((0, 1), (1, 2), [(5, "b", 1)]),
+        UnsupportedOperator,
+        "the option offset",
+    ),
+    "a place beyond the axis": (
+        strided((0, 5), (1, 6), [(4, "i", 2)], (1,)),
+        UnsupportedOperator,
+        "place 5 of an axis of 4",
+    ),
     "wrong shape": (
         one_node("RELU", [Tensor("x", (1, 4))], Tensor("y", (1, 5))),
         UnsupportedOperator,
@@ -251,6 +288,14 @@ def test_a_bad_file_is_refused_by_name(name, tmp_path):
     with pytest.raises(kind, match=message) as found:
         read_model(path)
     assert str(found.value).startswith(str(path))
+
+
+@pytest.mark.parametrize(("begin", "mask", "place"), [(-1, 0, 3), (-9, 0, 0), (2, 2, 0)])
+def test_a_dropped_axis_begins_where_the_reference_begins(begin, mask, place):
+    content = strided((0, begin), (1, 9), [(0, "i", mask), (4, "i", 2)], (1,))
+    model = parse_tflite(content, "a.tflite", with_weights=True)
+    (result,) = run_layer_by_layer(model, {"x": np.arange(4, dtype=np.float32)}).values()
+    assert result.tolist() == [place]
 
 
 def test_a_file_cut_anywhere_is_refused():
