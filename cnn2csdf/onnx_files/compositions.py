@@ -17,6 +17,7 @@ from onnx import defs, helper, numpy_helper
 from cnn2csdf.onnx_files.attention import attention_nodes
 from cnn2csdf.onnx_files.graph_values import GraphValues
 from cnn2csdf.onnx_files.nodes import OnnxNode, node_of, unsupported
+from csdf.errors import counted
 
 OPSET = {"": 17}
 STATISTICS = (3, 4)  # inputs of a batch normalisation: mean and variance
@@ -211,10 +212,16 @@ def _triangle(node: OnnxNode, values: GraphValues) -> list[OnnxNode]:
     steps, second = _Composition(node, values), node.input(1)
     if second is not None and not values.is_static(second):
         raise unsupported(node, "a diagonal that is computed from the frame")
-    diagonal = 0 if second is None else int(values.value(second).reshape(-1)[0])
-    rows, columns = values.dims(node.required(0))[-2:]
+    diagonal = np.zeros((), np.int64) if second is None else values.value(second)
+    dims = values.dims(node.required(0))
+    if len(dims) < 2:
+        raise unsupported(node, f"a triangle of a tensor of rank {len(dims)}; expected 2 or more")
+    if diagonal.size != 1 or diagonal.dtype.kind != "i":
+        found = f"{counted(diagonal.size, 'number')} of {diagonal.dtype}"
+        raise unsupported(node, f"a diagonal of {found}; expected an integer")
+    limit, (rows, columns) = int(diagonal.reshape(())), dims[-2:]
     distance = np.arange(columns) - np.arange(rows)[:, None]
-    is_kept = distance >= diagonal if node.integer("upper", 1) else distance <= diagonal
+    is_kept = distance >= limit if node.integer("upper", 1) else distance <= limit
     dtype = helper.tensor_dtype_to_np_dtype(values.element_type(node.required(0)))
     mask, zero = steps.constant(is_kept), steps.constant(np.zeros(1, dtype))
     steps.add("Where", mask, node.required(0), zero, output=node.outputs[0])
@@ -243,6 +250,7 @@ def _matrix_product(node: OnnxNode, values: GraphValues) -> list[OnnxNode] | Non
     rows = "".join(letter for letter in result if letter in left - right)
     columns = "".join(letter for letter in result if letter in right - left)
     is_product = set(lead + rows + inner) == left and set(lead + inner + columns) == right
+    is_product = is_product and set(result) <= left | right
     if not (is_product and inner and rows and columns):
         return None
     is_trained = values.is_static(names[1])

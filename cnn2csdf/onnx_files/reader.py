@@ -198,7 +198,9 @@ def _network(
     used = [value_info for value_info in inputs if value_info.name in read]
     if not used:
         raise UnreadableFile("no output depends on an input")
-    sequences = {node.inputs[0] for node in nodes if node.op_type in products.KINDS}
+    sequences = {
+        name for node in nodes if node.op_type in products.KINDS for name in node.inputs[:1]
+    }
     dims = inputs_dims(used, shapes, sequences)
     for value_info in used:
         values.add_input(

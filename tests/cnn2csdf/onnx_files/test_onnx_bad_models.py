@@ -250,6 +250,18 @@ UNSUPPORTED = {
         one_node("Softmax", inputs={"x": (1, 3)}, axis=0),
         "works along the batch axis",
     ),
+    "a triangle of a vector": (
+        one_node("Trilu", inputs={"x": (4,)}),
+        "a triangle of a tensor of rank 1; expected 2 or more",
+    ),
+    "no diagonal": (
+        one_node("Trilu", np.zeros(0, np.int64)),
+        "a diagonal of 0 numbers of int64; expected an integer",
+    ),
+    "a real diagonal": (
+        one_node("Trilu", np.array([np.nan], np.float32)),
+        "a diagonal of 1 number of float32; expected an integer",
+    ),
     "another approximation": (
         one_node("Gelu", opset=20, approximate="erf"),
         "approximate = 'erf' is not supported",
@@ -320,6 +332,17 @@ UNREADABLE = {
     "an equation that is none": (  # inference of shapes would never end
         one_node("Einsum", equation="Conv\xff"),
         "equation 'Conv\xff' for 1 input",
+    ),
+    "a letter of no operand": (
+        one_node("Einsum", numbers((4, 5)), inputs={"x": (1, 4)}, equation="ij,jk->ikz"),
+        "node 'the node' (Einsum, opset 17): ",
+    ),
+    "a recurrence without inputs": (
+        graph_model([
+            helper.make_node("LSTM", [], ["z"], hidden_size=3, name="the node"),
+            helper.make_node("Relu", ["x"], ["y"]),
+        ], outputs=("y", "z")),
+        "node 'the node' (LSTM, opset 17): ",
     ),
     "a dim with which sums overflow": (  # likewise, in the Slice behind it
         one_node("Slice", *(np.array([n]) for n in (1, 5, 2, 2)), inputs={"x": (1, 3, 2**62, 7)}),
