@@ -10,8 +10,10 @@ import re
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from shutil import which
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from csdf.errors import CsdfError, UnreadableFile, counted
@@ -20,7 +22,18 @@ from csdf.io.csv_text import csv_text
 CPPCHECK = "cppcheck"
 COLUMNS = ("rule", "category", "file", "line", "function", "code", "reason", "risk")
 _FOUND = re.compile(r"^(.+?):(\d+):misra-c2012-([\d.]+)$", re.MULTILINE)
-_HEAD = re.compile(r"^(?!typedef|#|\s|/|\{|\})[\w *]*?\b(\w+)\(")
+_FAILED = re.compile(r"^.*(?:Did not find addon|Bailing out).*$", re.MULTILINE)  # with exit code 0
+_DEVIATING = """int sign(int number);
+int sign(int number)
+{
+    if (number > 0) {
+        return 1;
+    }
+    return 0;
+}
+"""  # from rule 15.5
+_BODY_OR_END = re.compile(r"[{;]")
+_HEAD = re.compile(r"^(?!typedef\b)\w[\w *]*[ *](\w+)\(")  # a macro alone has no type before
 
 
 class Assessment(NamedTuple):
@@ -40,6 +53,11 @@ _BOUNDS = (
 _RANGES = "A wrong number for values out of range. make prove proves that no signed sum overflows."
 NOT_ASSESSED = Assessment("not assessed", "not assessed", "not assessed")
 ASSESSMENTS = {
+    "2.2": Assessment(
+        _REQUIRED,
+        "Constants of 0 and 1 are added and multiplied as all constants of a network are.",
+        "None: the compiler leaves it out.",
+    ),
     "2.3": Assessment(
         _ADVISORY,
         "Shared headers have types that other networks use; arrays of length 1 or -1 are checks.",
@@ -59,6 +77,21 @@ ASSESSMENTS = {
         _ADVISORY,
         "Kernels of one table have the same parameters; some are read by assembly only.",
         _NO_EFFECT,
+    ),
+    "5.6": Assessment(
+        _REQUIRED,
+        "Each network names its own types slot, element and instance for the shared kernels.",
+        "None: no file includes two networks.",
+    ),
+    "5.7": Assessment(
+        _REQUIRED,
+        "Headers of kernels for two kinds of elements both have a constant BLOCK.",
+        "None: no file includes both.",
+    ),
+    "5.9": Assessment(
+        _ADVISORY,
+        "Each network compiles the shared kernels, and has tables of the same names.",
+        "None: they have internal linkage.",
     ),
     "8.7": Assessment(
         _ADVISORY, "Functions of the header are for the application.", "None: the names are unique."
@@ -123,6 +156,7 @@ ASSESSMENTS = {
     "13.3": Assessment(
         _ADVISORY, "A pointer is read and stepped in one statement.", "A misreading in review."
     ),
+    "13.4": Assessment(_ADVISORY, "Two fields are assigned one value.", "A misreading in review."),
     "14.1": Assessment(
         _REQUIRED,
         "cppcheck takes a pointer to floats for a loop counter of a floating type.",
@@ -139,6 +173,11 @@ ASSESSMENTS = {
         _ADVISORY,
         "Wrong arguments are refused first, and cases without work return early.",
         "A skipped step at the end of a function. No function has a resource to give back.",
+    ),
+    "15.7": Assessment(
+        _REQUIRED,
+        "After the last of several conditions there is nothing to do.",
+        "A case that is left out; make test compares the results.",
     ),
     "17.7": Assessment(
         _REQUIRED, "The status of a step is read from the state.", "None: the state has it."
@@ -198,9 +237,11 @@ class Deviation:
 
 
 def require_cppcheck() -> None:
-    """Raise CsdfError if cppcheck is not installed."""
-    if which(CPPCHECK) is None:
-        raise CsdfError("cppcheck is not installed; install it, such as Debian's package cppcheck")
+    """Raise CsdfError unless cppcheck and its MISRA addon find a deviation in a file that has some."""
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "sign.c").write_text(_DEVIATING, encoding="utf-8")
+        if not deviations_in(Path(folder), ["sign.c"]):
+            raise _failure("it finds no deviation in a file that has some")
 
 
 def deviations_in(folder: Path, sources: Sequence[str]) -> tuple[Deviation, ...]:
@@ -208,15 +249,22 @@ def deviations_in(folder: Path, sources: Sequence[str]) -> tuple[Deviation, ...]
 
     Raises CsdfError if cppcheck or its MISRA addon is not installed.
     """
-    require_cppcheck()
+    if which(CPPCHECK) is None:
+        raise CsdfError("cppcheck is not installed; install it, such as Debian's package cppcheck")
     words = [CPPCHECK, "--addon=misra", "--std=c99", "--quiet", "--template={file}:{line}:{id}"]
     ran = subprocess.run(
         [*words, "-Iinclude", *sources], cwd=folder, capture_output=True, text=True, check=False
     )
-    if ran.returncode or "Did not find addon" in ran.stdout + ran.stderr:
-        first = (ran.stdout + ran.stderr).strip().partition("\n")[0]
-        raise CsdfError(f"cppcheck --addon=misra failed: {first}; install cppcheck with its addons")
+    output = (ran.stdout + ran.stderr).strip()
+    failed = _FAILED.search(output)
+    if ran.returncode or failed:
+        first = failed[0] if failed else output.partition("\n")[0]
+        raise _failure(first or f"exit code {ran.returncode} without a message")
     return located(_FOUND.findall(ran.stderr), folder)
+
+
+def _failure(reason: str) -> CsdfError:
+    return CsdfError(f"cppcheck --addon=misra failed: {reason}; install cppcheck with its addons")
 
 
 def located(places: Iterable[tuple[str, str, str]], folder: Path) -> tuple[Deviation, ...]:
@@ -243,12 +291,14 @@ def _lines(path: Path) -> list[str]:
 
 
 def _function_at(lines: Sequence[str], line: int) -> str:
-    """Return the function with a line; empty outside of functions."""
-    for text in reversed(lines[:line]):
-        if text.startswith("}") and text is not lines[line - 1]:
+    """Return the function with a line; empty outside of functions, and in declarations."""
+    for place in range(min(line, len(lines)) - 1, -1, -1):
+        if lines[place].startswith("}") and place != line - 1:
             return ""
-        if match := _HEAD.match(text):
-            return match[1]
+        if match := _HEAD.match(lines[place]):
+            ends = filter(None, map(_BODY_OR_END.search, islice(lines, place, None)))
+            end = next(ends, None)
+            return match[1] if end is not None and end[0] == "{" else ""
     return ""
 
 

@@ -32,10 +32,12 @@ class TensorNames:
         ends = (*network.inputs, *network.outputs)  # of which the user reads the names
         tensors = list(dict.fromkeys(layer.name for layer in (*ends, *network.layers)))
         self._names: dict[str, str] = {}
+        inputs = {layer.name for layer in network.inputs}
+        self._names.update((tensor, name) for tensor, name in renamed if tensor in tensors)
         for tensor, name in renamed:
-            for layer in (tensor, f"{tensor}{_OUTPUT}"):
-                if layer in tensors:
-                    self._names.setdefault(layer, name)
+            output = f"{tensor}{_OUTPUT}"
+            if output in tensors:  # of an input that goes out as it is, another name
+                self._names.setdefault(output, f"{name}_output" if tensor in inputs else name)
         self._renamed = frozenset(self._names)
         long = []
         for tensor in tensors:
@@ -104,6 +106,7 @@ def require_renamed(tensors: Iterable[str], renamed: Renamed) -> None:
     """Raise InvalidArgument for a new name that is no C name, or a tensor that no network has."""
     listed = list(dict.fromkeys(tensors))
     new_names: Mapping[str, str] = {}
+    given: dict[str, str] = {}
     for tensor, name in renamed:
         if name != identifier(name):
             raise InvalidArgument(
@@ -115,7 +118,12 @@ def require_renamed(tensors: Iterable[str], renamed: Renamed) -> None:
                 f"rename {tensor}={name}: {new_names[name]!r} has this name; give another"
             )
         new_names = {**new_names, name: tensor}
-        if tensor not in listed:
+        if given.setdefault(tensor, name) != name:
+            raise InvalidArgument(
+                f"rename {tensor}={name}: the name {given[tensor]!r} is given for it, too"
+            )
+        if tensor not in listed and f"{tensor}{_OUTPUT}" not in listed:
+            listed = list(dict.fromkeys(layer.removesuffix(_OUTPUT) for layer in listed))
             near = get_close_matches(tensor, listed, 3, 0.3) or listed[:3]
             raise InvalidArgument(
                 f"rename {tensor}={name}: no tensor {tensor!r}; expected one of the file, such as "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -25,13 +25,13 @@ from cnn2csdf.streams import as_stream
 from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.cli.frame.long_work import stop_after
-from csdf.errors import CsdfError, InvalidPlan, UnsupportedOperator
-from csdf.io.files import write_texts
+from csdf.errors import CsdfError, InvalidPlan, UnsupportedOperator, UnwritableFile
+from csdf.io.files import STANDARD_INPUT, require_writable, write_texts
 from csdf.status import Status
 from csdf.units import needed_bytes_in_words
 from planners.code.calls.cmsis_nn import TARGET_OF, ScratchLimit
+from planners.code.library import c_files_in, write_folder
 from planners.code.library import library as library_of
-from planners.code.library import write_folder
 from planners.code.machines import HOST, TARGETS, target_of_platform
 from planners.code.misra import deviations_in, record, require_cppcheck, summary
 from planners.code.packaging import MAKE, Package, command_of, source_of
@@ -69,6 +69,7 @@ def work(options: argparse.Namespace) -> int:
         return _bench(options)
     _package(options)  # rejects invalid options before the search
     if options.misra is not None:
+        _require_record(options.misra, options.output)
         require_cppcheck()
     memories, plans = memories_of_options(options), _plans(options)
     planned: list[Planned] = []
@@ -142,9 +143,22 @@ def work(options: argparse.Namespace) -> int:
     return answers.ANSWERED
 
 
+def _require_record(path: str, folder: str) -> None:
+    """Raise UnwritableFile for a record that cannot be written, or is in the folder of the library.
+
+    That folder holds files of the library alone: with another, the next csdf deploy refuses it.
+    """
+    if path == STANDARD_INPUT:
+        raise UnwritableFile("--misra -: expected a file, such as misra.csv or /dev/stdout")
+    if os.path.exists(os.path.dirname(path) or os.curdir):  # a folder that lacks is made
+        require_writable(path)
+    if Path(path).resolve().is_relative_to(Path(folder).resolve()):
+        raise UnwritableFile(f"{path}: is in the folder of the library; write it beside {folder}")
+
+
 def _with_misra(told: Told, options: argparse.Namespace) -> Told:
     """Write the record of deviations from MISRA C:2012; add it to the answer."""
-    sources = [file for file in told.as_json["files"] if re.fullmatch(r"src/.*\.c", file)]
+    sources = c_files_in(told.as_json["files"], "src")
     with answers.working("running cppcheck"):
         deviations = deviations_in(Path(options.output), sources)
     write_texts({options.misra: record(deviations)})

@@ -70,6 +70,58 @@ def test_deploy_refuses_the_record_without_cppcheck_before_it_searches(run, tmp_
     assert not (tmp_path / "c").exists()
 
 
+def refusal_of(run, folder, record, path=None):
+    """What csdf deploy says where it refuses a record; path: of programs, in which cppcheck is one."""
+    words = ("deploy", "keyword_spotting:rows=25", "--misra", record, "-o", folder / "c")
+    with pytest.MonkeyPatch.context() as patch:
+        if path is not None:
+            patch.setenv("PATH", str(path))
+        code, _, remarks = run(*words)
+    assert code == 2
+    assert not (folder / "c").exists()
+    return remarks
+
+
+def test_a_record_in_the_folder_of_the_library_is_refused_before_the_search(run, tmp_path):
+    remarks = refusal_of(run, tmp_path, tmp_path / "c" / "misra.csv")
+    assert "is in the folder of the library; write it beside" in remarks
+    assert "is a folder" in refusal_of(run, tmp_path, tmp_path)
+    assert "expected a file, such as misra.csv or /dev/stdout" in refusal_of(run, tmp_path, "-")
+
+
+@pytest.mark.skipif(shutil.which("sh") is None, reason="needs a shell")
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("exit 1", "failed: exit code 1 without a message; install"),
+        ("echo no python; exit 1", "failed: no python; install"),
+        ("echo Bailing out from checking sign.c >&2", "failed: Bailing out from checking sign.c;"),
+        ("exit 0", "failed: it finds no deviation in a file that has some; install"),
+    ],
+)
+def test_a_cppcheck_that_does_not_work_is_refused_before_the_search(run, tmp_path, script, reason):
+    program = tmp_path / "cppcheck"
+    program.write_text(f"#!{shutil.which('sh')}\n{script}\n")
+    program.chmod(0o755)
+    assert reason in refusal_of(run, tmp_path, tmp_path / "misra.csv", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "function"),
+    [
+        ("void f(int a);\n\nstatic const int t[1] = {\n    1};", 4, ""),
+        ("void f(int a,\n       int b);\nint last;", 2, ""),
+        ("CHECK(a);\nint last;", 2, ""),
+        ("static inline int *f(int a,\n    int b)\n{\n    x;\n}", 4, "f"),
+        ("static inline int *f(int a,\n    int b)\n{\n    x;\n}\nint last;", 6, ""),
+    ],
+)
+def test_no_declaration_or_macro_is_the_function_of_a_place(tmp_path, text, line, function):
+    (tmp_path / "a.c").write_text(text)
+    (place,) = located([("a.c", str(line), "2.4")], tmp_path)
+    assert place.function == function
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("cppcheck") is None, reason="cppcheck is not installed")
 def test_each_rule_that_a_small_library_deviates_from_is_assessed(run, tmp_path):

@@ -12,6 +12,7 @@ from planners.code.library import library
 from planners.code.names import LONGEST_NAME, TensorNames, require_renamed, short_forms
 from planners.code.packaging import Package
 from tests.cli.running import run
+from tests.cnn2csdf.readers.tflite_models import Node, Tensor, tflite_bytes
 from tests.planners.code.test_writing_libraries import planned, small
 from tests.shared_data import SHARED
 
@@ -78,9 +79,49 @@ def test_wrong_renames_are_refused_by_name():
         require_renamed(["conv"], [("conv", "Edges")])
     with pytest.raises(InvalidArgument, match="'conv' has this name; give another"):
         require_renamed(["conv", "x"], [("conv", "edges"), ("x", "edges")])
+    with pytest.raises(InvalidArgument, match="x=last: the name 'first' is given for it, too"):
+        require_renamed(["conv", "x"], [("x", "first"), ("x", "last")])
+    with pytest.raises(
+        InvalidArgument, match=r"no tensor 'z'; expected one of the file, such as 'y'"
+    ):
+        require_renamed(["y output"], [("z", "last")])
     names = TensorNames(chain("x", "y"), [("x", "state")])
     with pytest.raises(InvalidArgument, match="rename x=state: the library has this name already"):
         names.of_port("x", ["state"])
+
+
+def ends(*outputs):
+    """A network of one layer, y of x, with outputs of these layers."""
+    builder = NetworkBuilder("net")
+    builder.add(op.Activation(function="relu"), builder.input((2, 4, 4), name="x"), name="y")
+    for layer in outputs:
+        builder.output(layer, name=f"{layer} output")
+    return builder.network()
+
+
+def test_an_output_is_renamed_by_its_tensor_where_no_layer_has_that_name():
+    require_renamed(["x", "y output"], [("y", "last")])
+    assert TensorNames(ends("y"), [("y", "last")])["y output"] == "last"
+
+
+def test_a_renamed_input_that_goes_out_as_it_is_has_two_names():
+    names = TensorNames(ends("x", "y"), [("x", "frame")])
+    assert [names[port] for port in ("x", "x output")] == ["frame", "frame_output"]
+    assert names.of_port("x output", ["frame"]) == "frame_output"
+    renamed = [("x", "frame"), ("x output", "same")]
+    for order in (renamed, renamed[::-1]):
+        names = TensorNames(ends("x", "y"), order)
+        assert [names[port] for port in ("x", "x output")] == ["frame", "same"]
+
+
+def test_deploy_gives_a_renamed_input_and_the_output_of_it_two_names(run, tmp_path):
+    tensors = [Tensor("x", (1, 4)), Tensor("y", (1, 4))]
+    path = tmp_path / "same.tflite"
+    path.write_bytes(tflite_bytes(tensors, [Node("RELU", [0], [1])], [0], [0, 1]))
+    code, _, remarks = run("deploy", path, "--rename", "x=frame", "-o", tmp_path / "c")
+    assert code == 0, remarks
+    header = (tmp_path / "c" / "include" / "same.h").read_text()
+    assert "const float *frame, float *frame_output, float *y_output)" in header
 
 
 def test_deploy_renames_an_output_of_a_file_by_its_tensor(run, tmp_path):
