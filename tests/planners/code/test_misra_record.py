@@ -71,7 +71,7 @@ def test_deploy_refuses_the_record_without_cppcheck_before_it_searches(run, tmp_
 
 
 def refusal_of(run, folder, record, path=None):
-    """What csdf deploy says where it refuses a record; path: of programs, in which cppcheck is one."""
+    """Output of csdf deploy where it refuses a record; path: folders of programs with cppcheck."""
     words = ("deploy", "keyword_spotting:rows=25", "--misra", record, "-o", folder / "c")
     with pytest.MonkeyPatch.context() as patch:
         if path is not None:
