@@ -145,7 +145,7 @@ def alone() -> Row:
 def page() -> str:
     """Return the page."""
     cut = axis_cut(pair(), COLUMNS, 2, makes_once=True, reads_once=False)
-    first, second = ([one.bit_count() for one in cut.made[number]] for number in (1, 2))
+    first, second = ([one.bit_count() for one in cut.computed[number]] for number in (1, 2))
     stays = f"{first[0] * SIZE * MAPS * BYTES:,}"
     bound = GroupSearch(pair()).bound * BYTES
     lines = [

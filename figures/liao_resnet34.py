@@ -111,7 +111,7 @@ def _total(group: GroupTraffic | None) -> str:
 def page(buffers: Sequence[int] = BUFFERS) -> str:
     """Return the page."""
     windows = [stage.window for stage in search().stages if stage.window]
-    weights = sum(window.weights(window.whole) for window in windows) * BYTES
+    weights = sum(window.weights(window.full_box) for window in windows) * BYTES
     bound = found(SHOWN)["none"].bound_bytes
     head = HEAD.format(bytes=BYTES, bound=f"{bound:,}", weights=f"{weights:,}")
     return "".join([head, *map(sweep_row, buffers), LAYERS, *layer_rows(), TAIL])
