@@ -367,12 +367,13 @@ class TfliteAssembly:
         operator: op.Operator,
         sources: Sequence[str],
         trained: Sequence[Trained],
+        what: str = "",
     ) -> str:
         """Return a layer of floating point before the layers that write outputs of a node."""
         name = self.builder.add(
             operator,
             *sources,
-            name=f"{self.output(node).name} {operator.in_words()}",
+            name=f"{self.output(node).name} {what or operator.in_words()}",
             element=Element.FLOAT32,
             stored=tuple(array.stored for array in trained),
         )

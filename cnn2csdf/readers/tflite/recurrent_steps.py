@@ -34,17 +34,7 @@ class _RecurrentLayers:
         self, operator: op.Operator, *sources: str, trained: Sequence[Trained] = (), what: str = ""
     ) -> str:
         """Add a layer; return its name."""
-        assembly = self.assembly
-        name = assembly.builder.add(
-            operator,
-            *sources,
-            name=f"{assembly.output(self.node).name} {what or operator.in_words()}",
-            element=Element.FLOAT32,
-            stored=tuple(array.stored for array in trained),
-        )
-        if trained:
-            assembly.weights[name] = {array.stored.role: array.array for array in trained}
-        return name
+        return self.assembly.computed(self.node, operator, sources, trained, what)
 
     def combined(self, function: str, *sources: str) -> str:
         """Add a function of the elements at one position of all sources."""
