@@ -24,7 +24,7 @@ from math import lcm
 from csdf.errors import InvalidGraph, UnreadableFile
 from csdf.io import files
 from csdf.io.preesm.document import INTERFACES, PiGraph, found_file, parse_document
-from csdf.io.preesm.flattening import Flattening
+from csdf.io.preesm.flattening import Flattening, Flow, Path
 from csdf.io.preesm.scenario import PiScenario, parse_scenario_document
 from csdf.model.exact import shown
 from csdf.model.graph import Actor, Channel, Graph, Processor
@@ -132,11 +132,9 @@ def _channels(flat: Flattening, scenario: PiScenario) -> Iterator[Channel]:
                 f"the {side} of this fifo moves no token, the other end "
                 f"{production or consumption}: it can never fire in balance"
             )
-        (producer, port), (consumer, _) = path.source, path.target
-        name = free_name(f"{producer}.{port} to {consumer}", taken)
-        taken.add(name)
+        (producer, _), (consumer, _) = path.source, path.target
         yield Channel(
-            name=name,
+            name=_name(path, taken),
             producer=producer,
             consumer=consumer,
             production=(production,) * flat.phases.get(producer, 1),
@@ -145,14 +143,19 @@ def _channels(flat: Flattening, scenario: PiScenario) -> Iterator[Channel]:
             token_size=scenario.token_bytes.get(path.type),
         )
     for flow in flat.flows:
-        (producer, port), (consumer, _) = flow.source, flow.target
-        name = free_name(f"{producer}.{port} to {consumer}", taken)
-        taken.add(name)
         yield Channel(
-            name=name,
-            producer=producer,
-            consumer=consumer,
+            name=_name(flow, taken),
+            producer=flow.source[0],
+            consumer=flow.target[0],
             production=flow.production,
             consumption=flow.consumption,
             token_size=scenario.token_bytes.get(flow.type),
         )
+
+
+def _name(link: Path | Flow, taken: set[str]) -> str:
+    """The name of a channel after its ends, which no other channel has; it is taken from now on."""
+    (producer, port), (consumer, _) = link.source, link.target
+    name = free_name(f"{producer}.{port} to {consumer}", taken)
+    taken.add(name)
+    return name
