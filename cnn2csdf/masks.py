@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cnn2csdf.network import Layer
+from cnn2csdf.rewriting import Draft, Edit, rewritten
 from cnn2csdf.weights import Model
 from csdf.names import longer_name
 
@@ -16,9 +17,13 @@ def with_masks_of_readers(model: Model) -> Model:
     """Return the model with copies of the layers of masks, each in front of its reader.
 
     A mask is an input besides the first; its layers read no other tensor and multiply nothing.
+
+    before: image 1x4x4; mask 1x4x4 -> far 1x4x4; image, far -> first 1x4x4; first, far -> second
+            1x4x4
+    after:  image 1x4x4; mask 1x4x4 -> far of a reader 1x4x4; image, far of a reader -> first 1x4x4;
+            mask -> far of a reader  1x4x4; first, far of a reader  -> second 1x4x4
     """
     network = model.network
-    layer_named = {layer.name: layer for layer in network.layers}
     inputs = {layer.name for layer in network.inputs[1:]}
     masks: set[str] = set()
     for layer in network.layers:
@@ -27,26 +32,25 @@ def with_masks_of_readers(model: Model) -> Model:
         is_small = operator.copies_masks or is_of_constant
         if is_small and (masks | inputs).issuperset(layer.inputs):
             masks.add(layer.name)
-    copied_layers: list[Layer] = []
-    origins: dict[str, str] = {}
+    names = {layer.name for layer in network.layers}
 
-    def copied(name: str) -> str:
-        """The tensor for a reader, behind copies of all that it is made from."""
-        if name not in masks:
-            return name
-        sources = tuple(map(copied, layer_named[name].inputs))
-        made = longer_name(f"{name} of a reader", {*layer_named, *origins}, by=" ")
-        origins[made] = name
-        copied_layers.append(replace(layer_named[name], name=made, inputs=sources))
-        return made
+    def with_copies(draft: Draft, layer: Layer) -> Edit | None:
+        if layer.name in masks or masks.isdisjoint(layer.inputs):
+            return None
+        copies: dict[str, tuple[Layer, str]] = {}
 
-    for layer in network.layers:
-        if layer.name not in masks:
-            copied_layers.append(replace(layer, inputs=tuple(map(copied, layer.inputs))))
-    weights = None
-    if model.weights is not None:
-        names = {layer.name: origins.get(layer.name, layer.name) for layer in copied_layers}
-        weights = {
-            name: model.weights[origin] for name, origin in names.items() if origin in model.weights
-        }
-    return Model(network=replace(network, layers=tuple(copied_layers)), weights=weights)
+        def copied(name: str) -> str:
+            if name not in masks:
+                return name
+            sources = tuple(map(copied, network.layer(name).inputs))
+            copy = longer_name(f"{name} of a reader", names, by=" ")
+            names.add(copy)
+            copies[copy] = replace(network.layer(name), name=copy, inputs=sources), name
+            return copy
+
+        inputs = tuple(map(copied, layer.inputs))
+        layers = (*(copy for copy, _ in copies.values()), replace(layer, inputs=inputs))
+        weights = {copy: draft.arrays(name) or {} for copy, (_, name) in copies.items()}
+        return Edit(layers={layer.name: layers}, weights=weights)
+
+    return rewritten(model, with_copies)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Next, Previous
 from cnn2csdf.operators.moves import as_it_lies, in_dims
 from cnn2csdf.part import HeldRows, OutputRows
+from cnn2csdf.rewriting import Arrays, Draft, Edit, exhausted, rewritten
 from cnn2csdf.shape import Shape
 from cnn2csdf.weights import Model
 from csdf.arguments import public
@@ -54,35 +56,53 @@ class StateRing(NamedTuple):
 
 def rings_of(network: Network) -> dict[str, StateRing]:
     """Return the variables of a network that are rings, by the layer of their window."""
-    consumers, rings = network.consumers, {}
-    for previous, following in network.variables:
-        window = network.layer(following.inputs[0])
-        if (
-            window.operator == op.Concatenation(axis=ROWS)
-            and not window.epilogue
-            and window.shape.is_map
-            and len(window.inputs) == 2
-            and window.inputs[0] == previous.name != window.inputs[1]
-            and consumers[previous.name] == (window.name,)
-            and window.inputs[1] not in network.initial_states
-            and len({network.layer(name).quantization for name in (*window.inputs, window.name)})
-            == 1
-        ):
-            names = previous.name, window.inputs[1], window.name, following.name
-            rings[window.name] = StateRing(*names)
-    return rings
+    consumers = network.consumers
+    rings = (
+        _ring(network, consumers, previous, following) for previous, following in network.variables
+    )
+    return {ring.window: ring for ring in rings if ring is not None}
+
+
+def _ring(
+    network: Network, consumers: Mapping[str, Sequence[str]], previous: Layer, following: Layer
+) -> StateRing | None:
+    """The ring of a variable, from the layers that read and write it; None if it has another form."""
+    window = network.layer(following.inputs[0])
+    if (
+        window.operator == op.Concatenation(axis=ROWS)
+        and not window.epilogue
+        and window.shape.is_map
+        and len(window.inputs) == 2
+        and window.inputs[0] == previous.name != window.inputs[1]
+        and consumers[previous.name] == (window.name,)
+        and window.inputs[1] not in network.initial_states
+        and len({network.layer(name).quantization for name in (*window.inputs, window.name)}) == 1
+    ):
+        return StateRing(previous.name, window.inputs[1], window.name, following.name)
+    return None
+
+
+def _following(draft: Draft, layer: Layer) -> Layer | None:
+    """The layer that writes a variable, from the layer that reads it; None for any other layer."""
+    if not (layer.is_input and layer.operator.is_state):
+        return None
+    return next(following for previous, following in draft.network.variables if previous == layer)
+
+
+def _ring_of(draft: Draft, layer: Layer) -> StateRing | None:
+    """The ring of a variable, from the layer that reads it."""
+    if (following := _following(draft, layer)) is None:
+        return None
+    return _ring(draft.network, draft.consumers, layer, following)
 
 
 def with_rings(model: Model) -> Model:
     """Return the model with variables as rings wherever possible."""
     if not model.network.keeps_state:
         return model
-    while (improved := _improved(model)) is not None:
-        model = improved
-    model = with_views(_with_sequences_by_rows(model))
-    while (improved := _with_one_accumulating_dense(model)) is not None:
-        model = improved
-    return _with_copies(model)
+    model = exhausted(model, without_stored_slice, without_oldest_rows, split_by_readers)
+    model = with_views(rewritten(model, sequence_by_rows))
+    return rewritten(rewritten(model, with_accumulators), view_before_output)
 
 
 @public
@@ -145,83 +165,72 @@ def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
                 layers.append(replace(layer, name=name, operator=reshape))
                 layer = replace(layer, inputs=(name,))
         layers.append(layer)
-    network = _with_stored_states(replace(network, layers=tuple(layers)))
-    return with_rings(replace(model, network=network))
+    with_variables = replace(model, network=replace(network, layers=tuple(layers)))
+    return with_rings(rewritten(with_variables, stored_as_integers))
 
 
-def _with_stored_states(network: Network) -> Network:
-    """The network with integers in place of variables that are quantised after each read.
-
-        before: state (float) -> quantise -> window (int8) -> dequantise -> next state (float)
-        after:  state (int8) -> window (int8) -> next state (int8)
+def stored_as_integers(draft: Draft, previous: Layer) -> Edit | None:
+    """Integers in place of a variable that is quantised after each read.
 
     Calibrated scales may differ in their last bits: concatenated tensors get the scale of the
     window if that leaves their integers unchanged.
+
+    before: state 2x3x1 -> integers 2x3x1; new 2x1x1; integers, new -> window 2x4x1 -> numbers 2x4x1
+            -> last 2x3x1; numbers -> next 2x4x1
+    after:  state 2x3x1; new 2x1x1; state, new -> window 2x4x1 -> numbers 2x4x1 -> last 2x3x1;
+            window -> next 2x4x1
     """
-    consumers = network.consumers
-    new_layers: dict[str, Layer] = {}
-    conversions: dict[str, tuple[Layer, ...]] = {}
-    # A reader that quantises a variable, and the integer variable that replaces its result.
-    replaced_by: dict[str, str] = {}
-    for previous, following in network.variables:
-        readers = [network.layer(name) for name in consumers[previous.name]]
-        real = network.layer(following.inputs[0])
-        integers = network.layer(real.inputs[0]) if real.inputs else real
-        types = integers.quantization
-        if (
-            types is None
-            or previous.quantization is not None
-            or any(
-                layer.operator != op.Conversion() or layer.epilogue for layer in (real, *readers)
-            )
-            or not all(_stores(network, consumers, reader, types) for reader in readers)
-        ):
-            continue
-        begin = replace(network.initial_states[previous.name], begin=types.zero_point)
-        for layer in (
-            replace(previous, operator=begin),
-            replace(following, inputs=(integers.name,)),
-        ):
-            new_layers[layer.name] = replace(layer, element=integers.element, quantization=types)
-        replaced_by |= {reader.name: previous.name for reader in readers}
-        if integers.operator == op.Concatenation(axis=ROWS):
-            inputs = []
-            for source in map(network.layer, integers.inputs):
-                source_types, name = source.quantization, f"{source.name} of {integers.name}"
-                has_other_type = source not in readers and source_types != types
-                if has_other_type and source_types is not None and are_kept(source_types, types):
-                    conversion = replace(source, name=name, operator=op.Conversion(), epilogue=())
-                    conversion = replace(
-                        conversion, inputs=(source.name,), stored=(), quantization=types
+    following = _following(draft, previous)
+    if following is None or previous.quantization is not None:
+        return None
+    readers, real = draft.readers(previous.name), draft.layer(following.inputs[0])
+    integers = draft.layer(real.inputs[0]) if real.inputs else real
+    types = integers.quantization
+    if (
+        types is None
+        or any(layer.operator != op.Conversion() or layer.epilogue for layer in (real, *readers))
+        or not all(_stores(draft, reader, types) for reader in readers)
+    ):
+        return None
+    begin = replace(draft.network.initial_states[previous.name], begin=types.zero_point)
+    as_integers = partial(replace, element=integers.element, quantization=types)
+    conversions, inputs = [], []
+    for source in map(draft.layer, integers.inputs):
+        name, source_types = source.name, source.quantization
+        has_other_type = source not in readers and source_types != types
+        if integers.operator == op.Concatenation(axis=ROWS) and has_other_type:
+            if source_types is not None and are_kept(source_types, types):
+                name = f"{source.name} of {integers.name}"
+                conversions.append(
+                    replace(
+                        source,
+                        name=name,
+                        operator=op.Conversion(),
+                        inputs=(source.name,),
+                        epilogue=(),
+                        stored=(),
+                        quantization=types,
                     )
-                    conversions[integers.name] = (*conversions.get(integers.name, ()), conversion)
-                    inputs.append(name)
-                else:
-                    inputs.append(source.name)
-            new_layers[integers.name] = replace(integers, inputs=tuple(inputs))
-    layers = [
-        replace(new_layer, inputs=tuple(replaced_by.get(name, name) for name in new_layer.inputs))
-        for layer in network.layers
-        for new_layer in (*conversions.get(layer.name, ()), new_layers.get(layer.name, layer))
-        if new_layer.name not in replaced_by
-    ]
-    used_names = {name for layer in layers for name in layer.inputs}
-    remaining = [
-        layer for layer in layers if layer.name in used_names or layer.operator != op.Conversion()
-    ]
-    return replace(network, layers=tuple(remaining)) if new_layers else network
+                )
+        inputs.append(name)
+    return Edit(
+        layers={
+            previous.name: (as_integers(previous, operator=begin),),
+            following.name: (as_integers(following, inputs=(integers.name,)),),
+            integers.name: (*conversions, replace(integers, inputs=tuple(inputs))),
+            **{reader.name: () for reader in readers},
+        },
+        sources={reader.name: previous.name for reader in readers},
+    )
 
 
-def _stores(
-    network: Network, consumers: Mapping[str, Sequence[str]], layer: Layer, types: Quantization
-) -> bool:
+def _stores(draft: Draft, layer: Layer, types: Quantization) -> bool:
     """Whether a reader quantises a variable to this type, or to one with equal integers."""
     if layer.quantization is None or layer.quantization == types:
         return layer.quantization == types
-    readers = [network.layer(name) for name in consumers[layer.name]]
     return are_kept(layer.quantization, types) and all(
         reader.operator.joined_axis is not None and reader.quantization == types
-        for reader in readers
+        for reader in draft.readers(layer.name)
     )
 
 
@@ -232,124 +241,134 @@ def _grows(smaller: Shape, larger: Shape) -> bool:
 
 
 def with_heads_as_columns(model: Model) -> Model:
-    """Return the model with heads as columns in rings of keys and values.
+    """Return the model with heads as columns in rings of keys and values."""
+    return rewritten(model, heads_as_columns)
 
-    Files store heads x tokens x width. If a product of two tensors reads such a window, each row
-    of its ring gets the order in which the layer before it computes a token: columns are heads.
-    With 4 heads, a window of 9 tokens and a width of 16:
 
-        before: window (4 x 9 x 16) = previous (4 x 8 x 16), new (4 x 1 x 16)
-        after:  rows (16 x 9 x 4) = previous (16 x 8 x 4), transposed new (16 x 1 x 4)
-                window (4 x 9 x 16) = transposed rows
+def heads_as_columns(draft: Draft, layer: Layer) -> Edit | None:
+    """A ring of keys or values with heads as columns, where a product of two tensors reads its window.
+
+    Each row then has the order in which the layer before it computes a token. Files store heads x
+    tokens x width: here 4 heads, a window of 9 tokens and a width of 16.
+
+    before: previous 4x8x16; new 4x1x16; previous, new -> window 4x9x16 -> keys 4x16x9; window ->
+            next 4x9x16
+    after:  previous 16x8x4; new 4x1x16 -> window new 16x1x4; previous, window new -> window rows
+            16x9x4 -> window 4x9x16 -> keys 4x16x9; window rows -> next 16x9x4
     """
-    network, consumers = model.network, model.network.consumers
-    new_layers: dict[str, list[Layer]] = {}
-    for ring in rings_of(network).values():
-        reading_operators = [network.layer(name).operator for name in consumers[ring.window]]
-        previous, new = network.layer(ring.previous), network.layer(ring.new)
-        state = network.initial_states[previous.name]
-        if state.begin is None or not any(
-            operator.axis_order is not None or operator == op.MatrixProduct()
-            for operator in reading_operators
-        ):
-            continue
-        window, following = network.layer(ring.window), network.layer(ring.following)
-        state_shape, new_shape, window_shape = (
-            Shape(dims=layer.shape.dims[::-1]) for layer in (previous, new, window)
-        )
-        operator = replace(state, dims=state_shape.dims)
-        transposition = replace(window, operator=op.Transpose(permutation=(2, 1, 0)), stored=())
-        new_transposed = replace(
-            transposition, name=f"{window.name} new", inputs=(new.name,), shape=new_shape
-        )
-        inputs = previous.name, new_transposed.name
-        window_rows = replace(window, name=f"{window.name} rows", inputs=inputs, shape=window_shape)
-        new_layers[previous.name] = [replace(previous, operator=operator, shape=state_shape)]
-        new_layers[window.name] = [
-            new_transposed,
-            window_rows,
-            replace(transposition, inputs=(window_rows.name,)),
-        ]
-        new_layers[following.name] = [
-            replace(following, inputs=(window_rows.name,), shape=window_shape)
-        ]
-    layers = tuple(
-        new_layer for layer in network.layers for new_layer in new_layers.get(layer.name, [layer])
+    if (ring := _ring_of(draft, layer)) is None:
+        return None
+    previous, new, window, following = map(draft.layer, ring)
+    state = draft.network.initial_states[previous.name]
+    operators = [reader.operator for reader in draft.readers(window.name)]
+    if state.begin is None or not any(
+        operator.axis_order is not None or operator == op.MatrixProduct() for operator in operators
+    ):
+        return None
+    state_shape, new_shape, window_shape = (
+        Shape(dims=layer.shape.dims[::-1]) for layer in (previous, new, window)
     )
-    return replace(model, network=replace(network, layers=layers)) if new_layers else model
+    state = replace(state, dims=state_shape.dims)
+    transposition = replace(window, operator=op.Transpose(permutation=(2, 1, 0)), stored=())
+    new_transposed = replace(
+        transposition, name=f"{window.name} new", inputs=(new.name,), shape=new_shape
+    )
+    rows = replace(
+        window,
+        name=f"{window.name} rows",
+        inputs=(previous.name, new_transposed.name),
+        shape=window_shape,
+    )
+    return Edit(
+        layers={
+            previous.name: (replace(previous, operator=state, shape=state_shape),),
+            window.name: (new_transposed, rows, replace(transposition, inputs=(rows.name,))),
+            following.name: (replace(following, inputs=(rows.name,), shape=window_shape),),
+        }
+    )
 
 
-def _with_copies(model: Model) -> Model:
-    """The model with a view before each output that would otherwise read a variable or window.
+def view_before_output(draft: Draft, output: Layer) -> Edit | None:
+    """A view before an output that would otherwise read a variable or window.
 
     The variable is overwritten for the next frame; the output needs elements of its own.
 
-        before: window -> output
-        after:  window -> view -> output
+    before: previous 1x2x1; new 1x1x1; previous, new -> window 1x3x1 -> next 1x3x1; window -> result
+            1x3x1
+    after:  previous 1x2x1; new 1x1x1; previous, new -> window 1x3x1 -> next 1x3x1; window -> window
+            for result 1x3x1 -> result 1x3x1
     """
-    network = model.network
-    rings = rings_of(network)
-    state_names = {previous.name for previous, _ in network.variables} | set(rings)
-    layers: list[Layer] = []
-    for layer in network.layers:
-        source = layer.inputs[0] if layer.inputs else ""
-        is_following = source in rings and rings[source].following == layer.name
-        if layer.is_output and source in state_names and not is_following:
-            source_layer = network.layer(source)
-            view = op.View(dims=source_layer.shape.dims)
-            name = f"{source} for {layer.name}"
-            layers.append(
-                replace(
-                    source_layer, name=name, operator=view, inputs=(source,), epilogue=(), stored=()
-                )
-            )
-            layer = replace(layer, inputs=(name,))
-        layers.append(layer)
-    return replace(model, network=replace(network, layers=tuple(layers)))
+    if not output.is_output:
+        return None
+    rings, (source,) = rings_of(draft.network), output.inputs
+    is_following = source in rings and rings[source].following == output.name
+    if is_following or source not in {*rings, *draft.network.initial_states}:
+        return None
+    layer = draft.layer(source)
+    name, view = f"{source} for {output.name}", op.View(dims=layer.shape.dims)
+    copy = replace(layer, name=name, operator=view, inputs=(source,), epilogue=(), stored=())
+    return Edit(layers={output.name: (copy, replace(output, inputs=(name,)))})
 
 
-def _improved(model: Model) -> Model | None:
-    """The model after one rewrite of one variable; None if no variable can be improved.
+def without_stored_slice(draft: Draft, previous: Layer) -> Edit | None:
+    """A variable of all rows of a window, of which a slice was stored.
 
-    The rewrites, with an example each:
-
-        drop a slice before a variable
-            before: window (5 rows) -> rows 1-4 -> next
-            after:  window (5 rows) -> next
-        drop the oldest rows that no reader needs, of a variable or of a ring
-            before: previous (4 rows) -> rows 1-3 -> reader
-            after:  previous (3 rows) -> reader
-        split a ring whose readers slice disjoint channels
-            before: window (8 channels) -> channels 0-3, channels 4-7
-            after:  two windows of 4 channels each
+    before: previous 1x4x1; new 1x1x1; previous, new -> window 1x5x1 -> last 1x4x1 -> next 1x4x1
+    after:  previous 1x4x1; new 1x1x1; previous, new -> window 1x5x1 -> next 1x5x1
     """
-    network = model.network
-    consumers = network.consumers
-    for previous, following in network.variables:
-        source = network.layer(following.inputs[0])
-        if _first_row(source) is not None and previous.shape.is_map:
-            shape = network.layer(source.inputs[0]).shape
-            return _changed(model, [replace(following, inputs=source.inputs, shape=shape)])
-        readers = [network.layer(name) for name in consumers[previous.name]]
-        first = min((_first_row(reader) or 0 for reader in readers), default=0)
-        if first:
-            return _changed(
-                model, [_without_rows(network, previous, first), *_earlier(readers, first)]
-            )
-    for ring in rings_of(network).values():
-        names = [name for name in consumers[ring.window] if name != ring.following]
-        readers = [network.layer(name) for name in names]
-        previous = network.layer(ring.previous)
-        first = min((_first_row(reader) or 0 for reader in readers), default=0)
-        if 0 < first < previous.shape.rows:
-            window = network.layer(ring.window)
-            shape = _with_rows(window.shape, window.shape.rows - first)
-            shorter = [_without_rows(network, previous, first), replace(window, shape=shape)]
-            kept_rows = replace(network.layer(ring.following), shape=shape)
-            return _changed(model, [*shorter, *_earlier(readers, first), kept_rows])
-        if _are_parts(readers):
-            return _split(model, ring, readers)
-    return None
+    following = _following(draft, previous)
+    if following is None or not previous.shape.is_map:
+        return None
+    source = draft.layer(following.inputs[0])
+    if _first_row(source) is None:
+        return None
+    shape = draft.layer(source.inputs[0]).shape
+    return Edit(layers={following.name: (replace(following, inputs=source.inputs, shape=shape),)})
+
+
+def without_oldest_rows(draft: Draft, previous: Layer) -> Edit | None:
+    """A variable or a ring without the oldest rows, which no consumer needs.
+
+    before: previous 1x4x1; new 1x1x1; previous, new -> window 1x5x1 -> last 1x3x1; window -> next
+            1x5x1
+    after:  previous 1x2x1; new 1x1x1; previous, new -> window 1x3x1 -> next 1x3x1
+    """
+    if _following(draft, previous) is None:
+        return None
+    first, edited = _unread_rows(draft.readers(previous.name)), []
+    readers = draft.readers(previous.name)
+    if not first and (ring := _ring_of(draft, previous)) is not None:
+        _, _, window, following = map(draft.layer, ring)
+        readers = [layer for layer in draft.readers(window.name) if layer != following]
+        first = _unread_rows(readers)
+        if first >= previous.shape.rows:
+            return None
+        shape = _with_rows(window.shape, window.shape.rows - first)
+        edited = [replace(window, shape=shape), replace(following, shape=shape)]
+    if not first:
+        return None
+    shape = _with_rows(previous.shape, previous.shape.rows - first)
+    state = replace(draft.network.initial_states[previous.name], dims=shape.dims)
+    edited.append(replace(previous, operator=state, shape=shape))
+    layers: dict[str, tuple[Layer, ...]] = {layer.name: (layer,) for layer in edited}
+    sources = {}
+    for reader in readers:
+        cut = reader.operator.cut
+        assert cut is not None
+        if cut.start > first:
+            earlier = op.Slice(axis=cut.axis, start=cut.start - first, stop=cut.stop - first)
+            layers[reader.name] = (replace(reader, operator=earlier),)
+        else:
+            layers[reader.name], sources[reader.name] = (), reader.inputs[0]
+    arrays, weights = draft.arrays(previous.name), {}
+    if arrays:
+        weights[previous.name] = {"initial": arrays["initial"][:, first:]}
+    return Edit(layers=layers, sources=sources, weights=weights)
+
+
+def _unread_rows(readers: Sequence[Layer]) -> int:
+    """The number of first rows of a tensor that none of its readers, if slices of rows, needs."""
+    return min((_first_row(reader) or 0 for reader in readers), default=0)
 
 
 def _first_row(layer: Layer) -> int | None:
@@ -365,25 +384,6 @@ def _with_rows(shape: Shape, rows: int) -> Shape:
     return Shape(dims=(shape.dims[0], rows, shape.dims[2]))
 
 
-def _without_rows(network: Network, previous: Layer, first: int) -> Layer:
-    """The initial state of a variable without its oldest rows."""
-    shape = _with_rows(previous.shape, previous.shape.rows - first)
-    operator = replace(network.initial_states[previous.name], dims=shape.dims)
-    return replace(previous, operator=operator, shape=shape)
-
-
-def _earlier(readers: Sequence[Layer], first: int) -> list[Layer]:
-    """The slices of a tensor, after its first rows have been dropped."""
-    shifted = []
-    for reader in readers:
-        cut = reader.operator.cut
-        assert cut is not None
-        start, stop = cut.start - first, cut.stop - first
-        operator = op.Slice(axis=cut.axis, start=start, stop=stop) if start else op.Identity()
-        shifted.append(replace(reader, operator=operator))
-    return shifted
-
-
 def _are_parts(readers: Sequence[Layer]) -> bool:
     """Whether all layers are slices of channels, disjoint ones."""
     spans = []
@@ -396,33 +396,41 @@ def _are_parts(readers: Sequence[Layer]) -> bool:
     return bool(spans) and all(span[1] <= following[0] for span, following in pairwise(spans))
 
 
-def _split(model: Model, ring: StateRing, readers: Sequence[Layer]) -> Model:
-    """The model with a ring of its own for each reader, of the channels that the reader slices."""
-    network, rings, next_layers = model.network, [], []
-    weights = None if model.weights is None else dict(model.weights)
-    previous, window = network.layer(ring.previous), network.layer(ring.window)
-    following, new = network.layer(ring.following), network.layer(ring.new)
-    state = network.initial_states[ring.previous]
+def split_by_readers(draft: Draft, layer: Layer) -> Edit | None:
+    """A ring of its own for each reader of a window, of the channels that the reader slices.
+
+    before: previous 8x2x1; new 8x1x1; previous, new -> window 8x3x1 -> first 4x3x1; window ->
+            second 4x3x1; window -> next 8x3x1
+    after:  new 8x1x1; previous, part 0 4x2x1; new -> new, part 0 of window 4x1x1; previous, part 0,
+            new, part 0 of window -> first 4x3x1; previous, part 1 4x2x1; new -> new, part 1 of
+            window 4x1x1; previous, part 1, new, part 1 of window -> second 4x3x1; first -> next,
+            part 0 4x3x1; second -> next, part 1 4x3x1
+    """
+    if (ring := _ring_of(draft, layer)) is None:
+        return None
+    previous, new, window, following = map(draft.layer, ring)
+    readers = [reader for reader in draft.readers(window.name) if reader != following]
+    if not _are_parts(readers):
+        return None
+    state, arrays = draft.network.initial_states[previous.name], draft.arrays(previous.name)
+    rings, next_layers, weights = [], [], {}
     for number, reader in enumerate(readers):
         cut = reader.operator.cut
         assert cut is not None
-        channels = slice(cut.start, cut.stop)
         dims = (reader.shape.dims[0], *previous.shape.dims[1:])
         variable = f"{state.variable}, part {number}"
-        operator = replace(state, dims=dims, variable=variable)
         part_of_previous = replace(
             previous,
             name=f"{previous.name}, part {number}",
-            operator=operator,
+            operator=replace(state, dims=dims, variable=variable),
             shape=Shape(dims=dims),
         )
-        new_shape = Shape(dims=(dims[0], *new.shape.dims[1:]))
         part_of_new = replace(
             new,
             name=f"{new.name}, part {number} of {window.name}",
             operator=reader.operator,
             inputs=(new.name,),
-            shape=new_shape,
+            shape=Shape(dims=(dims[0], *new.shape.dims[1:])),
             epilogue=(),
             stored=(),
         )
@@ -433,51 +441,27 @@ def _split(model: Model, ring: StateRing, readers: Sequence[Layer]) -> Model:
             shape=reader.shape,
         )
         rings += [part_of_previous, part_of_new, part_of_window]
-        next_layer = replace(
-            following,
-            name=f"{following.name}, part {number}",
-            operator=Next(variable=variable),
-            inputs=(part_of_window.name,),
-            shape=part_of_window.shape,
+        next_layers.append(
+            replace(
+                following,
+                name=f"{following.name}, part {number}",
+                operator=Next(variable=variable),
+                inputs=(part_of_window.name,),
+                shape=part_of_window.shape,
+            )
         )
-        next_layers.append(next_layer)
-        if weights is not None and state.begin is None:
-            weights[part_of_previous.name] = {
-                "initial": weights[previous.name]["initial"][channels]
-            }
-    replaced = {previous.name, following.name, *(reader.name for reader in readers)}
-    layers: list[Layer] = []
-    for layer in network.layers:
-        if layer.name == window.name:
-            layers += rings
-        elif layer.name not in replaced:
-            layers.append(layer)
-    return Model(
-        network=Network(name=network.name, layers=(*layers, *next_layers)), weights=weights
+        if arrays:
+            initial = arrays["initial"][cut.start : cut.stop]
+            weights[part_of_previous.name] = {"initial": initial}
+    replaced = (previous.name, *(reader.name for reader in readers))
+    return Edit(
+        layers={
+            **dict.fromkeys(replaced, ()),
+            window.name: tuple(rings),
+            following.name: tuple(next_layers),
+        },
+        weights=weights,
     )
-
-
-def _changed(model: Model, new_layers: Sequence[Layer]) -> Model:
-    """The model with these layers instead of those of the same names, identities removed."""
-    by_name = {layer.name: layer for layer in new_layers}
-    layers = [by_name.get(layer.name, layer) for layer in model.network.layers]
-    weights = None if model.weights is None else dict(model.weights)
-    for name, state in model.network.initial_states.items():
-        if name in by_name and state.begin is None and weights:
-            initial = weights[name]["initial"]
-            weights[name] = {"initial": initial[:, initial.shape[1] - by_name[name].shape.rows :]}
-    source_of = {
-        layer.name: layer.inputs[0]
-        for layer in layers
-        if layer.name in by_name and layer.operator == op.Identity()
-    }
-    used_names = {source_of.get(name, name) for layer in layers for name in layer.inputs}
-    remaining = [
-        replace(layer, inputs=tuple(source_of.get(name, name) for name in layer.inputs))
-        for layer in layers
-        if layer.name not in source_of and (layer.name in used_names or layer.operator.cut is None)
-    ]
-    return Model(network=Network(name=model.network.name, layers=tuple(remaining)), weights=weights)
 
 
 def with_views(model: Model) -> Model:
@@ -489,140 +473,131 @@ def with_views(model: Model) -> Model:
         before: map (8 x 4 x 1) -> transpose (4 x 1 x 8) -> reshape (32) -> fully connected
         after:  map (8 x 4 x 1) -> fully connected, its matrix with permuted columns
     """
-    weights = None if model.weights is None else dict(model.weights)
-    layers: dict[str, Layer] = {}
-    # For a move, the tensor it comes from, and the position there of each element in memory order.
-    origins: dict[str, tuple[str, Array]] = {}
-    # For a layer that changes nothing, the layer that it reads.
-    replaced_by: dict[str, str] = {}
-    for layer in model.network.layers:
-        layer = replace(layer, inputs=tuple(replaced_by.get(name, name) for name in layer.inputs))
-        if layer.operator.moves and layer.operator.is_elementwise and not layer.epilogue:
-            source_layer = layers[layer.inputs[0]]
-            if (source_layer.quantization, source_layer.element) == (
-                layer.quantization,
-                layer.element,
-            ):
-                replaced_by[layer.name] = source_layer.name
-                continue
-        if layer.operator.rearranges_axes and not layer.epilogue:
-            source = layer.inputs[0]
-            source_layer = layers[source]
-            if (
-                source_layer.quantization == layer.quantization
-                and source_layer.element == layer.element
-            ):
-                origin, elements = origins.get(
-                    source, (source, np.arange(source_layer.shape.elements))
-                )
-                moved = layer.operator.computed(
-                    _part(in_dims(elements, source_layer.shape.dims), layer)
-                )
-                positions = as_it_lies(moved).reshape(-1)
-                origins[layer.name] = origin, positions
-                if np.array_equal(positions, np.arange(positions.size)):
-                    if layer.shape == layers[origin].shape:
-                        replaced_by[layer.name] = origin
-                        continue
-                    view_operator = op.View(dims=layer.shape.dims)
-                    layer = replace(layer, operator=view_operator, inputs=(origin,))
-        elif (
-            layer.operator.dense_units is not None
-            and layers[layer.inputs[0]].operator.keeps_memory_order
-        ):
-            view = layers[layer.inputs[0]]
-            source_of_view = layers[view.inputs[0]]
-            if weights is not None:
-                arrays = dict(weights[layer.name])
-                numbers = np.arange(view.shape.elements).reshape(view.shape.dims)
-                order = in_dims(as_it_lies(numbers).reshape(-1), source_of_view.shape.dims).reshape(
-                    -1
-                )
-                arrays["matrix"] = np.ascontiguousarray(arrays["matrix"][:, order])
-                weights[layer.name] = arrays
-            layer = replace(layer, inputs=(source_of_view.name,))
-        layers[layer.name] = layer
-    network = Network(name=model.network.name, layers=tuple(layers.values()))
-    return _without_unread_moves(Model(network=network, weights=weights))
+    with_views = rewritten(model, without_identity, partial(as_view, {}), read_before_view)
+    return rewritten(with_views, input_with_dims_of_view)
 
 
-def _with_sequences_by_rows(model: Model) -> Model:
-    """The model with stateful LSTMs that read and compute sequences as feature maps of one column.
+def without_identity(draft: Draft, layer: Layer) -> Edit | None:
+    """No layer in place of a move that leaves each element where it is, in the same type.
+
+    before: map 8x4x1 -> dropout 8x4x1
+    after:  map 8x4x1
+    """
+    if not (layer.operator.moves and layer.operator.is_elementwise) or layer.epilogue:
+        return None
+    source = draft.layer(layer.inputs[0])
+    if (source.quantization, source.element) != (layer.quantization, layer.element):
+        return None
+    return Edit(layers={layer.name: ()}, sources={layer.name: source.name})
+
+
+# For a move, the tensor it comes from, and the position there of each element in memory order.
+Origins = dict[str, tuple[str, Array]]
+
+
+def as_view(origins: Origins, draft: Draft, layer: Layer) -> Edit | None:
+    """A view, or no layer, in place of a move that keeps the order of memory.
+
+    A view of the dims of its source is no layer. origins: of the moves so far.
+
+    before: map 8x4x1 -> turned 4x1x8 -> line 32
+    after:  map 8x4x1 -> line 32
+    """
+    if not layer.operator.rearranges_axes or layer.epilogue:
+        return None
+    source = draft.layer(layer.inputs[0])
+    if (source.quantization, source.element) != (layer.quantization, layer.element):
+        return None
+    origin, elements = origins.get(source.name, (source.name, np.arange(source.shape.elements)))
+    held = HeldRows(shape=source.shape, array=in_dims(elements, source.shape.dims))
+    rows = OutputRows((held,), {}, layer.shape, 0, layer.shape.rows)
+    positions = as_it_lies(layer.operator.computed(rows)).reshape(-1)
+    origins[layer.name] = origin, positions
+    if not np.array_equal(positions, np.arange(positions.size)):
+        return None
+    if layer.shape == draft.layer(origin).shape:
+        return Edit(layers={layer.name: ()}, sources={layer.name: origin})
+    view = replace(layer, operator=op.View(dims=layer.shape.dims), inputs=(origin,))
+    return Edit(layers={layer.name: (view,)})
+
+
+def read_before_view(draft: Draft, layer: Layer) -> Edit | None:
+    """A fully connected layer that reads the tensor before a view, with permuted columns.
+
+    before: map 8x4x1 -> line 32 -> classes 2
+    after:  map 8x4x1 -> classes 2
+    """
+    if layer.operator.dense_units is None:
+        return None
+    view = draft.layer(layer.inputs[0])
+    if not view.operator.keeps_memory_order:
+        return None
+    source, arrays = draft.layer(view.inputs[0]), draft.arrays(layer.name)
+    numbers = np.arange(view.shape.elements).reshape(view.shape.dims)
+    order = in_dims(as_it_lies(numbers).reshape(-1), source.shape.dims).reshape(-1)
+    return Edit(
+        layers={layer.name: (replace(layer, inputs=(source.name,)),)},
+        weights={layer.name: with_columns(arrays, order)} if arrays else {},
+    )
+
+
+def with_columns(arrays: Arrays, order: Array) -> Arrays:
+    """Return the weights of a fully connected layer with the columns of its matrix in an order."""
+    return {**arrays, "matrix": np.ascontiguousarray(arrays["matrix"][:, order])}
+
+
+def input_with_dims_of_view(draft: Draft, view: Layer) -> Edit | None:
+    """An input in the dims of the view that is its only consumer.
+
+    before: input 32 -> map 1x4x8
+    after:  input 1x4x8
+    """
+    if not view.operator.keeps_memory_order:
+        return None
+    source = draft.network.layer(view.inputs[0])
+    if not source.is_input or source.operator.is_state or len(draft.consumers[source.name]) > 1:
+        return None
+    return input_in_place(source, view)
+
+
+def input_in_place(source: Layer, view: Layer) -> Edit:
+    """Return the edit that puts an input in place of the view that reads it."""
+    in_dims_of_view = replace(source, operator=op.Input(dims=view.shape.dims), shape=view.shape)
+    return Edit(
+        layers={source.name: (in_dims_of_view,), view.name: ()}, sources={view.name: source.name}
+    )
+
+
+def sequence_by_rows(draft: Draft, layer: Layer) -> Edit | None:
+    """A stateful LSTM that reads and computes a sequence as a feature map of one column.
 
     Such an LSTM executes row by row: a row is a time step.
 
-        before: steps (10 x 8) -> LSTM (10 x 16)
-        after:  steps (10 x 8) -> view (8 x 10 x 1) -> LSTM (16 x 10 x 1) -> view (10 x 16)
+    before: steps 10x8 -> lstm 10x16
+    after:  steps 10x8 -> lstm by rows 8x10x1 -> lstm rows 16x10x1 -> lstm 10x16
     """
-    layers: list[Layer] = []
-    for layer in model.network.layers:
-        operator, shape = layer.operator, layer.shape
-        if (
-            operator.is_stateful_sequence
-            and len(shape.dims) == 2
-            and shape.dims[0] > 1
-            and not layer.epilogue
-        ):
-            source = model.network.layer(layer.inputs[0])
-            steps, elements = source.shape.dims
-            read_shape, result_shape = (
-                Shape(dims=(size, steps, 1)) for size in (elements, shape.dims[1])
-            )
-            view = op.View(dims=read_shape.dims)
-            names = f"{layer.name} by rows", f"{layer.name} rows"
-            view_of_source = replace(
-                source, name=names[0], operator=view, inputs=(source.name,), shape=read_shape
-            )
-            layers.append(replace(view_of_source, epilogue=(), stored=()))
-            layers.append(replace(layer, name=names[1], inputs=names[:1], shape=result_shape))
-            to_matrix = op.View(dims=shape.dims)
-            layer = replace(layer, operator=to_matrix, inputs=names[1:], stored=())
-        layers.append(layer)
-    if len(layers) == len(model.network.layers):
-        return model
-    weights = None if model.weights is None else dict(model.weights)
-    if weights is not None:
-        for layer in layers:
-            if layer.operator.is_stateful_sequence and layer.name not in weights:
-                weights[layer.name] = weights.pop(layer.name.removesuffix(" rows"))
-    return Model(network=Network(name=model.network.name, layers=tuple(layers)), weights=weights)
-
-
-def _part(tensor: Array, layer: Layer) -> OutputRows:
-    """All output rows of a layer, with this array as its input."""
-    held = HeldRows(shape=Shape(dims=tensor.shape), array=tensor)
-    return OutputRows((held,), {}, layer.shape, 0, layer.shape.rows)
-
-
-def _without_unread_moves(model: Model) -> Model:
-    """The model without unread moves; an input that only a view reads gets the view's dims."""
-    layers = list(model.network.layers)
-    while True:
-        used_names = {name for layer in layers for name in layer.inputs}
-        remaining = [
-            layer
-            for layer in layers
-            if layer.name in used_names or not layer.operator.rearranges_axes
-        ]
-        if len(remaining) == len(layers):
-            break
-        layers = remaining
-    network = Network(name=model.network.name, layers=tuple(layers))
-    consumers, input_of = network.consumers, {}
-    for layer in network.inputs:
-        readers = consumers[layer.name]
-        view = network.layer(readers[0]) if len(readers) == 1 else layer
-        if view.operator.keeps_memory_order:
-            input_of[view.name] = layer.name
-            operator = op.Input(dims=view.shape.dims)
-            index = layers.index(layer)
-            layers[index] = replace(layer, operator=operator, shape=view.shape)
-    remaining = [
-        replace(layer, inputs=tuple(input_of.get(name, name) for name in layer.inputs))
-        for layer in layers
-        if layer.name not in input_of
-    ]
-    return replace(model, network=Network(name=network.name, layers=tuple(remaining)))
+    dims = layer.shape.dims
+    if not layer.operator.is_stateful_sequence or len(dims) != 2 or dims[0] == 1 or layer.epilogue:
+        return None
+    source = draft.network.layer(layer.inputs[0])
+    steps, elements = source.shape.dims
+    names = f"{layer.name} by rows", f"{layer.name} rows"
+    read, result = (Shape(dims=(size, steps, 1)) for size in (elements, dims[1]))
+    view = replace(
+        source,
+        name=names[0],
+        operator=op.View(dims=read.dims),
+        inputs=(source.name,),
+        shape=read,
+        epilogue=(),
+        stored=(),
+    )
+    by_rows = replace(layer, name=names[1], inputs=names[:1], shape=result)
+    matrix = replace(layer, operator=op.View(dims=dims), inputs=names[1:], stored=())
+    return Edit(
+        layers={layer.name: (view, by_rows, matrix)},
+        weights={layer.name: {}, names[1]: draft.arrays(layer.name) or {}},
+    )
 
 
 def _are_int8_fixed_point(*quantizations: Quantization | None) -> bool:
@@ -633,47 +608,43 @@ def _are_int8_fixed_point(*quantizations: Quantization | None) -> bool:
     )
 
 
-def _with_one_accumulating_dense(model: Model) -> Model | None:
-    """The model with one more fully connected layer that keeps accumulators instead of a window.
+def with_accumulators(draft: Draft, previous: Layer) -> Edit | None:
+    """A fully connected layer that keeps accumulators instead of the window that it reads.
 
     Applies if the accumulators (4 bytes per unit) take fewer bytes than a row, and the rows begin
-    at their zero point, so that they contribute nothing at first. None if no layer qualifies.
+    at their zero point, so that they contribute nothing at first.
+
+    before: previous 9x7x1; new 9x1x1; previous, new -> window 9x8x1 -> dense 2; window -> next
+            9x8x1
+    after:  new 9x1x1 -> dense 2
     """
-    network = model.network
-    consumers = network.consumers
-    for ring in rings_of(network).values():
-        names = [name for name in consumers[ring.window] if name != ring.following]
-        layer, new = network.layer(names[0]), network.layer(ring.new)
-        window, state = network.layer(ring.window), network.initial_states[ring.previous]
-        types = new.quantization
-        if (
-            len(names) > 1
-            or type(layer.operator) is not op.FullyConnected
-            or new.shape.rows > 1
-            or types is None
-            or not _are_int8_fixed_point(types, layer.quantization)
-            or not _are_int8_fixed_point(layer.stored_as("matrix").quantization)
-            or (layer.stored_as("matrix").quantization or types).zero_point
-            or state.begin != types.zero_point
-            or 4 * layer.operator.units >= new.shape.row_elements
-        ):
-            continue
-        operator = op.StreamedProduct(
-            units=layer.operator.units,
-            has_bias=layer.operator.has_bias,
-            places=window.shape.rows,
-        )
-        weights = None if model.weights is None else dict(model.weights)
-        if weights is not None:
-            arrays = dict(weights[layer.name])
-            order = as_it_lies(np.arange(window.shape.elements).reshape(window.shape.dims))
-            arrays["matrix"] = np.ascontiguousarray(arrays["matrix"][:, order.reshape(-1)])
-            weights[layer.name] = arrays
-        removed = (ring.previous, ring.window, ring.following)
-        layers = tuple(
-            replace(layer, operator=operator, inputs=(new.name,)) if original is layer else original
-            for original in network.layers
-            if original.name not in removed
-        )
-        return Model(network=Network(name=network.name, layers=layers), weights=weights)
-    return None
+    if (ring := _ring_of(draft, previous)) is None:
+        return None
+    _, new, window, following = map(draft.layer, ring)
+    readers = [reader for reader in draft.readers(window.name) if reader != following]
+    if len(readers) != 1:
+        return None
+    (layer,) = readers
+    types, matrix = new.quantization, layer.stored_as("matrix").quantization
+    if (
+        type(layer.operator) is not op.FullyConnected
+        or new.shape.rows > 1
+        or types is None
+        or not _are_int8_fixed_point(types, layer.quantization, matrix)
+        or (matrix or types).zero_point
+        or draft.network.initial_states[previous.name].begin != types.zero_point
+        or 4 * layer.operator.units >= new.shape.row_elements
+    ):
+        return None
+    operator = op.StreamedProduct(
+        units=layer.operator.units, has_bias=layer.operator.has_bias, places=window.shape.rows
+    )
+    arrays = draft.arrays(layer.name)
+    order = as_it_lies(np.arange(window.shape.elements).reshape(window.shape.dims)).reshape(-1)
+    return Edit(
+        layers={
+            **dict.fromkeys((previous.name, window.name, following.name), ()),
+            layer.name: (replace(layer, operator=operator, inputs=(new.name,)),),
+        },
+        weights={layer.name: with_columns(arrays, order)} if arrays else {},
+    )

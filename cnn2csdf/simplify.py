@@ -9,9 +9,8 @@ as well be columns x rows x channels, and both transpositions keep the rows wher
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from math import prod
 
 import numpy as np
@@ -20,8 +19,9 @@ from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Stored
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.rewrites import STEPS
+from cnn2csdf.rewriting import Draft, Edit, Rule, rewritten
 from cnn2csdf.tokens import tokens_as_rows
-from cnn2csdf.weights import Array, Model, Weights
+from cnn2csdf.weights import Array, Model
 from csdf.arguments import public
 from csdf.errors import InvalidNetwork
 
@@ -32,6 +32,9 @@ def turn_maps(model: Model) -> Model:
     """Turn rows and columns of all tensors between transpositions, where no layer minds.
 
     Names, numbers of elements and weights stay as they are.
+
+    before: image 3x6x4 -> rows first 6x4x3 -> relu 6x4x3 -> channels first 3x6x4
+    after:  image 3x6x4 -> rows first 4x6x3 -> relu 4x6x3 -> channels first 3x6x4
     """
     network, turned, seen = model.network, set[str](), set[str]()
     consumers = network.consumers
@@ -102,109 +105,106 @@ def _turned(layer: Layer, turned: set[str]) -> Layer:
     return replace(layer, operator=operator, shape=Shape(dims=dims))
 
 
-Rewrite = Callable[[Model], Model]
-
-
 def drop_identities(model: Model) -> Model:
-    """Leave out what moves no element: dropout, and reshapes that only rename the dims.
+    """Leave out layers that move no element: dropout, and reshapes that only rename the dims.
 
-    A reshape goes where its readers take all elements in order anyway, or where the dims stay.
+    A reshape is left out if its consumers read all elements in order anyway, or if the dims stay.
+
+    before: image 3x6x6 -> dropout 3x6x6 -> line 108 -> classes 2
+    after:  image 3x6x6 -> classes 2
     """
-    network = model.network
-    consumers = network.consumers
-    dropped = {
-        layer.name: layer.inputs[0]
-        for layer in network.layers
-        if not layer.epilogue
-        and _is_idle(layer, [network.layer(name) for name in consumers[layer.name]], network)
-    }
-    return _without(model, dropped)
-
-
-def _is_idle(layer: Layer, readers: Sequence[Layer], network: Network) -> bool:
-    source = network.layer(layer.inputs[0]) if layer.inputs else layer
-    if (source.element, source.quantization) != (layer.element, layer.quantization):
-        return False
-    if not layer.operator.keeps_order:
-        return False
-    if network.input_shapes(layer) == (layer.shape,):
-        return True
-    return bool(readers) and all(reader.operator.dense_units is not None for reader in readers)
+    return rewritten(model, _dropped)
 
 
 def absorb_biases(model: Model) -> Model:
     """Let the layer before it make each addition of a trained constant, as if it were its bias.
 
-    Nothing else reads that layer.
+    The addition must be the only consumer of that layer, here and in all rules that merge two layers.
+
+    before: image 3x6x6 -> conv 4x4x4 -> shift 4x4x4
+    after:  image 3x6x6 -> conv 4x4x4
     """
-    return _merged(model, _absorbed)
+    return rewritten(model, _merging(_absorbed))
 
 
 def fold_batch_normalization(model: Model) -> Model:
-    """Multiply a batch normalisation, or a scale and a shift a channel, into the layer before it.
+    """Multiply a batch normalisation, or a scale and a shift by channel, into the layer before it.
 
-    That layer is a convolution or fully connected, and nothing else reads it.
+    That layer is a convolution or fully connected.
+
+    before: image 3x6x6 -> conv 4x4x4 -> norm 4x4x4
+    after:  image 3x6x6 -> conv 4x4x4
     """
-    return _merged(model, _folded)
+    return rewritten(model, _merging(_folded))
 
 
 def fuse_activations(model: Model) -> Model:
     """Let the layer before it apply a function of single elements to its own output.
 
-    Activations, normalisations and constants; nothing else reads that layer.
+    Activations, normalisations and constants.
+
+    before: image 3x6x6 -> conv 4x4x4 -> relu 4x4x4
+    after:  image 3x6x6 -> conv 4x4x4
     """
-    return _merged(model, _fused)
+    return rewritten(model, _merging(_fused))
 
 
 def fold_padding(model: Model) -> Model:
     """Let a convolution pad its input itself, where it alone reads what was padded with zeros.
 
-    Quantised integers that are stored alike before and behind are padded with their zero point.
+    Quantised integers of equal types before and after the padding are padded with their zero point.
+
+    before: image 3x6x6 -> pad 3x8x8 -> conv 4x6x6
+    after:  image 3x6x6 -> pad 4x6x6
     """
-    network = model.network
-    alike = {
-        layer.name
-        for layer in network.layers
-        if layer.operator.zero_border is not None
-        and network.layer(layer.inputs[0]).quantization == layer.quantization
-    }
-    return _merged(model, partial(_self_padded, alike))
+    return rewritten(model, _merging(_self_padded))
 
 
-Merged = tuple[Layer, Mapping[str, Array] | None]
-Merge = Callable[[Layer, Layer, Weights | None], Merged | None]
+def _dropped(draft: Draft, layer: Layer) -> Edit | None:
+    if not layer.inputs or layer.epilogue or not layer.operator.keeps_order:
+        return None
+    (source,) = layer.inputs
+    before, readers = draft.network.layer(source), draft.readers(layer.name)
+    if (before.element, before.quantization) != (layer.element, layer.quantization):
+        return None
+    read_in_order = readers and all(reader.operator.dense_units is not None for reader in readers)
+    if before.shape != layer.shape and not read_in_order:
+        return None
+    return Edit(layers={layer.name: ()}, sources={layer.name: source})
 
 
-def _merged(model: Model, merge: Merge) -> Model:
-    """Merge each layer into the one before it wherever that is possible, in order."""
-    consumers = model.network.consumers
-    layers = {layer.name: layer for layer in model.network.layers}
-    weights = None if model.weights is None else dict(model.weights)
-    moved: dict[str, str] = {}  # merged layer: where it is now
-    for layer in model.network.layers:
-        if len(layer.inputs) != 1 or len(consumers[layer.inputs[0]]) != 1:
-            continue
-        before = layers[moved.get(layer.inputs[0], layer.inputs[0])]
-        merged = merge(before, layer, weights)
-        if merged is None:
-            continue
-        moved[layer.name] = before.name
-        layers[before.name], new = merged
-        if weights is not None and new is not None:
-            weights[before.name] = new
-    network = Network(name=model.network.name, layers=tuple(layers.values()))
-    return _without(Model(network=network), moved, weights)
+Merged = tuple[Layer, Mapping[str, Array] | None]  # weights: None if they stay as they are
+Merge = Callable[[Draft, Layer, Layer], Merged | None]
 
 
-def _self_padded(
-    alike: Set[str], before: Layer, layer: Layer, weights: Weights | None
-) -> Merged | None:
+def _merging(merge: Merge) -> Rule:
+    """A rule that merges a layer into the layer before it, of which it is the only consumer."""
+
+    def rule(draft: Draft, layer: Layer) -> Edit | None:
+        if len(layer.inputs) != 1 or len(draft.consumers[layer.inputs[0]]) != 1:
+            return None
+        before = draft.layer(layer.inputs[0])
+        if (result := merge(draft, before, layer)) is None:
+            return None
+        merged, arrays = result
+        return Edit(
+            layers={before.name: (merged,), layer.name: ()},
+            sources={layer.name: before.name},
+            weights={} if arrays is None else {before.name: arrays},
+        )
+
+    return rule
+
+
+def _self_padded(draft: Draft, before: Layer, layer: Layer) -> Merged | None:
     """The convolution after a padding whose layers store alike on both sides."""
     added, bank = before.operator.zero_border, layer.operator.filter_bank
-    if added is None or bank is None or before.name not in alike:
+    if added is None or bank is None:
         return None
-    window = bank.window
+    window, source = bank.window, draft.network.layer(before.inputs[0])
     if min(added) < 0 or before.epilogue or any(window.overhang):
+        return None
+    if source.quantization != before.quantization:
         return None
     top, left, bottom, right = (
         margin + more for margin, more in zip(window.padding, added, strict=True)
@@ -212,16 +212,26 @@ def _self_padded(
     padded = replace(window, padding=(top, left, bottom, right))
     operator = layer.operator.with_window(padded)
     merged = replace(layer, name=before.name, operator=operator, inputs=before.inputs)
-    return merged, None if weights is None else weights.get(layer.name, {})
+    return merged, draft.arrays(layer.name)
 
 
-def _absorbed(before: Layer, layer: Layer, weights: Weights | None) -> Merged | None:
+def _absorbed(draft: Draft, before: Layer, layer: Layer) -> Merged | None:
     dims = layer.operator.constant_dims
     if dims is None or layer.operator.elementwise_function != "add":
         return None
-    if _takes_bias(before, dims) and not layer.epilogue:
-        return _with_bias(before, layer, weights)
-    return _fused(before, layer, weights)
+    if not _takes_bias(before, dims) or layer.epilogue:
+        return _fused(draft, before, layer)
+    (constant,) = layer.stored or (Stored(role="constant"),)
+    merged = replace(
+        before,
+        operator=before.operator.with_bias(),
+        element=layer.element,
+        stored=(*before.stored, replace(constant, role="bias")),
+    )
+    arrays, constants = draft.arrays(before.name), draft.arrays(layer.name)
+    if arrays is None or constants is None:
+        return merged, None
+    return merged, {**arrays, "bias": constants["constant"].reshape(-1)}
 
 
 def _takes_bias(before: Layer, dims: tuple[int, ...]) -> bool:
@@ -233,46 +243,31 @@ def _takes_bias(before: Layer, dims: tuple[int, ...]) -> bool:
     return is_real and not before.epilogue and prod(dims) == columns == dims[-1]
 
 
-def _with_bias(before: Layer, layer: Layer, weights: Weights | None) -> Merged:
-    (constant,) = layer.stored or (Stored(role="constant"),)
-    merged = replace(
-        before,
-        operator=before.operator.with_bias(),
-        element=layer.element,
-        stored=(*before.stored, replace(constant, role="bias")),
-    )
-    if weights is None:
-        return merged, None
-    bias = weights[layer.name]["constant"].reshape(-1)
-    return merged, {**weights[before.name], "bias": bias}
-
-
-def _fused(before: Layer, layer: Layer, weights: Weights | None) -> Merged | None:
+def _fused(draft: Draft, before: Layer, layer: Layer) -> Merged | None:
     if before.is_input or not _can_be_fused(before, layer):
         return None
     is_refused = layer.quantization is not None and not layer.operator.can_follow_integers
     if before.quantization != layer.quantization or is_refused:
         return None  # integers are rounded between the two
-    place = len(before.epilogue)
-    moved = tuple(replace(stored, role=_fused_role(stored.role, place)) for stored in layer.stored)
+    position = len(before.epilogue)
+    moved = [replace(stored, role=_fused_role(stored.role, position)) for stored in layer.stored]
     merged = replace(
         before,
         epilogue=(*before.epilogue, layer.operator, *layer.epilogue),
         element=layer.element,
         stored=(*before.stored, *moved),
     )
-    if weights is None:
+    arrays, added = draft.arrays(before.name), draft.arrays(layer.name)
+    if arrays is None or added is None:
         return merged, None
-    joined = dict(weights.get(before.name, {}))
-    for role, array in weights.get(layer.name, {}).items():
-        joined[_fused_role(role, place)] = array
-    return merged, joined
+    by_new_role = {_fused_role(role, position): array for role, array in added.items()}
+    return merged, {**arrays, **by_new_role}
 
 
-def _fused_role(role: str, place: int) -> str:
-    """The role that an array of a layer has once the layer is fused at that place."""
+def _fused_role(role: str, position: int) -> str:
+    """The role of an array of a layer once the layer is at that position of an epilogue."""
     first, _, rest = role.partition(".")
-    return f"{place + 1 + int(first)}.{rest}" if rest else f"{place}.{role}"
+    return f"{position + 1 + int(first)}.{rest}" if rest else f"{position}.{role}"
 
 
 def _can_be_fused(before: Layer, layer: Layer) -> bool:
@@ -286,7 +281,7 @@ def _can_be_fused(before: Layer, layer: Layer) -> bool:
     return layer.operator.can_be_fused and not layer.operator.moves
 
 
-def _folded(before: Layer, layer: Layer, weights: Weights | None) -> Merged | None:
+def _folded(draft: Draft, before: Layer, layer: Layer) -> Merged | None:
     if before.operator.bias_axis != 0 or before.epilogue or layer.epilogue:
         return None
     if before.quantization is not None or layer.quantization is not None:
@@ -301,11 +296,11 @@ def _folded(before: Layer, layer: Layer, weights: Weights | None) -> Merged | No
         element=layer.element,
         stored=_folded_arrays(before, layer, role),
     )
-    if weights is None:
+    arrays, normalization = draft.arrays(before.name), draft.arrays(layer.name)
+    if arrays is None or normalization is None:
         return merged, None
-    affine = layer.operator.factors_and_offsets(weights[layer.name])
+    affine = layer.operator.factors_and_offsets(normalization)
     scale, shift = (_single(np.broadcast_to(array, (channels,))) for array in affine)
-    arrays = weights[before.name]
     rows = scale.reshape(-1, *(1,) * (arrays[role].ndim - 1))
     bias = arrays.get("bias", np.zeros(channels, np.float32))
     return merged, {role: _single(arrays[role] * rows), "bias": _single(bias * scale + shift)}
@@ -329,32 +324,7 @@ def _single(array: np.ndarray) -> Array:
     return np.asarray(array, dtype=np.float32)
 
 
-def _without(model: Model, dropped: Mapping[str, str], weights: Weights | None = None) -> Model:
-    """The model without some layers; their readers read other layers instead.
-
-    dropped: for a dropped layer, the layer to read in its place, which may be dropped too. weights:
-    replace those of the model.
-    """
-    place: dict[str, str] = {}
-    for layer in model.network.layers:
-        instead = dropped.get(layer.name, layer.name)
-        place[layer.name] = place.get(instead, instead)
-    left = tuple(
-        replace(layer, inputs=tuple(place[name] for name in layer.inputs))
-        for layer in model.network.layers
-        if layer.name not in dropped
-    )
-    network = Network(name=model.network.name, layers=left)
-    weights = model.weights if weights is None else weights
-    if weights is None:
-        return Model(network=network)
-    return Model(
-        network=network,
-        weights={layer.name: weights[layer.name] for layer in left if layer.name in weights},
-    )
-
-
-_INSTEAD: tuple[Rewrite, ...] = (  # in the order of their names
+_INSTEAD: tuple[Callable[[Model], Model], ...] = (  # in the order of their names
     drop_identities,
     turn_maps,
     tokens_as_rows,
@@ -363,7 +333,7 @@ _INSTEAD: tuple[Rewrite, ...] = (  # in the order of their names
     absorb_biases,
     fuse_activations,
 )
-REWRITES: Mapping[str, Rewrite] = dict(zip(STEPS, _INSTEAD, strict=True))
+REWRITES: Mapping[str, Callable[[Model], Model]] = dict(zip(STEPS, _INSTEAD, strict=True))
 
 
 @public

@@ -15,7 +15,8 @@ from typing import NamedTuple
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Input, Next, Previous
-from cnn2csdf.rings import with_rings, with_views
+from cnn2csdf.rewriting import Draft, Edit, rewritten
+from cnn2csdf.rings import input_in_place, with_rings, with_views
 from cnn2csdf.shape import Shape
 from cnn2csdf.weights import Model
 from csdf.arguments import Positive, public
@@ -56,30 +57,22 @@ def first_result(network: Network, hop: int) -> int:
 
 def _with_maps(model: Model) -> Model:
     """Return the model whose inputs are maps where they only get axes of size one to become maps."""
-    network = model.network
-    consumers = network.consumers
-    # By the name of a map that only adds axes to an input, the input with the dims of that map.
-    replacement_inputs: dict[str, Layer] = {}
-    for layer in network.inputs:
-        readers = consumers[layer.name]
-        maps = network.layer(readers[0]) if len(readers) == 1 else layer
-        sizes = [[size for size in shape.dims if size > 1] for shape in (layer.shape, maps.shape)]
-        if maps.operator.keeps_order and maps.shape.is_map and sizes[0] == sizes[1]:
-            operator = Input(dims=maps.shape.dims)
-            replacement_inputs[maps.name] = replace(layer, operator=operator, shape=maps.shape)
-    by_name = {replacement.name: replacement for replacement in replacement_inputs.values()}
-    layers = tuple(
-        replace(
-            by_name.get(layer.name, layer),
-            inputs=tuple(
-                replacement_inputs[name].name if name in replacement_inputs else name
-                for name in layer.inputs
-            ),
-        )
-        for layer in network.layers
-        if layer.name not in replacement_inputs
-    )
-    return replace(model, network=replace(network, layers=layers))
+    return rewritten(model, input_as_map)
+
+
+def input_as_map(draft: Draft, layer: Layer) -> Edit | None:
+    """An input in the dims of its only consumer, a reshape to a map.
+
+    before: input 49x40 -> map 1x49x40
+    after:  input 1x49x40
+    """
+    if not layer.operator.keeps_order or not layer.shape.is_map:
+        return None
+    source = draft.network.layer(layer.inputs[0])
+    sizes = [[size for size in shape.dims if size > 1] for shape in (layer.shape, source.shape)]
+    if not source.is_input or len(draft.consumers[source.name]) > 1 or sizes[0] != sizes[1]:
+        return None
+    return input_in_place(source, layer)
 
 
 class _Streaming:

@@ -108,15 +108,9 @@ def processes_of(trace: Trace, report: SynthesisReport, skew: int) -> list[list[
 
 
 def simulated_cycles(
-    trace: Trace,
-    processes: Sequence[list[Stage]],
-    depths: Sequence[int],
-    levels: list[list[int]] | None = None,
+    trace: Trace, processes: Sequence[list[Stage]], depths: Sequence[int]
 ) -> int | None:
-    """Return the last cycle of the last process, None for a deadlock. depths: of each FIFO.
-
-    levels: gets the words in each FIFO in each cycle, those that are read in it included.
-    """
+    """Return the last cycle of the last process, None for a deadlock. depths: of each FIFO."""
     after = [
         {
             w
@@ -156,7 +150,6 @@ def simulated_cycles(
             ) and all(len(words[f]) - freed[f] + count <= depths[f] for f, count in write.items())
             if is_ready:
                 can_go.append(number)
-        before = [*freed]
         for number in can_go:  # all at once: none of them has seen what the others do now
             here[number] += 1
             for fifo, what in processes[number][here[number]]:
@@ -171,7 +164,5 @@ def simulated_cycles(
         quiet = 0 if can_go else quiet + 1
         if quiet > 3:
             return None
-        if levels is not None:
-            levels.append([len(row) - count for row, count in zip(words, before, strict=True)])
         cycle += 1
     return max(one for one in ended if one is not None)

@@ -1,0 +1,120 @@
+"""Frame of the rewrites of networks: rules that match a layer and return an edit.
+
+A rule is a function of a draft and a layer: the pattern and its condition are its first lines, the
+replacement is the `Edit` that it returns. `rewritten` offers each layer of a model, in execution
+order, to a list of rules; the first rule that matches wins. `exhausted` repeats that until no rule
+matches. An edit takes effect at once: rules see later layers read what earlier edits put there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from cnn2csdf.arrays import Array
+from cnn2csdf.network import Layer, Network
+from cnn2csdf.weights import Model
+
+Arrays = Mapping[str, Array]  # by role
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """Changes of a model by a rule.
+
+    layers: for the name of a layer, the layers in its place, in order; none removes it.
+    sources: for a removed layer, the layer that its consumers read instead.
+    weights: arrays of the new layers by name, where they differ from those of that name before.
+    """
+
+    layers: Mapping[str, tuple[Layer, ...]]
+    sources: Mapping[str, str] = field(default_factory=dict)
+    weights: Mapping[str, Arrays] = field(default_factory=dict)
+
+
+class Draft:
+    """A model with the edits made so far.
+
+    network, consumers: of the model before all edits.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.network, self.consumers = model.network, model.network.consumers
+        self._model = model
+        self._layers: dict[str, tuple[Layer, ...]] = {}
+        self._new: dict[str, Layer] = {}
+        self._sources: dict[str, str] = {}
+        self._weights: dict[str, Arrays] = {}
+
+    def source(self, name: str) -> str:
+        """Return the layer that consumers of a tensor read now."""
+        while name in self._sources:
+            name = self._sources[name]
+        return name
+
+    def layer(self, name: str) -> Layer:
+        """Return the layer that computes a tensor now."""
+        name = self.source(name)
+        return self._new.get(name) or self.network.layer(name)
+
+    def readers(self, name: str) -> list[Layer]:
+        """Return the consumers that a tensor had before all edits."""
+        return [self.network.layer(consumer) for consumer in self.consumers[name]]
+
+    def arrays(self, name: str) -> Arrays | None:
+        """Return the weights of a layer by role; None if the model has no weights."""
+        if self._model.weights is None:
+            return None
+        return self._weights.get(name, self._model.weights.get(name, {}))
+
+    def apply(self, edit: Edit) -> None:
+        """Make an edit. For a layer that was edited before, the later edit holds."""
+        self._layers |= edit.layers
+        self._new |= {layer.name: layer for layers in edit.layers.values() for layer in layers}
+        self._sources |= edit.sources
+        self._weights |= edit.weights
+
+    def model(self) -> Model:
+        """Return the edited model, without layers that have lost all their consumers."""
+        if not self._layers:
+            return self._model
+        layers = tuple(reversed(list(self._used_layers())))
+        weights = None
+        if self._model.weights is not None:
+            arrays_of = {layer.name: self.arrays(layer.name) for layer in layers}
+            weights = {name: arrays for name, arrays in arrays_of.items() if arrays}
+        network = Network(name=self.network.name, layers=layers)
+        return Model(network=network, weights=weights)
+
+    def _used_layers(self) -> Iterator[Layer]:
+        """The layers from last to first, each with the inputs that it reads now."""
+        used = {self.source(name) for name, consumers in self.consumers.items() if not consumers}
+        for original in reversed(self.network.layers):
+            for layer in reversed(self._layers.get(original.name, (original,))):
+                if layer.is_end or layer.name in used:
+                    inputs = tuple(map(self.source, layer.inputs))
+                    used.update(inputs)
+                    yield layer if inputs == layer.inputs else replace(layer, inputs=inputs)
+
+
+Rule = Callable[[Draft, Layer], Edit | None]
+
+
+def rewritten(model: Model, *rules: Rule) -> Model:
+    """Return the model after each layer has met the first of the rules that matches it, if any.
+
+    Rules are offered the layers of the model before; the same model if no rule matches.
+    """
+    draft = Draft(model)
+    for layer in model.network.layers:
+        edits = (rule(draft, layer) for rule in rules)
+        if (edit := next(filter(None, edits), None)) is not None:
+            draft.apply(edit)
+    return draft.model()
+
+
+def exhausted(model: Model, *rules: Rule) -> Model:
+    """Return the model after the rules have been repeated until none of them matches."""
+    while (edited := rewritten(model, *rules)) is not model:
+        model = edited
+    return model
