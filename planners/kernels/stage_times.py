@@ -66,14 +66,15 @@ class Fifos:
     """Depths, and what passed each FIFO.
 
     is_bounded: (F,) whether a write may wait; latency: (F,) cycles from a write to its read. ring,
-    size: (F,) the positions of the FIFO in the arrays of times; size is the depth where it is bounded.
+    length: (F,) the positions of the FIFO in the arrays of times. size: (F,) the depth where it is
+    bounded, else the length, which is larger than the size only where the times of all words are kept.
     written, needed, released: (F,) words so far; *_at: (F,) the same, round the ring.
     write_time, read_time, and *_space, *_memory, *_process, *_record: what is known of each word.
     was_full: (F,) whether a write came later for lack of a place.
     """
 
     def __init__(
-        self, is_bounded, latency, ring, size, counts, write_time, write_space, write_memory,
+        self, is_bounded, latency, ring, size, length, counts, write_time, write_space, write_memory,
         write_process, write_record, read_time, read_space, read_memory, read_process, read_record,
     ):  # fmt: skip
         """Keep these arrays; counts: seven arrays of zeros for each FIFO."""
@@ -81,6 +82,7 @@ class Fifos:
         self.latency = latency
         self.ring = ring
         self.size = size
+        self.length = length
         self.written = counts[0]
         self.needed = counts[1]
         self.released = counts[2]
@@ -359,7 +361,8 @@ def proceed(programs, fifos, records, snapshot, run, process, goal):
                         run.blocked[process] = fifo
                         run.blocked_kind[process] = kind
                         return
-                    at = fifos.ring[fifo] + fifos.written_at[fifo]
+                    at = fifos.written_at[fifo] - fifos.size[fifo]
+                    at += fifos.ring[fifo] if at >= 0 else fifos.ring[fifo] + fifos.length[fifo]
                     time = fifos.read_time[at] + 1
                     if time > begin:
                         fifos.was_full[fifo] = 1
@@ -411,7 +414,7 @@ def proceed(programs, fifos, records, snapshot, run, process, goal):
                 kind = programs.kind[place]
                 # The time of the stage is known: publish it in each FIFO, and wake the peer that
                 # waits.
-                last = fifos.size[fifo] - 1
+                last = fifos.length[fifo] - 1
                 if kind == WRITE:
                     at = fifos.written_at[fifo]
                     fifos.written_at[fifo] = at + 1 if at < last else 0

@@ -8,6 +8,7 @@ import pytest
 
 from csdf.analysis.throughput import throughput
 from csdf.io.graph_files import read_graph
+from tests.draw.report.html_reader import read_page
 from tests.shared_data import SHARED, each
 
 MODEL = Path(__file__).parents[2] / "models" / "fifo" / "hls_branch"
@@ -20,10 +21,11 @@ needs_compiler = pytest.mark.skipif(
 @needs_compiler
 @pytest.mark.slow
 def test_depths_written_into_the_source_give_the_promised_cycles(answer, tmp_path):
-    copy = tmp_path / "branch.cpp"
+    copy, page = tmp_path / "branch.cpp", tmp_path / "branch.html"
     source = MODEL / "branch.cpp"
-    code, found = answer("fifo", "hls", source, "--report", MODEL, "-o", copy)
+    code, found = answer("fifo", "hls", source, "--report", MODEL, "-o", copy, "--page", page)
     assert code == 0
+    require_page(page)
     assert found["cycles"] is None
     waiting = [(one["process"], one["fifo"]) for one in found["deadlock"]["cycle"]]
     assert waiting == [("read_in", "direct[0]"), ("subtract", "means"), ("mean", "for_mean[0]")]
@@ -93,6 +95,24 @@ def test_a_table_with_cycles_out_of_reach_says_no(run, answer, tmp_path):
     code, _, remarks = run("fifo", "hls", path, "--fps", "30")
     assert code == 2
     assert "--cycles" in remarks  # no report says the clock
+
+
+def require_page(path):
+    """The page has depths, words over time and the story of the deadlock."""
+    assert read_page(path).problems == []
+    text = path.read_text(encoding="utf-8")
+    assert "992 bits of FIFO storage" in text
+    assert "The depths of the source: why the design deadlocks" in text
+    assert "read_in (branch.cpp:75) waits to write direct[0]" in text
+    assert text.count('class="spark"') == 3  # FIFOs deeper than 2
+    assert "2 lanes: depth 22 of 16 bits; most 22" in text
+
+
+def test_a_front_of_calls_has_no_page(run, tmp_path):
+    words = ("fifo", "hls", MODEL / "branch.cpp", "--report", MODEL)
+    code, _, err = run(*words, "--front", "--page", tmp_path / "branch.html")
+    assert code == 2
+    assert "without --page" in err
 
 
 def shared_designs(*names):

@@ -108,9 +108,15 @@ def processes_of(trace: Trace, report: SynthesisReport, skew: int) -> list[list[
 
 
 def simulated_cycles(
-    trace: Trace, processes: Sequence[list[Stage]], depths: Sequence[int]
+    trace: Trace,
+    processes: Sequence[list[Stage]],
+    depths: Sequence[int],
+    levels: list[list[int]] | None = None,
 ) -> int | None:
-    """Return the last cycle of the last process, None for a deadlock. depths: of each FIFO."""
+    """Return the last cycle of the last process, None for a deadlock. depths: of each FIFO.
+
+    levels: gets the words in each FIFO in each cycle, those that are read in it included.
+    """
     after = [
         {
             w
@@ -150,6 +156,7 @@ def simulated_cycles(
             ) and all(len(words[f]) - freed[f] + count <= depths[f] for f, count in write.items())
             if is_ready:
                 can_go.append(number)
+        before = [*freed]
         for number in can_go:  # all at once: none of them has seen what the others do now
             here[number] += 1
             for fifo, what in processes[number][here[number]]:
@@ -164,5 +171,7 @@ def simulated_cycles(
         quiet = 0 if can_go else quiet + 1
         if quiet > 3:
             return None
+        if levels is not None:
+            levels.append([len(row) - count for row, count in zip(words, before, strict=True)])
         cycle += 1
     return max(one for one in ended if one is not None)

@@ -86,13 +86,18 @@ def add_sizing(
         help="say which depths change if assumed latencies are N longer",
     )
     parser.add_argument("--layers", action="store_true", help="list all layers, not the slowest")
+    add_page(parser)
+    parsers.add_plot_option(parser, "the trade-off of the objective and the rate")
+    parsers.add_effort(parser, "of each search; then the best by then", effort)
+    parsers.add_json_option(parser)
+    parsers.add_output_option(parser, output, "json")
+
+
+def add_page(parser: argparse.ArgumentParser) -> None:
+    """Add the option of a page about the answer."""
     parser.add_argument(
         "--page",
         type=parsers.output_file("html", "htm"),
         metavar="FILE",
         help="write an HTML page: depths, what each FIFO holds over time, why shallower FIFOs deadlock",
     )
-    parsers.add_plot_option(parser, "the trade-off of the objective and the rate")
-    parsers.add_effort(parser, "of each search; then the best by then", effort)
-    parsers.add_json_option(parser)
-    parsers.add_output_option(parser, output, "json")

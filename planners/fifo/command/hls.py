@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from csdf.cli import answers, parsers
+from planners.fifo.command.group import add_page
 
 PROGRAM = "csdf fifo hls"
 # Seconds of a usual machine for each search; 46 of 56 published designs are proved within it.
@@ -121,6 +122,7 @@ def command_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="write set_directive_stream of the depths",
     )
+    add_page(parser)
     parser.add_argument(
         "--csdf",
         type=parsers.output_file("xml", "json"),

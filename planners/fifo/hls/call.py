@@ -20,6 +20,7 @@ from csdf.kernels import compile as compiler
 from planners.fifo.design import LEAST_DEPTH
 from planners.fifo.event_graph import Spend, spend_nothing
 from planners.fifo.hls.pipelines import Again, Event, StagedDesign, Track
+from planners.fifo.timing.cluster import Numbers
 from planners.kernels import ranges, stage_times
 from planners.kernels.stage_times import BEGIN, END, EVENT, NOWHERE, STOP, WRITE
 
@@ -34,6 +35,7 @@ FIFOS, EVENTS, WORDS = 2, 24, 32  # FIFOs, stages timed and words kept in a micr
 MANY = 4000  # stages of a call from which on a state that comes back is looked for
 ROOM = 1 << 20  # waits that are kept to name the critical path
 Depths = Sequence[int | None]
+Sizes = tuple[int, ...]
 Memories = Sequence[bool] | None
 
 
@@ -240,37 +242,59 @@ class CallModel:
     ) -> int:
         """Return the depth of a place with which no write waits, the others having these depths."""
         unbounded = [*depths[:place], None, *depths[place + 1 :]]
-        return self.occupancies(unbounded, memories, spend=spend)[place]
+        return self._most_held_in([place], unbounded, memories, spend)[0]
 
-    def occupancies(
-        self, depths: Depths, memories: Memories = None, *, spend: Spend = spend_nothing
-    ) -> tuple[int, ...]:
-        """Return by place the most words that one of its FIFOs holds, from one simulation.
+    def occupancies(self, memories: Memories = None, *, spend: Spend = spend_nothing) -> Sizes:
+        """Return by place the most words that one of its FIFOs holds where no write waits.
 
         In a deadlock it is all words of the place.
         """
+        unbounded = [None] * len(self.members)
+        return self._most_held_in(range(len(self.members)), unbounded, memories, spend)
+
+    def _most_held_in(
+        self, places: Iterable[int], depths: Depths, memories: Memories, spend: Spend
+    ) -> Sizes:
+        """The most words in each of these places, which have no end."""
         _, fifos, _, status = self._run(depths, memories, is_whole=True, spend=spend)
         if status != stage_times.DONE:
-            return tuple(self.words)
+            return tuple(self.words[place] for place in places)
         return tuple(
-            max((self._most_held(fifos, fifo) for fifo in row if self._is_first[fifo]), default=1)
-            for row in self.members
+            max(
+                (
+                    self._most_held(fifos, fifo)
+                    for fifo in self.members[place]
+                    if self._is_first[fifo]
+                ),
+                default=1,
+            )
+            for place in places
         )
 
     @staticmethod
     def _most_held(fifos: dict[str, Any], fifo: int) -> int:
         """The most words between a write and the read that frees its place."""
-        ring, words = int(fifos["ring"][fifo]), int(fifos["written"][fifo])
-        size = int(fifos["size"][fifo])
-        # Only the latest words of a bounded FIFO are still in its ring; it was full, or the size is
-        # an upper bound.
-        if size < words:
-            return size
-        put = np.asarray(fifos["write_time"][ring : ring + words])
-        taken = np.asarray(fifos["read_time"][ring : ring + int(fifos["released"][fifo])])
+        put, taken = _times_of_words(fifos, fifo)
         # Words written so far less words freed before this write: both time lists are sorted.
-        held = np.arange(1, words + 1) - np.searchsorted(taken, put)
+        held = np.arange(1, len(put) + 1) - np.searchsorted(taken, put)
         return max(1, int(held.max(initial=1)))
+
+    def word_times(self, depths: Sequence[int]) -> tuple[list[tuple[Numbers, Numbers]], int] | None:
+        """Return by place when its words are written and read, and the cycles; None for a deadlock.
+
+        Of an array of streams it is the FIFO that holds most.
+        """
+        run, fifos, _, status = self._run(depths, is_whole=True, has_words=True)
+        if status != stage_times.DONE:
+            return None
+        times = []
+        for row in self.members:
+            fullest = max(
+                (fifo for fifo in row if self._is_first[fifo]),
+                key=lambda fifo: self._most_held(fifos, fifo),
+            )
+            times.append(_times_of_words(fifos, fullest))
+        return times, max(int(end) for end in run["end"])
 
     def _run(
         self,
@@ -279,6 +303,7 @@ class CallModel:
         *,
         has_path: bool = False,
         is_whole: bool = False,
+        has_words: bool = False,
         spend: Spend = spend_nothing,
         limit: int | None = None,
     ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], int]:
@@ -287,7 +312,7 @@ class CallModel:
             columns = [backend.array(column) for column in self._columns]
             self._programs[backend.is_compiled] = backend.kernel(stage_times.Programs)(*columns)
         programs = self._programs[backend.is_compiled]
-        bounded, latency, size = list[int](), list[int](), list[int]()
+        bounded, latency, size, length = list[int](), list[int](), list[int](), list[int]()
         for fifo, place, is_first in zip(
             self.design.fifos, self.place_of, self._is_first, strict=True
         ):
@@ -301,18 +326,19 @@ class CallModel:
             bounded.append(int(not is_open))
             latency.append(2 if is_slow else 1)
             size.append(max(1, words if depth is None or is_open else depth))
+            length.append(max(words, 1) if has_words else size[-1])
         ring, total, kept_words = [0] * len(size), 0, 0
         # Small FIFOs come first: a snapshot keeps only a prefix of the rings, with as many FIFOs as
         # fit.
-        for number in sorted(range(len(size)), key=size.__getitem__):
-            ring[number], total = total, total + size[number]
+        for number in sorted(range(len(length)), key=length.__getitem__):
+            ring[number], total = total, total + length[number]
             if total * KEPT_SHARE <= self.events:
                 kept_words = total
         count = len(self.design.fifos)
         counts = [backend.blank(count) for _ in range(7)]
         times = [backend.blank(total) for _ in range(10)]
         fifos = backend.kernel(stage_times.Fifos)(
-            *map(backend.array, (bounded, latency, ring, size)), counts, *times
+            *map(backend.array, (bounded, latency, ring, size, length)), counts, *times
         )
         room = min(ROOM, self.events + len(self.design.processes) + 1) if has_path else 0
         kept = [backend.blank(max(1, room)) for _ in range(5)]
@@ -351,7 +377,7 @@ class CallModel:
         return (
             dict(zip(names, columns, strict=False)) | {"late": run.late},
             {
-                "ring": ring, "size": size, "written": counts[0], "released": counts[2],
+                "ring": ring, "written": counts[0], "released": counts[2],
                 "was_full": counts[6], "write_time": times[0], "read_time": times[5],
             },
             {"kept": kept, "count": records.count, "room": room},
@@ -403,6 +429,15 @@ def events(items: Track) -> int:
         elif isinstance(item, Again):
             total += item.times * events(item.items)
     return total
+
+
+def _times_of_words(fifos: dict[str, Any], fifo: int) -> tuple[Numbers, Numbers]:
+    """When the words of a FIFO are written and read, of a run that keeps them all."""
+    ring = int(fifos["ring"][fifo])
+    return (
+        np.asarray(fifos["write_time"][ring : ring + int(fifos["written"][fifo])]),
+        np.asarray(fifos["read_time"][ring : ring + int(fifos["released"][fifo])]),
+    )
 
 
 def _path(records: dict[str, Any], number: int) -> tuple[Waited, ...]:

@@ -26,9 +26,9 @@ def occupied_depths(model: CallModel, spend: Spend = spend_nothing) -> Depths:
     Depths above those of shift registers are memories, which are read later and may hold more: the
     simulation is repeated with these memories until no more are added.
     """
-    memories, unbounded = model.fixed_memories, [None] * len(model.members)
+    memories = model.fixed_memories
     while True:
-        held = model.occupancies(unbounded, memories, spend=spend)
+        held = model.occupancies(memories, spend=spend)
         depths = tuple(max(LEAST_DEPTH, words) for words in held)
         deep = model.memories(depths)
         added = tuple(old or new for old, new in zip(memories, deep, strict=True))

@@ -11,7 +11,7 @@ cdef class Programs:
 
 
 cdef class Fifos:
-    cdef int64_t[::1] is_bounded, latency, ring, size, written, needed, released, written_at
+    cdef int64_t[::1] is_bounded, latency, ring, size, length, written, needed, released, written_at
     cdef int64_t[::1] needed_at, released_at, was_full
     cdef int64_t[::1] write_time, write_space, write_memory, write_process, write_record
     cdef int64_t[::1] read_time, read_space, read_memory, read_process, read_record

@@ -5,11 +5,13 @@ import random
 from dataclasses import replace
 from itertools import product
 
+import numpy as np
 import pytest
 
 from csdf.errors import InvalidGraph, UnreadableFile
 from csdf.status import Status
 from csdf.time_limit import Stop
+from planners.fifo.command.page_sections import Occupancy
 from planners.fifo.hls import call
 from planners.fifo.hls.accesses import read_accesses
 from planners.fifo.hls.call import CallModel, block_rams
@@ -36,6 +38,28 @@ def test_a_call_takes_the_cycles_of_its_stages_simulated_one_by_one(seed):
         for _ in range(12):
             depths = [rng.choice((1, 2, 3, 5, 9, 40)) for _ in trace.fifos]
             assert model.outcome(depths).cycles == simulated_cycles(trace, stages, depths)
+
+
+def test_the_words_in_fifos_over_time_are_those_of_a_simulation_of_each_cycle():
+    compared = 0
+    for seed in range(30):
+        rng = random.Random(seed)
+        pair = small.random_design(rng)
+        model, stages = small.model(pair, 2, is_grouped=False), processes_of(*pair, 2)
+        depths = [rng.choice((2, 3, 5, 9)) for _ in pair[0].fifos]
+        levels = []
+        cycles = simulated_cycles(pair[0], stages, depths, levels)
+        times = model.word_times(depths)
+        assert (times is None) == (cycles is None)
+        if times is None:
+            continue
+        assert times[1] == cycles
+        for fifo, (put, taken) in enumerate(times[0]):
+            held = Occupancy.of(put, taken)
+            places = np.searchsorted(held.cycles, np.arange(len(levels)), side="right") - 1
+            assert [int(level) for level in held.levels[places]] == [row[fifo] for row in levels]
+            compared += held.most == depths[fifo]
+    assert compared > 5  # FIFOs that were full
 
 
 def test_the_last_word_of_a_plain_pipe_is_read_as_soon_as_it_is_there():
@@ -100,7 +124,7 @@ def test_one_simulation_gives_the_occupancy_of_every_fifo():
         model = small.model(small.random_design(random.Random(seed)))
         unbounded = [None] * len(model.members)
         memories = model.fixed_memories
-        held = model.occupancies(unbounded, memories)
+        held = model.occupancies(memories)
         free = model.outcome(unbounded, memories=memories)
         enough = model.outcome(held, memories=memories)
         assert (enough.cycles, enough.full) == (free.cycles, ()), seed

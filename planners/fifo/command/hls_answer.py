@@ -1,0 +1,422 @@
+"""The answer of `csdf fifo hls` in words and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from csdf.cli import answers
+from csdf.cli.frame import terminal
+from csdf.status import Status
+from csdf.units import nanoseconds_in_words, percent
+from planners.fifo.command.answer import FEWEST, HEADS, others_in_words
+from planners.fifo.hls.call import cost, is_memory
+from planners.fifo.hls.call_study import CallStudy, Question, Tried
+from planners.fifo.hls.critical import ProcessWait
+from planners.fifo.hls.critical import in_words as wait_in_words
+from planners.fifo.hls.depths import CallSizing
+from planners.fifo.hls.reduction import total_cost
+from planners.fifo.hls.synthesis_report import SynthesisReport
+from planners.fifo.hls.trace import Trace
+from planners.fifo.sizing import SizingWhy
+
+SHOWN = 4  # processes and names in a line
+INFERRED = (
+    "stages of reads (1, or 2 under a condition in a nest), of writes (the last), 2 stages between "
+    "loops, shift registers up to 1024 bits: inferred from RTL simulations of Vitis HLS 2023.2",
+    "the top function is called once; pipelines stall as a whole (stp); ports never stall, memory "
+    "behind AXI included",
+)
+
+
+class CallAnswer:
+    """The answer in words and as JSON."""
+
+    def __init__(
+        self,
+        call_study: CallStudy,
+        question: Question,
+        report: SynthesisReport | None,
+        trace: Trace | None,
+        file: str,
+    ) -> None:
+        self.study, self.question, self._report, self._trace = call_study, question, report, trace
+        self._file = file
+        self.model = call_study.model
+        self.unit = HEADS.get(question.objective, question.objective)
+
+    @property
+    def _inferred(self) -> tuple[str, ...]:
+        """Assumptions about every run, from simulations."""
+        return () if self._trace is None else INFERRED
+
+    def assumptions(self) -> list[str]:
+        """Assumptions of the answer besides source and report."""
+        call_study = self.study
+        said = []
+        if call_study.largest_skew:
+            most = (
+                call_study.largest_skew
+                if call_study.skew is None
+                else min(call_study.skew, call_study.largest_skew)
+            )
+            what = (
+                f"lanes of an array of streams are read up to {most} stages later than in the model "
+                "(skew); the report does not say it"
+                if most
+                else "all lanes of an array of streams are read in the same stage (skew 0); the report "
+                "does not say it"
+            )
+            said.append(what)
+        said += self.model.design.assumptions
+        if self._trace is not None:
+            said += self._trace.remarks
+            said.append(
+                "loop counts and branches come from this run; if they depend on data, add test "
+                "benches with --runs"
+            )
+        return list(dict.fromkeys(said))
+
+    def _places(self, places: Sequence[int]) -> list[str]:
+        return [self.model.names[place] for place in places]
+
+    def step(self, step: Any, tried: Tried, *, is_skewed: bool = False) -> str:
+        """Say which process of a deadlock or of a longest path waits for which FIFO."""
+        step_in_words = ProcessWait(
+            process=step.process, fifo=step.fifo, is_writing=step.is_writing
+        )
+        file = Path(self._file).name
+        return wait_in_words(self.model, tried.depths, step_in_words, file, is_skewed=is_skewed)
+
+    def _tried_json(self, tried: Tried) -> dict[str, Any]:
+        return {
+            "cycles": tried.outcome.cycles,
+            "cycles_with_skew": tried.assumed.cycles,
+            "deadlocks_from_skew": tried.deadlocks_from,
+            "bits": total_cost(self.model, tried.depths, "bits"),
+            "bram_18k": total_cost(self.model, tried.depths, "bram"),
+            "deadlock": self._deadlock_json(tried),
+        }
+
+    def _deadlock_json(self, tried: Tried) -> dict[str, Any] | None:
+        """The deadlock without skew, or else the one with the skew that is assumed."""
+        outcome = tried.outcome if tried.outcome.cycles is None else tried.assumed
+        if outcome.cycles is not None:
+            return None
+        processes, fifos = self.model.design.processes, self.model.design.fifos
+        return {
+            "skew": tried.deadlocks_from or 0,
+            "cycle": [
+                {
+                    "process": processes[step.process].name,
+                    "line": processes[step.process].line,
+                    "waits_to": "begin"
+                    if step.fifo is None
+                    else "write"
+                    if step.is_writing
+                    else "read",
+                    "fifo": None if step.fifo is None else fifos[step.fifo].name,
+                    "fifo_line": None if step.fifo is None else fifos[step.fifo].line,
+                    "says": self.step(step, tried, is_skewed=outcome is tried.assumed),
+                }
+                for step in outcome.blocked
+            ],
+        }
+
+    def _limit_json(self) -> dict[str, Any] | None:
+        limit, outcome = self.study.limit, self.study.given.outcome
+        if limit is None:
+            return None
+        processes = self.model.design.processes
+        return {
+            "process": processes[limit.shares[0][0]].name,
+            "line": processes[limit.shares[0][0]].line,
+            "loops": list(processes[limit.shares[0][0]].loops),
+            "fifos": self._places(outcome.holding),
+            "memories": self._places(outcome.slowed),
+            "path": [
+                {
+                    "process": processes[process].name,
+                    "line": processes[process].line,
+                    "cycles": cycles,
+                }
+                for process, cycles in limit.shares
+            ],
+            "cycle": [self.step(step, self.study.given) for step in limit.repeated],
+            "cycle_takes": limit.repeats_after,
+            "is_whole": limit.is_whole,
+        }
+
+    def _cost_json(self, depths: Sequence[int]) -> dict[str, int]:
+        return {
+            "bits": total_cost(self.model, depths, "bits"),
+            "bram_18k": total_cost(self.model, depths, "bram"),
+            "luts": total_cost(self.model, depths, "lut"),
+        }
+
+    def _sizing_json(self, sizing: CallSizing) -> dict[str, Any]:
+        return {
+            "goal": sizing.goal,
+            "status": sizing.status.value,
+            "reason": str(sizing.reason),
+            "cycles": sizing.cycles,
+            "depths": dict(zip(self.model.names, sizing.depths, strict=False)),
+            "cost": self._cost_json(sizing.depths) if sizing.depths else None,
+            "size": sizing.cost if sizing.depths else None,
+            "bound": sizing.lower_bound,
+        }
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the whole answer."""
+        call_study, model = self.study, self.model
+        clock = None if self._report is None else self._report.clock_ns
+        chosen = call_study.sizing or (call_study.points[-1] if call_study.points else None)
+        depths = chosen.depths if chosen is not None and chosen.depths else ()
+        rows = []
+        for place, name in enumerate(model.names):
+            fifos = [model.design.fifos[number] for number in model.members[place]]
+            rows.append(
+                {
+                    "name": name,
+                    "line": fifos[0].line,
+                    "lanes": len(fifos),
+                    "width": max(fifo.bits for fifo in fifos),
+                    "words": model.words[place],
+                    "given": model.given[place],
+                    "depth": depths[place] if depths else None,
+                    "producer": model.design.processes[fifos[0].writer].name,
+                    "consumer": model.design.processes[fifos[0].reader].name,
+                    "is_ever_full": place not in call_study.idle,
+                    "is_needed": place not in call_study.unneeded,
+                }
+            )
+        answer: dict[str, Any] = {
+            "design": model.design.name,
+            "file": self._file,
+            "clock_ns": None if clock is None else str(clock),
+            "cycles": call_study.given.outcome.cycles,
+            "deadlock": None
+            if call_study.given.outcome.cycles is not None
+            else self._deadlock_json(call_study.given),
+            "limited_by": self._limit_json(),
+            "fewest_cycles": call_study.least.cycles,
+            "given": self._tried_json(call_study.given),
+            "depth_2": self._tried_json(call_study.shallow),
+            "objective": self.question.objective,
+            "skew": {"assumed": call_study.skew, "largest": call_study.largest_skew},
+            "depths": dict(zip(model.names, depths, strict=False)),
+            "cost": self._cost_json(depths) if depths else None,
+            "bound": None if chosen is None else chosen.lower_bound,
+            "status": Status.UNKNOWN.value if chosen is None else chosen.status.value,
+            "sizing": None if call_study.sizing is None else self._sizing_json(call_study.sizing),
+            "without_skew": None
+            if call_study.plain is None
+            else self._sizing_json(call_study.plain),
+            "points": [self._sizing_json(point) for point in call_study.points],
+            "is_complete": call_study.is_complete,
+            "uncalibrated": list(call_study.uncalibrated),
+            "fifos": rows,
+            "processes": [
+                {
+                    "name": process.name,
+                    "line": process.line,
+                    "module": process.module,
+                    "loops": list(process.loops),
+                }
+                for process in model.design.processes
+            ],
+            "assumptions": [*self.assumptions(), *self._inferred],
+        }
+        return answer
+
+    def verdict(self) -> str:
+        """Return the answer in a sentence."""
+        call_study = self.study
+        verdict = f"as given {self.compared(call_study.given)}"
+        if call_study.sizing is not None:
+            stuck = "" if call_study.given.outcome.cycles is not None else "; as given it deadlocks"
+            kind = "FIFOs of " if call_study.sizing.depths else ""
+            verdict = f"{kind}{self.in_words(call_study.sizing)}{stuck}"
+        if self.question.has_front and call_study.points:
+            ends = [call_study.points[place] for place in (0, -1)]
+            shown = dict.fromkeys(f"{end.cost} {self.unit} at {end.cycles} cycles" for end in ends)
+            points = answers.counted(len(call_study.points), "Pareto point")
+            verdict = f"{points}; {' to '.join(shown)}"
+        if call_study.sizing is not None and call_study.sizing.is_cut_short:
+            verdict = f"{answers.CUT_SHORT}: {verdict}"
+        return verdict
+
+    def waits(self, tried: Tried) -> Iterator[str]:
+        """Yield who waits for whom in a deadlock without skew, or else with the assumed skew."""
+        is_nominal = tried.outcome.cycles is None
+        for step in (tried.outcome if is_nominal else tried.assumed).blocked:
+            yield self.step(step, tried, is_skewed=not is_nominal)
+
+    def counted_processes(self) -> str:
+        """Return the numbers of processes, FIFOs and arrays of them."""
+        model, fifos = self.model, len(self.model.design.fifos)
+        arrays = "" if len(model.members) == fifos else f" in {len(model.members)} arrays"
+        return f"{len(model.design.processes)} processes, {answers.counted(fifos, 'FIFO')}{arrays}"
+
+    def lines(self) -> Iterator[str]:
+        """Yield the answer for people."""
+        call_study, model = self.study, self.model
+        yield f"{model.design.name}: {self.verdict()}"
+        least, usual = (
+            tried_at.outcome.cycles or 0 for tried_at in (call_study.shallow, call_study.given)
+        )
+        faster = ""
+        if 0 < least < usual:
+            faster = " (a shift register is read one cycle earlier than a memory)"
+        facts = [
+            ("as given", self.compared(call_study.given)),
+            ("depth 2", self.compared(call_study.shallow, faster)),
+        ]
+        if (limit := call_study.limit) is not None:
+            cycles = call_study.given.outcome.cycles or 0
+            shares = [
+                f"{model.design.processes[process].name} (line {model.design.processes[process].line}) "
+                f"{percent(Fraction(share, max(1, cycles)))}"
+                for process, share in limit.shares
+                if share * 50 > cycles
+            ]
+            facts.append(("limited by", answers.some(shares, SHOWN)))
+            if call_study.given.outcome.holding:
+                full = answers.some(self._places(call_study.given.outcome.holding), SHOWN)
+                facts.append(("", f"lack of space in {full}"))
+        dead = [("deadlock", call_study.given)]
+        if call_study.given.outcome.cycles is not None:
+            dead.append(("at depth 2", call_study.shallow))
+        for name, tried in dead:
+            steps = self.waits(tried)
+            facts += [(name if not number else "", step) for number, step in enumerate(steps)]
+        fewest = "none: it deadlocks in any depths" if call_study.least.cycles is None else (
+            f"{self.cycles(call_study.least.cycles)}: no depths are faster"
+            + " by timing that is not calibrated" * bool(call_study.uncalibrated)
+        )  # fmt: skip
+        facts.append(("fewest", fewest))
+        if call_study.given.outcome.cycles is not None and call_study.idle:
+            facts.append(("never full", answers.some(self._places(call_study.idle), SHOWN)))
+        if call_study.unneeded:
+            facts.append(
+                (
+                    "too deep",
+                    "depth 2 is enough, one at a time: "
+                    f"{answers.some(self._places(call_study.unneeded), SHOWN)}",
+                )
+            )
+        if call_study.plain is not None and call_study.plain.depths:
+            facts.append(("skew 0", self.in_words(call_study.plain)))
+        width = max(len(name) for name, _ in facts)
+        yield from (f"  {name:<{width}} {text}" for name, text in facts)
+        yield answers.Detail(
+            f"  {'design':<{width}} {self.counted_processes()}, {model.events} stages with accesses"
+        )
+        if call_study.sizing is not None and call_study.sizing.depths:
+            yield ""
+            yield from self._table(call_study.sizing)
+        if self.question.has_front:
+            yield ""
+            yield from self._front_table()
+        yield ""
+        yield "assumed:"
+        yield from (f"  {assumption}" for assumption in self.assumptions())
+        yield from (answers.Detail(f"  {assumption}") for assumption in self._inferred)
+
+    def cycles(self, cycles: int) -> str:
+        """Return cycles in words, with their time at the clock of the report."""
+        text = f"{answers.counted(cycles, 'cycle')}"
+        clock = None if self._report is None else self._report.clock_ns
+        return text if clock is None else f"{text} ({nanoseconds_in_words(cycles * clock)})"
+
+    def compared(self, tried: Tried, why: str = "") -> str:
+        """Return size and cycles of depths to compare with."""
+        bits = total_cost(self.model, tried.depths, "bits")
+        blocks = total_cost(self.model, tried.depths, "bram")
+        size = f"{bits} bits, {blocks} BRAM_18K: "
+        if tried.outcome.cycles is None:
+            return f"{size}DEADLOCK"
+        text = size + self.cycles(tried.outcome.cycles) + why
+        if tried.deadlocks_from is not None:
+            return f"{text}; DEADLOCK from skew {tried.deadlocks_from} on"
+        if tried.assumed.cycles != tried.outcome.cycles:
+            text += f"; {tried.assumed.cycles} with the skew assumed"
+        return text
+
+    def in_words(self, sizing: CallSizing) -> str:
+        """Return size, goal and proof of depths that were searched for, or why there are none."""
+        goal = "no deadlock" if sizing.goal is None else self.cycles(sizing.goal)
+        if not sizing.depths:
+            if sizing.status is Status.INFEASIBLE:
+                least = self.study.least.cycles
+                why = "it deadlocks in any depths"
+                if least is not None and sizing.goal is not None:
+                    why = f"no depths are faster than {self.cycles(max(least, sizing.goal + 1))}"
+                    # Memories, or the skew, keep depths from `fewest`: the goal itself is too few.
+                    if sizing.goal >= least and self.study.skew != 0 and self.study.largest_skew:
+                        why += " with the skew assumed"
+                return f"no depths for {goal}: {why}"
+            return f"no depths found for {goal}: {sizing.reason}"
+        objective = self.question.objective
+        if sizing.status is Status.OPTIMAL:
+            proof = f"proved the {FEWEST.get(objective, 'fewest bits')}"
+        elif sizing.reason.has(SizingWhy.UNCALIBRATED):
+            proof = str(sizing.reason)
+        else:
+            bound = sizing.lower_bound
+            above = answers.gap_above(sizing.cost, bound) if bound else "lower bound 0"
+            proof = f"{above} ({sizing.reason})"
+        if objective == "bits":
+            more = f", {total_cost(self.model, sizing.depths, 'bram')} BRAM_18K"
+        else:
+            more = f" ({total_cost(self.model, sizing.depths, 'bits')} bits)"
+        reached = "" if sizing.cycles == sizing.goal else f", {sizing.cycles} reached"
+        if sizing.goal is None:
+            reached = f", {sizing.cycles} cycles"
+        return f"{sizing.cost} {self.unit}{more} for {goal}{reached}: {proof}"
+
+    def _table(self, sizing: CallSizing) -> list[str]:
+        rows = [("FIFO", "lanes", "given", "depth", "width", "BRAM_18K", "memory")]
+        for place, name in enumerate(self.model.names):
+            fifos = [self.model.design.fifos[number] for number in self.model.members[place]]
+            depth = sizing.depths[place]
+            if depth == self.model.given[place] == 2:
+                continue
+            kinds = dict.fromkeys(
+                fifo.kind or ("memory" if is_memory(depth, fifo.bits, "") else "shift register")
+                for fifo in fifos
+            )
+            blocks = sum(cost(depth, fifo.bits, fifo.kind, "bram") for fifo in fifos)
+            rows.append(
+                (
+                    name, str(len(fifos)), str(self.model.given[place]), str(depth),
+                    f"{max(fifo.bits for fifo in fifos)} bits", str(blocks), ", ".join(kinds),
+                )
+            )  # fmt: skip
+        lines = terminal.aligned(rows, texts=(0, 6), indent="  ") if len(rows) > 1 else []
+        if unlisted := len(sizing.depths) + 1 - len(rows):
+            who = others_in_words(unlisted, len(sizing.depths))
+            lines.append(f"  {who}: depth 2, as given")
+        return lines
+
+    def _front_table(self) -> list[str]:
+        bits = () if self.question.objective == "bits" else ("bits",)
+        rows = [(self.unit, "cycles", *bits, "proved")]
+        for point in self.study.points:
+            is_proved = point.status is Status.OPTIMAL
+            rows.append(
+                (
+                    str(point.cost), str(point.cycles),
+                    *(str(total_cost(self.model, point.depths, objective)) for objective in bits),
+                    "yes" if is_proved
+                    else "not calibrated" if self.study.uncalibrated
+                    else f"at least {point.lower_bound}",
+                )
+            )  # fmt: skip
+        lines = terminal.aligned(rows, texts=(len(rows[0]) - 1,), indent="  ")
+        if self.study.is_complete:
+            lines.append("  complete: no other depths are cheaper or faster")
+        lines += (f"  timing is not calibrated: {access}" for access in self.study.uncalibrated)
+        return lines

@@ -1,0 +1,156 @@
+"""The page of a call of a Vitis HLS design: depths, FIFOs over time, why shallower FIFOs deadlock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from csdf.draw.report.diagram import Block, block_diagram
+from csdf.draw.report.markup import element, joined
+from csdf.draw.report.page import Origin, document, origin_section
+from csdf.draw.report.sections import PageVerdict, Section, left_out
+from csdf.errors import counted
+from csdf.status import Status
+from planners.fifo.command.hls_answer import CallAnswer
+from planners.fifo.command.page_sections import (
+    Occupancy,
+    PageFifo,
+    deadlock_section,
+    depth_section,
+    occupancy_section,
+    summary_section,
+    topological,
+)
+from planners.fifo.hls.depths import CallSizing
+from planners.fifo.hls.reduction import total_cost
+
+MOST_WORDS = 2_000_000  # of a call, 160 MB of times; of a longer one no picture is simulated
+
+
+def call_page(answer: CallAnswer, sizing: CallSizing, origin: Origin) -> str:
+    """Return the page about an answer. origin: the command and the files that it is made from."""
+    model = answer.model
+    sections = [_summary(answer, sizing), *_deadlocks(answer)]
+    if sizing.depths:
+        sections += _fifos(answer, sizing.depths)
+    sections += [_processes(answer, sizing.depths), origin_section(origin)]
+    processes = answer.counted_processes()
+    subtitle = f"call of a Vitis HLS design of {processes}, {model.events} stages with accesses"
+    return document(model.design.name, subtitle, _banner(answer, sizing), sections)
+
+
+def _banner(answer: CallAnswer, sizing: CallSizing) -> PageVerdict:
+    if sizing.depths:
+        return PageVerdict(
+            f"{sizing.cost} {answer.unit} of FIFO storage", answer.in_words(sizing), "yes"
+        )
+    if sizing.status is Status.INFEASIBLE:
+        return PageVerdict("No depths reach the goal", answer.in_words(sizing), "no")
+    return PageVerdict("No depths found", answer.in_words(sizing), "unknown")
+
+
+def _summary(answer: CallAnswer, sizing: CallSizing) -> Section:
+    call_study = answer.study
+    cards = []
+    if sizing.depths:
+        cards.append(("FIFO storage", f"{sizing.cost} {answer.unit}", answer.in_words(sizing)))
+    if call_study.least.cycles is None:
+        cards.append(("Fewest cycles", "none", "the design deadlocks in any depths"))
+    else:
+        fewest = answer.cycles(call_study.least.cycles)
+        cards.append(("Fewest cycles", fewest, "no depths are faster"))
+    for title, tried in (
+        ("Depth 2 everywhere", call_study.shallow),
+        ("Depths of the source", call_study.given),
+    ):
+        cycles = tried.outcome.cycles
+        value = "deadlock" if cycles is None else answer.cycles(cycles)
+        remark = f"{total_cost(answer.model, tried.depths, 'bits')} bits"
+        if tried.deadlocks_from:
+            remark += f"; deadlock from skew {tried.deadlocks_from} on"
+        cards.append((title, value, remark))
+    return summary_section(answer.verdict(), cards, answer.assumptions())
+
+
+def _deadlocks(answer: CallAnswer) -> Iterator[Section]:
+    """For the depths of the source, or else depth 2: who waits for whom."""
+    for title, tried in (
+        ("The depths of the source", answer.study.given),
+        ("Depth 2", answer.study.shallow),
+    ):
+        waits = list(answer.waits(tried))
+        if waits:
+            verb = "may deadlock" if tried.deadlocks_from else "deadlocks"
+            skew = f"From skew {tried.deadlocks_from} on: " if tried.deadlocks_from else ""
+            said = f"{skew}Each of these processes waits for the next, the last one for the first:"
+            yield deadlock_section(f"{title}: why the design {verb}", said, waits, "")
+            return
+
+
+def _fifos(answer: CallAnswer, depths: Sequence[int]) -> tuple[Section, Section]:
+    """The depths, and what the FIFOs hold over time in one call."""
+    model = answer.model
+    held: Sequence[Occupancy | None] = (None,) * len(depths)
+    cycles, reason = 0, ""
+    if sum(model.words) > MOST_WORDS:
+        reason = f"{sum(model.words)} words in a call are too many to simulate for a picture"
+    elif (times := model.word_times(depths)) is None:
+        reason = "the design deadlocks in these depths"
+    else:
+        held, cycles = [Occupancy.of(*row) for row in times[0]], times[1]
+    fifos = []
+    for place, (name, depth, occupancy) in enumerate(zip(model.names, depths, held, strict=True)):
+        lanes = [model.design.fifos[number] for number in model.members[place]]
+        fifos.append(
+            PageFifo(
+                name, depth, max(fifo.bits for fifo in lanes), model.words[place],
+                model.given[place], occupancy, len(lanes),
+            )
+        )  # fmt: skip
+    span = f"one call, cycles 0 to {cycles}, in the depths of the answer"
+    if any(fifo.lanes > 1 for fifo in fifos):
+        span += ", of an array of streams the one that holds most"
+    charts = (
+        Section("occupancy", "FIFOs over time", left_out(reason))
+        if reason
+        else occupancy_section(fifos, cycles + 1, span)
+    )
+    return depth_section(fifos, "call", "source"), charts
+
+
+def _processes(answer: CallAnswer, depths: Sequence[int]) -> Section:
+    """The processes from the first to the last, with their loops and the FIFOs that they write."""
+    model = answer.model
+    design, limit = model.design, answer.study.limit
+    edges = [(fifo.writer, fifo.reader) for fifo in design.fifos]
+    order = topological(len(design.processes), edges)
+    place = {process: number for number, process in enumerate(order)}
+    blocks = []
+    for number in order:
+        process = design.processes[number]
+        written = [
+            f"{depths[position]} x {counted(design.fifos[row[0]].bits, 'bit')}"
+            for position, row in enumerate(model.members)
+            if depths and design.fifos[row[0]].writer == number
+        ]
+        fifos = f"FIFO {', '.join(written)}" if written else ""
+        hint = "\n".join((process.name, f"line {process.line}", *process.loops, fifos))
+        blocks.append(
+            Block(
+                name=process.name,
+                kind=f"line {process.line}",
+                facts=(f"{process.stages} stages", fifos),
+                hint=hint,
+                sources=tuple(
+                    dict.fromkeys(place[writer] for writer, reader in edges if reader == number)
+                ),
+                is_marked=limit is not None and number == limit.shares[0][0],
+            )
+        )
+    said = (
+        "From the first to the last: each process with its line in the source, its stages, and the "
+        "FIFOs that it writes, depth x width."
+    )
+    if limit is not None:
+        said += " The process with most cycles of the longest path is marked."
+    drawn = block_diagram(blocks, f"processes of {design.name}")
+    return Section("layers", "Processes", joined([element("p", said), drawn]))
