@@ -17,10 +17,13 @@ import numpy as np
 from cnn2csdf.quantized_layers import StoredAs
 from planners.code.c_text import number as number_text
 from planners.code.parts import comment, source
+from planners.code.status import require
 
 SCALE_EXPONENTS = range(-100, 41)  # of scales for integer arithmetic: no result is subnormal
 _MANTISSA_BITS = 24  # of single precision
 _AWAY_FROM_ZERO = "((uint32_t)1 << (shift - 1))"  # added before the bits of a fraction are dropped
+_QUANTIZED = "const float *values, void *elements"
+_DEQUANTIZED = "const void *elements, float *values"
 _TO_EVEN = f"({_AWAY_FROM_ZERO} - 1U + ((quotient >> shift) & 1U))"
 
 
@@ -125,21 +128,18 @@ class LibraryPorts:
             return ""
         return f"""
 /* Real numbers to the integers of an input, and integers of an output to real numbers: count of them,
-   a whole tensor, a row or one. number: of the input or output, from 0 on. */
-void {self.library}_quantize_input(int number, const float *values, void *elements, int32_t count);
-void {self.library}_dequantize_output(int number, const void *elements, float *values, int32_t count);
+   a whole tensor, a row or one. number: of the input or output, from 0 on. Nothing is written, and
+   {self._capitals}_WRONG_NUMBER returned, if there is none or if it has fewer elements than count. */
+{self._signature("quantize_input", _QUANTIZED)};
+{self._signature("dequantize_output", _DEQUANTIZED)};
 """
 
     def definitions(self) -> str:
         """Return the quantisation functions; empty without quantised ports."""
         if not self.has_integers:
             return ""
-        quantize = self._function(
-            "quantize_input", "const float *values, void *elements", self.inputs, self._stored
-        )
-        dequantize = self._function(
-            "dequantize_output", "const void *elements, float *values", self.outputs, self._real
-        )
+        quantize = self._function("quantize_input", _QUANTIZED, self.inputs, self._stored)
+        dequantize = self._function("dequantize_output", _DEQUANTIZED, self.outputs, self._real)
         return f"\n{self._conversions()}\n{quantize}\n{dequantize}"
 
     def _conversions(self) -> str:
@@ -165,25 +165,44 @@ void {self.library}_dequantize_output(int number, const void *elements, float *v
     ) -> str:
         cases = "".join(
             f"""    case {self._macro(port)}_NUMBER:
-        for (i = 0; i < count; i++) {{
-            {statement(port)}
+        if (IS_OUTSIDE(count, {self._macro(port)}_ELEMENTS + 1)) {{
+            status = {self._capitals}_WRONG_NUMBER;
+        }} else {{
+            for (i = 0; i < count; i++) {{
+                {statement(port)}
+            }}
         }}
         break;
 """
             for port in ports
         )
-        return f"""void {self.library}_{name}(int number, {parameters}, int32_t count)
+        missing = "IS_MISSING(values) || IS_MISSING(elements)"
+        return f"""{self._signature(name, parameters)}
 {{
+    {self.library}_status status = {self._capitals}_OK;
     int32_t i;
-    switch (number) {{
+{require(self.library, missing, "NULL_POINTER")}    switch (number) {{
 {cases}    default:
+        status = {self._capitals}_WRONG_NUMBER;
         break;
     }}
+    return status;
 }}
 """
 
+    def _signature(self, name: str, parameters: str) -> str:
+        """C that begins the definition of a quantisation function, or declares the function."""
+        return (
+            f"{self.library}_status {self.library}_{name}(int number, {parameters},\n"
+            "    int32_t count)"
+        )
+
+    @property
+    def _capitals(self) -> str:
+        return self.library.upper()
+
     def _macro(self, port: LibraryPort) -> str:
-        return f"{self.library.upper()}_{port.parameter.upper()}"
+        return f"{self._capitals}_{port.parameter.upper()}"
 
     def _scale(self, port: LibraryPort) -> str:
         """C for the scale of a port as arguments of a conversion."""
@@ -202,7 +221,7 @@ void {self.library}_dequantize_output(int number, const void *elements, float *v
         value = "&values[i]" if self._use_integers else "values[i]"
         zero = f"{self._macro(port)}_ZERO_POINT"
         return f"""{element} = ({port.kind})quantised({value},
-                {self._scale(port)}, {zero}, {limits});"""
+                    {self._scale(port)}, {zero}, {limits});"""
 
     def _real(self, port: LibraryPort) -> str:
         """C that converts an output to a real number."""
@@ -212,9 +231,9 @@ void {self.library}_dequantize_output(int number, const void *elements, float *v
         difference = f"{element} - {self._macro(port)}_ZERO_POINT"
         if self._use_integers:
             return f"""dequantised({difference},
-                {self._scale(port)}, &values[i]);"""
-        return f"""values[i] = dequantised({difference},
-                {self._scale(port)});"""
+                    {self._scale(port)}, &values[i]);"""
+        return f"""values[i] = dequantised(
+                    {difference}, {self._scale(port)});"""
 
 
 def _bracketed(number: int) -> str:

@@ -243,7 +243,7 @@ def _readers(written: Written) -> str:
             count, array = f"{written.name.upper()}_ROW_ELEMENTS", "row"
         stored = f"{array}[i] = value;"
         if written.has_integers:
-            stored = f"{written.name}_quantize_input({number}, &value, &{array}[i], 1);"
+            stored = f"(void){written.name}_quantize_input({number}, &value, &{array}[i], 1);"
         row = f"static {port.kind} row[{count}];\n\n" if written.is_streamed else ""
         texts.append(f"""{row}static int read_{array}(void)
 {{
@@ -299,5 +299,5 @@ def _from_stored(written: Written) -> str:
     if not written.has_integers:
         return f"return {port.array}[place];"
     return f"""float value;
-    {written.name}_dequantize_output(0, &{port.array}[place], &value, 1);
+    (void){written.name}_dequantize_output(0, &{port.array}[place], &value, 1);
     return value;"""

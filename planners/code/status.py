@@ -30,7 +30,8 @@ typedef enum {{
     {capitals}_TOO_SMALL = -2,    /* a memory has fewer bytes than the plan */
     {capitals}_MISALIGNED = -3,   /* a memory does not begin as its elements have to */
     {capitals}_WRONG_STATE = -4,  /* the state was not begun by {name}_init */
-    {capitals}_WRONG_HEADER = -5  /* the library was compiled with another header */
+    {capitals}_WRONG_HEADER = -5, /* the library was compiled with another header */
+    {capitals}_WRONG_NUMBER = -6  /* there is no input or output of the number, or of the size */
 }} {name}_status;
 
 /* A checksum of this header, by which the library knows it. */

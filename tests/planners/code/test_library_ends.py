@@ -37,6 +37,22 @@ int main(void)
 }
 """
 
+REFUSED = """#include "small.h"
+static float values[SMALL_IN_ELEMENTS];
+static SMALL_IN_TYPE in[SMALL_IN_ELEMENTS];
+int main(void)
+{
+    if (small_quantize_input(1, values, in, 1) != SMALL_WRONG_NUMBER) return 1;
+    if (small_quantize_input(-1, values, in, 1) != SMALL_WRONG_NUMBER) return 2;
+    if (small_quantize_input(0, values, in, SMALL_IN_ELEMENTS + 1) != SMALL_WRONG_NUMBER) return 3;
+    if (small_quantize_input(0, values, in, -1) != SMALL_WRONG_NUMBER) return 4;
+    if (small_quantize_input(0, values, NULL, 1) != SMALL_NULL_POINTER) return 5;
+    if (small_dequantize_output(1, in, values, 1) != SMALL_WRONG_NUMBER) return 6;
+    if (small_dequantize_output(0, NULL, values, 1) != SMALL_NULL_POINTER) return 7;
+    return small_quantize_input(0, values, in, SMALL_IN_ELEMENTS) == SMALL_OK ? 0 : 8;
+}
+"""
+
 
 def built(made):
     """Words for a compiler, without those for a program."""
@@ -80,6 +96,15 @@ def test_numbers_of_a_sensor_become_integers_and_back(case, tmp_path):
     assert [int(one[0]) for one in found] == [-128, *wanted.astype(int)]
     back = np.float32(given.scale) * np.float32([int(one[0]) - given.zero_point for one in found])
     assert np.array_equal(np.float32([float(one[1]) for one in found]), back)
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_conversions_refuse_ports_and_counts_that_do_not_exist(case, tmp_path):
+    text = REFUSED.replace("_IN_", f"_{case[1].written.inputs[0].parameter.upper()}_")
+    write_folder(tmp_path, {**case[1].files, MAIN: text})
+    subprocess.run([*built(case[1]), MAIN, "-lm", "-o", "all"], cwd=tmp_path, check=True)
+    assert subprocess.run(["./all"], cwd=tmp_path).returncode == 0
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from planners.code.c_text import TYPES
 from planners.code.library import library
 from planners.code.machines import CORTEX_M0PLUS, CORTEX_M4
 from planners.code.ports import LibraryPort, LibraryPorts
+from planners.code.status import status_declared
 from planners.memory.fit import fit
 from tests.planners.code.calibrated import integer_model
 from tests.planners.code.compiling import COMPILER, FLAGS, needs_compiler
@@ -61,6 +62,10 @@ static int differs_%(name)s(uint32_t bits)
     return one != other;
 }
 """
+CHECKS = """
+#define IS_MISSING(pointer) ((pointer) == NULL)
+#define IS_OUTSIDE(number, count) (((number) < 0) || ((number) >= (count)))
+"""
 RANDOM = """
 static uint32_t next_random(void)
 {
@@ -95,7 +100,12 @@ def both_forms(name, element, scale, zero, *, halves_to_even):
             halves_to_even=halves_to_even,
             in_integers=in_integers,
         )
-        text = ports.macros() + ports.declarations() + ports.definitions()
+        text = (
+            status_declared(ports.library)
+            + ports.macros()
+            + ports.declarations()
+            + ports.definitions()
+        )
         texts.append(re.sub(r"\b(de)?quantised\b", rf"\g<0>_{letter}_{name}", text))
     return "".join(texts)
 
@@ -108,7 +118,10 @@ def limits(element):
 @needs_compiler
 def test_integers_give_the_results_of_floats_at_all_steps_and_at_any_float(tmp_path):
     numbers = random.Random(0)
-    text, calls = f"#include <math.h>\n#include <stdint.h>\n#include <string.h>\n{RANDOM}", []
+    text, calls = (
+        f"#include <math.h>\n#include <stdint.h>\n#include <string.h>\n{CHECKS}{RANDOM}",
+        [],
+    )
     for number, scale in enumerate(SCALES):
         element, to_even = ELEMENTS[number % len(ELEMENTS)], number % 3 == 0
         least, most = limits(element)
